@@ -2,10 +2,10 @@
 
 the start of an answer, what the request wants -> [this file] -> yes or no -> render.py
 
-llama-server reads that start with the parser of the model's output, before any output is there, and refuses the chat
-where the parser fails at the first byte. A text that ends too soon does not fail, and neither does one that goes wrong
-later. So what matters is what a parser wants first: nothing that could be missed, mostly, but JSON where a
-`response_format` asks for it and the template has no generation prompt.
+Before it generates anything, llama-server reads the start of the answer with the parser of the model's output, and
+refuses the chat if the parser fails at the first byte. A text that ends early does not fail, nor does one that goes
+wrong later. So all that matters is what a parser expects first. Mostly that is the generation prompt, which is there;
+but it is JSON if a `response_format` asks for it and the template has no generation prompt.
 
 Source: common_chat_session and common_chat_peg_parse in common/chat.cpp; autoparser::build_parser in
 common/chat-auto-parser-generator.cpp; the lenient parsers of common/peg-parser.cpp, and json() among them.
@@ -27,9 +27,9 @@ _CLOSED = "```"
 def may_be_output(
     text: str, generation_prompt: str, marks: Reasoning, output: Output, request: Request
 ) -> bool:
-    """Whether llama.cpp's parser takes a text that begins as that generation prompt does, up to a mark of reasoning.
+    """Whether llama.cpp's parser accepts the start of an answer under a template that it does not know.
 
-    This is the parser of templates that it does not know.
+    The text begins with the generation prompt, or with as much of it as stands before the mark of reasoning.
     """
     mark = marks.start.strip(WHITE_SPACE)
     common = generation_prompt.partition(mark)[0] if mark else generation_prompt
@@ -46,23 +46,23 @@ def may_be_output(
 
 
 def _may_begin_with_call(text: str, output: Output, request: Request) -> bool:
-    """Whether a text can be the start of an answer with calls; of a call no more than its start is looked at."""
+    """Whether a text can be the start of an answer with tool calls; only the start of a call is looked at."""
     if output.calls == "tagged" and not output.calls_start:
         names = (viewed(tool["function"]["name"]) for tool in request.tools)
         return any(may_begin(text, output.name_start + name) for name in names)
     if output.calls != "json" or not output.content_start:
-        return True  # other text may stand before calls
+        return True  # any text may come before calls
     starts = (output.calls_start,) if output.calls_start else ("{", "[")
     return any(may_begin(text, start) for start in (output.content_start, *starts))
 
 
 def may_begin(text: str, wanted: str) -> bool:
-    """Whether a text that may be cut off anywhere can begin with another."""
+    """Whether a text, which may be cut off anywhere, can begin with another."""
     return text.startswith(wanted) or wanted.startswith(text)
 
 
 def may_begin_with_json(text: str) -> bool:
-    """Whether a text, cut off anywhere, can be a JSON value, or one in a fenced block; other text may follow the value.
+    """Whether a text, which may be cut off anywhere, begins with JSON or with a fenced block of it.
 
     >>> [may_begin_with_json(text) for text in ('{"a": [1', "tr", "```json 1", "12 apples", "No.", "[1,]")]
     [True, True, True, True, False, False]
@@ -93,7 +93,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _after_scalar(text: str, at: int) -> int | None:
-    """The place behind a string, a number or a word; None if the text ends in it, `_NO_JSON` if there is none."""
+    """Where a string, number or word ends; None if the text ends first, `_NO_JSON` if there is none."""
     first = text[at : at + 1]
     if first in _WORDS:
         word = _WORDS[first]
@@ -108,9 +108,9 @@ def _after_scalar(text: str, at: int) -> int | None:
 
 
 def _after_value(text: str, at: int) -> int | None:
-    """The same of any value. It may be nested as deeply as a message is long, so there is no recursion."""
-    closing: list[str] = []  # of the arrays and objects around `at`
-    is_key = may_close = False  # what may stand at `at`
+    """The same for any value. Without recursion, since nesting can be as deep as the message is long."""
+    closing: list[str] = []  # brackets of the arrays and objects that `at` is in
+    is_key = may_close = False  # what may come next
     while at < len(text):
         if text[at] in _CLOSING and not is_key:
             closing.append(_CLOSING[text[at]])

@@ -1,4 +1,4 @@
-"""BOS and EOS of a tokenizer as text, as templates write them, and how they are taken off a prompt.
+"""BOS and EOS as templates write them, and how they are removed from a prompt.
 
 Tokenizer -> [this file] -> Ends -> chats.py, render.py; diagnosis/chats.py, server/llama_server.py
 """
@@ -23,7 +23,7 @@ class Ends:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Ends:
-        """Those of a tokenizer.
+        """The ends of a tokenizer's texts.
 
         Source: common_chat_templates_init in common/chat.cpp.
         """
@@ -34,7 +34,7 @@ class Ends:
         return cls(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
 
     def without_added(self, prompt: str) -> str:
-        """A prompt, one character for each byte, without a BOS and an EOS that the tokenizer adds again.
+        """The prompt, one character for each byte, without a BOS and an EOS that the tokenizer will add.
 
         Source: common_chat_template_direct_apply_impl in common/chat.cpp.
         """

@@ -2,7 +2,7 @@
 
 source -> [this file] -> Handling: messages changed before, the prompt after, the start of an answer that goes on
 
-Of all others `reasoning` finds out what is needed.
+For all others, `reasoning` and `output` find out what is needed.
 
 Source: common_chat_template_detect_params_init in common/chat.cpp, and common/parsers/.
 """
@@ -27,9 +27,9 @@ Adjust = Callable[[Messages, Mapping[str, Any]], Messages]
 class Handling:
     """One way of handling a template.
 
-    A source belongs to it that has all texts of `present` and none of `absent`. An answer that goes on begins with
-    `start`, its reasoning, and where its content goes on `middle` and the content. `plain` ones have no place for
-    reasoning: the content follows `start` whatever goes on.
+    It is that of sources with all texts of `present` and none of `absent`. A continued answer begins with `start` and
+    its reasoning; if the content is continued, `middle` and the content follow. With `plain`, there is no place for
+    reasoning: the content follows `start` in any case.
     """
 
     present: tuple[str, ...]
@@ -39,11 +39,11 @@ class Handling:
     plain: bool = False
     thinking: bool = True
     adjust: Adjust | None = None
-    handler: str = ""  # what else there is to do: a name in `render`
-    both_prompts: bool = True  # whether it is rendered with and without the generation prompt
-    opening: str = ""  # what the parser of the output wants first
-    json_openings: tuple[str, ...] = ()  # one of which it wants first where JSON is asked for
-    output: str = "peg-native"  # what that parser is called
+    handler: str = ""  # what else has to be done: a name in `render`
+    both_prompts: bool = True  # whether llama.cpp renders it both with and without the generation prompt
+    opening: str = ""  # what the parser of the output expects first
+    json_openings: tuple[str, ...] = ()  # of which it expects one first, if JSON is asked for
+    output: str = "peg-native"  # the name of that parser
 
     def has(self, source: str) -> bool:
         """Whether a source belongs to it."""
@@ -52,7 +52,7 @@ class Handling:
         )
 
     def may_begin_with(self, text: str, request: Request) -> bool:
-        """Whether the parser of the output takes a text for the start of an answer."""
+        """Whether the parser of the output accepts a text as the start of an answer."""
         wanted: tuple[str, ...] = (self.opening,)
         if self.json_openings and isinstance(request.json_schema, dict):
             wanted = self.json_openings
@@ -79,7 +79,7 @@ def _as_thinking(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
 
 
 def _as_thinking_alone(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """The same; what calls tools has no content beside."""
+    """The same; a message with tool calls then has no content."""
     out = _as_thinking(messages, arguments)
     for message in out:
         if "thinking" in message and message.get("tool_calls"):
@@ -88,7 +88,7 @@ def _as_thinking_alone(messages: Messages, arguments: Mapping[str, Any]) -> Mess
 
 
 def _with_reasoning(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Reasoning in every answer, if need be empty."""
+    """Reasoning in every answer, empty if need be."""
     return [
         {**m, "reasoning_content": ""} if m["role"] == "assistant" and "reasoning_content" not in m else m
         for m in messages
@@ -96,7 +96,7 @@ def _with_reasoning(messages: Messages, arguments: Mapping[str, Any]) -> Message
 
 
 def _in_blocks(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Contents of the system and of answers as blocks, reasoning as one of them."""
+    """Contents of system messages and answers as blocks, one of which is the reasoning."""
     out = []
     for message in messages:
         if message["role"] not in ("system", "assistant"):
@@ -116,7 +116,7 @@ def _in_blocks(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
 
 
 def _with_responses(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """A message that calls tools takes their results and the answer after them."""
+    """Moves the results of tool calls, and the answer after them, into the message with the calls."""
     out, position = [], 0
     while position < len(messages):
         message = messages[position]
@@ -159,7 +159,7 @@ def _response(message: dict[str, Any], calls: list[dict[str, Any]], number: int)
 
 
 def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Results in a row in the order of the calls that they answer."""
+    """Puts consecutive results into the order of their calls."""
     out, order, position = list(messages), dict[str, int](), 0
     while position < len(out):
         message = out[position]
@@ -183,7 +183,7 @@ def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messa
 
 
 def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """What users say as one part, with the languages to translate from and to."""
+    """User messages as a single part, with the languages to translate from and to."""
     languages = {name: str(arguments.get(name, "en-GB")) for name in ("source_lang_code", "target_lang_code")}
     out = []
     for message in messages:

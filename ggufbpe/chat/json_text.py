@@ -13,11 +13,11 @@ from ..errors import printable
 
 
 class JSONError(ValueError):
-    """What is no JSON to llama.cpp."""
+    """A text that is not JSON to llama.cpp."""
 
 
 def parsed(text: str) -> Any:
-    """What a JSON text says; the last of members with one name counts. `JSONError` with what is wrong."""
+    """The value of a JSON text; of members with the same name, the last counts. `JSONError` says what is wrong."""
     try:
         found = json.loads(
             text.removeprefix("\ufeff"), parse_constant=_no_constant, parse_float=_number, parse_int=_integer
@@ -39,7 +39,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _integer(digits: str) -> int | float:
-    """What neither a signed nor an unsigned integer of 64 bits holds is a double."""
+    """An integer, or a double if neither int64 nor uint64 can hold it."""
     if len(digits) <= _MOST_DIGITS and -(1 << 63) <= int(digits) < 1 << 64:
         return int(digits)
     return _number(digits)

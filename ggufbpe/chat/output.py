@@ -1,10 +1,10 @@
-"""What a model writes under a template: marks around its answers, and the form of its calls of tools.
+"""What a model writes under a template: marks around its answers, and the form of its tool calls.
 
 Template -> [this file] -> Output -> begun.py
 
-llama.cpp finds this out by comparing what a template makes of a few chats, and reads answers by it. A prompt depends
-on it in two ways: the chat is refused where an answer that goes on could be no such output, and a template under which
-a call looks like JSON and is none is not taken at all.
+llama.cpp finds this out by comparing what a template makes of a few chats, and parses answers accordingly. It matters
+to a prompt in two ways: a chat is refused if the answer to be continued could not be such output, and a template is
+not accepted at all if its tool calls look like JSON but are not valid.
 
 Source: analyze_content, analyze_tools and `workarounds` in common/chat-diff-analyzer.cpp.
 """
@@ -38,10 +38,10 @@ from .values import WHITE_SPACE, viewed
 
 @dataclass(frozen=True)
 class Output:
-    """The mark before each answer's text, the form of calls, and what stands before the first, if anything does.
+    """The mark before each answer's text, the form of tool calls, and the text before the first call, if any.
 
-    `supports_calls` says whether the template takes calls at all, in whatever form; `name_start` is what stands before
-    the name in tagged calls that nothing else begins.
+    `supports_calls` says whether the template takes calls at all, in whatever form. `name_start` is what comes before
+    the name in tagged calls that have no `calls_start`.
     """
 
     content_start: str = ""
@@ -60,7 +60,7 @@ _NAMED = re.compile(
 
 
 def output_of(source: str, render: Render, marks: Reasoning, supports_tool_calls: bool) -> Output:
-    """What llama.cpp finds out. `ChatError` where it takes no such template."""
+    """What llama.cpp finds out. `ChatError` for a template that it does not accept."""
     found = Output(_content_start(render, marks), supports_calls=supports_tool_calls)
     if supports_tool_calls:
         found = _with_calls(found, render, marks)
@@ -126,10 +126,10 @@ def _before_json(written: str) -> str:
     start, end = written.find("{"), written.rfind("}")
     try:
         if start < 0:
-            raise JSONError("no object")
+            raise JSONError("there is no object")
         parsed(written[start : end + 1])
     except JSONError as error:
-        raise ChatError(f"the template writes a call of a tool as JSON that is none: {error}") from None
+        raise ChatError(f"a tool call looks like JSON in this template, but is not valid: {error}") from None
     before = written[:start]
     bare = before.rstrip(WHITE_SPACE)
     if bare.endswith("[") and written[end + 1 :].lstrip(WHITE_SPACE).startswith("]"):
@@ -153,7 +153,7 @@ _TEST_CALL = {
     "function": {"name": "test_func", "arguments": {"arg1": "value1"}},
 }
 
-# Texts that a template has all of, and what is then so.
+# Texts by which a template is known if it has all of them, and what then holds.
 _PATCHES: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (
         (

@@ -3,7 +3,7 @@
 Request, template -> [this file] -> prompt
 
 Messages are changed into what the template takes (capabilities, families), the template is run, a BOS and an EOS that
-the tokenizer adds again are taken off, and an answer that is to go on is written behind.
+the tokenizer will add are removed, and an answer to be continued is appended.
 
 Source: common_chat_templates_apply_jinja, common_chat_template_direct_apply_impl and `workaround` in common/chat.cpp;
 peg_generator::generate_parser in common/chat-auto-parser-generator.cpp.
@@ -38,7 +38,7 @@ CHATML = """\
   {{- '<|im_start|>assistant\n' -}}
 {%- endif -%}"""
 
-# A condition of known templates that refuses chats which have to be taken, and the texts by which they are known.
+# Conditions that make known templates refuse chats that llama.cpp accepts, and the texts by which these are known.
 _REFUSALS = (
     (
         ("<|channel|>", "in message.content or"),
@@ -56,9 +56,9 @@ _TRIMMING = "You have access to the following functions in JSONSchema format"
 
 
 class ChatTemplate:
-    """A template with all that llama.cpp finds out about it, each found out once.
+    """A template with everything that llama.cpp finds out about it, each on first use.
 
-    `ChatError` where it cannot be parsed; `NotInstalledError` where jinja2 is missing.
+    `ChatError` if it cannot be parsed; `NotInstalledError` if jinja2 is missing.
     """
 
     def __init__(self, source: str, ends: Ends) -> None:
@@ -80,12 +80,12 @@ class ChatTemplate:
 
     @made_once
     def family(self) -> Handling | None:
-        """The way in which llama.cpp handles it, if it has one of its own."""
+        """llama.cpp's special handling of it, if there is any."""
         return handling_of(self.source)
 
     @made_once
     def reasoning(self) -> Reasoning:
-        """The marks of its reasoning; of those without a family."""
+        """The marks of reasoning, for templates without a family."""
         return patched(self.source, self._found_reasoning)
 
     @made_once
@@ -94,15 +94,15 @@ class ChatTemplate:
 
     @made_once
     def output(self) -> Output:
-        """What a model writes under it; of those without a family. `ChatError` where llama.cpp cannot find it out."""
+        """What a model writes, for templates without a family. `ChatError` if llama.cpp cannot find it out."""
         supports_calls = self.capabilities.supports_tool_calls
         return output_of(self.source, self._for_analysis, self._found_reasoning, supports_calls)
 
     @made_once
     def supports_thinking(self) -> bool:
-        """Whether it has to do with thinking. `ChatError` where it refuses so much as one message of a user.
+        """Whether it knows about thinking. `ChatError` if it refuses even a single user message.
 
-        llama-server does not start with such a template.
+        llama-server does not start with a template that does.
         """
         self.prompt(Request((Message("user", "test"),)), time.localtime())
         return self.reasoning.present if self.family is None else self.family.thinking
@@ -141,7 +141,7 @@ class ChatTemplate:
     # ---- before ---------------------------------------------------------------------------------
 
     def _messages(self, request: Request) -> tuple[list[dict[str, Any]], Message | None]:
-        """The messages for the template, and apart from them the one that is to go on."""
+        """The messages for the template and, apart from them, the one to be continued."""
         given = request.messages
         if _TRIMMING in self.source:
             given = tuple(message.trimmed() for message in given)
@@ -161,7 +161,7 @@ class ChatTemplate:
         return messages, last
 
     def _normalized(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Contents as texts, or as parts, where the template takes but one of the two."""
+        """Contents as text or as parts, if the template takes only one of the two."""
         text, parts = self.capabilities.supports_string_content, self.capabilities.supports_typed_content
         if text == parts:
             return messages
@@ -174,7 +174,7 @@ class ChatTemplate:
         return messages
 
     def _names(self, request: Request, now: time.struct_time) -> dict[str, Any]:
-        """The names that the template finds, but for `messages`."""
+        """The names that the template sees, except `messages`."""
         arguments: Mapping[str, Any] = request.template_arguments
         names: dict[str, Any] = {
             "bos_token": self._bos,
@@ -197,8 +197,8 @@ class ChatTemplate:
     # ---- the template ---------------------------------------------------------------------------
 
     def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
-        """The template's text without a BOS and an EOS that the tokenizer adds."""
-        # Each run has values of its own to change.
+        """The template's text without a BOS and an EOS that the tokenizer will add."""
+        # A run may change its values, so each gets a copy.
         return self._ends.without_added(self.rendered(_copied(names), now))
 
     def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
@@ -208,8 +208,8 @@ class ChatTemplate:
     def _run_twice(self, names: dict[str, Any], request: Request, now: time.struct_time) -> tuple[str, str]:
         """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
 
-        llama.cpp runs the template with and without, and refuses a chat where either fails. What comes out is needed
-        only for an answer that goes on.
+        llama.cpp runs the template with and without it, and refuses a chat if either fails. The generation prompt is
+        needed only for an answer to be continued.
         """
         text = self._run(names, now)
         asked = names.get("add_generation_prompt") is True
@@ -247,8 +247,8 @@ class ChatTemplate:
     def _by_reasoning(
         self, names: dict[str, Any], request: Request, last: Message | None, now: time.struct_time
     ) -> tuple[str, str, bool]:
-        """The text, the answer that is begun, and whether that could be the start of a model's output."""
-        output = self.output  # what it refuses is refused before the template is run
+        """The text, the start of the answer, and whether a model's output could begin with that."""
+        output = self.output  # a refusal here comes before those of the template
         text, opening = self._run_twice(names, request, now)
         marks, content, begun = self.reasoning, request.continuation == "content", opening
         if last is not None and not last.empty:
@@ -260,7 +260,7 @@ class ChatTemplate:
         return text, begun, fits
 
     def going_on(self, text: str, begun: str) -> str:
-        """A text with the answer behind it that is to go on."""
+        """A text followed by the answer to be continued."""
         return text + begun
 
     def _by_family(
@@ -271,7 +271,7 @@ class ChatTemplate:
         last: Message | None,
         now: time.struct_time,
     ) -> tuple[str, str, bool]:
-        """The same of a template that llama.cpp knows."""
+        """The same for a template that llama.cpp knows."""
         text, opening = (
             self._run_twice(names, request, now)
             if family.both_prompts
@@ -312,7 +312,7 @@ _MARKS_BY_EFFORT = {"medium": "ifm|think_fast", "low": "ifm|think_faster"}
 
 
 def _more_names(names: dict[str, Any]) -> dict[str, Any]:
-    """Names that stand for others, as templates differ in them."""
+    """Further names for the same values, since templates differ in them."""
     out: dict[str, Any] = {}
     kept = names.get("preserve_reasoning")
     if isinstance(kept, bool):
@@ -337,7 +337,7 @@ def _joined(parts: list[dict[str, Any]]) -> str:
 
 
 def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first message, if it is the system's, put before the second one's content."""
+    """The messages with a system message at the start put before the content of the second."""
     if not messages or messages[0]["role"] != "system":
         return messages
     first, *rest = messages
@@ -350,7 +350,7 @@ def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _parse_arguments(messages: list[dict[str, Any]]) -> None:
-    """Arguments of calls as objects."""
+    """Parses the arguments of calls into objects."""
     for message in messages:
         for call in message.get("tool_calls", ()):
             given = call["function"]["arguments"]
