@@ -17,6 +17,7 @@ from .attributed import with_origin_of
 from .begun import FENCE, may_begin
 from .json_text import JSONError, parsed
 from .messages import Message, Request
+from .schemas import schemas_of_answer, schemas_of_tools
 from .values import WHITE_SPACE, viewed
 
 Messages = list[dict[str, Any]]
@@ -43,7 +44,20 @@ class Handling:
     both_prompts: bool = True  # whether llama.cpp renders it both with and without the generation prompt
     opening: str = ""  # what the parser of the output expects first
     json_openings: tuple[str, ...] = ()  # of which it expects one first, if JSON is asked for
+    read_schemas: str = (
+        "either"  # of the request: "answer", "tools" or both; "either" is that of the answer first
+    )
     output: str = "peg-native"  # the name of that parser
+
+    def schemas(self, request: Request) -> list[Any]:
+        """The schemas that the parser of the output has, in the order in which llama.cpp reads them."""
+        of_answer, of_tools = schemas_of_answer(request), schemas_of_tools(request)
+        if self.read_schemas == "either":
+            return of_answer or of_tools
+        if self.read_schemas == "answer without tools":
+            return [] if request.tools and request.tool_choice != "none" else of_answer
+        by_name = {"answer": of_answer, "tools": of_tools}
+        return [schema for name in self.read_schemas.split() for schema in by_name[name]]
 
     def has(self, source: str) -> bool:
         """Whether a source belongs to it."""
@@ -240,6 +254,7 @@ HANDLINGS = (
         (">>>all", ">>>${recipient}"),
         start="<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n",
         opening="<|start_header_id|>assistant<|end_header_id|>\n\n>>>",
+        read_schemas="tools",
         plain=True,
         thinking=False,
     ),
@@ -247,12 +262,14 @@ HANDLINGS = (
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         start="<|im_assistant|>assistant<|im_middle|><think>",
         opening="<|im_assistant|>assistant<|im_middle|>",
+        read_schemas="tools",
         middle="</think>",
     ),
     Handling(
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
         start='<|open|>message role="assistant"<|sep|><|open|>think<|sep|>',
         middle="<|close|>think<|sep|><|open|>response<|sep|>",
+        read_schemas="",
     ),
     Handling(
         ("<|ifm|im_start|>", "<ifm|tool_calls>"),
@@ -272,6 +289,7 @@ HANDLINGS = (
         ("<|START_TEXT|>", "<|START_ACTION|>"),
         start="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
         opening="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+        read_schemas="answer tools",
         middle="<|END_THINKING|><|START_TEXT|>",
     ),
     Handling(
@@ -279,6 +297,7 @@ HANDLINGS = (
         start=_LFM,
         middle="</think>",
         opening=_LFM_OPENING,
+        read_schemas="answer without tools",
         adjust=_as_thinking,
     ),
     Handling(
@@ -287,6 +306,7 @@ HANDLINGS = (
         start=_LFM,
         middle="</think>",
         opening=_LFM_OPENING,
+        read_schemas="answer without tools",
         adjust=_as_thinking,
     ),
     Handling(
@@ -294,6 +314,7 @@ HANDLINGS = (
         ("<|function_call|>",),
         start="assistant<|role_sep|>\n",
         opening="assistant<|role_sep|>\n",
+        read_schemas="tools",
         plain=True,
         thinking=False,
     ),
@@ -308,12 +329,14 @@ HANDLINGS = (
         ("dsml_token", "DSML", "function_calls"),
         start="<｜Assistant｜><think>",
         opening="<｜Assistant｜>",
+        read_schemas="tools answer",
         middle="</think>",
     ),
     Handling(
         ("dsml_token", "DSML", "tool_calls"),
         start="<｜Assistant｜><think>",
         opening="<｜Assistant｜>",
+        read_schemas="tools answer",
         middle="</think>",
         adjust=_results_in_order,
         handler="closed_without_reasoning",
@@ -324,6 +347,7 @@ HANDLINGS = (
         start="<|channel>thought\n",
         json_openings=("<|turn>model\n", "<|channel>", FENCE),
         output="peg-gemma4",
+        read_schemas="answer",
         middle="<channel|>",
         adjust=_with_responses,
         handler="turn_of_model",
@@ -333,6 +357,7 @@ HANDLINGS = (
         start="<|channel>thought\n",
         json_openings=("<|turn>model\n", "<|channel>", FENCE),
         output="peg-gemma4",
+        read_schemas="answer",
         middle="<channel|>",
         handler="turn_of_model",
     ),
@@ -345,6 +370,7 @@ HANDLINGS = (
     Handling(
         ("[source_lang_code]", "[target_lang_code]"),
         start="<start_of_turn>model\n",
+        read_schemas="",
         plain=True,
         thinking=False,
         adjust=_with_languages,

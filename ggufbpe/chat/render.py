@@ -28,6 +28,7 @@ from .json_text import JSONError, parsed
 from .messages import Message, Request
 from .output import Output, output_of
 from .reasoning import Reasoning, common_length, patched, reasoning_of
+from .schemas import check_schema, schemas_of_answer, schemas_of_tools
 from .values import viewed
 
 CHATML = """\
@@ -256,6 +257,9 @@ class ChatTemplate:
                 begun = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
                 begun += marks.end if content else ""
             begun += viewed(last.rendered_content()) if content else ""
+        has_calls = output.supports_calls and output.calls
+        for schema in schemas_of_answer(request) or (schemas_of_tools(request) if has_calls else []):
+            check_schema(schema)
         fits = not request.continuation or may_be_output(begun, opening, marks, output, request)
         return text, begun, fits
 
@@ -291,6 +295,8 @@ class ChatTemplate:
                 begun = opening + begun
             elif ends_turn:
                 begun = "<|turn>model\n" + begun
+        for schema in family.schemas(request):
+            check_schema(schema)
         return text, begun, not request.continuation or family.may_begin_with(begun, request)
 
     def _begun(self, family: Handling, last: Message, request: Request) -> str:

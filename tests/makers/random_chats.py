@@ -29,6 +29,16 @@ _KEYWORDS: dict[str, list[Any]] = {
 }
 
 
+_NO_SCHEMAS: list[Any] = [
+    {"type": "float"},
+    "string",
+    {"enum": []},
+    {"properties": []},
+    {"$ref": "#/a"},
+    {"anyOf": {}},
+]
+
+
 def choices(table: str) -> list[str]:
     """The entries of a table, between which are two spaces or a line's end."""
     return re.split(r"\s{2,}|\n", table.strip())
@@ -187,6 +197,8 @@ class RandomChats:
     def _property(self, depth: int) -> Json:
         kinds: list[Any] = ["string", "integer", "number", "boolean", "array", "object", ["string", "null"]]
         found: Json = {"type": self._dice.choice(kinds)}
+        if self._chance(0.02):
+            return self._dice.choice(_NO_SCHEMAS)  # type: ignore[no-any-return]
         if self._chance(0.6):
             found["description"] = self.text()
         if found["type"] == "array" and depth and self._chance(0.8):
