@@ -162,6 +162,8 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "an open block": ("{% if true %}", "Unexpected end of template", 1),
     "an empty tuple": ("{{ () }}", "unexpected", 1),
     "a minus behind a word": ("{{ not -1 }}", "unexpected", 1),
+    "a test with a member": ("{% if false %}{{ 1 is none.x }}{% endif %}", "Unexpected '.' in none.x", 1),
+    "a filter with a member": ("{% if false %}{{ 'a'|upper.x }}{% endif %}", "Unexpected '.' in upper.x", 1),
     "a filter behind a test": ("{{ 1 is odd|string }}", "expected token", 1),
     "a letter in no string": ("{{ é }}", "unexpected character", 1),
 }

@@ -276,6 +276,8 @@ class _Emitter:
         return ", ".join(self.expression(item) for item in items)
 
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
+        if "." in getattr(node, "name", ""):  # jinja2 takes the names of filters and tests with dots
+            raise TemplateSyntaxError(f"Unexpected '.' in {node.name}", node.lineno)  # type: ignore[union-attr]
         return self.several(node.args)  # including those given by name
 
     def item(self, node: nodes.Getitem) -> str:
