@@ -201,6 +201,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
         "     5    36%  generation prompt\n"
         "    14         in all\n",
     ),
+    "the prompt alone": (
+        ["-p", "Hi", "--prompt", "--color", "always"],
+        "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+    ),
     "a file of messages": (
         ["messages.json"],
         "<|im_start|>user\nHo<|im_end|>\n<|im_start|>assistant\n",
@@ -240,6 +244,13 @@ def test_command(files: Path, capfdbinary: pytest.CaptureFixture[bytes], name: s
     arguments, expected = COMMANDS[name]
     assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 0
     assert capfdbinary.readouterr().out.decode() == expected
+
+
+def test_command_in_colour(files: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Colour that is asked for shows who says what, as on a terminal, with the table of tokens."""
+    main(["chat", "-m", str(VOCABULARY), "-p", "Hi", "--color", "always"])
+    shown = capfdbinary.readouterr().out.decode()
+    assert ("\x1b[36mHi\x1b[0m" in shown, shown.endswith("in all\n")) == (True, True)
 
 
 def test_command_ids(files: Path, capfdbinary: pytest.CaptureFixture[bytes], tok: Tokenizer) -> None:
