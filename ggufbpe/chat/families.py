@@ -15,7 +15,7 @@ from typing import Any
 
 from .attributed import with_origin_of
 from .begun import FENCE, may_begin
-from .json_text import JSONError, parsed
+from .json_text import JSONError, parsed_as_llama_cpp
 from .messages import Message, Request
 from .schemas import schemas_of_answer, schemas_of_tools
 from .values import WHITE_SPACE, viewed
@@ -165,7 +165,7 @@ def _response(message: dict[str, Any], calls: list[dict[str, Any]], number: int)
     response = message.get("content")
     if isinstance(response, str):
         try:
-            response = with_origin_of(response, parsed(response))
+            response = with_origin_of(response, parsed_as_llama_cpp(response))
         except JSONError:
             response = message["content"]
     name = calls[number]["function"]["name"] if number < len(calls) else ""

@@ -34,6 +34,19 @@ def parsed(text: str) -> Any:
     return found
 
 
+def parsed_as_llama_cpp(text: str) -> Any:
+    """The same, with llama.cpp's words for what is wrong. To nlohmann::json, a text may end at NUL."""
+    try:
+        return parsed(text)
+    except JSONError as error:
+        from .json_errors import reason
+
+        message = reason(text)
+        if message is None and "\0" in text:
+            return parsed(text.partition("\0")[0])
+        raise JSONError(message or str(error)) from None
+
+
 def _no_constant(name: str) -> Any:
     raise JSONError(f"{name} is no JSON")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..errors import ChatError
-from .json_text import JSONError, parsed
+from .json_text import JSONError, parsed_as_llama_cpp
 from .reasoning import (
     ANSWER,
     FIRST,
@@ -127,7 +127,7 @@ def _before_json(written: str) -> str:
     try:
         if start < 0:
             raise JSONError("there is no object")
-        parsed(written[start : end + 1])
+        parsed_as_llama_cpp(written[start : end + 1])
     except JSONError as error:
         raise ChatError(f"a tool call looks like JSON in this template, but is not valid: {error}") from None
     before = written[:start]

@@ -24,7 +24,7 @@ from .begun import may_be_output
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
 from .ends import Ends
 from .families import Handling, handling_of
-from .json_text import JSONError, parsed
+from .json_text import JSONError, parsed_as_llama_cpp
 from .messages import Message, Request
 from .output import Output, output_of
 from .reasoning import Reasoning, common_length, patched, reasoning_of
@@ -361,6 +361,6 @@ def _parse_arguments(messages: list[dict[str, Any]]) -> None:
         for call in message.get("tool_calls", ()):
             given = call["function"]["arguments"]
             try:
-                call["function"]["arguments"] = with_origin_of(given, parsed(given))
+                call["function"]["arguments"] = with_origin_of(given, parsed_as_llama_cpp(given))
             except JSONError as error:
                 raise ChatError(f"Failed to parse tool call arguments as JSON: {error}") from None
