@@ -33,7 +33,7 @@ def seconds(action: Callable[[], Any], clock: Callable[[], float] = time.perf_co
     return elapsed
 
 
-def seconds_of_one(action: Callable[[], Any]) -> float:
+def seconds_of_one(action: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
     """The time of an action that is too short to be timed alone: the mean of many in a row."""
 
     def loop() -> None:
@@ -41,7 +41,7 @@ def seconds_of_one(action: Callable[[], Any]) -> float:
             action()
 
     count = 1
-    while (elapsed := seconds(loop)) < LOOP_SECONDS:
+    while (elapsed := seconds(loop, clock)) < LOOP_SECONDS:
         count = max(2 * count, int(1.2 * count * LOOP_SECONDS / max(elapsed, 1e-9)))
     return elapsed / count
 

@@ -16,8 +16,9 @@ from chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat import bounds
+from ggufbpe.chat.ends import Ends
 from ggufbpe.chat.environment import Template
-from ggufbpe.chat.render import ChatTemplate, Ends
+from ggufbpe.chat.render import ChatTemplate
 from ggufbpe.chat.token_origins import chat_tokens
 from ggufbpe.chat.values import plain, viewed
 from ggufbpe.cli._chat import chat_json

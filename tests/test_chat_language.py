@@ -7,9 +7,10 @@ import time
 import pytest
 
 from ggufbpe import ChatError
+from ggufbpe.chat.ends import Ends
 from ggufbpe.chat.environment import Template
 from ggufbpe.chat.messages import Message, Request
-from ggufbpe.chat.render import ChatTemplate, Ends
+from ggufbpe.chat.render import ChatTemplate
 from ggufbpe.chat.values import plain, viewed
 
 NOW = time.gmtime(0)
@@ -74,6 +75,15 @@ LANGUAGE: dict[str, tuple[str, str]] = {
         "{% macro m() %}{{ x }}{% endmacro %}{% for x in [1] %}{{ m() }}{% endfor %}",
         "1",
     ),
+    "parameters without commas": (
+        "{% macro m(a b=2 c=3) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }}",
+        "123",
+    ),
+    "a parameter without a default behind one with": (
+        "{% macro m(a=1, b) %}{{ a }}{{ b }}{% endmacro %}{{ m(3, 4) }}",
+        "34",
+    ),
+    "a list as arguments that is not reached": ("{% if false %}{{ f(*[1]) }}{% endif %}a", "a"),
     "an argument by name that is passed over": (
         "{% macro m(a, b=1, c=2) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(0, c=5) }}",
         "02",
@@ -123,6 +133,7 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "an unknown filter": ("\n\n{{ 'a'|escape }}", "Unknown (built-in) filter 'escape' for type String", 3),
     "no default": ("{{ 'a'|default }}", "Function 'default' expected between 2 and 3 arguments, got 1", 1),
     "a condition in brackets is a filter": ("{% for x in ('' if true) %}{% endfor %}", "got String", 1),
+    "a list as arguments": ("\n{{ range(*[1]) }}", "cannot exec SpreadExpression", 2),
     "an unknown test": ("{{ 1 is foo }}", "Unknown test 'foo'", 1),
     "an unknown function": ("{{ foo() }}", "Callee is not a function: got Undefined (hint: 'foo')", 1),
     "an argument that is missing": (
@@ -151,6 +162,8 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "an open block": ("{% if true %}", "Unexpected end of template", 1),
     "an empty tuple": ("{{ () }}", "unexpected", 1),
     "a minus behind a word": ("{{ not -1 }}", "unexpected", 1),
+    "a test with a member": ("{% if false %}{{ 1 is none.x }}{% endif %}", "Unexpected '.' in none.x", 1),
+    "a filter with a member": ("{% if false %}{{ 'a'|upper.x }}{% endif %}", "Unexpected '.' in upper.x", 1),
     "a filter behind a test": ("{{ 1 is odd|string }}", "expected token", 1),
     "a letter in no string": ("{{ é }}", "unexpected character", 1),
 }

@@ -161,6 +161,14 @@ def test_another_template(plain: Tokenizer, name: str) -> None:
     assert (cause.id, cause.detail["change"]) == ("template", which)
 
 
+def test_a_template_that_differs_in_its_words_alone(plain: Tokenizer) -> None:
+    """The markers are the same, and the default message of the system is another one."""
+    one = plain.with_overrides({KEY: TEMPLATES["Qwen-Qwen3-0.6B"]})
+    expected = one.chats.prompt({"messages": [USER]}, TEMPLATES["Qwen-Qwen2.5-7B-Instruct"])
+    [cause] = diagnose(one, chat=[USER], expected_prompt=expected).explanations[0].causes
+    assert (cause.id, cause.detail["change"]) == ("template", "llama.cpp's Qwen-Qwen2.5-7B-Instruct")
+
+
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_template_that_llama_cpp_has(tmp_path: Path, asked: bool) -> None:
     """Its fix makes it the model's, which mending.py does; also together with another cause."""

@@ -1,4 +1,4 @@
-"""Arguments of the functions that a template can call, and the checks that llama.cpp makes of them.
+"""The arguments of functions that a template calls, checked as llama.cpp checks them.
 
 Source: struct func_args in common/jinja/value.h and value.cpp.
 """
@@ -11,7 +11,7 @@ from .values import CallError, Function, Keyword, TemplateError, Undefined, Valu
 
 Scope = dict[str, Value]  # names and what they stand for
 
-# What a message calls a type: the name that g++ gives it.
+# What messages call a type: its name as g++ mangles it.
 MANGLED = {
     str: "St10shared_ptrIN5jinja14value_string_tEE",
     int: "St10shared_ptrIN5jinja11value_int_tEE",
@@ -28,7 +28,7 @@ class Arguments(list[Value]):
     function: str = ""
 
     def need(self, least: int, most: int = 999) -> None:
-        """`TemplateError` unless there are so many."""
+        """`TemplateError` unless this many were given."""
         if not least <= len(self) <= most:
             raise TemplateError(
                 f"Function '{self.function}' expected between {least} and {most} arguments, got {len(self)}"
@@ -59,7 +59,7 @@ class Arguments(list[Value]):
         return otherwise
 
     def get(self, name: str, position: int) -> Value:
-        """The argument of this name, or at this position if none is given by name; else undefined."""
+        """The argument with this name, or else the one at this position, or else undefined."""
         value = self.named(name, _MISSING)
         if isinstance(value, Undefined) and position < len(self) and not isinstance(self[position], Keyword):
             return self[position]
@@ -95,7 +95,7 @@ def as_int(value: Value) -> int:
 
 
 def as_float(value: Value) -> float:
-    """A float out of a number; `TemplateError` for anything else, a bool among it."""
+    """A float out of a number; `TemplateError` for anything else, bools included."""
     if is_a(value, int) or isinstance(value, float):
         return float(value)
     raise TemplateError(f"{type_name(value)} is not a float value")
@@ -107,8 +107,8 @@ Default = Callable[[Scope], Value]
 def bound(name: str, parameters: list[tuple[str, Default | None]], scope: Scope, given: Arguments) -> Scope:
     """The scope of a macro's body: the caller's names and its parameters.
 
-    An argument by name is found only where as many arguments were given as it has parameters before it, and a
-    parameter passed over so is undefined and not its default: llama.cpp does so.
+    As in llama.cpp, an argument by name is found only if at least as many arguments are given as there are parameters
+    before it, and a parameter that is skipped in this way is undefined: it does not get its default.
 
     Source: bind_parameters.
     """

@@ -18,7 +18,7 @@ _NONE = Undefined()
 
 
 def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value) -> Value:
-    """A member of an object, or an item of an array, by name or number; else `otherwise`."""
+    """A member of an object by name, or an item of an array by number; `otherwise` if there is none."""
     if isinstance(attribute, Undefined):
         return otherwise
     if isinstance(value, (list, tuple)):
@@ -36,14 +36,14 @@ def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value)
 
 
 def item_of(array: Value, index: Value, otherwise: Value) -> Value:
-    """An item by its number, from the end where that is negative."""
+    """An item by its index; a negative one counts from the end."""
     if isinstance(index, int) and -len(array) <= index < len(array):
         return array[index]
     return otherwise
 
 
 def like(array: Value, items: list[Value]) -> Value:
-    """A tuple of the items where `array` is one, else a list."""
+    """The items as a tuple if `array` is one, else as a list."""
     return tuple(items) if isinstance(array, tuple) else items
 
 
@@ -104,7 +104,7 @@ def item_count(run: Runtime, arguments: Arguments) -> Value:
 
 
 def join(run: Runtime, arguments: Arguments) -> Value:
-    """Strings and numbers joined, with a delimiter between them."""
+    """Strings and numbers joined by a delimiter."""
     arguments.need(1, 3)
     if not isinstance(arguments[0], (list, tuple)):
         raise TemplateError("join() first argument must be an array")
@@ -136,7 +136,7 @@ def mapped(run: Runtime, arguments: Arguments) -> Value:
 
 
 def append(run: Runtime, arguments: Arguments) -> Value:
-    """The array itself, with an item more."""
+    """The same array with one more item."""
     arguments.need(2)
     array = arguments[0]
     if not isinstance(array, (list, tuple)):
@@ -154,7 +154,7 @@ def _check_mutable(array: Value) -> None:
 
 
 def pop(run: Runtime, arguments: Arguments) -> Value:
-    """An item, the last where none is said, which is taken out."""
+    """Removes and returns an item, the last one by default."""
     arguments.need(1, 2)
     arguments.need_kinds(list)
     index = as_int(arguments[1]) if len(arguments) == 2 else -1
@@ -167,7 +167,7 @@ def pop(run: Runtime, arguments: Arguments) -> Value:
 
 
 def sort(run: Runtime, arguments: Arguments) -> Value:
-    """The items in order; which of equal ones comes first is llama.cpp's std::sort, and not sure."""
+    """The items sorted; the order of equal ones is unspecified, as with llama.cpp's std::sort."""
     arguments.need(1, 4)
     if not isinstance(arguments[0], (list, tuple)):
         raise TemplateError("sort: first argument must be an array")
@@ -196,7 +196,7 @@ def reverse(run: Runtime, arguments: Arguments) -> Value:
 
 
 def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
-    """The smallest or greatest item, the first of equal ones; undefined of none."""
+    """The smallest or greatest item, the first among equals; undefined for an empty array."""
     arguments.need(1, 4)
     arguments.need_kinds(list)
     attribute = arguments.get("attribute", 2)
@@ -265,7 +265,7 @@ def member_count(run: Runtime, arguments: Arguments) -> Value:
 
 
 def dictsort(run: Runtime, arguments: Arguments) -> Value:
-    """The object with its members in order of their names, or of their values."""
+    """The object with its members sorted by name or by value."""
     by = arguments.get("by", 2)
     how = "gt" if truth(arguments.get("reverse", 3)) else "lt"
     for name in arguments[0]:
@@ -279,7 +279,7 @@ def dictsort(run: Runtime, arguments: Arguments) -> Value:
 
 
 def namespace(run: Runtime, arguments: Arguments) -> Value:
-    """An object out of pairs, another object and named arguments: the functions dict and namespace."""
+    """An object made of pairs, another object or named arguments: the functions dict and namespace."""
     out: dict[Value, Value] = {}
     start: Value = arguments[0] if arguments else _NONE
     skip = isinstance(start, (list, tuple, dict))

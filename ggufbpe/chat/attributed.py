@@ -3,8 +3,8 @@ r"""A text that knows where each of its characters comes from.
 messages -> [this file: texts with origins] -> the same functions that run any template -> origins of the prompt
 
 An origin is a number, kept as a character: `origins` is as long as the text, and whatever cuts, joins or changes the
-text does the same to it. All else - what it equals, what is in it, its hash - is that of the text, so a template
-cannot tell, and writes what it always writes.
+text does the same to it. In all other respects (equality, containment, its hash) it is that text, so
+a template cannot tell the difference and writes what it always writes.
 
 >>> (Attributed("ab", "\1\1") + "cd")[1:3].origins
 '\x01\x00'
@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, SupportsIndex
 
-NOBODY = "\0"  # the origin of all that a template says itself
+NOBODY = "\0"  # the origin of the template's own text
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
@@ -52,12 +52,12 @@ class Attributed(str):
         return Attributed(str.__getitem__(self, key), self.origins[key])
 
     def runs(self) -> Iterator[tuple[str, str]]:
-        """The parts of one origin, each with that."""
+        """The stretches of a single origin, each with its origin."""
         for run in _RUN.finditer(self.origins):
             yield str.__getitem__(self, slice(*run.span())), run[1]
 
     def changed(self, change: Callable[[str], str]) -> Attributed:
-        """The text with each part of one origin changed by itself."""
+        """The text with each stretch of a single origin changed separately."""
         return joined_texts("", (attributed(change(text), origin) for text, origin in self.runs()))
 
     def lstrip(self, characters: str | None = None) -> Attributed:
@@ -86,7 +86,7 @@ class Attributed(str):
         return self[:before], self[before:behind], self[behind:]
 
     def split(self, separator: str | None = None, most: SupportsIndex = -1) -> list[str]:
-        """The parts between separators; one has to be given."""
+        """The parts between separators; a separator is required."""
         assert separator is not None
         parts, at = list[str](), 0
         for part in str.split(self, separator, most):
@@ -107,7 +107,7 @@ class Attributed(str):
 
 
 class AttributedInt(int):
-    """A number of a request, which is written with its origin; what is computed of it has none."""
+    """A number from a request: its text has its origin; what is computed from it has none."""
 
     origin: str = NOBODY
 
@@ -121,7 +121,7 @@ def origins_of(text: str) -> str:
 
 
 def attributed(text: str, origin: str = NOBODY) -> Attributed:
-    """A text all of one origin."""
+    """A text with a single origin."""
     return Attributed(text, origin * len(text))
 
 
@@ -132,7 +132,7 @@ def joined_texts(between: str, parts: Iterable[str]) -> Attributed:
 
 
 def all_of(value: Any, origin: str) -> Any:
-    """A value of JSON, all of whose texts and ints have one origin."""
+    """A JSON value whose texts and ints all have one origin."""
     if isinstance(value, str):
         return attributed(value, origin)
     if isinstance(value, dict):
@@ -145,5 +145,5 @@ def all_of(value: Any, origin: str) -> Any:
 
 
 def with_origin_of(text: str, value: Any) -> Any:
-    """What was made out of a text, with its origin."""
+    """A value that was parsed from a text, with the text's origin."""
     return all_of(value, text.origins[:1] or NOBODY) if isinstance(text, Attributed) else value

@@ -1,9 +1,9 @@
-"""A template run once more over texts that know their origins, so that its prompt has them.
+"""Runs a template again over texts that know their origins, so that the prompt has them, too.
 
 ChatTemplate, Request of attributed texts -> [this file] -> prompt with origins
 
-The run is that of any chat, with the same functions; only those that make a plain string of an attributed one are
-followed by what finds the origins again. What they miss counts as the template's.
+It is an ordinary run with the same functions. Only after those that turn an attributed string into a plain one are
+the origins looked for again; what is not found counts as the template's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AttributedTemplate(ChatTemplate):
         self._plain = template
 
     def attributed_prompt(self, request: Request, now: time.struct_time, origins: Origins) -> str:
-        """The prompt with origins, among them what is there only for the sake of the answer."""
+        """The prompt with origins; the generation prompt is marked as such."""
         text = self.prompt(origins.of_request(request), now)
         if request.continuation or not request.add_generation_prompt:
             return text
@@ -42,7 +42,7 @@ class AttributedTemplate(ChatTemplate):
             without = self._plain.prompt(replace(request, add_generation_prompt=False), now)
         except ChatError:
             return text
-        behind = 0  # the last message's text
+        behind = 0  # behind the text of the last message
         for number in set(origins_of(text)):
             if origins.kind(number) == "message":
                 behind = max(behind, origins_of(text).rfind(number) + 1)
@@ -75,7 +75,7 @@ class AttributingRuntime(Runtime):
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
         if function in _OF_STRINGS and type(given[0]) is str and any(map(_is_attributed, given)):
-            given[0] = attributed(given[0])  # what is put into the template's own text
+            given[0] = attributed(given[0])  # a template's own text into which a message's is put
         value = super().applied(function, given)
         found_again = _FOUND_AGAIN.get(function)
         return value if found_again is None else found_again(given[0], value)
@@ -85,7 +85,7 @@ def _is_attributed(value: Value) -> bool:
     return isinstance(value, Attributed)
 
 
-# ---- origins found again --------------------------------------------------------------------------------
+# ---- finding origins again --------------------------------------------------------------------------------
 
 
 def _of_same_length(text: str, changed: str) -> str:
@@ -93,13 +93,13 @@ def _of_same_length(text: str, changed: str) -> str:
 
 
 def _of_members(value: Value, written: str) -> str:
-    """An array or object that is written as a text: of the origin that all its texts have."""
+    """An array or object written as text: it has the origin that all its texts share."""
     found = {origin for text in _texts(value) for origin in set(origins_of(text))}
     return attributed(written, found.pop() if len(found) == 1 else NOBODY)
 
 
 def _of_json(value: Value, written: str) -> str:
-    """JSON: each text in it has its own origins, and what stands between texts of one origin has that, too."""
+    """JSON: each text keeps its origins, and what stands between two texts of the same origin has it, too."""
     if isinstance(value, AttributedInt):
         return str(value)
     origins, at, last = [""], 0, ""
@@ -129,14 +129,14 @@ def _between(text: str, last: str, following: str) -> str:
 
 
 def _literal(text: str, otherwise: str) -> Attributed:
-    """A text as JSON writes it; its quotes have the origins beside them."""
+    """A text as JSON writes it; each quote has the origin of the character next to it."""
     origins = origins_of(text) or otherwise
     inner = text.translate(JSON_ESCAPES)
     return joined_texts("", (attributed('"', origins[0]), inner, attributed('"', origins[-1])))
 
 
 def _texts(value: Value) -> Iterator[str]:
-    """All texts in a value, keys among them, in the order in which they are written."""
+    """All texts in a value, including keys, in the order in which they are written."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

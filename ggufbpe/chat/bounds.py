@@ -1,4 +1,4 @@
-"""What a run of a template may do before it is ended: steps, and characters that are made.
+"""The limits of a run of a template: steps, and characters made.
 
 [this file] -> runtime
 
@@ -11,7 +11,7 @@ from .arguments import Scope
 from .values import TemplateError, Value
 
 MOST_STEPS = 2_000_000  # iterations of loops, calls of macros, and items that filters look at
-MOST_CHARACTERS = 64 << 20  # that a run may make, the steps on the way included
+MOST_CHARACTERS = 64 << 20  # that a run may make, intermediate results included
 
 
 class LimitError(TemplateError):
@@ -19,20 +19,20 @@ class LimitError(TemplateError):
 
 
 class Bounds:
-    """What one run may still do."""
+    """What is left of the limits of one run."""
 
     def __init__(self) -> None:
         self.steps = MOST_STEPS
         self.characters = MOST_CHARACTERS
 
     def step(self, count: int = 1) -> None:
-        """Count steps; `LimitError` when there are too many."""
+        """Count steps; `LimitError` beyond the limit."""
         self.steps -= count
         if self.steps < 0:
             raise LimitError(f"the template takes more than {MOST_STEPS:,} steps")
 
     def spend(self, characters: int) -> None:
-        """Count characters before they are made; `LimitError` when there are too many."""
+        """Count characters before they are made; `LimitError` beyond the limit."""
         self.characters -= characters
         if self.characters < 0:
             raise LimitError(f"the template writes more than {MOST_CHARACTERS:,} characters")
@@ -60,7 +60,7 @@ class Bounds:
         self.spend(size)
 
     def read(self, *values: Value) -> None:
-        """Count what it takes to read through long strings that nothing is made of."""
+        """Count the reading of long strings from which nothing is made."""
         long = sum([len(value) for value in values if isinstance(value, str)])
         if long >= 1000:
             self.step(long // 1000)

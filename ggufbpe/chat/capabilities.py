@@ -1,9 +1,9 @@
-"""What a template can do, found out by running it on small chats and watching what it looks at.
+"""What a template supports, found by running it on small chats and watching what it reads.
 
 Template -> [this file] -> Capabilities
 
-A template says nowhere whether it takes content in parts, a system role or tools. llama.cpp runs it with marked
-values and notes which of them are read and how; messages are then changed into what it takes.
+A template does not declare whether it takes content in parts, a system role or tools. llama.cpp runs it with marked
+values and notes which of them are read, and how; messages are then changed into what the template takes.
 
 Source: common/jinja/caps.cpp, and value_t::stats_t in runtime.cpp.
 """
@@ -140,7 +140,9 @@ class _WatchingRuntime(Runtime):
 
 
 def _used(value: Value) -> bool:
-    return bool(getattr(value, "used", False))  # what a template puts in the place of a value is not watched
+    return bool(
+        getattr(value, "used", False)
+    )  # a value that the template itself puts in place is not watched
 
 
 def _operations(value: Value) -> set[str]:
@@ -148,7 +150,7 @@ def _operations(value: Value) -> set[str]:
 
 
 def _looked_at(value: Value, *way: str | int) -> Value:
-    """A value within those that were given. `ChatError` where the template has taken it away."""
+    """A value inside the given ones. `ChatError` if the template has removed it."""
     try:
         for key in way:
             value = value[key]
@@ -159,7 +161,7 @@ def _looked_at(value: Value, *way: str | int) -> Value:
 
 @dataclass
 class _Probe:
-    """What came of one run."""
+    """The outcome of one run."""
 
     messages: Value
     tools: Value
@@ -190,7 +192,7 @@ def _probe(
                 raise
             text, success = "", False
         silent = [m for m in messages if m["role"] == "assistant" and "reasoning_content" not in m]
-        if success or not silent:  # some templates want reasoning in every answer
+        if success or not silent:  # some templates require reasoning in every answer
             return _Probe(scope["messages"], scope["tools"], scope, text, success)
         messages = [{**m, "reasoning_content": ""} if m in silent else m for m in messages]
 
@@ -234,7 +236,7 @@ def _tool_chat(arguments: Any, calls: int = 1) -> list[dict[str, Any]]:
 
 
 def capabilities_of(template: Template) -> Capabilities:
-    """What a template can do."""
+    """What a template supports."""
     found: dict[str, bool] = {}
     for look in (_content, _system_role, _tools, _parallel_calls, _reasoning):
         found |= look(template, found)
@@ -319,6 +321,6 @@ EFFORT_NAMES = ("reasoning_effort", "reasoning_strength")
 
 
 def preserving_names(enabled: bool) -> dict[str, bool]:
-    """The names that templates know for keeping the reasoning of earlier answers."""
+    """The names under which templates ask whether to keep the reasoning of earlier answers."""
     forgetting = ("clear_thinking", "truncate_history_thinking", "drop_thinking")
     return {"preserve_thinking": enabled, **dict.fromkeys(forgetting, not enabled)}

@@ -16,30 +16,27 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ChatError
 from ..once import making
+from .ends import Ends
 from .given_json import has_other_forms, in_json_form, is_other_form
 from .messages import Request, check_rest, request_of
 from .origins import Origin, Origins, PromptInParts, PromptPart
-from .render import CHATML, ChatTemplate, Ends
+from .render import CHATML, ChatTemplate
 from .values import plain
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
     from .capabilities import Capabilities
 
-MOST_TEMPLATES = 16  # that are kept prepared
+MOST_TEMPLATES = 16  # kept prepared
 
 
 class Chats:
-    """What makes prompts for a tokenizer."""
+    """Makes prompts for a tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._named = dict(tokenizer.chat_templates)
         self._prepared: dict[str, ChatTemplate] = {}
-        bos, eos = (
-            "" if token is None else tokenizer.token_to_piece(token).decode("utf-8", "replace")
-            for token in (tokenizer.bos_id, tokenizer.eos_id)
-        )
-        self._ends = Ends(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
+        self.ends = Ends.of(tokenizer)
 
     def prompt(
         self,
@@ -51,9 +48,9 @@ class Chats:
     ) -> bytes:
         """The UTF-8 of the prompt that `/apply-template` makes of a request's body.
 
-        `chat_template` is a template, or the name of one of the file, in place of the file's. `ChatError` where
-        llama-server refuses. With `whole`, the chat is over, as those of a corpus are: an answer that comes last is
-        ended as the others are, where llama-server has it go on, and no other one is begun.
+        `chat_template` is a template to use in place of the file's, or the name of one of the file's. `ChatError` where
+        llama-server refuses. `whole` is for chats that are over, as in a corpus: a final answer is closed like the
+        others, where llama-server would continue it, and no new one is begun.
         """
         clock = time.localtime() if now is None else now.timetuple()
         return self._prompt(body, chat_template, clock, whole)[0]
@@ -61,9 +58,9 @@ class Chats:
     def parts(
         self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
     ) -> PromptInParts:
-        """The same prompt in parts: which bytes the template says itself, and which message says the others.
+        """The same prompt in parts: which bytes are the template's own, and which message the others come from.
 
-        The template is run twice more for it.
+        This runs the template two more times.
         """
         clock = time.localtime() if now is None else now.timetuple()
         prompt, template, request = self._prompt(body, chat_template, clock)
@@ -75,7 +72,7 @@ class Chats:
         except (ChatError, RecursionError):
             text = ""
         whole = (PromptPart(0, len(prompt), Origin("unknown")),)
-        is_same = text.encode("latin-1") == prompt  # else nothing is said of it
+        is_same = text.encode("latin-1") == prompt  # otherwise nothing is claimed
         return PromptInParts(prompt, origins.parts(text) if is_same else whole, request)
 
     def _prompt(
@@ -109,7 +106,7 @@ class Chats:
         return text.encode("latin-1"), template, request
 
     def shows_tools(self, chat_template: str | None = None) -> bool:
-        """Whether the template, chosen as for `prompt`, writes the tools that it is given into the prompt."""
+        """Whether the template, chosen as in `prompt`, writes its tools into the prompt."""
         return self._templates(chat_template)[1].capabilities.supports_tools
 
     def bare_text(self, messages: list[dict[str, Any]], chat_template: str | None = None) -> bytes:
@@ -122,7 +119,7 @@ class Chats:
         `ChatError` where llama-server would not start with the file's templates.
         """
         default = self._templates(None)[0]
-        _ = default.supports_thinking  # asks the template whether it takes a chat at all
+        _ = default.supports_thinking  # fails if the template takes no chat at all
         return default.source, default.capabilities
 
     def _templates(self, chosen: str | None) -> tuple[ChatTemplate, ChatTemplate]:
@@ -137,25 +134,25 @@ class Chats:
             return default, default
         try:
             return default, self._template(tools)
-        except ChatError:  # one that cannot be parsed is passed over
+        except ChatError:  # one that cannot be parsed is ignored
             return default, default
 
     def _template(self, source: str) -> ChatTemplate:
         found = self._prepared.get(source)
         if found is None:
             with making:
-                if source in self._prepared:  # by another thread, meanwhile
+                if source in self._prepared:  # another thread has made it meanwhile
                     return self._prepared[source]
                 if len(self._prepared) >= MOST_TEMPLATES:
                     self._prepared.clear()
-                found = self._prepared[source] = ChatTemplate(source, self._ends)
+                found = self._prepared[source] = ChatTemplate(source, self.ends)
         return found
 
 
 def _in_other_form(body: Any, refusal: Exception) -> Any:
-    """The body of a request as JSON has it, where it was refused and is in another form.
+    """The body of a refused request in the form of JSON, if it was in another form.
 
-    Otherwise a `ChatError`: with the place of what JSON does not have, or the refusal.
+    Otherwise a `ChatError`: the refusal, or the place of a value that JSON does not have.
     """
     try:
         changed = in_json_form(body)
@@ -175,7 +172,7 @@ def body_of(
     reasoning_effort: str | None,
     template_arguments: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The body of a request out of the arguments of `Tokenizer.apply_chat_template`."""
+    """The body of a request from the arguments of `Tokenizer.apply_chat_template`."""
     given = {
         "messages": messages,
         "tools": tools,
@@ -189,6 +186,6 @@ def body_of(
 
 
 def prompt_text(prompt: bytes) -> str:
-    """A prompt as text; bytes that are no UTF-8 are U+FFFD."""
+    """A prompt as text; invalid UTF-8 becomes U+FFFD."""
     text: str = plain(prompt.decode("latin-1"))
     return text

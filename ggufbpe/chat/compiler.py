@@ -3,8 +3,8 @@
 jinja2.nodes -> [this file] -> source -> Environment.compile
 
 jinja2 would keep names in Python's variables and call Python's operators and attributes. Here a scope is a dict that
-loops and macros copy, as in llama.cpp, and a name, member, call, filter, test and operator is a call of `run`; no
-text of the template reaches the source but as a literal.
+loops and macros copy, as in llama.cpp, and every name, member, call, filter, test and operator is a call of `run`.
+Text of the template gets into the source only as a literal.
 
 Source of what each statement does: common/jinja/runtime.cpp; of what is refused: parser.cpp.
 """
@@ -38,7 +38,7 @@ def root(run, s0):
 
 
 def source_of(template: nodes.Template) -> str:
-    """The source of a module with a function `root(run, scope)` that gives the text."""
+    """The source of a module whose function `root(run, scope)` returns the text."""
     emitter = _Emitter()
     emitter.by_place = any(node.name == "sameas" for node in template.find_all(nodes.Test))
     emitter.block(template.body)
@@ -48,7 +48,7 @@ def source_of(template: nodes.Template) -> str:
 
 
 def _unknown_statement(node: nodes.Node) -> TemplateSyntaxError:
-    """The error for a statement of jinja2's own; what it wraps in a scope, `autoescape`, has its line inside."""
+    """The error for a statement that only jinja2 has; `autoescape` is wrapped in a scope, which has the line inside."""
     name = type(node).__name__.lower()
     if isinstance(node, nodes.Scope):
         [node], name = node.body, "autoescape"
@@ -64,9 +64,9 @@ class _Emitter:
         self.depth = 1
         self.scope, self.out, self.write = "s0", "o0", "w"
         self.made = 0
-        self.mark = ""  # where a `break` cuts the output back to; "-" in a loop that has no mark
+        self.mark = ""  # to where a `break` cuts the output back; "-" in a loop without a mark
         self.loops = 0
-        self.by_place = False  # whether it matters that each literal is a value of its own
+        self.by_place = False  # whether each literal has to be a distinct value
 
     def line(self, text: str) -> None:
         self.source.append("    " * self.depth + text)
@@ -76,7 +76,7 @@ class _Emitter:
         return f"{prefix}{self.made}"
 
     def at(self, node: nodes.Node) -> None:
-        """What follows comes from the line of this node."""
+        """Notes that what follows comes from the line of this node."""
         self.lines.append((node.lineno, _HEAD.count("\n") + len(self.source) + 1))
 
     def block(self, body: Sequence[nodes.Node]) -> None:
@@ -94,7 +94,7 @@ class _Emitter:
         self.depth -= 1
 
     def captured(self, body: Sequence[nodes.Node]) -> str:
-        """The statements, with what they write in a variable; returns the expression for it."""
+        """Emits statements whose output goes to a variable; returns the expression for it."""
         outer = self.out, self.write
         self.out, self.write = self.new("o"), self.new("w")
         self.line(f"{self.out} = []; {self.write} = {self.out}.append")
@@ -143,7 +143,7 @@ class _Emitter:
         if node.recursive:
             raise TemplateSyntaxError("Expected %} (Got recursive)", node.lineno)
         if node.test is None and isinstance(node.iter, nodes.CondExpr) and node.iter.expr2 is None:
-            node.test, node.iter = node.iter.test, node.iter.expr1  # `in (x if y)`, in brackets though it is
+            node.test, node.iter = node.iter.test, node.iter.expr1  # `in (x if y)`, despite the brackets
         outer_scope, outer_mark = self.scope, self.mark
         scope, rows, row = self.new("s"), self.new("r"), self.new("v")
         several = isinstance(node.target, nodes.Tuple)
@@ -215,7 +215,7 @@ class _Emitter:
         self,
         name: str,
         arguments: list[nodes.Name],
-        defaults: list[nodes.Expr],
+        defaults: Sequence[nodes.Expr | None],
         body: list[nodes.Node],
         inside: str,
     ) -> str:
@@ -225,20 +225,17 @@ class _Emitter:
         """
         function, scope, caller = self.new("f"), self.new("s"), self.new("c")
         outer = self.scope, self.out, self.write, self.mark, self.loops
-        required = len(arguments) - len(defaults)
         parameters = []
         self.scope = caller
-        for position, argument in enumerate(arguments):
-            given = "None"
-            if position >= required:
-                given = f"lambda {caller}: {self.expression(defaults[position - required])}"
+        for argument, default in zip(arguments, [*[None] * (len(arguments) - len(defaults)), *defaults]):
+            given = "None" if default is None else f"lambda {caller}: {self.expression(default)}"
             parameters.append(f"({argument.name!r}, {given})")
         listed = self.new("p")
         self.line(f"{listed} = [{', '.join(parameters)}]")
         self.line(f"def {function}({caller}, given):")
         self.depth += 1
         self.scope, self.mark, self.loops = scope, "", 0
-        self.line(f"run.enter({inside or caller}, {_weight([*defaults, *body])})")
+        self.line(f"run.enter({inside or caller}, {_weight([*filter(None, defaults), *body])})")
         self.line(f"{scope} = bound({name!r}, {listed}, {inside or caller}, given)")
         self.line(f"return {self.captured(body)}")
         self.depth -= 1
@@ -279,7 +276,9 @@ class _Emitter:
         return ", ".join(self.expression(item) for item in items)
 
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
-        return self.several(node.args)  # those given by name among them
+        if "." in getattr(node, "name", ""):  # jinja2 takes the names of filters and tests with dots
+            raise TemplateSyntaxError(f"Unexpected '.' in {node.name}", node.lineno)  # type: ignore[union-attr]
+        return self.several(node.args)  # including those given by name
 
     def item(self, node: nodes.Getitem) -> str:
         of = self.expression(node.node)
@@ -330,12 +329,12 @@ class _Emitter:
 
 
 def _weight(body: Sequence[nodes.Node]) -> int:
-    """The steps that a body takes each time, by its size."""
+    """How many steps a body counts for each time, by its size."""
     return sum(1 + sum(1 for _ in node.find_all(nodes.Node)) for node in body) // 20
 
 
 def _leaves_loop(node: nodes.Node) -> bool:
-    """Whether a `break` or `continue` in here is of the loop around it."""
+    """Whether it has a `break` or `continue` that belongs to the loop around it."""
     for child in node.iter_child_nodes():
         if isinstance(child, (nodes.Break, nodes.Continue)):
             return True
@@ -376,6 +375,7 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
     nodes.Or: _E.logical,
     nodes.CondExpr: _E.chosen,
     nodes.Keyword: lambda e, node: f"Keyword({node.key!r}, {e.expression(node.value)})",
+    nodes.MarkSafe: lambda e, node: "run.spread()",
     nodes.List: lambda e, node: f"run.made([{e.several(node.items)}])",
     nodes.Tuple: lambda e, node: f"run.made(({e.several(node.items)}{',' if node.items else ''}))",
     nodes.Dict: _E.object,

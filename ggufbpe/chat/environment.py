@@ -56,7 +56,7 @@ class _Parser(Parser):
     def parse_filter_expr(self, node: nodes.Expr) -> nodes.Expr:
         while self.stream.current.type == "pipe":
             node = cast(nodes.Expr, self.parse_filter(node))
-        while self.stream.current.test("name:is"):  # behind a test stands no filter
+        while self.stream.current.test("name:is"):  # no filter may follow a test
             node = self.parse_test(node)
         return node
 
@@ -72,8 +72,19 @@ class _Parser(Parser):
         self.stream.expect("lparen")
         return list(self._until("rparen", self._argument)), [], None, None
 
+    def parse_signature(self, node: Any) -> None:
+        """The parameters of a macro; the default of a parameter is None if only an earlier one has any."""
+        node.args, node.defaults = [], []
+        self.stream.expect("lparen")
+        for parameter in self._until("rparen", lambda: self.parse_assign_target(name_only=True)):
+            node.args.append(parameter.set_ctx("param"))
+            if self.stream.skip_if("assign"):
+                node.defaults.append(self.parse_expression())
+            elif node.defaults:
+                node.defaults.append(None)
+
     def _until(self, end: str, parse: Callable[[], nodes.Node]) -> Iterator[Any]:
-        """What stands up to a bracket; commas may be left out."""
+        """Everything up to a closing bracket; commas are optional."""
         while self.stream.current.type != end:
             yield parse()
             self.stream.skip_if("comma")
@@ -85,7 +96,13 @@ class _Parser(Parser):
         return nodes.Pair(key, self.parse_expression(), lineno=key.lineno)
 
     def _argument(self) -> nodes.Node:
-        """An argument; those given by name stay among the others, in their order."""
+        """An argument; those given by name keep their place among the others.
+
+        `*items` is a `MarkSafe`, for which templates have no other use; it fails when it is reached.
+        """
+        if self.stream.current.type == "mul":
+            lineno = next(self.stream).lineno
+            return nodes.MarkSafe(self.parse_expression(), lineno=lineno)
         found = self.parse_expression()
         if not self.stream.skip_if("assign"):
             return found
@@ -115,7 +132,7 @@ class _Parser(Parser):
 
 
 class _ParserOfNames(_Parser):
-    """The same where `true`, `false` and `none` are names, as in llama.cpp: a request may say what they stand for."""
+    """The same, but with `true`, `false` and `none` as names, as in llama.cpp: a request may redefine them."""
 
     def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
         token = self.stream.current
@@ -158,9 +175,9 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 class Template:
-    """A template that can be run again and again, by several threads at a time.
+    """A template that can be run repeatedly, and by several threads at once.
 
-    `ChatError` with the line where it cannot be parsed.
+    `ChatError` with the line if it cannot be parsed.
     """
 
     def __init__(self, source: str) -> None:
@@ -180,14 +197,14 @@ class Template:
         self.generation_prompt_is_only_added = _only_adds(environment, view)
 
     def render(self, names: Scope, now: time.struct_time) -> str:
-        """The text for these names, which are `viewed`; it is `viewed`, too.
+        """The text for these names; both are `viewed`.
 
-        `ChatError` with the line for what the template refuses, and what it is not allowed.
+        `ChatError` with the line for what the template refuses or is not allowed to do.
         """
         return self.render_by(Runtime(now), names)
 
     def render_by(self, run: Runtime, names: Scope) -> str:
-        """The same by a given run."""
+        """The same with a given run."""
         root = self._root if _CONSTANTS.keys().isdisjoint(names) else self._root_of_names
         try:
             text: str = root(run, {**_CONSTANTS, **names})
@@ -201,13 +218,13 @@ class Template:
 
     @made_once
     def _root_of_names(self) -> Any:
-        """The same for a request that gives `true`, `false` or `none` another meaning."""
+        """The same for a request that redefines `true`, `false` or `none`."""
         environment = _Environment(extensions=[_Tags], optimized=False, cache_size=0)
         environment.parser = _ParserOfNames
         return environment.from_string(self._view).root_render_func
 
     def _line(self, error: BaseException) -> int | None:
-        """The line of the innermost part of the template that was being run."""
+        """The line of the innermost part of the template that was running."""
         lines = [
             frame.lineno
             for frame in traceback.extract_tb(error.__traceback__, limit=-1000)
@@ -221,13 +238,13 @@ class Template:
 def _only_adds(environment: _Environment, source: str) -> bool:
     """Whether a run without `add_generation_prompt` cannot fail where one with it does not.
 
-    So it is where the name only decides about blocks, and nothing that could fail is in those that it turns off.
+    That is so if the name only selects blocks, and the blocks that it deselects cannot fail.
     """
     tree = environment.parse(source)
     decides = 0
     alternatives = {id(other) for node in tree.find_all(nodes.If) for other in node.elif_}
     for node in tree.find_all(nodes.If):
-        if id(node) in alternatives:  # what stands behind it is not its own
+        if id(node) in alternatives:  # what follows is not its own
             continue
         found = sum(map(_is_prompt_name, _all_of(node.test)))
         if found and not node.elif_ and _cannot_fail(node.else_):
@@ -245,7 +262,7 @@ def _is_prompt_name(node: nodes.Node) -> bool:
 
 
 def _wants_prompt(test: nodes.Node) -> bool:
-    """Whether a test that is true needs the name to be, once."""
+    """Whether a condition can hold only if the name does, and has the name once."""
     if isinstance(test, nodes.And):
         return sum(map(_is_prompt_name, _all_of(test))) == 1 and (
             _wants_prompt(test.left) or (_wants_prompt(test.right))
@@ -254,7 +271,7 @@ def _wants_prompt(test: nodes.Node) -> bool:
 
 
 def _cannot_fail(body: list[nodes.Node]) -> bool:
-    """Whether statements only write texts and names, or set names to literals."""
+    """Whether statements only write text and names, or set names to literals."""
     return all(
         isinstance(node.node, nodes.Const) and isinstance(node.target, nodes.Name)
         if isinstance(node, nodes.Assign)

@@ -2,7 +2,7 @@
 
 source -> [this file] -> Handling: messages changed before, the prompt after, the start of an answer that goes on
 
-Of all others `reasoning` finds out what is needed.
+For all others, `reasoning` and `output` find out what is needed.
 
 Source: common_chat_template_detect_params_init in common/chat.cpp, and common/parsers/.
 """
@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .attributed import with_origin_of
-from .json_text import JSONError, parsed
+from .begun import FENCE, may_begin
+from .json_text import JSONError, parsed_as_llama_cpp
 from .messages import Message, Request
+from .schemas import schemas_of_answer, schemas_of_tools
+from .values import WHITE_SPACE, viewed
 
 Messages = list[dict[str, Any]]
 Adjust = Callable[[Messages, Mapping[str, Any]], Messages]
@@ -25,9 +28,9 @@ Adjust = Callable[[Messages, Mapping[str, Any]], Messages]
 class Handling:
     """One way of handling a template.
 
-    A source belongs to it that has all texts of `present` and none of `absent`. An answer that goes on begins with
-    `start`, its reasoning, and where its content goes on `middle` and the content. `plain` ones have no place for
-    reasoning: the content follows `start` whatever goes on.
+    It is that of sources with all texts of `present` and none of `absent`. A continued answer begins with `start` and
+    its reasoning; if the content is continued, `middle` and the content follow. With `plain`, there is no place for
+    reasoning: the content follows `start` in any case.
     """
 
     present: tuple[str, ...]
@@ -37,14 +40,39 @@ class Handling:
     plain: bool = False
     thinking: bool = True
     adjust: Adjust | None = None
-    handler: str = ""  # what else there is to do: a name in `render`
-    both_prompts: bool = True  # whether it is rendered with and without the generation prompt
+    handler: str = ""  # what else has to be done: a name in `render`
+    both_prompts: bool = True  # whether llama.cpp renders it both with and without the generation prompt
+    opening: str = ""  # what the parser of the output expects first
+    json_openings: tuple[str, ...] = ()  # of which it expects one first, if JSON is asked for
+    read_schemas: str = (
+        "either"  # of the request: "answer", "tools" or both; "either" is that of the answer first
+    )
+    output: str = "peg-native"  # the name of that parser
+
+    def schemas(self, request: Request) -> list[Any]:
+        """The schemas that the parser of the output has, in the order in which llama.cpp reads them."""
+        of_answer, of_tools = schemas_of_answer(request), schemas_of_tools(request)
+        if self.read_schemas == "either":
+            return of_answer or of_tools
+        if self.read_schemas == "answer without tools":
+            return [] if request.tools and request.tool_choice != "none" else of_answer
+        by_name = {"answer": of_answer, "tools": of_tools}
+        return [schema for name in self.read_schemas.split() for schema in by_name[name]]
 
     def has(self, source: str) -> bool:
         """Whether a source belongs to it."""
         return all(text in source for text in self.present) and not any(
             text in source for text in self.absent
         )
+
+    def may_begin_with(self, text: str, request: Request) -> bool:
+        """Whether the parser of the output accepts a text as the start of an answer."""
+        wanted: tuple[str, ...] = (self.opening,)
+        if self.json_openings and isinstance(request.json_schema, dict):
+            wanted = self.json_openings
+            if request.extracts_reasoning:
+                wanted += (self.start,)
+        return any(may_begin(text, viewed(opening)) for opening in wanted)
 
     def begun(self, message: Message, request: Request) -> str:
         """The start of an answer that goes on."""
@@ -65,7 +93,7 @@ def _as_thinking(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
 
 
 def _as_thinking_alone(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """The same; what calls tools has no content beside."""
+    """The same; a message with tool calls then has no content."""
     out = _as_thinking(messages, arguments)
     for message in out:
         if "thinking" in message and message.get("tool_calls"):
@@ -74,7 +102,7 @@ def _as_thinking_alone(messages: Messages, arguments: Mapping[str, Any]) -> Mess
 
 
 def _with_reasoning(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Reasoning in every answer, if need be empty."""
+    """Reasoning in every answer, empty if need be."""
     return [
         {**m, "reasoning_content": ""} if m["role"] == "assistant" and "reasoning_content" not in m else m
         for m in messages
@@ -82,7 +110,7 @@ def _with_reasoning(messages: Messages, arguments: Mapping[str, Any]) -> Message
 
 
 def _in_blocks(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Contents of the system and of answers as blocks, reasoning as one of them."""
+    """Contents of system messages and answers as blocks, one of which is the reasoning."""
     out = []
     for message in messages:
         if message["role"] not in ("system", "assistant"):
@@ -102,7 +130,7 @@ def _in_blocks(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
 
 
 def _with_responses(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """A message that calls tools takes their results and the answer after them."""
+    """Moves the results of tool calls, and the answer after them, into the message with the calls."""
     out, position = [], 0
     while position < len(messages):
         message = messages[position]
@@ -137,7 +165,7 @@ def _response(message: dict[str, Any], calls: list[dict[str, Any]], number: int)
     response = message.get("content")
     if isinstance(response, str):
         try:
-            response = with_origin_of(response, parsed(response))
+            response = with_origin_of(response, parsed_as_llama_cpp(response))
         except JSONError:
             response = message["content"]
     name = calls[number]["function"]["name"] if number < len(calls) else ""
@@ -145,7 +173,7 @@ def _response(message: dict[str, Any], calls: list[dict[str, Any]], number: int)
 
 
 def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Results in a row in the order of the calls that they answer."""
+    """Puts consecutive results into the order of their calls."""
     out, order, position = list(messages), dict[str, int](), 0
     while position < len(out):
         message = out[position]
@@ -169,7 +197,7 @@ def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messa
 
 
 def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """What users say as one part, with the languages to translate from and to."""
+    """User messages as a single part, with the languages to translate from and to."""
     languages = {name: str(arguments.get(name, "en-GB")) for name in ("source_lang_code", "target_lang_code")}
     out = []
     for message in messages:
@@ -188,11 +216,13 @@ def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Message
 _HARMONY = Handling(
     ("<|channel|>",),
     start="<|start|>assistant<|channel|>analysis<|message|>",
+    opening="<|start|>assistant",
     middle="<|end|><|start|>assistant<|channel|>final<|message|>",
     adjust=_as_thinking_alone,
     handler="end_for_return",
 )
-_LFM = "<|im_start|>assistant\n<think>"
+_LFM_OPENING = "<|im_start|>assistant\n"
+_LFM = _LFM_OPENING + "<think>"
 _CALL_AND_PARAMETERS = ("<tool_call>", "<function=", "<parameter=")
 
 HANDLINGS = (
@@ -201,11 +231,13 @@ HANDLINGS = (
         ("[CALL_ID]",),
         start="[THINK]",
         middle="[/THINK]",
+        json_openings=(FENCE, *WHITE_SPACE),
         adjust=_in_blocks,
     ),
     Handling(
         ("chat_format=llm-jp-harmony-v1",),
         start=_HARMONY.start,
+        opening="<|start|>",
         middle=_HARMONY.middle,
         adjust=_HARMONY.adjust,
         handler=_HARMONY.handler,
@@ -214,28 +246,35 @@ HANDLINGS = (
     Handling(
         ("<atem:function_calls>", "<|eom|>"),
         start="<|start|>assistant to=self<|message|>",
+        opening="<|start|>assistant",
         middle="<|eom|><|start|>assistant to=user<|message|>",
         both_prompts=False,
     ),
     Handling(
         (">>>all", ">>>${recipient}"),
         start="<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n",
+        opening="<|start_header_id|>assistant<|end_header_id|>\n\n>>>",
+        read_schemas="tools",
         plain=True,
         thinking=False,
     ),
     Handling(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         start="<|im_assistant|>assistant<|im_middle|><think>",
+        opening="<|im_assistant|>assistant<|im_middle|>",
+        read_schemas="tools",
         middle="</think>",
     ),
     Handling(
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
         start='<|open|>message role="assistant"<|sep|><|open|>think<|sep|>',
         middle="<|close|>think<|sep|><|open|>response<|sep|>",
+        read_schemas="",
     ),
     Handling(
         ("<|ifm|im_start|>", "<ifm|tool_calls>"),
         start="<|ifm|im_start|>assistant\n<{}>\n",
+        opening="<|ifm|im_start|>assistant\n",
         middle="</{}>",
         adjust=_with_reasoning,
         handler="think_by_effort",
@@ -243,27 +282,39 @@ HANDLINGS = (
     Handling(
         ("<role>ASSISTANT</role>", "<arg_key>"),
         start="<role>ASSISTANT</role>\n<think>",
+        json_openings=("<role>ASSISTANT</role>", "<think>"),
         middle="</think>",
     ),
     Handling(
         ("<|START_TEXT|>", "<|START_ACTION|>"),
         start="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
+        opening="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+        read_schemas="answer tools",
         middle="<|END_THINKING|><|START_TEXT|>",
     ),
     Handling(
-        ("<|tool_list_start|>", "<|tool_list_end|>"), start=_LFM, middle="</think>", adjust=_as_thinking
+        ("<|tool_list_start|>", "<|tool_list_end|>"),
+        start=_LFM,
+        middle="</think>",
+        opening=_LFM_OPENING,
+        read_schemas="answer without tools",
+        adjust=_as_thinking,
     ),
     Handling(
         ("List of tools: [",),
         ("<|tool_list_start|>",),
         start=_LFM,
         middle="</think>",
+        opening=_LFM_OPENING,
+        read_schemas="answer without tools",
         adjust=_as_thinking,
     ),
     Handling(
         ("<|role_sep|>", "<|message_sep|>"),
         ("<|function_call|>",),
         start="assistant<|role_sep|>\n",
+        opening="assistant<|role_sep|>\n",
+        read_schemas="tools",
         plain=True,
         thinking=False,
     ),
@@ -272,15 +323,20 @@ HANDLINGS = (
         start="<mm:think>",
         middle="</mm:think>",
         handler="after_generation_prompt",
+        output="peg-minimax-m3",
     ),
     Handling(
         ("dsml_token", "DSML", "function_calls"),
         start="<｜Assistant｜><think>",
+        opening="<｜Assistant｜>",
+        read_schemas="tools answer",
         middle="</think>",
     ),
     Handling(
         ("dsml_token", "DSML", "tool_calls"),
         start="<｜Assistant｜><think>",
+        opening="<｜Assistant｜>",
+        read_schemas="tools answer",
         middle="</think>",
         adjust=_results_in_order,
         handler="closed_without_reasoning",
@@ -289,6 +345,9 @@ HANDLINGS = (
         ("'<|tool_call>call:'",),
         ("{#- OpenAI Chat Completions:",),
         start="<|channel>thought\n",
+        json_openings=("<|turn>model\n", "<|channel>", FENCE),
+        output="peg-gemma4",
+        read_schemas="answer",
         middle="<channel|>",
         adjust=_with_responses,
         handler="turn_of_model",
@@ -296,17 +355,22 @@ HANDLINGS = (
     Handling(
         ("'<|tool_call>call:'",),
         start="<|channel>thought\n",
+        json_openings=("<|turn>model\n", "<|channel>", FENCE),
+        output="peg-gemma4",
+        read_schemas="answer",
         middle="<channel|>",
         handler="turn_of_model",
     ),
     Handling(
         ("Tool usage guidelines:", '<function name="', '<param name="'),
         start="<|im_start|>assistant\n<think>\n",
+        opening="<|im_start|>assistant\n",
         middle="\n</think>\n\n",
     ),
     Handling(
         ("[source_lang_code]", "[target_lang_code]"),
         start="<start_of_turn>model\n",
+        read_schemas="",
         plain=True,
         thinking=False,
         adjust=_with_languages,
@@ -315,12 +379,14 @@ HANDLINGS = (
         (*_CALL_AND_PARAMETERS, "<think>"),
         ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
         start="<|im_start|>assistant\n<think>\n",
+        opening="<|im_start|>assistant\n",
         middle="\n</think>\n\n",
     ),
     Handling(
         _CALL_AND_PARAMETERS,
         ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
         start="<|im_start|>assistant\n",
+        opening="<|im_start|>assistant\n",
         thinking=False,
         handler="without_reasoning",
     ),

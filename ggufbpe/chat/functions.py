@@ -1,4 +1,4 @@
-"""Tables of all functions, filters and tests that a template finds, by the type of value that they belong to.
+"""All functions, filters and tests that a template has, in tables by the type of value they belong to.
 
 Source: global_builtins and get_builtins in common/jinja/value.cpp.
 """
@@ -52,7 +52,7 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
 
 
 def in_ascii(text: str) -> str:
-    """JSON with all that is beyond ASCII escaped."""
+    """JSON with everything beyond ASCII escaped."""
     wide = text.encode("latin-1").decode("utf-8", "replace")
     return "".join(
         c
@@ -97,18 +97,18 @@ def number_as_float(run: Runtime, arguments: Arguments) -> Value:
 
 
 def constant(make: Callable[[], Value]) -> Builtin:
-    """A function that gives the same whatever it is asked, as those of what is undefined do."""
+    """A function that always gives the same, like those of undefined values."""
     return lambda run, arguments: make()
 
 
 def raise_exception(run: Runtime, arguments: Arguments) -> Value:
-    """The refusal of a template."""
+    """Refuses the chat, in the template's words."""
     arguments.need_kinds(str)
     raise TemplateError("Jinja Exception: " + arguments[0])
 
 
 def strftime_now(run: Runtime, arguments: Arguments) -> Value:
-    """The date and time, in the form that is asked for."""
+    """The date and time in a given format."""
     arguments.need_kinds(str)
     if len(arguments[0]) > 4096:
         raise TemplateError("strftime_now: failed to format time")
@@ -132,7 +132,7 @@ def number_range(run: Runtime, arguments: Arguments) -> Value:
 
 
 def is_same(run: Runtime, arguments: Arguments) -> Value:
-    """Whether two are one and the same, as far as Python keeps small ones once."""
+    """Whether two values are the same object; Python keeps only one of small ones."""
     arguments.need(2)
     a, b = arguments[0], arguments[1]
     if isinstance(a, Undefined) or isinstance(b, Undefined):

@@ -1,8 +1,8 @@
-"""What Python may give for JSON, as JSON: mappings and tuples are objects and arrays, and all else is named.
+"""Python values as JSON: mappings become objects, tuples arrays, and anything else is refused by its place.
 
 the body of a request as it is given -> [this file] -> dict, list, str, numbers -> messages
 
-But: a chat is first tried as it is, for nearly all are what `json.loads` gives, and looking at every value takes time.
+But: a chat is first tried as it is. Nearly all are what `json.loads` gives, and looking at every value takes time.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))  # an ABC is
 
 
 def is_other_form(value: Any) -> bool:
-    """Whether a value is an object or array, in another form than `json.loads` gives."""
+    """Whether a value stands for an object or array, but is not the dict or list that `json.loads` gives."""
     return type(value) not in _PLAIN and isinstance(value, (tuple, Mapping)) and not isinstance(value, dict)
 
 
 def has_other_forms(value: Any) -> bool:
-    """Whether there is one in it."""
+    """Whether a value contains one of these."""
     if isinstance(value, (dict, list)):
         return any(map(has_other_forms, value.values() if isinstance(value, dict) else value))
     return is_other_form(value)
 
 
 def in_json_form(value: Any, place: str = "") -> Any:
-    """The same as `json.loads` would give it. `ChatError` names the place of what JSON does not have."""
+    """The value as `json.loads` would give it. `ChatError` with the place of a value that JSON does not have."""
     if isinstance(value, str):
         _check_text(value, place)
         return value

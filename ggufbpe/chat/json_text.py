@@ -13,11 +13,11 @@ from ..errors import printable
 
 
 class JSONError(ValueError):
-    """What is no JSON to llama.cpp."""
+    """A text that is not JSON to llama.cpp."""
 
 
 def parsed(text: str) -> Any:
-    """What a JSON text says; the last of members with one name counts. `JSONError` with what is wrong."""
+    """The value of a JSON text; of members with the same name, the last counts. `JSONError` says what is wrong."""
     try:
         found = json.loads(
             text.removeprefix("\ufeff"), parse_constant=_no_constant, parse_float=_number, parse_int=_integer
@@ -34,12 +34,25 @@ def parsed(text: str) -> Any:
     return found
 
 
+def parsed_as_llama_cpp(text: str) -> Any:
+    """The same, with llama.cpp's words for what is wrong. To nlohmann::json, a text may end at NUL."""
+    try:
+        return parsed(text)
+    except JSONError as error:
+        from .json_errors import reason
+
+        message = reason(text)
+        if message is None and "\0" in text:
+            return parsed(text.partition("\0")[0])
+        raise JSONError(message or str(error)) from None
+
+
 def _no_constant(name: str) -> Any:
     raise JSONError(f"{name} is no JSON")
 
 
 def _integer(digits: str) -> int | float:
-    """What neither a signed nor an unsigned integer of 64 bits holds is a double."""
+    """An integer, or a double if neither int64 nor uint64 can hold it."""
     if len(digits) <= _MOST_DIGITS and -(1 << 63) <= int(digits) < 1 << 64:
         return int(digits)
     return _number(digits)

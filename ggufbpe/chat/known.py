@@ -24,12 +24,12 @@ class KnownTemplate(NamedTuple):
     """A template of llama.cpp's collection."""
 
     name: str
-    models: tuple[str, ...]  # that it belongs to, without their publishers; () where that cannot be said
+    models: tuple[str, ...]  # that it belongs to, without their publishers; () if unknown
     source: str
 
     @property
     def variant(self) -> str:
-        """Under which name a model's file has it: "tool_use", or "" for the one without a name."""
+        """The name under which a model's file has it: "tool_use", or "" for the default."""
         return "tool_use" if self.name.endswith(_FOR_TOOLS) else ""
 
 
@@ -53,12 +53,12 @@ def _read() -> dict[str, KnownTemplate]:
 
 
 def known_source(given: str) -> str | None:
-    """The text of the template that `known:NAME` names; None for what has another form. `ValueError` as below."""
+    """The template that `known:NAME` names; None if the argument has another form. `ValueError` as below."""
     return known_template(given[len(PREFIX) :]).source if given.startswith(PREFIX) else None
 
 
 def known_template(name: str) -> KnownTemplate:
-    """The template of a name, in whatever case; `ValueError` with those of like names where there is none.
+    """The template with a name, ignoring case; `ValueError` with the closest names if there is none.
 
     >>> known_template("Qwen-Qwen3-0.6B").models
     ('Qwen3-0.6B',)

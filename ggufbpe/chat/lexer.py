@@ -1,8 +1,8 @@
-"""A template cut into tokens as llama.cpp cuts it, for the parser of jinja2.
+"""Cuts a template into tokens as llama.cpp does, for jinja2's parser.
 
 source of a template, one character for each byte -> [this file] -> (line, type, value) ... -> environment
 
-Blocks take the line break behind them and the white space before them on their line; white space is that of ASCII.
+A block takes away the line break after it and the white space before it on its line. White space is that of ASCII.
 
 Source: common/jinja/lexer.cpp, lexer.h. The names of types are jinja2's.
 """
@@ -52,7 +52,7 @@ _SYMBOLS = (
     ("%", "mod"),
     ("=", "assign"),
 )
-SIGN = "sign"  # a plus or minus behind what is no operand; words such as `else` count as operands
+SIGN = "sign"  # a plus or minus that does not follow an operand; words such as `else` count as operands
 _BLOCK = re.compile(r"\{[%{#]")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -63,7 +63,7 @@ _ENDS = frozenset(("block_end", "variable_end", "comment", ""))
 
 
 class LexerError(ValueError):
-    """A source that cannot be cut; `position` is where, in bytes."""
+    """A source that cannot be tokenized; `position` is the place, in bytes."""
 
     def __init__(self, reason: str, position: int) -> None:
         self.position = position
@@ -71,7 +71,7 @@ class LexerError(ValueError):
 
 
 class _Cursor:
-    """Where the lexer is, and what the last tokens were."""
+    """Where the lexer is, and the last tokens."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -114,7 +114,7 @@ def tokens(source: str) -> Iterator[Token]:
 
 
 def _text(cursor: _Cursor) -> str:
-    """The text up to the next block, without the white space that blocks take."""
+    """The text up to the next block, without the white space that blocks take away."""
     source, start = cursor.source, cursor.position
     before = source[start - 3 : start] if start > 3 else ""
     strips_right = before[:1] == "-" and before[1:2] in ("%", "}", "#") and before[2:] == "}"
@@ -195,7 +195,7 @@ def _symbol(cursor: _Cursor, symbol: str, kind: str) -> Token:
 
 
 def _signed(cursor: _Cursor, sign: str) -> Token:
-    """A sign, together with the number behind it if there is one."""
+    """A sign, together with the number that follows, if any."""
     number = _NUMBER.match(cursor.source, cursor.position + 1)
     if number:
         return _number(cursor, sign + number[0], number.end())

@@ -2,7 +2,7 @@
 
 the body of a request -> [this file] -> Request -> render
 
-A field of a wrong type is mostly ignored and its default taken; what is refused is refused with llama-server's words.
+A field of the wrong type is mostly ignored, and its default used. Refusals are in llama-server's words.
 
 Source: oaicompat_chat_params_parse in tools/server/server-common.cpp; common_chat_msgs_parse_oaicompat,
 common_chat_tools_parse_oaicompat and common_chat_msg::to_json_oaicompat in common/chat.cpp.
@@ -35,11 +35,11 @@ class Message:
 
     @property
     def empty(self) -> bool:
-        """Whether it has nothing but its role."""
+        """Whether it has nothing but a role."""
         return self == Message(self.role)
 
     def rendered_content(self) -> str:
-        """The text, or those of the parts with empty lines between them."""
+        """The text, or the texts of its parts with empty lines between them."""
         out = self.content
         for kind, text in self.parts if not out else ():
             if kind == "text":
@@ -82,7 +82,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Request:
-    """All of a request that the prompt depends on."""
+    """Everything in a request that the prompt, or a refusal, depends on."""
 
     messages: tuple[Message, ...]
     tools: tuple[dict[str, Any], ...] = ()
@@ -91,10 +91,13 @@ class Request:
     enable_thinking: bool = True
     json_schema: Any = None
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
+    tool_choice: str = "auto"
+    extracts_reasoning: bool = True
+    echo: bool = False  # whether an answer that goes on is left unread
 
 
 class _Body:
-    """The fields of a request, each with a default where it is missing, null or of a wrong type."""
+    """The fields of a request; a default stands in for one that is missing, null or of the wrong type."""
 
     def __init__(self, body: Any) -> None:
         self.fields: Mapping[str, Any] = body if isinstance(body, dict) else {}
@@ -113,7 +116,7 @@ class _Body:
 def request_of(body: Mapping[str, Any], supports_thinking: bool) -> Request:
     """The request in the body of `/apply-template`. `ChatError` where llama-server refuses it.
 
-    `supports_thinking` says whether the template has anything to do with thinking: the default of `enable_thinking`.
+    `supports_thinking`, whether the template knows about thinking, is the default of `enable_thinking`.
     """
     fields = _Body(body)
     tool_choice = fields.get("tool_choice", "auto")
@@ -136,7 +139,18 @@ def request_of(body: Mapping[str, Any], supports_thinking: bool) -> Request:
     if tools and tool_choice != "none" and "grammar" in fields:
         raise ChatError("Cannot use custom grammar constraints with tools.")
     thinking, arguments = _template_arguments(fields, supports_thinking)
-    return Request(messages, tools, add_prompt, continuation, thinking, schema, arguments)
+    return Request(
+        messages=messages,
+        tools=tools,
+        add_generation_prompt=add_prompt,
+        continuation=continuation,
+        enable_thinking=thinking,
+        json_schema=schema,
+        template_arguments=arguments,
+        tool_choice=tool_choice,
+        extracts_reasoning=fields.any("reasoning_format") != "none",
+        echo=fields.get("echo", False),
+    )
 
 
 def check_rest(body: Mapping[str, Any]) -> None:
@@ -240,7 +254,7 @@ def _message(given: Any) -> Message:
 
 
 def _each(value: Any) -> Iterator[Any]:
-    """What a loop of nlohmann::json goes over: of anything but arrays, objects and null the value itself."""
+    """What a loop over an nlohmann::json visits: for anything but arrays, objects and null, the value itself."""
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list):
@@ -250,7 +264,7 @@ def _each(value: Any) -> Iterator[Any]:
 
 
 def _function_of(given: Any, what: str) -> Any:
-    """The function of a tool, or of a call of one, which are of no other type."""
+    """The function of a tool or tool call, which have no other type."""
     fields = _Body(given)
     if "type" not in fields:
         raise ChatError(f"Missing {what} type: {dumped(given)}")
@@ -334,7 +348,7 @@ def _check_reasoning_format(value: Any) -> None:
 
 
 def _template_arguments(fields: _Body, supports_thinking: bool) -> tuple[bool, dict[str, Any]]:
-    """Whether to think, and what the template gets beside; llama-server keeps reasoning by default."""
+    """Whether to think, and further arguments for the template; llama-server keeps reasoning by default."""
     given = fields.any("chat_template_kwargs")
     arguments: dict[str, Any] = {"preserve_reasoning": True, **(given if isinstance(given, dict) else {})}
     thinking = arguments.get("enable_thinking")

@@ -1,4 +1,4 @@
-"""What a tokenizer has for chats: its templates, and the prompt and ids of messages.
+"""The part of `Tokenizer` for chats: its templates, and the prompt and ids of messages.
 
 chats.py -> [this file] -> tokenizer.py
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 class ChatMethods:
-    """The base of `Tokenizer`: what has to do with chats."""
+    """The base class of `Tokenizer` with everything for chats."""
 
     _metadata: Metadata | None
 
     @made_once
     def chat_templates(self) -> dict[str, str]:
-        """The chat templates of the file by name, such as "tool_use"; that without a name is ""."""
+        """The file's chat templates by name, such as "tool_use"; the default one is ""."""
         return {} if self._metadata is None else chat_templates(self._metadata)
 
     @property
     def chat_template(self) -> str | None:
-        """The chat template of the file; None where it has none, and llama-server takes the one of ChatML."""
+        """The file's chat template; None if it has none, and llama-server uses ChatML."""
         return self.chat_templates.get("")
 
     def apply_chat_template(
@@ -55,11 +55,12 @@ class ChatMethods:
         >>> tok.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)    # doctest: +SKIP
         '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'
 
-        `messages` and `tools` are in OpenAI's form: lists of dicts of what JSON has. The rest are the fields of a
-        request, with llama-server's defaults: an answer that comes last goes on; `continue_final_message` (True,
-        "content", "reasoning_content") wants `add_generation_prompt=False`. `chat_template_kwargs` are what the
-        template gets beside, such as `enable_thinking=False`. `chat_template` is a template in place of the file's,
-        or the name of one of the file's; `now` the time for templates that write the date, the clock's by default.
+        `messages` and `tools` are in OpenAI's form: lists of dicts of JSON values. The other arguments are the fields
+        of a request, with llama-server's defaults: a final answer is continued; `continue_final_message` (True,
+        "content", "reasoning_content") requires `add_generation_prompt=False`. `chat_template_kwargs` are further
+        arguments for the template, such as `enable_thinking=False`. `chat_template` is a template to use in place of
+        the file's, or the name of one of the file's. `now` is the time for templates that write the date; by default
+        it is the current time.
 
         Raises `ChatError`, a `ValueError`, for what llama-server refuses, and for a template that cannot be run:
         its `reason`, and from the template the `line`. `NotInstalledError` without jinja2 (the extra `chat`).
@@ -82,7 +83,7 @@ class ChatMethods:
 
     @made_once
     def chats(self) -> Chats:
-        """What makes prompts: `tok.chats.prompt(body)` takes the whole body of a request to llama-server."""
+        """Makes prompts: `tok.chats.prompt(body)` takes the whole body of a request to llama-server."""
         from .chats import Chats
 
         return Chats(cast("Tokenizer", self))

@@ -15,12 +15,12 @@ _SMALLEST = -(1 << 63)
 
 
 def negated(number: Value) -> Value:
-    """`-number`; the smallest int64 is its own, as in two's complement."""
+    """`-number`; the smallest int64 is its own negative, as in two's complement."""
     return number if isinstance(number, int) and number == _SMALLEST else -number
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is an int or a float, and no bool."""
+    """Whether a value is an int or a float, but not a bool."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -42,7 +42,7 @@ def _as_float(value: Value) -> float:
 
 
 def _cast(number: float) -> int:
-    """A float as an int64, as x86 does it: what does not fit is the smallest number."""
+    """A float as an int64, as on x86: what does not fit becomes the smallest int64."""
     return int(number) if abs(number) < 2.0**63 else -(1 << 63)
 
 

@@ -1,4 +1,4 @@
-"""Where the texts of a request come from: each is given a number, and a prompt is told in parts by it.
+"""Numbers the texts of a request, so that a prompt can be split by where its parts come from.
 
 Request -> [this file] -> Request of attributed texts -> attribution -> prompt -> [this file] -> parts
 """
@@ -20,9 +20,9 @@ Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "
 class Origin:
     """What a part of a prompt comes from.
 
-    The field of a message is named as in the request: "content", "content[1].text", "tool_calls[0].arguments"; that of
-    a tool is the name of its function, that of an argument its own. "added" are tokens that the tokenizer adds, and
-    "unknown" is what could not be told.
+    The field of a message is named as in the request: "content", "content[1].text", "tool_calls[0].arguments"; for
+    a tool it is the name of its function, for an argument the argument's name. "added" are tokens that the tokenizer
+    adds, and "unknown" is what could not be determined.
     """
 
     kind: Kind
@@ -30,7 +30,7 @@ class Origin:
     field: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The kind, and what else there is."""
+        """The kind, and whatever else is set."""
         found: dict[str, Any] = {"origin": self.kind}
         if self.index is not None:
             found["index"] = self.index
@@ -40,7 +40,7 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """How it is called: `messages[2].content`."""
+        """Its name, such as `messages[2].content`."""
         if self.kind == "message":
             return f"messages[{self.index}]{'.' if self.field else ''}{self.field}"
         if self.kind == "tool":
@@ -56,31 +56,31 @@ class PromptPart(NamedTuple):
     origin: Origin
 
     def to_dict(self) -> dict[str, Any]:
-        """The three in one."""
+        """All three as one object."""
         return {"start": self.start, "end": self.end, **self.origin.to_dict()}
 
 
 class PromptInParts(NamedTuple):
-    """The prompt of a request, and the parts that are all of it."""
+    """The prompt of a request, and the parts that make it up."""
 
     prompt: bytes
     parts: tuple[PromptPart, ...]
     request: Request
 
     def role(self, origin: Origin) -> str:
-        """The role of the message that an origin is of; "" for all others."""
+        """The role of an origin's message; "" if it is not a message."""
         is_message = origin.kind == "message" and origin.index is not None
         return self.request.messages[origin.index or 0].role if is_message else ""
 
 
 class Origins:
-    """The origins of one request by their numbers, which are written as characters."""
+    """The origins in one request, by their numbers, which are kept as characters."""
 
     def __init__(self) -> None:
         self._known = [Origin("template"), Origin("generation_prompt")]
 
     def new(self, kind: Kind, index: int | None = None, field: str = "") -> str:
-        """The number of one more; the last there can be stands for all that come after it."""
+        """The number of a new origin; the last possible number stands for all that follow."""
         if len(self._known) < sys.maxunicode:
             self._known.append(Origin(kind, index, field))
         else:
@@ -92,7 +92,7 @@ class Origins:
         return self._known[ord(number)].kind
 
     def of_request(self, request: Request) -> Request:
-        """The same request of attributed texts."""
+        """The same request with attributed texts."""
         return replace(
             request,
             messages=tuple(self._of_message(*each) for each in enumerate(request.messages)),
@@ -132,7 +132,7 @@ class Origins:
         )
 
     def parts(self, prompt: str) -> tuple[PromptPart, ...]:
-        """The parts of a prompt, one after the other, that are all of it."""
+        """The consecutive parts that make up a prompt."""
         found, at = [], 0
         for text, number in Attributed(prompt, origins_of(prompt)).runs():
             found.append(PromptPart(at, at := at + len(text), self._known[ord(number)]))
@@ -148,6 +148,6 @@ GENERATION_PROMPT = "\1"
 
 
 def generated(text: str, start: int = 0) -> Attributed:
-    """A text of which all that the template says, from `start` on, is the generation prompt."""
+    """The text with the template's own parts from `start` on marked as the generation prompt."""
     origins = origins_of(text)
     return Attributed(text, origins[:start] + origins[start:].replace(NOBODY, GENERATION_PROMPT))

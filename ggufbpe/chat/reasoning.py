@@ -1,9 +1,9 @@
-"""Between which marks a template puts an answer's reasoning, found by comparing what it writes.
+"""The marks that a template puts around reasoning, found by comparing what it writes.
 
 Template -> [this file] -> Reasoning
 
-llama.cpp asks this of templates that it does not know by name. Two things of a prompt depend on it: whether thinking
-is on by default, and what stands before an answer that is to go on.
+llama.cpp finds them for templates that it does not know. A prompt depends on them in two ways: whether thinking is on
+by default, and what comes before an answer that is to be continued.
 
 Source: analyze_reasoning and `workarounds` in common/chat-diff-analyzer.cpp, calculate_diff_split and
 segmentize_markers in common/chat-auto-parser-helpers.cpp.
@@ -24,7 +24,7 @@ Render = Callable[..., str]  # messages, tools, add_generation_prompt, enable_th
 
 @dataclass(frozen=True)
 class Reasoning:
-    """The marks, either of which may be empty; `present` says whether the template knows reasoning at all."""
+    """The marks, each possibly empty; `present` says whether the template knows about reasoning at all."""
 
     present: bool = False
     start: str = ""
@@ -32,15 +32,15 @@ class Reasoning:
 
 
 _QUESTION = "U_USER_MSG Hello END_U"
-_ANSWER = "A_ASST_MSG I can help END_A"
-_THOUGHT = "REASON_PART I am thinking END_R"
-_MARK = r"(?:<[^>]*>|\[[^\]]*\])"
-_SPACE = r"[ \t\n\v\f\r]*"
-_BEHIND = re.compile(rf"{_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})?")
-_AROUND = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}(?P<post>{_SPACE}{_MARK}{_SPACE})")
-_AROUND_CALL = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})")
+ANSWER = "A_ASST_MSG I can help END_A"
+THOUGHT = "REASON_PART I am thinking END_R"
+MARK = r"(?:<[^>]*>|\[[^\]]*\])"
+SPACE = r"[ \t\n\v\f\r]*"
+_BEHIND = re.compile(rf"{THOUGHT}{SPACE}(?P<post>{MARK}{SPACE})?")
+_AROUND = re.compile(rf"(?P<pre>{MARK}{SPACE}){THOUGHT}(?P<post>{SPACE}{MARK}{SPACE})")
+_AROUND_CALL = re.compile(rf"(?P<pre>{MARK}{SPACE}){THOUGHT}{SPACE}(?P<post>{MARK}{SPACE})")
 _NEAR = 1000  # characters
-_USER = {"role": "user", "content": _QUESTION}
+USER = {"role": "user", "content": _QUESTION}
 _PARAMETERS = {
     "type": "object",
     "properties": {
@@ -49,31 +49,31 @@ _PARAMETERS = {
     },
     "required": [],
 }
-_FUNCTIONS = (("FFF_FIRST_FUN_F", "Test function foo"), ("SSS_SECOND_FUN_S", "Test function bar"))
-_TOOLS = [
+FIRST, SECOND = "FFF_FIRST_FUN_F", "SSS_SECOND_FUN_S"
+_FUNCTIONS = ((FIRST, "Test function foo"), (SECOND, "Test function bar"))
+TOOLS = [
     {"type": "function", "function": {"name": name, "description": about, "parameters": _PARAMETERS}}
     for name, about in _FUNCTIONS
 ]
-_CALL = {
-    "id": "call00001",
-    "type": "function",
-    "function": {
-        "name": "FFF_FIRST_FUN_F",
-        "arguments": {"AA_ARG_FST_AA": "VVVV", "BB_ARG_SND_BB": "XXXX"},
-    },
-}
 
 
-def reasoning_of(source: str, render: Render, supports_tool_calls: bool) -> Reasoning:
-    """What a template does with reasoning. `render` gives its text, or a `ChatError`."""
+def tool_call(name: str, first: str, second: str, identity: str = "call00001") -> dict[str, Any]:
+    """A tool call with values for its two arguments."""
+    arguments = {"AA_ARG_FST_AA": first, "BB_ARG_SND_BB": second}
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def reasoning_of(render: Render, supports_tool_calls: bool) -> Reasoning:
+    """The marks as found, before `patched`. `render` gives the template's text or raises `ChatError`."""
     found = _in_answers(render)
     found = _by_switch(render, found)
     if supports_tool_calls:
         found = _in_calls(render, found)
-    return _patched(source, found)
+    return found
 
 
-def _both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tuple[str, str] | None:
+def rendered_both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tuple[str, str] | None:
+    """What the template makes of two chats; None if it refuses either."""
     try:
         return render(**first), render(**second)
     except ChatError:
@@ -81,14 +81,14 @@ def _both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tupl
 
 
 def _answer(**fields: Any) -> list[dict[str, Any]]:
-    return [_USER, {"role": "assistant", "content": _ANSWER, **fields}]
+    return [USER, {"role": "assistant", "content": ANSWER, **fields}]
 
 
 def _in_answers(render: Render) -> Reasoning:
-    texts = _both(render, {"messages": _answer()}, {"messages": _answer(reasoning_content=_THOUGHT)})
-    if texts is None or _THOUGHT not in parted(*texts)[1]:
+    texts = rendered_both(render, {"messages": _answer()}, {"messages": _answer(reasoning_content=THOUGHT)})
+    if texts is None or THOUGHT not in parted(*texts)[1]:
         return Reasoning()
-    match = _around(_AROUND, texts[1]) or _BEHIND.search(texts[1])
+    match = match_near(_AROUND, texts[1]) or _BEHIND.search(texts[1])
     marks = match.groupdict("") if match else {}
     if not marks.get("post"):
         return Reasoning()
@@ -97,8 +97,8 @@ def _in_answers(render: Render) -> Reasoning:
 
 def _by_switch(render: Render, found: Reasoning) -> Reasoning:
     """What changes with `enable_thinking`."""
-    asked = {"messages": [_USER], "add_generation_prompt": True}
-    texts = _both(render, {**asked, "enable_thinking": False}, {**asked, "enable_thinking": True})
+    asked = {"messages": [USER], "add_generation_prompt": True}
+    texts = rendered_both(render, {**asked, "enable_thinking": False}, {**asked, "enable_thinking": True})
     if texts is None:
         return found
     off, on = texts
@@ -120,7 +120,7 @@ def _by_switch(render: Render, found: Reasoning) -> Reasoning:
 
 
 def _behind_tail(off: str, on: str, found: Reasoning) -> Reasoning:
-    """Marks that one text has behind what is the end of the other."""
+    """The marks that one text has after what is the end of the other."""
     for base, longer in ((on, off), (off, on)):
         tail = base[-64:]
         at = longer.rfind(tail)
@@ -136,9 +136,9 @@ def _behind_tail(off: str, on: str, found: Reasoning) -> Reasoning:
     return found
 
 
-def _around(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """The first match, of marks that begin and end near the thought: a search of the whole text is quadratic."""
-    for hit in re.finditer(_THOUGHT, text):
+def match_near(pattern: re.Pattern[str], text: str, needle: str = THOUGHT) -> re.Match[str] | None:
+    """The first match, looking only near a needle: searching the whole text would be quadratic."""
+    for hit in re.finditer(needle, text):
         match = pattern.search(text, max(hit.start() - _NEAR, 0), hit.end() + _NEAR)
         if match:
             return match
@@ -146,23 +146,28 @@ def _around(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def _in_calls(render: Render, found: Reasoning) -> Reasoning:
-    """Whether reasoning is written only where tools are called."""
-    calling = {"role": "assistant", "content": None, "reasoning_content": _THOUGHT, "tool_calls": [_CALL]}
-    texts = _both(
+    """The marks, if reasoning is written only together with tool calls."""
+    calling = {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": THOUGHT,
+        "tool_calls": [tool_call(FIRST, "VVVV", "XXXX")],
+    }
+    texts = rendered_both(
         render,
-        {"messages": _answer(reasoning_content=_THOUGHT), "tools": _TOOLS},
-        {"messages": [_USER, calling], "tools": _TOOLS},
+        {"messages": _answer(reasoning_content=THOUGHT), "tools": TOOLS},
+        {"messages": [USER, calling], "tools": TOOLS},
     )
-    if texts is None or _THOUGHT in texts[0] or _THOUGHT not in texts[1]:
+    if texts is None or THOUGHT in texts[0] or THOUGHT not in texts[1]:
         return found
-    match = _around(_AROUND_CALL, texts[1])
+    match = match_near(_AROUND_CALL, texts[1])
     if match:
         return Reasoning(True, match["pre"], match["post"])
     behind = _BEHIND.search(texts[1])
     return Reasoning(True, found.start, (behind and behind["post"]) or "")
 
 
-# Texts that a template has all of, texts of which it has none, and the marks that it then has.
+# Texts that a template must have, texts that it must not have, and the marks that it then has.
 _PATCHES: tuple[tuple[tuple[str, ...], tuple[str, ...], Reasoning], ...] = (
     (
         ("content.split('</think>')",),
@@ -182,10 +187,11 @@ _PATCHES: tuple[tuple[tuple[str, ...], tuple[str, ...], Reasoning], ...] = (
         Reasoning(True, "<think>\n", "</think>"),
     ),
 )
-_TRIMMED = "laguna_glm_thinking"  # marks without white space
+_TRIMMED = "laguna_glm_thinking"  # its marks have no white space
 
 
-def _patched(source: str, found: Reasoning) -> Reasoning:
+def patched(source: str, found: Reasoning) -> Reasoning:
+    """The marks of templates known by their text; for all others, the marks that were found."""
     for number, (present, absent, marks) in enumerate(_PATCHES):
         fits = all(text in source for text in present) and not any(text in source for text in absent)
         if fits and not (number == 0 and found.present):
@@ -199,7 +205,7 @@ def _patched(source: str, found: Reasoning) -> Reasoning:
 
 
 def segments(text: str) -> list[tuple[bool, str]]:
-    """The text cut into marks, `<...>` and `[...]`, and what is between them; each with whether it is a mark."""
+    """The text cut into marks, `<...>` and `[...]`, and the text between them; True stands with marks."""
     out = []
     opener, start = "", 0
     for position, character in enumerate(text):
@@ -216,7 +222,7 @@ def segments(text: str) -> list[tuple[bool, str]]:
 
 
 def parted(left: str, right: str) -> tuple[str, str]:
-    """What each text has that the other has not, between what they have in common at both ends, by segments."""
+    """Where two texts differ, by segments: what each has between their common start and their common end."""
     a, b = segments(left), segments(right)
     if not a or not b:
         return (left, right) if a or b else ("", "")
@@ -240,12 +246,12 @@ def _common_end(left: str, right: str) -> int:
 
 
 def common_length(left: str, right: str) -> int:
-    """How many characters two texts begin with alike."""
+    """The length of the common prefix of two texts."""
     return next((n for n, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
 
 
 class _Rest:
-    """Two lists of segments, narrowed from both ends while they agree; the last segment of each is kept."""
+    """Two lists of segments, narrowed from both ends while they agree; each keeps at least one segment."""
 
     def __init__(self, a: list[tuple[bool, str]], b: list[tuple[bool, str]]) -> None:
         self.a, self.b = a, b
@@ -279,7 +285,7 @@ class _Rest:
             self.b_used = True
 
     def _finish(self) -> None:
-        """The last segment of one, if the other has it at an end."""
+        """Handles a list that is down to one segment, if the other one has it at an end."""
         a, b = self.a, self.b
         a_single, b_single = self.a_start == self.a_end, self.b_start == self.b_end
         if a_single and not b_single:

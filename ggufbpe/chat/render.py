@@ -3,7 +3,7 @@
 Request, template -> [this file] -> prompt
 
 Messages are changed into what the template takes (capabilities, families), the template is run, a BOS and an EOS that
-the tokenizer adds again are taken off, and an answer that is to go on is written behind.
+the tokenizer will add are removed, and an answer to be continued is appended.
 
 Source: common_chat_templates_apply_jinja, common_chat_template_direct_apply_impl and `workaround` in common/chat.cpp;
 peg_generator::generate_parser in common/chat-auto-parser-generator.cpp.
@@ -13,18 +13,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ChatError
 from ..extras import imported
 from ..once import made_once
 from .attributed import with_origin_of
+from .begun import may_be_output
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
+from .ends import Ends
 from .families import Handling, handling_of
-from .json_text import JSONError, parsed
+from .json_text import JSONError, parsed_as_llama_cpp
 from .messages import Message, Request
-from .reasoning import Reasoning, common_length, reasoning_of
+from .output import Output, output_of
+from .reasoning import Reasoning, common_length, patched, reasoning_of
+from .schemas import check_schema, schemas_of_answer, schemas_of_tools
 from .values import viewed
 
 CHATML = """\
@@ -35,7 +39,7 @@ CHATML = """\
   {{- '<|im_start|>assistant\n' -}}
 {%- endif -%}"""
 
-# A condition of known templates that refuses chats which have to be taken, and the texts by which they are known.
+# Conditions that make known templates refuse chats that llama.cpp accepts, and the texts by which these are known.
 _REFUSALS = (
     (
         ("<|channel|>", "in message.content or"),
@@ -52,20 +56,10 @@ _REFUSALS = (
 _TRIMMING = "You have access to the following functions in JSONSchema format"
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The texts of BOS and EOS, and whether the tokenizer adds them."""
-
-    bos: str = ""
-    eos: str = ""
-    adds_bos: bool = False
-    adds_eos: bool = False
-
-
 class ChatTemplate:
-    """A template with all that llama.cpp finds out about it, each found out once.
+    """A template with everything that llama.cpp finds out about it, each on first use.
 
-    `ChatError` where it cannot be parsed; `NotInstalledError` where jinja2 is missing.
+    `ChatError` if it cannot be parsed; `NotInstalledError` if jinja2 is missing.
     """
 
     def __init__(self, source: str, ends: Ends) -> None:
@@ -77,7 +71,7 @@ class ChatTemplate:
 
         self.source = source
         self._ends = ends
-        self._bos, self._eos = viewed(ends.bos), viewed(ends.eos)
+        self._bos, self._eos = ends.bos.decode("latin-1"), ends.eos.decode("latin-1")
         self.template = Template(source)
 
     @made_once
@@ -87,19 +81,29 @@ class ChatTemplate:
 
     @made_once
     def family(self) -> Handling | None:
-        """The way in which llama.cpp handles it, if it has one of its own."""
+        """llama.cpp's special handling of it, if there is any."""
         return handling_of(self.source)
 
     @made_once
     def reasoning(self) -> Reasoning:
-        """The marks of its reasoning; of those without a family."""
-        return reasoning_of(self.source, self._for_analysis, self.capabilities.supports_tool_calls)
+        """The marks of reasoning, for templates without a family."""
+        return patched(self.source, self._found_reasoning)
+
+    @made_once
+    def _found_reasoning(self) -> Reasoning:
+        return reasoning_of(self._for_analysis, self.capabilities.supports_tool_calls)
+
+    @made_once
+    def output(self) -> Output:
+        """What a model writes, for templates without a family. `ChatError` if llama.cpp cannot find it out."""
+        supports_calls = self.capabilities.supports_tool_calls
+        return output_of(self.source, self._for_analysis, self._found_reasoning, supports_calls)
 
     @made_once
     def supports_thinking(self) -> bool:
-        """Whether it has to do with thinking. `ChatError` where it refuses so much as one message of a user.
+        """Whether it knows about thinking. `ChatError` if it refuses even a single user message.
 
-        llama-server does not start with such a template.
+        llama-server does not start with a template that does.
         """
         self.prompt(Request((Message("user", "test"),)), time.localtime())
         return self.reasoning.present if self.family is None else self.family.thinking
@@ -116,14 +120,20 @@ class ChatTemplate:
                 names["response_format"] = viewed(request.json_schema)
         names.setdefault("messages", viewed(messages))
         if family is not None:
-            return self._by_family(family, names, request, last, now)
-        try:
-            return self._by_reasoning(names, request, last, now)
-        except ChatError as error:
-            raise ChatError(
-                f"Unable to generate parser for this template. Automatic parser generation failed: {error.reason}",
-                error.line,
-            ) from None
+            text, begun, fits = self._by_family(family, names, request, last, now)
+        else:
+            try:
+                text, begun, fits = self._by_reasoning(names, request, last, now)
+            except ChatError as error:
+                raise ChatError(
+                    "Unable to generate parser for this template. Automatic parser generation failed: "
+                    f"{error.reason}",
+                    error.line,
+                ) from None
+        if not fits and not request.echo:
+            output = "peg-native" if family is None else family.output
+            raise ChatError(f"The model produced output that does not match the expected {output} format")
+        return text if last is None or last.empty else self.going_on(text, begun)
 
     def bare_text(self, messages: list[dict[str, Any]]) -> str:
         """What the template writes for finished messages, a character for each byte; nothing is taken off or added."""
@@ -132,7 +142,7 @@ class ChatTemplate:
     # ---- before ---------------------------------------------------------------------------------
 
     def _messages(self, request: Request) -> tuple[list[dict[str, Any]], Message | None]:
-        """The messages for the template, and apart from them the one that is to go on."""
+        """The messages for the template and, apart from them, the one to be continued."""
         given = request.messages
         if _TRIMMING in self.source:
             given = tuple(message.trimmed() for message in given)
@@ -152,7 +162,7 @@ class ChatTemplate:
         return messages, last
 
     def _normalized(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Contents as texts, or as parts, where the template takes but one of the two."""
+        """Contents as text or as parts, if the template takes only one of the two."""
         text, parts = self.capabilities.supports_string_content, self.capabilities.supports_typed_content
         if text == parts:
             return messages
@@ -165,7 +175,7 @@ class ChatTemplate:
         return messages
 
     def _names(self, request: Request, now: time.struct_time) -> dict[str, Any]:
-        """The names that the template finds, but for `messages`."""
+        """The names that the template sees, except `messages`."""
         arguments: Mapping[str, Any] = request.template_arguments
         names: dict[str, Any] = {
             "bos_token": self._bos,
@@ -188,32 +198,30 @@ class ChatTemplate:
     # ---- the template ---------------------------------------------------------------------------
 
     def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
-        """The template's text without a BOS and an EOS that the tokenizer adds."""
-        text = self.rendered(_copied(names), now)  # each run has values of its own to change
-        if self._ends.adds_bos:
-            text = text.removeprefix(self._bos)
-        if self._ends.adds_eos:
-            text = text.removesuffix(self._eos)
-        return text
+        """The template's text without a BOS and an EOS that the tokenizer will add."""
+        # A run may change its values, so each gets a copy.
+        return self._ends.without_added(self.rendered(_copied(names), now))
 
     def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The text that the template writes."""
         return self.template.render(names, now)
 
-    def _run_twice(self, names: dict[str, Any], now: time.struct_time, goes_on: bool) -> tuple[str, str]:
+    def _run_twice(self, names: dict[str, Any], request: Request, now: time.struct_time) -> tuple[str, str]:
         """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
 
-        llama.cpp runs the template with and without, and refuses a chat where either fails. What comes out is needed
-        only for an answer that goes on.
+        llama.cpp runs the template with and without it, and refuses a chat if either fails. The generation prompt is
+        needed only for an answer to be continued.
         """
         text = self._run(names, now)
         asked = names.get("add_generation_prompt") is True
         if asked and self.template.generation_prompt_is_only_added:
             return text, ""
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
+        if "add_generation_prompt" in request.template_arguments:
+            without["add_generation_prompt"] = viewed(request.template_arguments["add_generation_prompt"])
         no_prompt = self._run(without, now) if asked else text
         prompt = text if asked else self._run({**names, "add_generation_prompt": True}, now)
-        return text, prompt[common_length(no_prompt, prompt) :] if goes_on else ""
+        return text, prompt[common_length(no_prompt, prompt) :] if request.continuation else ""
 
     def _for_analysis(
         self,
@@ -239,18 +247,24 @@ class ChatTemplate:
 
     def _by_reasoning(
         self, names: dict[str, Any], request: Request, last: Message | None, now: time.struct_time
-    ) -> str:
-        text, opening = self._run_twice(names, now, last is not None)
-        if last is None or last.empty:
-            return text
-        marks, content = self.reasoning, request.continuation == "content"
-        if marks.start:
-            opening = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
-            opening += marks.end if content else ""
-        return self.going_on(text, opening + (viewed(last.rendered_content()) if content else ""))
+    ) -> tuple[str, str, bool]:
+        """The text, the start of the answer, and whether a model's output could begin with that."""
+        output = self.output  # a refusal here comes before those of the template
+        text, opening = self._run_twice(names, request, now)
+        marks, content, begun = self.reasoning, request.continuation == "content", opening
+        if last is not None and not last.empty:
+            if marks.start:
+                begun = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
+                begun += marks.end if content else ""
+            begun += viewed(last.rendered_content()) if content else ""
+        has_calls = output.supports_calls and output.calls
+        for schema in schemas_of_answer(request) or (schemas_of_tools(request) if has_calls else []):
+            check_schema(schema)
+        fits = not request.continuation or may_be_output(begun, opening, marks, output, request)
+        return text, begun, fits
 
     def going_on(self, text: str, begun: str) -> str:
-        """A text with the answer behind it that is to go on."""
+        """A text followed by the answer to be continued."""
         return text + begun
 
     def _by_family(
@@ -260,11 +274,12 @@ class ChatTemplate:
         request: Request,
         last: Message | None,
         now: time.struct_time,
-    ) -> str:
+    ) -> tuple[str, str, bool]:
+        """The same for a template that llama.cpp knows."""
         text, opening = (
-            self._run_twice(names, now, last is not None)
+            self._run_twice(names, request, now)
             if family.both_prompts
-            else (self._run(names, now), "")
+            else (self._run(names, now), family.opening)
         )
         asked = names.get("add_generation_prompt") is True
         if family.handler == "end_for_return" and not asked:
@@ -273,14 +288,16 @@ class ChatTemplate:
         ends_turn = family.handler == "turn_of_model" and text.endswith("<turn|>\n")
         if ends_turn and asked:
             text += "<|turn>model\n"
-        if last is None or last.empty:
-            return text
-        begun: str = viewed(self._begun(family, last, request))
-        if family.handler == "after_generation_prompt":
-            begun = opening + begun
-        elif ends_turn:
-            begun = "<|turn>model\n" + begun
-        return self.going_on(text, begun)
+        begun = opening
+        if last is not None and not last.empty:
+            begun = viewed(self._begun(family, last, request))
+            if family.handler == "after_generation_prompt":
+                begun = opening + begun
+            elif ends_turn:
+                begun = "<|turn>model\n" + begun
+        for schema in family.schemas(request):
+            check_schema(schema)
+        return text, begun, not request.continuation or family.may_begin_with(begun, request)
 
     def _begun(self, family: Handling, last: Message, request: Request) -> str:
         if family.handler == "closed_without_reasoning" and not last.reasoning:
@@ -301,7 +318,7 @@ _MARKS_BY_EFFORT = {"medium": "ifm|think_fast", "low": "ifm|think_faster"}
 
 
 def _more_names(names: dict[str, Any]) -> dict[str, Any]:
-    """Names that stand for others, as templates differ in them."""
+    """Further names for the same values, since templates differ in them."""
     out: dict[str, Any] = {}
     kept = names.get("preserve_reasoning")
     if isinstance(kept, bool):
@@ -326,7 +343,7 @@ def _joined(parts: list[dict[str, Any]]) -> str:
 
 
 def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first message, if it is the system's, put before the second one's content."""
+    """The messages with a system message at the start put before the content of the second."""
     if not messages or messages[0]["role"] != "system":
         return messages
     first, *rest = messages
@@ -339,11 +356,11 @@ def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _parse_arguments(messages: list[dict[str, Any]]) -> None:
-    """Arguments of calls as objects."""
+    """Parses the arguments of calls into objects."""
     for message in messages:
         for call in message.get("tool_calls", ()):
             given = call["function"]["arguments"]
             try:
-                call["function"]["arguments"] = with_origin_of(given, parsed(given))
+                call["function"]["arguments"] = with_origin_of(given, parsed_as_llama_cpp(given))
             except JSONError as error:
                 raise ChatError(f"Failed to parse tool call arguments as JSON: {error}") from None

@@ -2,8 +2,8 @@
 
 values -> [this file] -> values
 
-Nothing in here looks up an attribute of a Python object on behalf of a template: names are keys of dicts, methods
-come from the tables in `functions`.
+Nothing here looks up an attribute of a Python object for a template: names are keys of dicts, and methods come from
+the tables in `functions`.
 
 Source: common/jinja/runtime.cpp.
 """
@@ -40,15 +40,15 @@ _ALIASES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
 
 
 class _Float(float):
-    """A number that is the same as no other."""
+    """A number that is identical to no other."""
 
 
 class Runtime(Bounds):
-    """One run of a template: its clock and what it may still do."""
+    """One run of a template: its clock and what is left of its limits."""
 
     joined: Callable[[str, Iterable[str]], str] = staticmethod(
         str.join
-    )  # all strings that are joined come here
+    )  # every join of strings goes through here
 
     def __init__(self, now: time.struct_time) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Runtime(Bounds):
         return value
 
     def method(self, value: Value, name: str) -> Value:
-        """A method bound to its value; undefined where there is none."""
+        """A method bound to its value; undefined if there is none."""
         found = methods_of(value).get(name)
         return Undefined(name) if found is None else Function(name, found, (value,))
 
@@ -81,7 +81,7 @@ class Runtime(Bounds):
 
     def item(self, value: Value, key: Value) -> Value:
         """`value[key]`."""
-        if type(value) is dict and type(key) is str:  # what is asked for most
+        if type(value) is dict and type(key) is str:  # the most common case
             found = value.get(key, UNDEFINED)
             return self.method(value, key) if type(found) is Undefined else found
         if isinstance(key, Undefined):
@@ -106,7 +106,7 @@ class Runtime(Bounds):
         return self.method(value, key)
 
     def slice(self, value: Value, start: Value, stop: Value, step: Value) -> Value:
-        """`value[start:stop:step]`, where None stands for what is left out."""
+        """`value[start:stop:step]`; None for a bound that is left out."""
         size = len(value) if isinstance(value, (str, list, tuple)) else 0
         step = 1 if step is None else step
         backwards = as_int(step) < 0
@@ -129,12 +129,12 @@ class Runtime(Bounds):
         return picked
 
     def weigh_key(self, key: Value) -> None:
-        """Count what it takes to look for a key: Python goes through all members of a tuple."""
+        """Count the cost of looking up a key: Python hashes all members of a tuple."""
         if isinstance(key, (tuple, list, dict)):
             self.weigh(key)
 
     def check_key(self, key: Value) -> None:
-        """`TemplateError` for what can be no key of an object."""
+        """`TemplateError` for a value that cannot be a key of an object."""
         self.weigh_key(key)
         if isinstance(key, (list, dict)) or not hashable(key):
             raise TemplateError(f"Object key of unhashable type: {type_name(key)}")
@@ -184,7 +184,7 @@ class Runtime(Bounds):
         return self.applied(function.call, given)
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
-        """What a function or filter gives, counted."""
+        """The result of a function or filter, counted."""
         value = function(self, given)
         if isinstance(value, str):
             self.spend(len(value))
@@ -202,7 +202,7 @@ class Runtime(Bounds):
         return self.applied(found, given)
 
     def filter_of(self, value: Value, name: str) -> Builtin:
-        """The function behind a filter; `TemplateError` where the type of the value has none."""
+        """The function of a filter; `TemplateError` if the value's type has none."""
         found = methods_of(value).get(name)
         if found is None:
             raise TemplateError(f"Unknown (built-in) filter '{name}' for type {type_name(value)}")
@@ -217,11 +217,11 @@ class Runtime(Bounds):
         return found(self, Arguments(arguments))
 
     def test_named(self, name: str) -> Builtin | None:
-        """The function behind a test."""
+        """The function of a test."""
         return TESTS.get(name)
 
     def look_at_all(self, value: Value) -> None:
-        """A function looks at all members of a value: nothing to do but where capabilities are probed."""
+        """Called when a function looks at all members of a value; only the probing of capabilities notes it."""
 
     # ---- operators ------------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class Runtime(Bounds):
         return arrays.is_in(self, left, right) is (operator == "in")
 
     def _with_absent(self, left: Value, operator: str, right: Value, absent: type) -> Value:
-        """An operation on none or what is undefined."""
+        """An operation on none or an undefined value."""
         if operator in ("in", "not in"):
             if absent is Undefined and isinstance(right, Undefined):
                 return operator == "not in"
@@ -311,6 +311,10 @@ class Runtime(Bounds):
             raise TemplateError(f"Cannot perform operation {operator} on undefined values")
         raise TemplateError("Cannot perform operation on null values")
 
+    def spread(self) -> Value:
+        """`*items` among arguments, which is an error when it is reached."""
+        raise TemplateError("cannot exec SpreadExpression")
+
     def negative(self, value: Value) -> Value:
         """`-value`."""
         if not is_number(value):
@@ -324,13 +328,13 @@ class Runtime(Bounds):
         return value
 
     def own(self, value: Value) -> Value:
-        """A literal that is the same as no other, in a template that asks for that: Python keeps equal ones once."""
+        """A literal that is identical to no other, for templates that test this: Python shares equal ones."""
         return attributed(value) if isinstance(value, str) else _Float(value)
 
     # ---- statements -----------------------------------------------------------------------------
 
     def rows(self, value: Value, names: int) -> list[Value]:
-        """What a loop goes over: of an object its keys, or pairs where there are several names (0: one name)."""
+        """The rows of a loop: for an object its keys, or pairs if there are several names (0: a single name)."""
         if isinstance(value, Undefined):
             return []
         if isinstance(value, dict):
@@ -346,7 +350,7 @@ class Runtime(Bounds):
         return items
 
     def unpacked(self, value: Value, names: int, where: str = " in set") -> Value:
-        """An array of as many items as there are names for them."""
+        """An array with as many items as there are names."""
         if not isinstance(value, (list, tuple)):
             raise TemplateError(f"Cannot unpack non-iterable type{where}: {type_name(value)}")
         if len(value) != names:
@@ -354,7 +358,7 @@ class Runtime(Bounds):
         return value
 
     def loop(self, scope: Scope, rows: list[Value], weight: int = 1) -> Iterator[Value]:
-        """The rows one by one, with the variable `loop` set for each; `weight` are the steps of a round."""
+        """The rows one by one, setting the variable `loop` for each; `weight` is the number of steps of a round."""
         count = len(rows)
         for index, row in enumerate(rows):
             self.step(weight)

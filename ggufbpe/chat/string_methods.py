@@ -23,25 +23,25 @@ _WORD = re.compile(r"[^ \t\n\v\f\r]+")
 
 
 def upper_case(run: Runtime, arguments: Arguments) -> Value:
-    """The text in capitals."""
+    """The text in upper case."""
     arguments.need_kinds(str)
     return arguments[0].translate(_UPPER)
 
 
 def lower_case(run: Runtime, arguments: Arguments) -> Value:
-    """The text in small letters."""
+    """The text in lower case."""
     arguments.need_kinds(str)
     return arguments[0].translate(_LOWER)
 
 
 def capitalize(run: Runtime, arguments: Arguments) -> Value:
-    """The first letter in capital, the rest small."""
+    """The first letter in upper case, the rest in lower case."""
     arguments.need_kinds(str)
     return arguments[0][:1].translate(_UPPER) + arguments[0][1:].translate(_LOWER)
 
 
 def title(run: Runtime, arguments: Arguments) -> Value:
-    """The first letter after white space in capital, the rest small."""
+    """Each letter after white space in upper case, the rest in lower case."""
     arguments.need_kinds(str)
     return _WORD.sub(lambda m: m[0][0].translate(_UPPER) + m[0][1:].translate(_LOWER), arguments[0])
 
@@ -54,7 +54,7 @@ def _characters(arguments: Arguments) -> str:
 def _stripped(run: Runtime, arguments: Arguments, how: str) -> str:
     text = arguments[0]
     kept: str = getattr(text, how)(_characters(arguments))
-    run.spend(len(text) - len(kept))  # what is looked at and not written
+    run.spend(len(text) - len(kept))  # read, but not written
     return kept
 
 
@@ -66,13 +66,13 @@ def strip(run: Runtime, arguments: Arguments) -> Value:
 
 
 def rstrip(run: Runtime, arguments: Arguments) -> Value:
-    """The same at the end alone."""
+    """The same, only at the end."""
     arguments.need_kinds(str)
     return _stripped(run, arguments, "rstrip")
 
 
 def lstrip(run: Runtime, arguments: Arguments) -> Value:
-    """The same at the start alone."""
+    """The same, only at the start."""
     arguments.need_kinds(str)
     return _stripped(run, arguments, "lstrip")
 
@@ -114,14 +114,14 @@ def split_at(run: Runtime, arguments: Arguments) -> Value:
 
 
 def split_at_from_end(run: Runtime, arguments: Arguments) -> Value:
-    """The same from the end."""
+    """The same, from the end."""
     text, delimiter, most = _split_arguments(run, "rsplit", arguments)
-    # Python's own search from the end takes the product of both lengths
+    # Python's search from the end can take time in the product of both lengths
     return [part[::-1] for part in reversed(text[::-1].split(delimiter[::-1], most))]
 
 
 def replaced(run: Runtime, arguments: Arguments) -> Value:
-    """The text with one part replaced by another everywhere."""
+    """The text with each occurrence of one string replaced by another."""
     arguments.need_kinds(str, str, str)
     text, old, new = str(arguments[0]), str(arguments[1]), str(arguments[2])
     if len(arguments) > 3 and as_int(arguments[3]) > 0:
@@ -190,7 +190,7 @@ _FLOAT = re.compile(
 
 
 def _as_double(text: str) -> float | None:
-    """The number that strtod reads; None for what is no normal double, of which it says that it is out of range."""
+    """The number that strtod reads; None if it is not a normal double, which strtod calls out of range."""
     is_hexadecimal = "x" in text.lower()
     try:
         number = float.fromhex(text) if is_hexadecimal else float(text)
@@ -221,7 +221,7 @@ def unchanged(run: Runtime, arguments: Arguments) -> Value:
 
 
 def indent(run: Runtime, arguments: Arguments) -> Value:
-    """The text with lines after the first moved to the right."""
+    """The text with all lines but the first indented."""
     arguments.need(1, 4)
     width = arguments.get("width", 1)
     first, blank = truth(arguments.get("first", 2)), truth(arguments.get("blank", 3))
@@ -239,7 +239,7 @@ def indent(run: Runtime, arguments: Arguments) -> Value:
     if not given or ends_in_break:
         lines.pop()
     parts: list[str] = []
-    begun = False  # as long as nothing was written, a line counts as the first
+    begun = False  # a line counts as the first until something is written
     for line in lines:
         if begun:
             parts.append("\n")
@@ -254,7 +254,7 @@ def indent(run: Runtime, arguments: Arguments) -> Value:
 
 
 def not_implemented(what: str) -> Callable[[Runtime, Arguments], Value]:
-    """A function that is there and only says that it is not."""
+    """A function that exists only to say that it is not implemented."""
 
     def call(run: Runtime, arguments: Arguments) -> Value:
         raise TemplateError(f"NotImplemented: {what} not implemented")

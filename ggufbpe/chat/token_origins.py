@@ -1,8 +1,8 @@
-"""The tokens of a prompt by where they come from, and text of messages that became special tokens.
+"""The tokens of a prompt by origin, and text of messages that became special tokens.
 
 PromptInParts, Tokenizer -> [this file] -> ChatTokens -> views, cli
 
-A token counts for the part of the prompt in which it begins.
+A token belongs to the part of the prompt in which it begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_A_REQUEST = ("message", "tool", "argument")
 
 
 class Share(NamedTuple):
-    """The tokens of one message or tool, of all arguments, or of the template; of a message by its fields."""
+    """The tokens of one message (by field), of a tool, of all arguments, or of the template."""
 
     origin: Origin  # that of a message without a field
     role: str  # of a message
@@ -39,7 +39,7 @@ class Share(NamedTuple):
 
 
 class Injected(NamedTuple):
-    """A special token that was made of a text of the request."""
+    """A special token that came out of text of the request."""
 
     token: int  # its number among the ids
     id: int
@@ -55,14 +55,14 @@ class Injected(NamedTuple):
         return {**place, **self.origin.to_dict(), **({"role": self.role} if self.role else {})}
 
     def in_words(self) -> str:
-        """Who said what, in a line."""
+        """What happened, in a line."""
         whose = f" of the {self.role}" if self.role and self.origin.field != "role" else ""
         return f"{self.origin.name}: {self.text!r}{whose} became the special token {self.id}"
 
 
 @dataclass(frozen=True)
 class ChatTokens:
-    """The ids of a prompt with what each stands for."""
+    """The ids of a prompt, each with its text."""
 
     rendered: PromptInParts
     ids: list[int]
@@ -72,7 +72,7 @@ class ChatTokens:
 
     @made_once
     def shares(self) -> list[Share]:
-        """How many tokens each has: messages in order, then tools; those that have none, too."""
+        """How many tokens each has, also if none: messages in order, then tools."""
         request = self.rendered.request
         found = [Origin("template")]
         found += [Origin("message", number) for number in range(len(request.messages))]
@@ -87,7 +87,7 @@ class ChatTokens:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The prompt, its ids, and where all of it comes from."""
+        """The prompt, its ids, and where each part comes from."""
         return {
             "prompt": self.rendered.prompt.decode("utf-8", "replace"),
             "ids": self.ids,
@@ -96,7 +96,7 @@ class ChatTokens:
         }
 
     def to_origins(self) -> dict[str, Any]:
-        """Only where it comes from."""
+        """Only where the parts come from."""
         return {
             "parts": [part.to_dict() for part in self.rendered.parts],
             "tokens_by_origin": [share.to_dict() for share in self.shares],
@@ -105,7 +105,7 @@ class ChatTokens:
 
 
 def chat_tokens(tokenizer: Tokenizer, rendered: PromptInParts) -> ChatTokens:
-    """The ids of a prompt as `encode` gives them, by their origins."""
+    """The ids of a prompt as `encode` gives them, with their origins."""
     ids, spans = tokenizer.encode_with_offsets(rendered.prompt)
     before, behind = map(len, tokenizer.vocabulary.added)
     starts = [part.start for part in rendered.parts]
@@ -126,9 +126,9 @@ def chat_tokens(tokenizer: Tokenizer, rendered: PromptInParts) -> ChatTokens:
 
 
 def _injected_by(parts: tuple[PromptPart, ...]) -> Origin | None:
-    """Whose text made a special token of these parts.
+    """The origin whose text became the special token that covers these parts.
 
-    Templates make one of a role, as in `'<|' + message.role + '|>'`: it takes more than a part of the token there.
+    A token that a template makes of a role, as in `'<|' + message.role + '|>'`, has none: it is only partly the role.
     """
     given = [part.origin for part in parts if part.origin.kind in _OF_A_REQUEST]
     if len(given) == len(parts) or any(origin.field != "role" for origin in given):

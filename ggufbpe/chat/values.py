@@ -1,4 +1,4 @@
-"""The values of a template as llama.cpp has them: their text, their JSON, what is equal, what is smaller.
+"""The values of a template as llama.cpp has them: their text, their JSON, equality and order.
 
 JSON in Python -> `viewed` -> [this file: values of a template] -> `text`, `json_of` -> UTF-8
 
@@ -23,15 +23,15 @@ WHITE_SPACE = " \t\n\v\f\r"  # of isspace in the C locale
 
 
 class TemplateError(Exception):
-    """What a template may not do; the message is llama.cpp's."""
+    """Something that a template may not do; the message is llama.cpp's."""
 
 
 class CallError(TemplateError):
-    """A macro that is called wrongly: the caller is to blame."""
+    """A wrong call of a macro, which is the caller's fault."""
 
 
 class Undefined:
-    """A name or a property that is not there; `hint` says which."""
+    """A name or property that does not exist; `hint` says which."""
 
     __slots__ = ("hint",)
 
@@ -43,7 +43,7 @@ class Undefined:
 
 
 class Function:
-    """Something that a template can call: `call(arguments)`, with the value that it belongs to first, if any."""
+    """Something that a template can call: `call(arguments)`; the value that it belongs to comes first, if any."""
 
     __slots__ = ("call", "name", "this")
 
@@ -74,7 +74,7 @@ UNDEFINED = Undefined("object_property")
 
 
 def viewed(value: Any) -> Value:
-    """JSON as Python has it, as values of a template. `TypeError` for what no JSON is.
+    """JSON in Python as values of a template. `TypeError` for anything else.
 
     Source: from_json.
     """
@@ -128,7 +128,7 @@ def _int64(number: int) -> int | float:
     if -(1 << 63) <= number < 1 << 63:
         return number
     if number < 1 << 64 and number > 0:
-        return number - (1 << 64)  # it is read as unsigned and taken for signed
+        return number - (1 << 64)  # it is read as unsigned and used as signed
     try:
         return float(number)
     except OverflowError:
@@ -136,7 +136,7 @@ def _int64(number: int) -> int | float:
 
 
 def plain(value: Value) -> Any:
-    """Values of a template as JSON in Python: the way back from `viewed`. Bytes that are no UTF-8 are U+FFFD."""
+    """Values of a template as JSON in Python: the way back from `viewed`. Invalid UTF-8 becomes U+FFFD."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
     if isinstance(value, dict):
@@ -170,7 +170,7 @@ _TYPE_NAMES: tuple[tuple[type, str], ...] = (
 
 
 def as_string(value: Value) -> str:
-    """A value as a string; of functions and of what is undefined there is none (`TemplateError`)."""
+    """A value as a string; `TemplateError` for functions and undefined values, which have none."""
     if isinstance(value, str):
         return str(value)
     if value is None or isinstance(value, (bool, int)):
@@ -207,7 +207,7 @@ def _written(value: Value) -> str:
 
 
 def text(value: Value) -> str:
-    """What `{{ value }}` writes: of none, objects and functions nothing, of an array all its items."""
+    """What `{{ value }}` writes: nothing for none, objects and functions; all items for an array."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, int, float)):
@@ -256,7 +256,7 @@ JSON_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
 
 
 def hashable(value: Value) -> bool:
-    """Whether a value may be compared member by member, or stand in a key."""
+    """Whether a value may be compared member by member, or be part of a key."""
     if isinstance(value, (Undefined, Function)):
         return False
     if isinstance(value, dict):
@@ -302,7 +302,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def compared(left: Value, right: Value, how: str) -> bool:
-    """What tests such as `is gt` and the filters sort, min and max go by. Source: value_compare."""
+    """The order used by tests such as `is gt` and by the filters sort, min and max. Source: value_compare."""
     kinds = {_comparable(left), _comparable(right)}
     if kinds == {"number"}:
         return _COMPARISONS[how](float(left), float(right))

@@ -31,11 +31,12 @@ Print the prompt that `llama-server --jinja` makes of a chat: of messages in Ope
 whole body of a request, a JSON object with "messages" and what else llama-server takes. What llama-server refuses \
 is refused, with its reason.
 
-The template is that of the model's file, or the one of ChatML where it has none.
+The template is that of the model's file, or ChatML if it has none.
 
-On a terminal the prompt is coloured by where it comes from, and a table beneath it says how many tokens each message \
-has, and how many the template adds. A token that goes over from one to the other counts where it begins. Text of a \
-message that becomes a special token of the model, as "<|im_end|>" may, is shown in red, and told on standard error."""
+On a terminal, or with --color always, the prompt is coloured by where its parts come from, and a table beneath it \
+says how many tokens each message has, and how many the template adds. A token that spans two parts counts for the \
+one where it begins. Text of a message that becomes a special token of the model, such as "<|im_end|>", is shown in \
+red, and reported on standard error."""
 _EXAMPLES = """\
 examples:
   ggufbpe chat -m model.gguf messages.json
@@ -56,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--system", metavar="TEXT", help="a message by the system before all others")
     add_chat_flags(parser)
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--prompt", action="store_true", help="print the prompt (the default)")
+    shape.add_argument("--prompt", action="store_true", help="print only the prompt, without colour")
     shape.add_argument("--ids", action="store_true", help="print only the ids, as [1, 2, 3]")
     shape.add_argument("--count", action="store_true", help="print only the number of tokens")
     shape.add_argument("--by-message", action="store_true", help="print only the table of tokens by message")
@@ -90,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(f"{len(found.ids) if arguments.count else found.ids}\n".encode())
     elif arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
-    elif arguments.by_message or _output.is_terminal(sys.stdout):
+    elif arguments.by_message or (not arguments.prompt and _is_shown(arguments.color)):
         from ..views.chat_lines import chat_lines
 
         color = _output.use_color(arguments.color)
@@ -100,6 +101,11 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _output.write(found.rendered.prompt)
     return 0
+
+
+def _is_shown(color: str) -> bool:
+    """Whether someone looks at the prompt: at a terminal, or with a pager that shows colour."""
+    return color == "always" or _output.is_terminal(sys.stdout)
 
 
 def _say_what_is_missing(tokenizer: Tokenizer, body: dict[str, Any], template: str | None) -> None:

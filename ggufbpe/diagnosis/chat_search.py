@@ -33,6 +33,7 @@ SECONDS = 10.0  # for one chat
 _MOST_SETS = 2000  # of one size under one base
 _MOST_COMBINED = 60  # changes that are combined
 _BASES = ("_own_bases", "_known", "_transformers")
+_LONGER_WORD = re.compile(r"[^\W\d_]{4,}")
 _MOST_RENDERED, _MOST_KNOWN = (
     12,
     3,
@@ -109,15 +110,15 @@ class ChatSearch:
     def _known(self) -> list[Outcome]:
         """The outcomes of llama.cpp's templates that have markers of the expected prompt, if our prompt lacks some.
 
-        Only the nearest prompts.
+        If our prompt has all of them, longer words count, such as those of a default system message. Only the nearest
+        prompts.
         """
         own = (self.own.prompt or b"").decode("utf-8", "replace")
-        markers = marker_texts(self._expected) - marker_texts(own)
-        if not markers or time.monotonic() > self._end:
+        hints = marker_texts(self._expected) - marker_texts(own)
+        hints = hints or set(_LONGER_WORD.findall(self._expected)) - set(_LONGER_WORD.findall(own))
+        if not hints or time.monotonic() > self._end:
             return []
-        found = [
-            (sum(marker in each.source for marker in markers), each) for each in known_templates().values()
-        ]
+        found = [(sum(hint in each.source for hint in hints), each) for each in known_templates().values()]
         likely = sorted((item for item in found if item[0]), key=lambda item: -item[0])[:_MOST_RENDERED]
         self._sources = {template.source for _, template in likely}
         chats = [self.own.chat._replace(chat_template=template.source) for _, template in likely]

@@ -10,8 +10,8 @@ them; what then differs in the ids themselves, such as BOS twice, is found as fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
+from ..chat.ends import Ends
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import chat_causes
@@ -26,35 +26,14 @@ from .text_changes import TEXT_CHANGES
 SearchIds = Callable[[bytes, list[int]], list[Answer]]
 
 
-class _Ends(NamedTuple):
-    """The texts of BOS and EOS, and whether the tokenizer adds them."""
-
-    bos: bytes
-    eos: bytes
-    adds_bos: bool
-    adds_eos: bool
-
-    def stripped(self, text: bytes) -> tuple[bytes, int, int]:
-        """A text without BOS before and EOS after it, and how many of each were removed, at most two."""
-        counts = [0, 0]
-        while self.bos and counts[0] < 2 and text.startswith(self.bos):
-            text, counts[0] = text[len(self.bos) :], counts[0] + 1
-        while self.eos and counts[1] < 2 and text.endswith(self.eos):
-            text, counts[1] = text[: -len(self.eos)], counts[1] + 1
-        return text, counts[0], counts[1]
-
-    def as_server(self, prompt: bytes) -> bytes:
-        """A prompt without the BOS and EOS that the tokenizer adds again, which llama-server removes."""
-        prompt = prompt.removeprefix(self.bos) if self.adds_bos else prompt
-        return prompt.removesuffix(self.eos) if self.adds_eos else prompt
-
-
-def _ends_of(tokenizer: Tokenizer) -> _Ends:
-    bos, eos = (
-        b"" if token is None else tokenizer.token_to_piece(token)
-        for token in (tokenizer.bos_id, tokenizer.eos_id)
-    )
-    return _Ends(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
+def _stripped(ends: Ends, text: bytes) -> tuple[bytes, int, int]:
+    """A text without BOS before and EOS after it, and how many of each were removed, at most two."""
+    counts = [0, 0]
+    while ends.bos and counts[0] < 2 and text.startswith(ends.bos):
+        text, counts[0] = text[len(ends.bos) :], counts[0] + 1
+    while ends.eos and counts[1] < 2 and text.endswith(ends.eos):
+        text, counts[1] = text[: -len(ends.eos)], counts[1] + 1
+    return text, counts[0], counts[1]
 
 
 # ---- an expected prompt ---------------------------------------------------------------------------------
@@ -67,16 +46,16 @@ def diagnose_prompt(
     searching = ChatSearch(tokenizer, chat, expected.decode("utf-8", "replace"), templates)
     if searching.own.prompt == expected:
         return Diagnosis(True, ())
-    ends = _ends_of(tokenizer)
+    ends = tokenizer.chats.ends
     if found := searching.found(lambda prompt, changed: _prompt_fits(ends, expected, prompt, changed)):
         return Diagnosis(False, _whole(searching, ends, found))
     return Diagnosis(False, (_nearest(searching, expected),))
 
 
-def _prompt_fits(ends: _Ends, expected: bytes, prompt: bytes, changed: int) -> list[Causes]:
+def _prompt_fits(ends: Ends, expected: bytes, prompt: bytes, changed: int) -> list[Causes]:
     if prompt == expected:
         return [()]
-    (ours, *one), (theirs, *other) = ends.stripped(prompt), ends.stripped(expected)
+    (ours, *one), (theirs, *other) = _stripped(ends, prompt), _stripped(ends, expected)
     if ours == theirs:
         bos = chat_causes.around("bos", ends.bos, one[0], other[0], ends.adds_bos)
         return [(*bos, *chat_causes.around("eos", ends.eos, one[1], other[1], ends.adds_eos))]
@@ -96,15 +75,15 @@ def _letters(text: bytes) -> bytes:
     return text.translate(None, _NO_LETTERS).lower()
 
 
-def _whole(searching: ChatSearch, ends: _Ends, found: list[tuple[Causes, bytes]]) -> tuple[Explanation, ...]:
+def _whole(searching: ChatSearch, ends: Ends, found: list[tuple[Causes, bytes]]) -> tuple[Explanation, ...]:
     """Explanations of the whole prompt; those with plain jinja2 also say where prompts first differ."""
     own = searching.own.prompt
-    ours = None if own is None else ends.stripped(own)[0]
+    ours = None if own is None else _stripped(ends, own)[0]
 
     def told(cause: Cause, prompt: bytes) -> Cause:
         if cause.id != "plain_jinja":
             return cause
-        theirs = ends.stripped(prompt)[0]
+        theirs = _stripped(ends, prompt)[0]
         return chat_causes.with_first_difference(cause, ours, theirs, searching.refusal)
 
     return tuple(Explanation(tuple(told(cause, prompt) for cause in causes), 1.0) for causes, prompt in found)
@@ -137,7 +116,7 @@ def diagnose_chat_ids(
     if own is not None and tokenizer.encode(own) == given:
         return Diagnosis(True, ())
     if found := searching.found(fitting.causes):
-        return Diagnosis(False, _whole(searching, _ends_of(tokenizer), found))
+        return Diagnosis(False, _whole(searching, tokenizer.chats.ends, found))
     partial = _nearest(searching, fitting.text)
     if own is None:
         return Diagnosis(False, (partial,))
@@ -157,7 +136,7 @@ class _FittingIds:
 
     def __init__(self, tokenizer: Tokenizer, ids: list[int], search_ids: SearchIds) -> None:
         self._tokenizer, self._ids, self._search_ids = tokenizer, ids, search_ids
-        self._ends = _ends_of(tokenizer)
+        self._ends = tokenizer.chats.ends
         self._lossless = is_lossless(tokenizer.vocabulary)
         self.text = self._text_of(ids)
 
@@ -168,11 +147,11 @@ class _FittingIds:
             text = b"".join(map(self._tokenizer.token_to_piece, known))
         else:
             text = self._tokenizer.decode_bytes(known)
-        return self._ends.stripped(text)[0]
+        return _stripped(self._ends, text)[0]
 
     def causes(self, prompt: bytes, changed: int) -> list[Causes]:
         """The sets of causes by which a prompt gives the ids."""
-        prompt = self._ends.as_server(prompt)
+        prompt = self._ends.without_added(prompt.decode("latin-1")).encode("latin-1")
         if self.text not in self._keys(prompt):
             return []
         if self._tokenizer.encode(prompt) == self._ids:
@@ -187,7 +166,7 @@ class _FittingIds:
     def _keys(self, prompt: bytes) -> set[bytes]:
         """What ids of a prompt may decode to."""
         if self._lossless:
-            return {self._ends.stripped(prompt)[0]}
+            return {_stripped(self._ends, prompt)[0]}
         encode = self._tokenizer.encode
         return {
             self._text_of(encode(prompt, add_special=False, parse_special=parse)) for parse in (True, False)

@@ -85,8 +85,9 @@ def template_text(template: TextOrPath) -> str:
 
 def _try(text: str, name: str) -> None:
     """Make a prompt with the template. Its markers are not checked; doctor does that."""
+    from ..chat.ends import Ends
     from ..chat.messages import Message, Request
-    from ..chat.render import ChatTemplate, Ends
+    from ..chat.render import ChatTemplate
 
     tools = ({"type": "function", "function": {"name": "f", "description": "", "parameters": {}}},)
     try:

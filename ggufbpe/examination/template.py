@@ -33,7 +33,8 @@ def template_errors(model: Facts) -> Iterator[Finding]:
     if not model.templates:
         return
     try:
-        from ..chat.render import ChatTemplate, Ends
+        from ..chat.ends import Ends
+        from ..chat.render import ChatTemplate
 
         is_broken = False
         for name, source in model.templates.items():

@@ -224,10 +224,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
     name = models.chosen(body)
     tokenizer = models.named(name)
     source, capabilities = template_in_force(tokenizer)
-    bos, eos = (
-        "" if token is None else shown_bytes(tokenizer, token).decode("utf-8", "replace")
-        for token in (tokenizer.bos_id, tokenizer.eos_id)
-    )
+    ends = tokenizer.chats.ends
     found = {
         "default_generation_settings": {"params": {}, "n_ctx": models.facts(name)["n_ctx"]},
         "total_slots": 0,
@@ -239,8 +236,8 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
         "endpoint_metrics": True,
         "chat_template": source,
         "chat_template_caps": dict(sorted(asdict(capabilities).items())),
-        "bos_token": bos,
-        "eos_token": eos,
+        "bos_token": ends.bos.decode("utf-8", "replace"),
+        "eos_token": ends.eos.decode("utf-8", "replace"),
         "build_info": f"ggufbpe, as llama.cpp {LLAMA_CPP}",
         "is_sleeping": False,
     }

@@ -29,6 +29,16 @@ _KEYWORDS: dict[str, list[Any]] = {
 }
 
 
+_NO_SCHEMAS: list[Any] = [
+    {"type": "float"},
+    "string",
+    {"enum": []},
+    {"properties": []},
+    {"$ref": "#/a"},
+    {"anyOf": {}},
+]
+
+
 def choices(table: str) -> list[str]:
     """The entries of a table, between which are two spaces or a line's end."""
     return re.split(r"\s{2,}|\n", table.strip())
@@ -41,6 +51,14 @@ _WORDS = choices(
     <s>  </s>  <|eot_id|>  <|channel|>  {"a": 1}  [1,2]  null  true  \\  \n  /  /think  /no_think  ```  **bold**  |  ~
     'x'  007  -1.5  1e3"""
 )
+
+
+def _goes_on(made: Json) -> bool:
+    """Whether an answer is to go on, most likely."""
+    last = made["messages"][-1:] if isinstance(made.get("messages"), list) else []
+    return "continue_final_message" in made or any(
+        isinstance(m, dict) and m.get("role") == "assistant" for m in last
+    )
 
 
 class RandomChats:
@@ -68,9 +86,9 @@ class RandomChats:
             made["continue_final_message"] = choose((True, False, "content", "reasoning_content"))
         if chance(0.1):
             made["reasoning_effort"] = choose(("low", "medium", "high", "none", ""))
-        if chance(0.04):
+        if chance(0.2 if _goes_on(made) else 0.04):
             made["response_format"] = {"type": choose(("json_object", "text"))}
-        if chance(0.04):
+        if chance(0.2 if _goes_on(made) else 0.04):
             made["reasoning_format"] = choose(("none", "auto", "deepseek"))
         for name in self._dice.sample(list(_KEYWORDS), k=choose((0, 0, 0, 1, 1, 2, 3))):
             keywords.setdefault(name, choose(_KEYWORDS[name]))
@@ -179,6 +197,8 @@ class RandomChats:
     def _property(self, depth: int) -> Json:
         kinds: list[Any] = ["string", "integer", "number", "boolean", "array", "object", ["string", "null"]]
         found: Json = {"type": self._dice.choice(kinds)}
+        if self._chance(0.02):
+            return self._dice.choice(_NO_SCHEMAS)  # type: ignore[no-any-return]
         if self._chance(0.6):
             found["description"] = self.text()
         if found["type"] == "array" and depth and self._chance(0.8):

@@ -14,6 +14,32 @@ from random_chats import choices
 
 PROBES = 120
 
+_CALLS = [
+    "<tool_call>{{ call.function | tojson }}</tool_call>",
+    "<tool_call>{{ call.function.name ~ call.function.arguments }}</tool_call>",
+    "<tool_call>{{ call.function.arguments | tojson }}</tool_call>",
+    "<tool_call>{{ call.function.arguments | tojson if call.function.arguments is mapping else call.function.name }}"
+    "</tool_call>",
+    "<tool_call>{{ call.id ~ call.function.name }}</tool_call>",
+    "<tool_call>{{ call | tojson }}</tool_call>",
+    "{{ call.function | tojson }}",
+    '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}',
+    '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments }}}',
+    '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | string }}}',
+    '{"{{ call.function.name }}": {{ call.function.arguments | tojson }} }',
+    "<function={{ call.function.name }}>{{ call.function.arguments | tojson }}</function>",
+    "<function={{ call.function.name }}>{% for name, value in call.function.arguments.items() %}"
+    "<parameter={{ name }}>{{ value }}</parameter>{% endfor %}</function>",
+    "{{ call.function.name }}({{ call.function.arguments | tojson }})",
+]
+_AROUND_CALLS = [
+    ("", ""),
+    ("", ""),
+    ("[TOOL_CALLS]", ""),
+    ("[", "]"),
+    ("<calls>\n", "</calls>"),
+    ("<|call|> [", "]"),
+]
 _MARKERS = [
     "<|im_start|>",
     "<|im_end|>\n",
@@ -315,7 +341,7 @@ class RandomTemplates:
             "{%- if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{%- endif %}"
         )
         prompt = self._marker() + "assistant" + self._marker() + (thinking if self._chance(0.3) else "")
-        if self._chance(0.9):
+        if self._chance(0.8):
             parts.append(f"{{%- if add_generation_prompt -%}}{prompt}{{%- endif -%}}")
         return "\n".join(parts)
 
@@ -363,20 +389,11 @@ class RandomTemplates:
                 "{%- if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{%- endif %}",
             )
         if self._chance(0.6):
-            shown = self._dice.choice(
-                (
-                    "call.function | tojson",
-                    "call.function.name ~ call.function.arguments",
-                    "call.function.arguments | tojson",
-                    "call.function.arguments | tojson if call.function.arguments is mapping else call.function.name",
-                    "call.id ~ call.function.name",
-                    "call | tojson",
-                )
-            )
+            before, behind = self._dice.choice(_AROUND_CALLS)
             parts.append(
-                "{%- if message.tool_calls -%}{%- for call in message.tool_calls %}<tool_call>{{ "
-                + shown
-                + " }}</tool_call>{%- endfor -%}{%- endif -%}"
+                f"{{%- if message.tool_calls -%}}{before}{{%- for call in message.tool_calls %}}"
+                + self._dice.choice(_CALLS)
+                + f"{{%- endfor -%}}{behind}{{%- endif -%}}"
             )
         if self._chance(0.3):
             role = self._dice.choice(("'user'", "'assistant'", "'system'", "'tool'"))

@@ -1,0 +1,45 @@
+"""BOS and EOS as templates write them, and how they are removed from a prompt.
+
+Tokenizer -> [this file] -> Ends -> chats.py, render.py; diagnosis/chats.py, server/llama_server.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The bytes of BOS and EOS, empty where a vocabulary has none, and whether the tokenizer adds them."""
+
+    bos: bytes = b""
+    eos: bytes = b""
+    adds_bos: bool = False
+    adds_eos: bool = False
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Ends:
+        """The ends of a tokenizer's texts.
+
+        Source: common_chat_templates_init in common/chat.cpp.
+        """
+        bos, eos = (
+            b"" if token is None else tokenizer.token_to_piece(token)
+            for token in (tokenizer.bos_id, tokenizer.eos_id)
+        )
+        return cls(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
+
+    def without_added(self, prompt: str) -> str:
+        """The prompt, one character for each byte, without a BOS and an EOS that the tokenizer will add.
+
+        Source: common_chat_template_direct_apply_impl in common/chat.cpp.
+        """
+        if self.adds_bos:
+            prompt = prompt.removeprefix(self.bos.decode("latin-1"))
+        if self.adds_eos:
+            prompt = prompt.removesuffix(self.eos.decode("latin-1"))
+        return prompt
