@@ -580,9 +580,9 @@ def test_no_file_of_a_store_is_changed(name: str, stores: Path) -> None:
     with pytest.raises(StoreError, match="not changed in place; write a copy"):
         ggufbpe.fix(name, in_place=True, set=SET)
     if not name.startswith(("Mod", "llama.cpp")):  # which have no digests, so that a path may be changed
-        with pytest.raises(StoreError, match="finds it by the digest"):
+        with pytest.raises(StoreError, match="named by the digest"):
             ggufbpe.fix(path, in_place=True, set=SET)
-        with pytest.raises(StoreError, match="finds it by the digest"):
+        with pytest.raises(StoreError, match="named by the digest"):
             ggufbpe.fix(GPT2, path, set=SET, force=True)
     assert Path(path).read_bytes() == before
 
