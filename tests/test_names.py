@@ -588,7 +588,7 @@ def test_no_file_of_a_store_is_changed(name: str, stores: Path) -> None:
 
 
 def test_no_copy_of_what_is_far_away(stores: Path) -> None:
-    with pytest.raises(StoreError, match="a copy takes its tensors; download it first"):
+    with pytest.raises(StoreError, match="a copy needs its tensors; download it first"):
         ggufbpe.fix("hf:owner/nothing", "fixed.gguf", set=SET)
 
 
