@@ -29,6 +29,7 @@ from .. import utf8
 from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
+from ..kernel import native
 from ..kernel.lazy import as_dict
 from ..once import made_once
 from ..spelling import BYTE_TOKENS, SPACE, escape_spaces
@@ -85,12 +86,12 @@ class SpmModel(TokenizerModel):
 
     def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
         """`VocabularyError` for a score that is not a number."""
-        scores = vocabulary.scores
-        if math.isnan(sum(scores)) and (wrong := [i for i, score in enumerate(scores) if math.isnan(score)]):
+        wrong = first_nan(vocabulary.scores)
+        if wrong >= 0:
             raise VocabularyError(
-                f"the score of token {wrong[0]} is not a number",
+                f"the score of token {wrong} is not a number",
                 path=file.path,
-                offset=file.element_offset(TokenizerKey.SCORES, wrong[0]),
+                offset=file.element_offset(TokenizerKey.SCORES, wrong),
                 key=TokenizerKey.SCORES,
                 remedy="convert the model again",
             )
@@ -115,6 +116,17 @@ class SpmModel(TokenizerModel):
         return compiled().SpmModel(
             tokens_of(vocabulary.token_to_id), scores, vocabulary.add_space_prefix, cache_bytes
         )
+
+
+def first_nan(scores: Sequence[float]) -> int:
+    """The place of the first score that is not a number; -1 if there is none.
+
+    >>> first_nan([0.0, float("nan")]), first_nan([])
+    (1, -1)
+    """
+    if native is not None and isinstance(scores, array):
+        return int(native.first_nan(scores))
+    return next((place for place, score in enumerate(scores) if math.isnan(score)), -1)
 
 
 def ranks_of(scores: Sequence[float], count: int) -> array[int]:

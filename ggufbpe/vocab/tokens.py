@@ -73,7 +73,10 @@ def scores_of(file: Metadata, token_count: int, is_wanted: bool) -> array[float]
     """The score of each token as a float32; empty if missing or not wanted. Their number is always checked."""
     if not _check_parallel(file, TokenizerKey.SCORES, token_count) or not is_wanted:
         return array("f")
-    return array("f", file.numbers(TokenizerKey.SCORES)[:token_count])
+    scores = cast("array[float]", file.numbers(TokenizerKey.SCORES))
+    if scores.typecode == "f" and len(scores) == token_count:
+        return scores  # not a copy: neither changes it
+    return array("f", scores[:token_count])
 
 
 def attributes_of(file: Metadata, token_count: int) -> array[int]:

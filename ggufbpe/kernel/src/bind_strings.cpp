@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -178,6 +179,14 @@ nb::bytes attributes_of(nb::handle types, nb::handle attribute_of) {
     return nb::bytes(attributes.data(), attributes.size() * sizeof(uint16_t));
 }
 
+int64_t first_nan(nb::handle numbers) {
+    Buffer given(numbers);
+    const size_t count = given.size() / sizeof(float);
+    Pace pace(LOOK_AT_SIGNALS);
+    const size_t found = find_first(0, count, pace, [&](size_t i) { return std::isnan(element<float>(given, i)); });
+    return found < count ? static_cast<int64_t>(found) : -1;
+}
+
 nb::list tokens_with(nb::handle attributes, int flags) {
     Buffer given(attributes);
     nb::list found;
@@ -257,6 +266,8 @@ void bind_strings(nb::module_ &module) {
     module.def("attributes_of", &attributes_of, nb::arg("types"), nb::arg("attribute_of"),
                nb::sig("def attributes_of(types: object, attribute_of: bytes) -> bytes"),
                "For int32 token types, `attribute_of[type]` of each as uint16; 0 for types that are not in it.");
+    module.def("first_nan", &first_nan, nb::arg("numbers"), nb::sig("def first_nan(numbers: object) -> int"),
+               "The index of the first of the float32 `numbers` that is not a number; -1 if all are.");
     module.def("tokens_with", &tokens_with, nb::arg("attributes"), nb::arg("flags"),
                nb::sig("def tokens_with(attributes: object, flags: int) -> list[int]"),
                "The indices of the uint16 `attributes` with one of `flags`.");

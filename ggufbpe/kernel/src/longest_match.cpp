@@ -1,7 +1,12 @@
 #include "longest_match.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
+#include <string_view>
+
+#include "machine.h"
+#include "radix_sort.h"
 
 namespace ggufbpe {
 
@@ -9,132 +14,194 @@ namespace {
 
 // After so many tries, a set of children that fits nowhere gets a new block. Single children, the most common, always fit.
 constexpr size_t TRIES = 32;
+constexpr size_t MOST_RESERVED = size_t(1) << 20;  // cells
 
-// The first eight bytes, as a number that sorts the same way.
+// The first eight bytes, as a number that sorts the same way; zeros after a shorter text.
 uint64_t beginning(std::string_view text) {
-    unsigned char bytes[8] = {};
-    std::copy_n(text.data(), std::min(text.size(), sizeof bytes), bytes);
     uint64_t number = 0;
-    for (const unsigned char byte : bytes) number = number << 8 | byte;
-    return number;
+    if (text.size() >= 8) {
+        std::memcpy(&number, text.data(), 8);
+        return IS_BIG_ENDIAN ? number : swap_bytes(number);
+    }
+    for (const char byte : text) number = number << 8 | static_cast<unsigned char>(byte);
+    return text.empty() ? 0 : number << 8 * (8 - text.size());
 }
 
-// Most tokens differ in their first bytes, which compare faster as a number.
-void sort(std::vector<std::pair<std::string_view, int32_t>> &tokens) {
-    std::vector<std::pair<uint64_t, std::pair<std::string_view, int32_t>>> keyed;
-    keyed.reserve(tokens.size());
-    for (const auto &token : tokens) keyed.emplace_back(beginning(token.first), token);
-    std::sort(keyed.begin(), keyed.end());
-    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = keyed[i].second;
-}
+// The tokens by their bytes; equal ones stay in their order.
+struct SortedTokens {
+    std::vector<uint32_t> order;
+    std::vector<uint32_t> shared;  // bytes that each has in common with the one before it
+
+    explicit SortedTokens(const Strings &tokens) {
+        std::vector<uint64_t> keys(tokens.size());
+        for (size_t i = 0; i < keys.size(); ++i) keys[i] = beginning(tokens[i]);
+        order = sorted_places(keys);
+        for (size_t first = 0, end; first < order.size(); first = end) {
+            for (end = first + 1; end < order.size() && keys[order[end]] == keys[order[first]];) ++end;
+            if (end - first == 1) continue;
+            std::sort(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end),
+                      [&](uint32_t one, uint32_t other) {
+                          const int compared = tokens[one].compare(tokens[other]);
+                          return compared ? compared < 0 : one < other;
+                      });
+        }
+        shared.resize(order.size());
+        for (size_t i = 1; i < order.size(); ++i) {
+            const std::string_view before = tokens[order[i - 1]], text = tokens[order[i]];
+            const size_t most = std::min(before.size(), text.size());
+            const uint64_t differ = keys[order[i - 1]] ^ keys[order[i]];
+            size_t same = differ ? (63 - highest_bit(differ)) / 8 : 8;
+            while (same < most && before[same] == text[same]) ++same;
+            shared[i] = static_cast<uint32_t>(std::min(same, most));
+        }
+    }
+};
 
 }  // namespace
 
-// Finds cells for the children of each node. Free cells are linked in a ring, through cell 0.
+// Finds cells for the children of each node.
 class LongestMatch::Builder {
 public:
-    using Tokens = std::vector<std::pair<std::string_view, int32_t>>;
-
-    Builder(LongestMatch &made, const Tokens &tokens) : made_(made), tokens_(tokens) {
+    Builder(LongestMatch &made, const Strings &tokens)
+        : tokens_(tokens), sorted_(tokens), cells_(made.cells_), token_of_(made.tokens_) {
+        // At most a cell for each byte. The system gives memory only for those that are written.
+        const size_t most = std::min(tokens.byte_size() + 2 * BLOCK, MOST_RESERVED);
+        cells_.reserve(most);
+        token_of_.reserve(most);
         add_block();
-        take(ROOT);
-        nodes_.push_back({ROOT, 0, tokens.size(), 0});
+        nodes_.push_back({ROOT, 0, static_cast<uint32_t>(tokens.size()), 0});
         while (!nodes_.empty()) {
             const Node node = nodes_.back();
             nodes_.pop_back();
-            place_children(node);
+            if (node.last - node.first == 1) {
+                place_rest(node.cell, sorted_.order[node.first], node.depth);
+            } else {
+                place_children(node);
+            }
         }
+        while (links_.next) take(links_.next);  // those that no child got
     }
 
 private:
-    // Tokens [first, last) share the first `depth` bytes, which lead to this node.
+    // The sorted tokens [first, last) share the first `depth` bytes, which lead to this node.
     struct Node {
-        uint32_t cell;
-        size_t first, last, depth;
+        uint32_t cell, first, last, depth;
     };
 
+    // The neighbours of a free cell in the ring of free cells, which begins and ends with none.
+    struct Links {
+        uint32_t next, former;
+    };
+
+    // The bytes after `depth` of a token that shares them with no other: most cells are of these.
+    void place_rest(uint32_t cell, uint32_t token, size_t depth) {
+        const std::string_view text = tokens_[token];
+        if (text.empty()) return;
+        for (size_t at = depth; at < text.size(); ++at) {
+            const auto byte = static_cast<unsigned char>(text[at]);
+            cell = place_child(cell, links_.next ? links_.next ^ byte : new_block(), byte);
+        }
+        note_end(cell, token);
+    }
+
     void place_children(const Node &node) {
+        uint32_t at = node.first;
+        for (; at < node.last && tokens_[sorted_.order[at]].size() == node.depth; ++at) {
+            if (node.depth) note_end(node.cell, sorted_.order[at]);
+        }
+        if (at == node.last) return;
         bytes_.clear();
         starts_.clear();
-        size_t at = node.first;
-        while (at < node.last && tokens_[at].first.size() == node.depth) {
-            if (node.depth) {
-                made_.tokens_[node.cell] = tokens_[at].second;
-                made_.cells_[node.cell].children |= IS_TOKEN;
-            }
-            ++at;
-        }
-        while (at < node.last) {
-            const auto byte = static_cast<unsigned char>(tokens_[at].first[node.depth]);
-            bytes_.push_back(byte);
+        const uint32_t *const shared = sorted_.shared.data(), depth = node.depth, last = node.last;
+        while (at < last) {
+            bytes_.push_back(static_cast<unsigned char>(tokens_[sorted_.order[at]][depth]));
             starts_.push_back(at);
-            at = std::partition_point(tokens_.begin() + static_cast<ptrdiff_t>(at) + 1,
-                                      tokens_.begin() + static_cast<ptrdiff_t>(node.last),
-                                      [&](const auto &token) {
-                                          return static_cast<unsigned char>(token.first[node.depth]) == byte;
-                                      }) -
-                 tokens_.begin();
+            do ++at;
+            while (at < last && shared[at] != depth);
         }
-        if (bytes_.empty()) return;
-        const uint32_t base = base_for_bytes();
-        made_.cells_[node.cell].children |= base << 1;
         starts_.push_back(node.last);
+        const uint32_t base = base_for_bytes();
         for (size_t i = 0; i < bytes_.size(); ++i) {
-            const uint32_t cell = base ^ bytes_[i];
-            take(cell);
-            made_.cells_[cell].parent = node.cell;
-            nodes_.push_back({cell, starts_[i], starts_[i + 1], node.depth + 1});
+            nodes_.push_back({place_child(node.cell, base, bytes_[i]), starts_[i], starts_[i + 1], node.depth + 1});
         }
+    }
+
+    uint32_t place_child(uint32_t parent, uint32_t base, unsigned char byte) {
+        const uint32_t cell = base ^ byte;
+        take(cell);
+        cells_[cell].parent = parent;
+        cells_[parent].children = (cells_[parent].children & IS_TOKEN) | base << 1;
+        return cell;
+    }
+
+    void note_end(uint32_t cell, uint32_t token) {
+        token_of_[cell] = static_cast<int32_t>(token);
+        cells_[cell].children |= IS_TOKEN;
     }
 
     uint32_t base_for_bytes() {
         size_t tries = 0;
-        for (uint32_t cell = next_[0]; cell && tries < TRIES; cell = next_[cell], ++tries) {
+        for (uint32_t cell = links_.next; cell && tries < TRIES; cell = cells_[cell].children, ++tries) {
             const uint32_t base = cell ^ bytes_[0];
             if (std::all_of(bytes_.begin(), bytes_.end(), [&](unsigned char byte) { return is_free(base ^ byte); })) return base;
         }
-        const auto first = static_cast<uint32_t>(made_.cells_.size());
+        return new_block();
+    }
+
+    bool is_free(uint32_t cell) const { return cell != ROOT && cells_[cell].parent == NOBODY; }
+
+    uint32_t new_block() {
+        const auto first = static_cast<uint32_t>(cells_.size());
         add_block();
         return first;
     }
 
-    bool is_free(uint32_t cell) const { return cell != ROOT && made_.cells_[cell].parent == NOBODY; }
-
-    void add_block() {
-        const size_t first = made_.cells_.size();
-        if (first + BLOCK > UINT32_MAX / 2) throw std::length_error("the tokens are too many and too long for a trie");
-        made_.cells_.resize(first + BLOCK);
-        made_.tokens_.resize(first + BLOCK, NONE);
-        next_.resize(first + BLOCK);
-        former_.resize(first + BLOCK);
-        for (size_t i = first; i < first + BLOCK; ++i) {
-            const auto cell = static_cast<uint32_t>(i);
-            if (cell == ROOT) continue;  // the ring is empty
-            next_[cell] = 0;
-            former_[cell] = former_[0];
-            next_[former_[0]] = cell;
-            former_[0] = cell;
+    // The links of a free cell are where its children and its token will be.
+    Links links(uint32_t cell) const {
+        return cell ? Links{cells_[cell].children, static_cast<uint32_t>(token_of_[cell])} : links_;
+    }
+    void set_next(uint32_t cell, uint32_t next) { (cell ? cells_[cell].children : links_.next) = next; }
+    void set_former(uint32_t cell, uint32_t former) {
+        if (cell) {
+            token_of_[cell] = static_cast<int32_t>(former);
+        } else {
+            links_.former = former;
         }
     }
 
-    void take(uint32_t cell) {
-        if (cell == ROOT) return;
-        next_[former_[cell]] = next_[cell];
-        former_[next_[cell]] = former_[cell];
+    void add_block() {
+        const size_t first = cells_.size();
+        if (first + BLOCK > UINT32_MAX / 2) throw std::length_error("the tokens are too many and too long for a trie");
+        cells_.resize(first + BLOCK);
+        token_of_.resize(first + BLOCK, NONE);
+        for (auto cell = static_cast<uint32_t>(first); cell < first + BLOCK; ++cell) {
+            if (cell == ROOT) continue;
+            set_former(cell, links_.former);
+            set_next(links_.former, cell);
+            links_.former = cell;
+        }
     }
 
-    LongestMatch &made_;
-    const Tokens &tokens_;
-    std::vector<uint32_t> next_, former_;
+    // Takes a cell out of the ring, and leaves it empty.
+    void take(uint32_t cell) {
+        const Links of_cell = links(cell);
+        set_next(of_cell.former, of_cell.next);
+        set_former(of_cell.next, of_cell.former);
+        cells_[cell].children = 0;
+        token_of_[cell] = NONE;
+    }
+
+    const Strings &tokens_;
+    const SortedTokens sorted_;
+    std::vector<Cell> &cells_;
+    std::vector<int32_t> &token_of_;
+    Links links_{ROOT, ROOT};  // of the ring's beginning
+    std::vector<uint32_t> starts_;
     std::vector<Node> nodes_;
     std::vector<unsigned char> bytes_;
-    std::vector<size_t> starts_;
 };
 
-LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int32_t>> tokens) {
-    sort(tokens);
-    Builder(*this, tokens);
-}
+LongestMatch::LongestMatch(const Strings &tokens) { Builder(*this, tokens); }
 
 LongestMatch::Place LongestMatch::place_behind(std::string_view read) const {
     uint32_t at = ROOT;

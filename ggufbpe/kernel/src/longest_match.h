@@ -9,8 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "string_array.h"
 
 namespace ggufbpe {
 
@@ -24,8 +25,8 @@ public:
         size_t size;  // bytes
     };
 
-    // Tokens and their ids. Of equal tokens the last counts; empty ones are never found.
-    explicit LongestMatch(std::vector<std::pair<std::string_view, int32_t>> tokens);
+    // The index of a token is its id. Of equal tokens the last counts; empty ones are never found.
+    explicit LongestMatch(const Strings &tokens);
 
     // Where the walk for a text begins: after what was read before, if that begins a token; else nowhere.
     struct Place {

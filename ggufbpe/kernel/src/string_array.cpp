@@ -15,18 +15,10 @@ constexpr size_t STRINGS_AT_ONCE = 1 << 17;  // walked between two polls
 constexpr size_t STEPS_A_STRING = 16;        // the cost of a short one, in bytes looked at
 constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may overrun
 
-uint64_t read64(const char *p) {
-    uint64_t value;
-    std::memcpy(&value, p, 8);
-    return value;
-}
-
 uint64_t random_number() {
     std::random_device device;
     return uint64_t(device()) << 32 | device();
 }
-
-const uint64_t SEED_LOW = random_number(), SEED_HIGH = random_number();
 
 template <int width, bool big_endian>
 uint64_t read_length(const char *p) {
@@ -135,32 +127,8 @@ bool is_plain(const char *text, size_t size, const Poll &poll) {
 
 }  // namespace
 
-uint64_t hash_seed() { return SEED_LOW; }
-
+const uint64_t BYTES_SEEDS[2] = {random_number(), random_number()};
 const uint64_t HASH_SEEDS[2] = {random_number(), random_number()};
-
-uint64_t hash_bytes(const char *data, size_t size) {
-    uint64_t hash = SEED_HIGH ^ size;
-    while (size > 16) {
-        hash = multiply_and_fold(read64(data) ^ SEED_LOW, read64(data + 8) ^ hash);
-        data += 16;
-        size -= 16;
-    }
-    uint64_t low = 0, high = 0;
-    if (size >= 8) {
-        low = read64(data);
-        high = read64(data + size - 8);
-    } else if (size >= 4) {
-        uint32_t first, last;
-        std::memcpy(&first, data, 4);
-        std::memcpy(&last, data + size - 4, 4);
-        low = uint64_t(first) << 32 | last;
-    } else if (size) {
-        auto byte = [data](size_t at) { return uint64_t(static_cast<unsigned char>(data[at])); };
-        low = byte(0) << 16 | byte(size / 2) << 8 | byte(size - 1);
-    }
-    return multiply_and_fold(low ^ SEED_LOW, high ^ hash ^ 0x8EBC6AF09C88C6E3u);
-}
 
 void Strings::reserve(size_t count, size_t bytes) {
     ends_.reserve(count + 1);
@@ -218,17 +186,6 @@ int64_t Strings::index(const Poll &poll) {
     mask_ = mask;
     duplicate_ = duplicate;
     return duplicate_;
-}
-
-int64_t Strings::find(std::string_view text) const { return find(text, hash_bytes(text.data(), text.size())); }
-
-int64_t Strings::find(std::string_view text, uint64_t hash) const {
-    uint32_t tag = static_cast<uint32_t>(hash >> 32);
-    for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
-        const Slot &slot = slots_[at];
-        if (!slot.index_plus_1) return NOT_FOUND;
-        if (slot.tag == tag && is_equal((*this)[slot.index_plus_1 - 1], text)) return slot.index_plus_1 - 1;
-    }
 }
 
 Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into,

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "machine.h"
@@ -20,19 +21,46 @@
 
 namespace ggufbpe {
 
+// Seeds of hashes: other numbers in every process.
+extern const uint64_t BYTES_SEEDS[2];
+inline uint64_t hash_seed() { return BYTES_SEEDS[0]; }
+
 // A fast hash of bytes, good enough for a table. It differs from process to process, so that no file can be crafted whose
 // strings all fall into one place of a table.
-uint64_t hash_bytes(const char *data, size_t size);
-
-// The seed of hashes: another number in every process.
-uint64_t hash_seed();
+inline uint64_t hash_bytes(const char *data, size_t size) {
+    const auto read = [](const char *from) {
+        uint64_t value;
+        std::memcpy(&value, from, 8);
+        return value;
+    };
+    uint64_t hash = BYTES_SEEDS[1] ^ size;
+    while (size > 16) {
+        hash = multiply_and_fold(read(data) ^ BYTES_SEEDS[0], read(data + 8) ^ hash);
+        data += 16;
+        size -= 16;
+    }
+    uint64_t low = 0, high = 0;
+    if (size >= 8) {
+        low = read(data);
+        high = read(data + size - 8);
+    } else if (size >= 4) {
+        uint32_t first, last;
+        std::memcpy(&first, data, 4);
+        std::memcpy(&last, data + size - 4, 4);
+        low = uint64_t(first) << 32 | last;
+    } else if (size) {
+        const auto byte = [data](size_t at) { return uint64_t(static_cast<unsigned char>(data[at])); };
+        low = byte(0) << 16 | byte(size / 2) << 8 | byte(size - 1);
+    }
+    return multiply_and_fold(low ^ BYTES_SEEDS[0], high ^ hash ^ 0x8EBC6AF09C88C6E3u);
+}
 
 // hash_bytes for the standard's tables.
 struct TextHash {
     size_t operator()(std::string_view text) const { return static_cast<size_t>(hash_bytes(text.data(), text.size())); }
 };
 
-// The same for hashes of numbers.
+// Seeds for hashes of numbers.
 extern const uint64_t HASH_SEEDS[2];
 
 struct Scan;
@@ -40,6 +68,8 @@ struct Scan;
 class Strings {
 public:
     Strings() = default;
+    // String i is `data` from ends[i] to ends[i + 1], the first of which is 0.
+    Strings(std::vector<char> data, std::vector<uint32_t> ends) : data_(std::move(data)), ends_(std::move(ends)) {}
 
     void reserve(size_t count, size_t bytes);
     void add(std::string_view text);  // std::length_error beyond 4 GiB
@@ -60,8 +90,15 @@ public:
     bool are_different() const { return duplicate_ == NOT_FOUND; }  // as index() found
 
     // The index of `text`, or NOT_FOUND. Needs index().
-    int64_t find(std::string_view text) const;
-    int64_t find(std::string_view text, uint64_t hash) const;
+    int64_t find(std::string_view text) const { return find(text, hash_bytes(text.data(), text.size())); }
+    int64_t find(std::string_view text, uint64_t hash) const {
+        const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+        for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
+            const Slot &slot = slots_[at];
+            if (!slot.index_plus_1) return NOT_FOUND;
+            if (slot.tag == tag && is_equal((*this)[slot.index_plus_1 - 1], text)) return slot.index_plus_1 - 1;
+        }
+    }
 
     // Brings the slot that find() will look at into the cache.
     void prefetch(uint64_t hash) const { ggufbpe::prefetch(&slots_[hash & mask_]); }

@@ -11,7 +11,6 @@ But: no cache. word_cache.py has it.
 
 from __future__ import annotations
 
-import heapq
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -222,6 +221,8 @@ def merge_steps(symbols: list[str], pair_ranks: PairRanks) -> Iterator[tuple[int
     >>> [(rank, symbols[a], symbols[b]) for rank, a, b in merge_steps(symbols, PairRanks(["a b", "ab ab"]))]
     [(0, 'a', 'b'), (0, 'a', 'b'), (1, 'ab', 'ab')]
     """
+    import heapq  # a file of its own, which the compiled engine never needs
+
     count = len(symbols)
     following = array("i", range(1, count + 1))
     before = array("i", range(-1, count - 1))

@@ -15,6 +15,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t GROUP = 32;                      // merges whose symbols are looked up together
+constexpr size_t STEPS_A_LOOKUP = 32;             // the cost of finding a token, in bytes looked at
 constexpr size_t STEPS_A_MERGE = 64;              // the cost of reading one, in bytes looked at
 constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
 constexpr size_t MOST_JOINED = 100;               // characters that merges join to a following space
@@ -75,12 +76,22 @@ private:
     size_t last_ = 0;
 };
 
+// Where the characters of a text begin that are next to the place `at`, in it or at its ends.
+size_t next_character(std::string_view text, size_t at) {
+    do ++at;
+    while (at < text.size() && (text[at] & 0xC0) == 0x80);
+    return at;
+}
+size_t former_character(std::string_view text, size_t at) {
+    do --at;
+    while (at > 0 && (text[at] & 0xC0) == 0x80);
+    return at;
+}
+
 uint32_t last_character(std::string_view text) {
-    size_t start = text.size() - 1;
-    while (start > 0 && (text[start] & 0xC0) == 0x80) --start;
     const auto *p = reinterpret_cast<const unsigned char *>(text.data());
     unsigned length;
-    return code_point_at(p + start, p + text.size(), length);
+    return code_point_at(p + former_character(text, text.size()), p + text.size(), length);
 }
 
 }  // namespace
@@ -128,16 +139,40 @@ private:
 namespace {
 
 constexpr std::string_view ESCAPED_SPACE_TEXT = "\xE2\x96\x81";
-size_t size_of_character(std::string_view text) {
-    unsigned length = 0;
-    const auto *p = reinterpret_cast<const unsigned char *>(text.data());
-    if (!text.empty()) code_point_at(p, p + text.size(), length);
-    return length;
-}
 bool starts_with_space(std::string_view text) { return text.substr(0, 3) == ESCAPED_SPACE_TEXT; }
 bool ends_with_space(std::string_view text) {
     return text.size() >= 3 && text.substr(text.size() - 3) == ESCAPED_SPACE_TEXT;
 }
+
+// The longest token that each token begins with, and the longest that it ends with, itself aside. Theirs are its next ones, so
+// all of a token's beginnings and ends are found without looking for texts that are no tokens.
+class LongestEnds {
+public:
+    static constexpr uint32_t NONE = UINT32_MAX;
+
+    LongestEnds(const Strings &tokens, const Poll &poll) : beginnings_(tokens.size(), NONE), ends_(tokens.size(), NONE) {
+        Pace pace(poll);
+        const auto find = [&](std::string_view text) { return static_cast<uint32_t>(tokens.find(text)); };
+        static_assert(static_cast<uint32_t>(Strings::NOT_FOUND) == NONE, "what is not found is none");
+        for (size_t id = 0; id < tokens.size(); ++id) {
+            const std::string_view token = tokens[id];
+            pace.count(STEPS_A_LOOKUP * token.size());
+            if (token.size() < 2) continue;
+            for (size_t at = former_character(token, token.size()); at && beginnings_[id] == NONE; at = former_character(token, at)) {
+                beginnings_[id] = find(token.substr(0, at));
+            }
+            for (size_t at = next_character(token, 0); at < token.size() && ends_[id] == NONE; at = next_character(token, at)) {
+                ends_[id] = find(token.substr(at));
+            }
+        }
+    }
+
+    uint32_t beginning_of(size_t token) const { return beginnings_[token]; }
+    uint32_t end_of(size_t token) const { return ends_[token]; }
+
+private:
+    std::vector<uint32_t> beginnings_, ends_;
+};
 
 }  // namespace
 
@@ -145,7 +180,7 @@ MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const Strings &mer
                        const Poll &poll)
     : tokens_(std::move(tokens)), options_(options), rank_count_(merges.size()) {
     check_tokens(merges.size(), poll);
-    const std::vector<PairTable::Pair> pairs = read_merges(merges, poll);
+    const PairTable::Pairs pairs = read_merges(merges, poll);
     find_characters();
     pairs_ = PairTable(pairs, symbol_count(), poll);
 }
@@ -163,7 +198,7 @@ MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const std::vector<
     check_tokens(ranks.size(), poll);
     if (ranks.size() != tokens_->size()) throw std::invalid_argument("not a rank for each token");
     for (const uint32_t rank : ranks) rank_count_ = std::max(rank_count_, rank + size_t(1));
-    const std::vector<PairTable::Pair> pairs = read_tokens(ranks, poll);
+    const PairTable::Pairs pairs = read_tokens(ranks, poll);
     find_characters();
     pairs_ = PairTable(pairs, symbol_count(), poll, PairTable::Ranks::SHARED);
 }
@@ -187,13 +222,12 @@ Symbol MergeTable::symbol_of(std::string_view text, uint64_t hash, int64_t likel
 }
 
 // The pairs of all merges, as symbols.
-std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges, const Poll &poll) {
+PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll) {
     if (options_.byte_encode) {
         byte_merges_ = ZeroedArray<Merge>(65536);
         std::fill_n(byte_merges_.data(), 65536, NO_MERGE);
     }
-    std::vector<PairTable::Pair> pairs;
-    pairs.reserve(merges.size());
+    PairTable::Pairs pairs(merges.size());
     Guesser guesser(*tokens_);
     AsciiJoins ascii_joins;
     std::vector<Item> items(GROUP);
@@ -239,7 +273,7 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges, cons
         for (size_t i = 0; i < count; ++i) {
             const Item &item = items[i];
             const Merge merge{item.merged.symbol, item.rank};
-            pairs.push_back({item.left.symbol, item.right.symbol, merge});
+            pairs.add({item.left.symbol, item.right.symbol, merge});
             if (options_.byte_encode) {
                 const int left = BYTE_ALPHABET.byte_of(item.left.text), right = BYTE_ALPHABET.byte_of(item.right.text);
                 if (left == ByteAlphabet::NOT_A_BYTE || right == ByteAlphabet::NOT_A_BYTE) continue;
@@ -258,25 +292,37 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges, cons
 }
 
 // The pairs of symbols that tokens are made of. A symbol is a token or a single character.
-std::vector<PairTable::Pair> MergeTable::read_tokens(const std::vector<uint32_t> &ranks, const Poll &poll) {
-    std::vector<PairTable::Pair> pairs;
+PairTable::Pairs MergeTable::read_tokens(const std::vector<uint32_t> &ranks, const Poll &poll) {
+    PairTable::Pairs pairs(2 * tokens_->size());
     AsciiJoins ascii_joins;
-    const auto is_symbol = [&](std::string_view text) {
-        const bool is_character = text.size() <= size_of_character(text);
-        return is_character || tokens_->find(text) != Strings::NOT_FOUND;
+    const LongestEnds ends(*tokens_, poll);
+    std::vector<uint32_t> beginnings;  // of a token, from the longest to the shortest
+    const auto symbol = [&](uint32_t token, std::string_view text) {
+        if (token != LongestEnds::NONE) return static_cast<Symbol>(token);
+        return symbol_of(text, hash_bytes(text.data(), text.size()), Strings::NOT_FOUND);
     };
-    const auto symbol = [&](std::string_view text) {
-        const uint64_t hash = hash_bytes(text.data(), text.size());
-        return symbol_of(text, hash, tokens_->likely(hash));
+    const auto size_of = [&](uint32_t token, size_t size_of_character) {
+        return token == LongestEnds::NONE ? size_of_character : (*tokens_)[token].size();
     };
     Pace pace(poll);
     for (size_t id = 0; id < tokens_->size(); ++id) {
         const std::string_view token = (*tokens_)[id];
-        pace.count(STEPS_A_MERGE + token.size());
-        for (size_t at = size_of_character(token); at < token.size(); at += size_of_character(token.substr(at))) {
+        if (token.size() < 2) continue;
+        const size_t first = next_character(token, 0), last = token.size() - former_character(token, token.size());
+        if (first == token.size()) continue;
+        beginnings.clear();
+        uint32_t end = ends.beginning_of(id);
+        for (; end != LongestEnds::NONE; end = ends.beginning_of(end)) beginnings.push_back(end);
+        if (beginnings.empty() || (*tokens_)[beginnings.back()].size() > first) beginnings.push_back(LongestEnds::NONE);
+        end = ends.end_of(id);
+        pace.count(STEPS_A_MERGE * (1 + beginnings.size()));
+        for (size_t i = beginnings.size(); i-- > 0;) {  // from the shortest to the longest, and ends the other way
+            const size_t at = size_of(beginnings[i], first);
+            while (end != LongestEnds::NONE && size_of(end, last) > token.size() - at) end = ends.end_of(end);
+            if (size_of(end, last) != token.size() - at) continue;
             const std::string_view left = token.substr(0, at), right = token.substr(at);
-            if (!is_symbol(left) || !is_symbol(right)) continue;
-            pairs.push_back({symbol(left), symbol(right), {static_cast<Symbol>(id), ranks[id]}});
+            const Symbol left_symbol = symbol(beginnings[i], left), right_symbol = symbol(end, right);
+            pairs.add({left_symbol, right_symbol, {static_cast<Symbol>(id), ranks[id]}});
             ascii_joins.add(left, right);
             if (starts_with_space(right) && !ends_with_space(left)) note_joined_to_space(last_character(left));
         }

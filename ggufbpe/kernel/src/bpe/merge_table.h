@@ -106,8 +106,8 @@ public:
 
 private:
     void check_tokens(size_t merge_count, const Poll &poll);
-    std::vector<PairTable::Pair> read_merges(const Strings &merges, const Poll &poll);
-    std::vector<PairTable::Pair> read_tokens(const std::vector<uint32_t> &ranks, const Poll &poll);
+    PairTable::Pairs read_merges(const Strings &merges, const Poll &poll);
+    PairTable::Pairs read_tokens(const std::vector<uint32_t> &ranks, const Poll &poll);
     void note_joined_to_space(uint32_t character);
     void find_places_to_part(const AsciiJoins &joins);
     void find_characters();

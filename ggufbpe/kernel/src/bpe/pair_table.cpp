@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "string_array.h"
 
@@ -20,11 +21,19 @@ int bits_of(uint64_t number) {
 
 }  // namespace
 
-PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll, Ranks ranks) {
+void PairTable::Pairs::grow() {
+    Buffer<Pair> larger;
+    room_ = 2 * room_ + 16;
+    larger.room(room_);
+    std::copy(memory_.data(), memory_.data() + size_, larger.data());
+    memory_ = std::move(larger);
+}
+
+PairTable::PairTable(const Pairs &pairs, size_t symbol_count, const Poll &poll, Ranks ranks) {
     reader_.no_symbol_ = static_cast<Symbol>(symbol_count);
     uint64_t odd = hash_seed() | 1;
     size_t rank_count = 0;
-    for (const Pair &pair : pairs) rank_count = std::max(rank_count, pair.merge.rank + size_t(1));
+    for (size_t i = 0; i < pairs.size(); ++i) rank_count = std::max(rank_count, pairs[i].merge.rank + size_t(1));
     int bucket_bits = 4;
     while ((size_t(BUCKET_ENTRIES) * 3 << bucket_bits) < pairs.size() * 5) ++bucket_bits;
     do {
@@ -67,7 +76,7 @@ void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t 
 }
 
 // False if there is no room for one of them.
-bool PairTable::insert(const std::vector<Pair> &pairs, const Poll &poll) {
+bool PairTable::insert(const Pairs &pairs, const Poll &poll) {
     std::vector<uint8_t> used(reader_.bucket_count_, 0);  // entries of each bucket: small enough to stay in cache
     for (size_t begin = 0; begin < pairs.size(); begin += AT_ONCE) {
         if (begin) poll();
@@ -83,14 +92,19 @@ bool PairTable::insert(const std::vector<Pair> &pairs, const Poll &poll) {
 
 bool PairTable::insert(const Pair &pair, std::vector<uint8_t> &used) {
     Query query = reader_.first_probe(pair.left, pair.right);
-    filters()[query.bucket] |= uint64_t(1) << (query.tag >> (64 - FILTER_BITS));
+    uint64_t &filter = filters()[query.bucket];
+    const uint64_t bit = uint64_t(1) << (query.tag >> (64 - FILTER_BITS));
+    const bool may_be_there = filter & bit;
+    filter |= bit;
     const uint64_t result = results_.empty() ? pair.merge.result : 0;
     const uint64_t content = uint64_t(pair.merge.rank + 1) << reader_.rank_shift_ | result;
     for (int probe = 0; probe < PROBES; reader_.move_to_probe(query, ++probe)) {
         uint64_t (&entries)[BUCKET_ENTRIES] = buckets_[query.bucket].entries;
-        bool is_there = false;
-        for (const uint64_t entry : entries) is_there |= (entry != 0) & ((entry & reader_.tag_bits_) == query.tag);
-        if (is_there) return true;
+        if (may_be_there) {
+            bool is_there = false;
+            for (const uint64_t entry : entries) is_there |= (entry != 0) & ((entry & reader_.tag_bits_) == query.tag);
+            if (is_there) return true;
+        }
         uint8_t &count = used[query.bucket];
         if (count == BUCKET_ENTRIES) continue;
         entries[count++] = query.tag | content;

@@ -132,19 +132,37 @@ public:
         int bucket_bits_ = 0, rank_shift_ = 0, probe_shift_ = 0;
     };
 
-    PairTable() : PairTable({}, 0, NO_POLL) {}
+    PairTable() : PairTable(Pairs(0), 0, NO_POLL) {}
+
+    // Many pairs, in large pages: in fresh small ones, opening a model would spend much of its time on page faults.
+    class Pairs {
+    public:
+        explicit Pairs(size_t room) : room_(room) { memory_.room(room); }
+        size_t size() const { return size_; }
+        const Pair &operator[](size_t index) const { return memory_[index]; }
+        void add(const Pair &pair) {
+            if (size_ == room_) grow();
+            memory_[size_++] = pair;
+        }
+
+    private:
+        void grow();
+
+        Buffer<Pair> memory_;
+        size_t size_ = 0, room_;
+    };
 
     // Whether each pair has its own rank.
     enum class Ranks { RISING, SHARED };
 
     // Symbols are below `symbol_count`. Of equal pairs the first counts.
-    PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll, Ranks ranks = Ranks::RISING);
+    PairTable(const Pairs &pairs, size_t symbol_count, const Poll &poll, Ranks ranks = Ranks::RISING);
 
     const Reader &reader() const { return reader_; }
 
 private:
     void lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, Ranks ranks, uint64_t odd);
-    bool insert(const std::vector<Pair> &pairs, const Poll &poll);
+    bool insert(const Pairs &pairs, const Poll &poll);
     bool insert(const Pair &pair, std::vector<uint8_t> &used);
     uint64_t *filters() { return reinterpret_cast<uint64_t *>(&buckets_[reader_.bucket_count_ + 1]); }
 

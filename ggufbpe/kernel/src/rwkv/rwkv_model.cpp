@@ -1,9 +1,9 @@
 #include "rwkv/rwkv_model.h"
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "machine.h"
 
@@ -21,40 +21,41 @@ unsigned digit(char c) {
     return byte >= 'a' && byte < 0x80 ? byte - 'a' + 10u : byte - unsigned('0');
 }
 
-// Appends the bytes that a token stands for.
+// Writes the bytes that a token stands for, which are not more than it has; returns where they end.
 // Source: src/llama-vocab.cpp, llama_unescape_rwkv_token.
-void unescape(std::string_view token, std::string &to) {
+char *unescape(std::string_view token, char *to) {
     for (size_t i = 0; i < token.size(); ++i) {
         if (token[i] != '\\') {
-            to += token[i];
+            *to++ = token[i];
         } else if (++i < token.size()) {
             const char escaped = token[i];
             if (escaped != 'x') {
-                to += escaped == 't' ? '\t' : escaped == 'n' ? '\n' : escaped == 'r' ? '\r' : escaped;
+                *to++ = escaped == 't' ? '\t' : escaped == 'n' ? '\n' : escaped == 'r' ? '\r' : escaped;
             } else {
-                if (i + 2 < token.size()) to += static_cast<char>(digit(token[i + 1]) * 16 + digit(token[i + 2]));
+                if (i + 2 < token.size()) *to++ = static_cast<char>(digit(token[i + 1]) * 16 + digit(token[i + 2]));
                 i += 2;
             }
         }
     }
+    return to;
+}
+
+// The tokens as bytes.
+Strings unescaped(const Strings &tokens) {
+    std::vector<char> bytes(tokens.byte_size());
+    std::vector<uint32_t> ends(tokens.size() + 1);
+    char *to = bytes.data();
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        to = unescape(tokens[i], to);
+        ends[i + 1] = static_cast<uint32_t>(to - bytes.data());
+    }
+    return Strings(std::move(bytes), std::move(ends));
 }
 
 }  // namespace
 
-// The tokens as bytes, and their ids.
 struct RWKVModel::Unescaped {
-    explicit Unescaped(const Strings &tokens) {
-        bytes.reserve(tokens.byte_size());  // unescaped ones are not longer, so that none of them moves
-        numbered.reserve(tokens.size());
-        for (size_t i = 0; i < tokens.size(); ++i) {
-            const size_t start = bytes.size();
-            unescape(tokens[i], bytes);
-            numbered.emplace_back(std::string_view(bytes.data() + start, bytes.size() - start), static_cast<int32_t>(i));
-        }
-    }
-
-    std::string bytes;
-    std::vector<std::pair<std::string_view, int32_t>> numbered;
+    Strings texts;
 };
 
 struct RWKVModel::Scratch : CachingModel::Scratch {
@@ -62,15 +63,17 @@ struct RWKVModel::Scratch : CachingModel::Scratch {
 };
 
 RWKVModel::RWKVModel(const Strings &tokens, int32_t unknown, size_t cache_bytes)
-    : RWKVModel(Unescaped(tokens), unknown, cache_bytes) {}
+    : RWKVModel(Unescaped{unescaped(tokens)}, unknown, cache_bytes) {}
 
 RWKVModel::RWKVModel(const Unescaped &tokens, int32_t unknown, size_t cache_bytes)
-    : CachingModel(cache_bytes), tokens_(tokens.numbered), unknown_(unknown), joined_(PAIRS / 64) {
-    for (const auto &[text, id] : tokens.numbered) {
-        lengths_.push_back(static_cast<uint32_t>(text.size()));
+    : CachingModel(cache_bytes), tokens_(tokens.texts), unknown_(unknown), lengths_(tokens.texts.size()), joined_(PAIRS / 64) {
+    uint64_t *const joined = joined_.data();
+    for (size_t id = 0; id < tokens.texts.size(); ++id) {
+        const std::string_view text = tokens.texts[id];
+        lengths_[id] = static_cast<uint32_t>(text.size());
         for (size_t i = 1; i < text.size(); ++i) {
             const size_t pair = size_t(static_cast<unsigned char>(text[i - 1])) << 8 | static_cast<unsigned char>(text[i]);
-            joined_[pair >> 6] |= uint64_t(1) << (pair & 63);
+            joined[pair >> 6] |= uint64_t(1) << (pair & 63);
         }
     }
 }

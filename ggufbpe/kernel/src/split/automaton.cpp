@@ -1,6 +1,7 @@
 #include "split/automaton.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -48,35 +49,43 @@ bool CharSet::contains(uint32_t code_point, char class_letter) const {
 }
 
 Alphabet::Alphabet(const std::vector<CharSet> &sets) {
-    std::set<uint32_t> edges{0, 0x80};  // between two of them, only its class decides whether a code point is in a set
+    std::vector<uint32_t> edges{0, 0x80};  // between two of them, only its class decides whether a code point is in a set
     for (const CharSet &set : sets) {
         for (const CharSet::Term &term : set.terms) {
             for (const auto &[low, high] : term.ranges) {
-                if (low < 0x110000) edges.insert(low);
-                if (high + 1 < 0x110000) edges.insert(high + 1);
+                if (low < 0x110000) edges.push_back(low);
+                if (high + 1 < 0x110000) edges.push_back(high + 1);
             }
         }
     }
-    std::set<uint32_t> cuts(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS);
-    cuts.insert(edges.begin(), edges.end());
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    std::vector<uint32_t> cuts;
+    cuts.reserve(CLASS_RUNS + edges.size());
+    std::set_union(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS, edges.begin(), edges.end(), std::back_inserter(cuts));
     std::map<std::vector<bool>, uint8_t> numbers;
-    std::map<char, uint8_t> numbers_here;  // by the letter of the class, since the last edge
+    constexpr int UNKNOWN = -1;
+    int numbers_here[128] = {};  // by the letter of the class, since the last edge
+    auto edge = edges.begin();
     size_t run = 0;
     std::vector<bool> membership(sets.size());
     for (uint32_t cut : cuts) {
         while (run + 1 < CLASS_RUNS && CLASS_STARTS[run + 1] <= cut) ++run;
-        if (edges.count(cut)) numbers_here.clear();
-        const auto [here, is_first] = numbers_here.try_emplace(CLASS_LETTERS[run]);
-        if (is_first) {
+        if (edge != edges.end() && *edge == cut) {
+            ++edge;
+            std::fill(std::begin(numbers_here), std::end(numbers_here), UNKNOWN);
+        }
+        int &here = numbers_here[static_cast<size_t>(CLASS_LETTERS[run])];
+        if (here == UNKNOWN) {
             for (size_t i = 0; i < sets.size(); ++i) membership[i] = sets[i].contains(cut, CLASS_LETTERS[run]);
             const auto [found, is_new] = numbers.try_emplace(membership, static_cast<uint8_t>(members_.size()));
             if (is_new) {
                 members_.push_back(membership);
                 if (members_.size() > 250) throw std::invalid_argument("too many classes of code points");
             }
-            here->second = found->second;
+            here = found->second;
         }
-        if (runs_.empty() || runs_.back().second != here->second) runs_.emplace_back(cut, here->second);
+        if (runs_.empty() || runs_.back().second != here) runs_.emplace_back(cut, static_cast<uint8_t>(here));
     }
 }
 

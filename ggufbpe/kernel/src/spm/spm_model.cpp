@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "bpe/bpe_scratch.h"
+#include "radix_sort.h"
 #include "utf8.h"
 
 namespace ggufbpe {
@@ -20,17 +20,27 @@ constexpr int32_t CONTINUED = -4;  // a plain fragment that continues where anot
 constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied after a space
 constexpr char SPACE[] = " ", WRITTEN_SPACE[] = "\xE2\x96\x81";
 
-// 0 for the best score.
+// A number that is the lower, the better a score is; 0 and -0 are the same score.
+uint32_t order_of(float score) {
+    const float not_minus_zero = score + 0.0f;
+    uint32_t bits;
+    std::memcpy(&bits, &not_minus_zero, sizeof bits);
+    return bits >> 31 ? bits : ~bits & 0x7FFFFFFF;
+}
+
+// 0 for the best score; equal ones share a rank.
 std::vector<uint32_t> ranks_of(const std::vector<float> &scores, size_t count) {
     if (scores.empty()) return std::vector<uint32_t>(count, 0);
-    std::vector<float> order = scores;
-    std::sort(order.begin(), order.end(), std::greater<>());
-    order.erase(std::unique(order.begin(), order.end()), order.end());
-    std::vector<uint32_t> ranks;
-    ranks.reserve(scores.size());
-    for (const float score : scores) {
-        const auto place = std::lower_bound(order.begin(), order.end(), score, std::greater<>());
-        ranks.push_back(static_cast<uint32_t>(place - order.begin()));
+    std::vector<uint64_t> keys;
+    keys.reserve(scores.size());
+    for (const float score : scores) keys.push_back(order_of(score));
+    std::vector<uint32_t> ranks(scores.size());
+    uint32_t rank = 0;
+    uint64_t former = UINT64_MAX;
+    for (const uint32_t place : sorted_places(keys)) {
+        rank += former != UINT64_MAX && keys[place] != former;
+        former = keys[place];
+        ranks[place] = rank;
     }
     return ranks;
 }

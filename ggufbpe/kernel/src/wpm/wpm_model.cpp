@@ -14,13 +14,6 @@ namespace {
 constexpr size_t MOST_WITHOUT_POLL = 1 << 16;  // bytes
 constexpr std::string_view BEGIN = "\xE2\x96\x81";  // U+2581, before each word in the texts of tokens
 
-std::vector<std::pair<std::string_view, int32_t>> numbered(const Strings &tokens) {
-    std::vector<std::pair<std::string_view, int32_t>> found;
-    found.reserve(tokens.size());
-    for (size_t i = 0; i < tokens.size(); ++i) found.emplace_back(tokens[i], static_cast<int32_t>(i));
-    return found;
-}
-
 // Whether a word is ASCII without dropped characters: as many bytes as are looked up.
 bool is_plain(const unsigned char *word, size_t size) {
     return std::all_of(word, word + size, [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
@@ -38,11 +31,11 @@ struct WPMModel::Scratch : CachingModel::Scratch {
 WPMModel::WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes)
     : CachingModel(cache_bytes),
       normalizer_(lowercase, strip_accents),
-      tokens_(numbered(tokens)),
+      tokens_(tokens),
       beginning_(tokens_.place_behind(BEGIN)),
+      lengths_(tokens.size()),
       unknown_(unknown) {
-    lengths_.reserve(tokens.size());
-    for (size_t i = 0; i < tokens.size(); ++i) lengths_.push_back(static_cast<uint32_t>(tokens[i].size()));
+    for (size_t i = 0; i < tokens.size(); ++i) lengths_[i] = static_cast<uint32_t>(tokens[i].size());
 }
 
 WPMModel::~WPMModel() = default;

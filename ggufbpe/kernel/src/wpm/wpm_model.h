@@ -43,8 +43,8 @@ private:
 
     Normalizer normalizer_;
     LongestMatch tokens_;
-    std::vector<uint32_t> lengths_;  // of tokens, in bytes
     LongestMatch::Place beginning_;  // of words
+    std::vector<uint32_t> lengths_;  // of tokens, in bytes
     int32_t unknown_;
 };
 
