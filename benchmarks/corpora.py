@@ -6,6 +6,8 @@
 Each is a process of its own, from its start to the last byte written:
 
 - ggufbpe: `encode_corpus` to Megatron's form;
+- ray: the same with as many processes on a Ray cluster of this machine, which is started first; how long that took and
+  the rate without it are printed, too, and the processor's time is that of the work alone;
 - gigatoken: its `encode_files`, then the ids with EOS written as they lie in memory, and Megatron's index;
 - HF: `datasets.load_dataset("json")` and `map(batched=True, num_proc=…)` with tokenizers, which writes arrow files;
 - datatrove: `JsonlReader` and `DocumentTokenizer` without shuffling, a task for each thread and its part of the corpus.
@@ -16,6 +18,7 @@ On a machine with other work, compare the processor's time, too: it is what does
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import math
@@ -85,6 +88,37 @@ def run_ggufbpe(job: dict[str, Any], out: Path) -> dict[str, Any]:
     Tokenizer.encode_batch_to_numpy = timed  # type: ignore[method-assign]
     encode_corpus(job["corpus"], job["gguf"], out, workers=job["threads"])
     return {"in_engine": sum(in_engine.values())}
+
+
+def run_ray(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Ours on Ray, with the seconds that the cluster took to start."""
+    from ggufbpe import encode_corpus
+    from ggufbpe.corpora.on_ray import LOCAL, connected
+
+    begun = time.perf_counter()
+    with connected(LOCAL, job["threads"]):
+        started, cpu = time.perf_counter() - begun, cpu_of_family()
+        begun = time.perf_counter()
+        encode_corpus(job["corpus"], job["gguf"], out, workers=job["threads"], ray=LOCAL)
+        worked, cpu = time.perf_counter() - begun, cpu_of_family() - cpu
+        return {"started": started, "worked": worked, "cpu": cpu}
+
+
+def cpu_of_family() -> float:
+    """Seconds of processor's time of this process and all that it started, and these."""
+    used: dict[int, float] = {}
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            used[int(path.parent.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    total, family = 0.0, [os.getpid()]
+    while family:
+        one = family.pop()
+        total += used[one]
+        family += children.get(one, [])
+    return total
 
 
 def run_gigatoken(job: dict[str, Any], out: Path) -> dict[str, Any]:
@@ -167,6 +201,7 @@ def of_arrow(out: Path) -> Iterator[np.ndarray[Any, Any]]:
 Runner = Callable[[dict[str, Any], Path], dict[str, Any]]
 RUNNERS: dict[str, tuple[Runner, Callable[[Path], Iterator[Any]]]] = {
     "ggufbpe": (run_ggufbpe, lambda out: flat("*.bin", out)),
+    "ray": (run_ray, lambda out: flat("*.bin", out)),
     "gigatoken": (run_gigatoken, lambda out: flat("*.bin", out)),
     "HF": (run_hf, of_arrow),
     "datatrove": (run_datatrove, lambda out: flat("shards/*.ds", out)),
@@ -180,7 +215,7 @@ def child(name: str, job: dict[str, Any]) -> None:
     """One run, in a process of its own; what it took is printed."""
     found = RUNNERS[name][0](job, Path(job["out"]))
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    found["cpu"] = sum(one.ru_utime + one.ru_stime for one in used)
+    found.setdefault("cpu", sum(one.ru_utime + one.ru_stime for one in used))
     if name == "datatrove":  # whose processes are started by one that is not waited for
         found["cpu"] = math.nan
     found["memory"] = max(peak_memory(), used[1].ru_maxrss * 1024 if name == "HF" else 0)
@@ -239,7 +274,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--megabytes", type=float, default=1000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--vocab", default="llama-3")
-    parser.add_argument("--rounds", type=int, default=3, help="of ggufbpe and gigatoken; the others have one")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="of ggufbpe, ray, gigatoken; the others have one"
+    )
     parser.add_argument("--only", nargs="+", choices=RUNNERS, default=list(RUNNERS))
     parser.add_argument("--json", metavar="FILE", help="write all figures there, too")
     return parser.parse_args()
@@ -256,7 +293,7 @@ def main() -> int:
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in options.only}
         for number in range(options.rounds):
             for name in options.only:
-                if number == 0 or name in ("ggufbpe", "gigatoken"):
+                if number == 0 or name in ("ggufbpe", "ray", "gigatoken"):
                     runs[name].append(measured(name, job))
                     print(name, runs[name][-1], file=sys.stderr, flush=True)
     size = job["bytes"] / 1e6
@@ -268,6 +305,8 @@ def main() -> int:
         same = "equal" if all(run["ids"] == first for run in every) else "DIFFER"
         memory = max(run["memory"] for run in every) / 1e6
         print(f"{name:10} {size / wall:7.1f} {size / cpu:25.1f} {memory:9.0f} MB  {same}")
+    for run in runs.get("ray", []):
+        print(f"ray: started in {run['started']:.1f} s, then {size / run['worked']:.1f} MB/s")
     for run in runs.get("ggufbpe", []):
         print(f"in the engine: {run['in_engine'] / run['cpu']:.0%} of the processor's time")
     if options.json:

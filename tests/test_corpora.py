@@ -335,7 +335,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of some bytes, so that small corpora have all that large ones have."""
     monkeypatch.setattr(chunks, "CHUNK", 64)
     monkeypatch.setattr(chunks, "_LONG", 200)
-    monkeypatch.setattr(ggufbpe.corpora.encode, "CHUNK", 64)
+    monkeypatch.setattr(encoding, "CHUNK", 64)
 
 
 def prose(rng: random.Random, size: int, between: str = " ") -> str:

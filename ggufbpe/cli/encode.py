@@ -31,7 +31,8 @@ examples:
   ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards
   ggufbpe encode -m model.gguf corpus -o shards --format npy --pack 2048
   ggufbpe encode -m model.gguf chats.jsonl -o shards --format parquet --chat-column messages
-  ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards --resume --on-error skip"""
+  ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards --resume --on-error skip
+  ggufbpe encode -m model.gguf s3://bucket/corpus -o s3://bucket/shards --ray 10.0.0.1:6379"""
 
 FORMATS = ("megatron", "nanotron", "npy", "parquet", "arrow")
 _SHOWN = 10  # bad records
@@ -85,6 +86,11 @@ def add_arguments(parser: Parser) -> None:
     )
     add("--workers", type=int, metavar="N", help="encoding threads (default: one per processor)")
     add(
+        "--ray",
+        metavar="ADDRESS",
+        help="encode on a Ray cluster: its address, auto, or local for one of this machine's processes",
+    )
+    add(
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
@@ -125,6 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
                 pack=arguments.pack,
                 shard_size=int(size[1]) * _UNITS[size[2]],
                 workers=arguments.workers,
+                ray=arguments.ray,
                 on_error=arguments.on_error,
                 resume=arguments.resume,
                 force=arguments.force,

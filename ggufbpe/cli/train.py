@@ -90,6 +90,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="count words on N threads (default: all); the result is the same",
     )
+    add("--ray", metavar="ADDRESS", help="count words on a Ray cluster: its address, auto, or local")
     _add_reading(parser.add_argument_group("reading").add_argument)
     _add_classic(parser.add_argument_group("classic forms").add_argument)
 
@@ -151,6 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
             field=arguments.field,
             errors=arguments.errors,
             threads=arguments.threads,
+            ray=arguments.ray,
             progress=bar.show,
             skipped=skipped,
         )

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..extras import imported
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
-from .encode import Options, chunk_reader
-from .encoding import ChunkEncoder, Document
+from .encoding import ChunkEncoder, Document, Options, chunk_reader
 from .forms import count_rows
 from .hashed import file_hash
 from .manifest import Shard, read_inputs

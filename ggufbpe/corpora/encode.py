@@ -9,26 +9,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import printable
 from ..extras import imported
 from ..inputs import Model, tokenizer_of
-from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer, processors
 from . import manifest
 from .byte_forms import Layout
-from .chunks import CHUNK, Chunk, ChunkReader
-from .encoding import ChunkEncoder, Document, Encoded
+from .chunks import Chunk
+from .encoding import Bad, ChunkEncoder, Document, Encoded, Options, chunk_reader
 from .forms import FORMS, dtype_of
-from .manifest import State
+from .manifest import State, Tail
 from .output import EncodedCorpus
-from .places import Folder, Input, folder_at, inputs_of
+from .places import Folder, folder_at, inputs_of, is_url
 from .records import CorpusError, Report, is_binary_table, is_table, raised
 from .shards import ShardsWriter
+
+if TYPE_CHECKING:
+    from .segments import EncodedBatch
 
 SHARD_SIZE = 256 << 20  # bytes of ids
 _WAITING_BYTES = 64 << 20  # of chunks being encoded or waiting; one more may have any size
@@ -47,15 +49,6 @@ class Progress(NamedTuple):
     path: str  # the current file
 
 
-class Options(NamedTuple):
-    """What the output depends on besides the inputs and the tokenizer."""
-
-    document: Document
-    by_line: bool
-    pack: int | None
-    shard_size: int
-
-
 def encode_corpus(
     corpus: Paths,
     model: Model,
@@ -71,6 +64,7 @@ def encode_corpus(
     pack: int | None = None,
     shard_size: int = SHARD_SIZE,
     workers: int | None = None,
+    ray: str | None = None,
     on_error: str = "fail",
     resume: bool = False,
     force: bool = False,
@@ -84,12 +78,14 @@ def encode_corpus(
     its lines. A document becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and
     `parse_special` change that. With `pack`, the ids of all documents are cut into rows of that length. A shard ends
     when it has `shard_size` bytes of ids. The output is the same for any number of `workers` (encoding threads; None:
-    one per processor).
+    one per processor). With `ray`, the address of a Ray cluster or "local", workers are its processes, and `corpus` and
+    `output` have the same names on all of its machines.
 
     A bad record raises a `CorpusError`, or with on_error="skip" is passed to `report(where, error)`. If `output` has
     shards already, that is a `FileExistsError`, unless `resume` (continue a stopped run; refused if anything has
     changed) or `force` (start again) is given. `OSError` if a file cannot be read or written; finished shards stay.
     `ChangedError` if an input changes while it is read. `NotInstalledError` if a package of an extra is missing.
+    `ConnectionError` if there is no such cluster.
     """
     if format not in FORMS:
         raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
@@ -102,7 +98,7 @@ def encode_corpus(
     job.look_at(_paths(corpus))
     folder.prepare()
     try:
-        found = job.run(workers or processors(), resume, force, progress)
+        found = job.run((workers, ray), resume, force, progress)
     finally:
         folder.release()
     return EncodedCorpus(folder, *found, job.skipped)
@@ -118,16 +114,6 @@ def _paths(corpus: Paths) -> list[str]:
     if isinstance(corpus, (str, os.PathLike)):
         return [os.fspath(corpus)]
     return [os.fspath(path) for path in corpus]
-
-
-def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) -> ChunkReader:
-    """A reader of the inputs, which cuts long texts where the tokenizer allows it."""
-
-    def cut(stream: Any) -> Iterator[bytes]:
-        return blocks(stream, [tokenizer], options.document.parse_special, CHUNK, continues=True)
-
-    column = options.document.chat_column or options.document.text_column
-    return ChunkReader(inputs, [column], options.by_line, cut)
 
 
 class _Job:
@@ -149,7 +135,7 @@ class _Job:
 
     def run(
         self,
-        workers: int,
+        who: tuple[int | None, str | None],  # workers, the address of a Ray cluster
         resume: bool,
         force: bool,
         progress: Callable[[Progress], object] | None,
@@ -159,12 +145,16 @@ class _Job:
             return manifest.read_manifest(self._folder)
         options = self._options
         layout = Layout(self._dtype, state.header["tokenizer"]["name"], options.pack)
-        writer = ShardsWriter(self._folder, state, options.shard_size, layout)
-        try:
-            self._encode(writer, workers, progress)
-            state, tail = writer.finish()
-        finally:
-            writer.close()
+        workers, ray = who
+        if ray is not None:
+            state, tail = self._encode_on_ray(ray, workers, state, layout, progress)
+        else:
+            writer = ShardsWriter(self._folder, state, options.shard_size, layout)
+            try:
+                self._encode(writer, workers or processors(), progress)
+                state, tail = writer.finish()
+            finally:
+                writer.close()
         self._check(state)
         return manifest.finish(self._folder, state, tail), state.shards
 
@@ -269,7 +259,7 @@ class _Job:
         def take() -> int:
             chunk, future = waiting.popleft()
             encoded = future.result()
-            self._tell_bad(encoded, chunk)
+            self._tell_bad(encoded.bad, chunk)
             writer.add(encoded, chunk)
             if progress is not None:
                 path = self._inputs[min(chunk.place.input, len(self._inputs) - 1)].path
@@ -288,8 +278,38 @@ class _Job:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _tell_bad(self, encoded: Encoded, chunk: Chunk) -> None:
-        for bad in encoded.bad:
+    def _encode_on_ray(
+        self,
+        address: str,
+        workers: int | None,
+        state: State,
+        layout: Layout,
+        progress: Callable[[Progress], object] | None,
+    ) -> tuple[State, Tail]:
+        imported("ray.data", "ray", "work on Ray")
+        from .distributed import EncodingRun, encode_on
+        from .on_ray import RayMachines, connected
+
+        place, options = self._folder.name, self._options
+        place = place if is_url(place) else os.path.abspath(place)
+        work = EncodingRun(place, state.header, layout, options.shard_size)
+        total = sum(given.size for given in self._inputs)
+        documents, tokens = (sum(getattr(s, name) for s in state.shards) for name in ("documents", "tokens"))
+
+        def tell(batch: EncodedBatch) -> None:
+            nonlocal documents, tokens
+            documents, tokens = documents + batch.documents, tokens + batch.tokens + batch.open_tokens
+            self._tell_bad(batch.bad, batch.chunk)
+            if progress is not None:
+                path = self._inputs[min(batch.chunk.place.input, len(self._inputs) - 1)].path
+                progress(Progress(batch.chunk.read, total, documents, tokens, path))
+
+        with connected(address, workers):
+            machines = RayMachines(work, self._tokenizer, options, workers)
+            return encode_on(machines, work, self._folder, state, self._inputs, options.by_line, tell)
+
+    def _tell_bad(self, every: Iterable[Bad], chunk: Chunk) -> None:
+        for bad in every:
             if chunk.kind == "broken":
                 self._report(self._inputs[chunk.place.input - 1].path, CorpusError(bad.reason))
                 continue

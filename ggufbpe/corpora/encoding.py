@@ -8,15 +8,17 @@ A bad record (a line that is not JSON, a row without a text) is returned with it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ChatError, printable
 from ..extras import imported
+from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
-from .chunks import Chunk, CorpusPlace
+from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
+from .places import Input
 from .records import fields_of, record_of, utf8
 from .tables import binary_values
 
@@ -38,6 +40,15 @@ class Document(NamedTuple):
     eos: bool = True
     parse_special: bool = False
     now: str | None = None  # for the templates of chats, in ISO's form
+
+
+class Options(NamedTuple):
+    """What the ids depend on beside the inputs and the tokenizer."""
+
+    document: Document
+    by_line: bool
+    pack: int | None
+    shard_size: int
 
 
 class Bad(NamedTuple):
@@ -62,6 +73,16 @@ class Encoded(NamedTuple):
     ]  # and where the next one is: bytes or rows into the chunk; of files, the next input
     bad: list[Bad]
     open_size: int = 0  # bytes of the unfinished text
+
+
+def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) -> ChunkReader:
+    """What reads the inputs, and cuts long texts where the tokenizer lets it."""
+
+    def cut(stream: Any) -> Iterator[bytes]:
+        return blocks(stream, [tokenizer], options.document.parse_special, CHUNK, continues=True)
+
+    column = options.document.chat_column or options.document.text_column
+    return ChunkReader(inputs, [column], options.by_line, cut)
 
 
 def json_loads() -> Callable[[bytes], Any]:

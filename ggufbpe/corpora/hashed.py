@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 from .places import Folder
 
-_AT_ONCE = 1 << 20  # bytes
+AT_ONCE = 1 << 20  # bytes
 
 
 class FileFacts(NamedTuple):
@@ -59,7 +59,7 @@ class HashedFile:
         file.write(head)
         file.seek(0)
         self._hash = hashlib.sha256()
-        while block := file.read(_AT_ONCE):
+        while block := file.read(AT_ONCE):
             self._hash.update(block)
 
     def finish(self) -> FileFacts:
@@ -87,6 +87,6 @@ def hashed_file(folder: Folder, name: str, parts: Iterable[Any]) -> HashedFile:
 def file_hash(file: IO[bytes]) -> str:
     """The SHA-256 of a file."""
     found = hashlib.sha256()
-    while block := file.read(_AT_ONCE):
+    while block := file.read(AT_ONCE):
         found.update(block)
     return found.hexdigest()

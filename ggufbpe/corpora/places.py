@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,8 @@ from ..extras import imported
 from .records import raised
 from .sources import files_of
 
-_HIDDEN = ".partial"  # the suffix of an incomplete file
+_HIDDEN = ".partial"  # ends the name of a file that is not whole
+SEGMENTS = f".segments{_HIDDEN}"  # a folder of what a cluster has encoded and not yet written
 
 
 class Input(NamedTuple):
@@ -157,17 +159,24 @@ class Folder(Protocol):
     def release(self) -> None:
         """Unlock it."""
 
+    def clean(self) -> None:
+        """Remove what was not finished."""
 
-def folder_at(path: str) -> Folder:
-    """The folder at a path or URL; it need not exist."""
-    return RemoteFolder(path) if is_url(path) else LocalFolder(path)
+
+def folder_at(path: str, attempt: str = "") -> Folder:
+    """The folder of a path or URL, which need not be there.
+
+    Two who write the same file at the same time, on machines of a cluster, are told apart by their `attempt`.
+    """
+    return RemoteFolder(path) if is_url(path) else LocalFolder(path, attempt)
 
 
 class LocalFolder:
     """A folder of this machine."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, attempt: str = "") -> None:
         self.name = path
+        self._attempt = attempt
         self._lock: int | None = None
 
     def path(self, name: str) -> str:
@@ -188,7 +197,7 @@ class LocalFolder:
         files.write_files({self.path(name): data})
 
     def create(self, name: str) -> Unfinished:
-        return _LocalFile(self.path(name))
+        return _LocalFile(self.path(name), self._attempt)
 
     def open(self, name: str) -> IO[bytes]:
         return open(self.path(name), "rb")
@@ -203,8 +212,13 @@ class LocalFolder:
         os.makedirs(self.name, exist_ok=True)
         if os.name != "nt":
             self._lock = self._locked()
+        self.clean()
+
+    def clean(self) -> None:
         for name in os.listdir(self.name):
-            if name.startswith(".") and name.endswith(_HIDDEN):
+            if name == SEGMENTS:
+                shutil.rmtree(self.path(name))
+            elif name.startswith(".") and name.endswith(_HIDDEN):
                 os.unlink(self.path(name))
 
     def _locked(self) -> int:
@@ -226,9 +240,9 @@ class LocalFolder:
 
 
 class _LocalFile:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, attempt: str) -> None:
         folder, name = os.path.split(path)
-        self._path, self._hidden = path, os.path.join(folder, f".{name}{_HIDDEN}")
+        self._path, self._hidden = path, os.path.join(folder, f".{name}{attempt}{_HIDDEN}")
         self.file: IO[bytes] = open(self._hidden, "w+b", buffering=0)  # noqa: SIM115
 
     def finish(self) -> None:
@@ -282,9 +296,14 @@ class RemoteFolder:
 
     def prepare(self) -> None:
         self._system.makedirs(self._root, exist_ok=True)
+        self.clean()
 
     def release(self) -> None:
         pass
+
+    def clean(self) -> None:
+        with suppress(FileNotFoundError):
+            self._system.rm(self._at(SEGMENTS), recursive=True)
 
 
 class _RemoteFile:

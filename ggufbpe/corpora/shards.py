@@ -26,23 +26,35 @@ if TYPE_CHECKING:
 MOST_ROWS = 1 << 24  # of a shard; their lengths are kept in memory
 
 
+def limits(shard_size: int, width: int, window: int | None) -> tuple[int, int]:
+    """The tokens that end a shard, and the documents: the first document by which it has either ends it."""
+    tokens = -(-shard_size // width)
+    if window is None:
+        return tokens, MOST_ROWS
+    return -(-tokens // window) * window, 1 << 62
+
+
 class ShardsWriter:
     """Writes documents to shards, one shard after the other."""
 
-    def __init__(self, folder: Folder, state: State, shard_size: int, layout: Layout) -> None:
-        """Continues from `state`. `shard_size` is in bytes of ids."""
+    def __init__(
+        self, folder: Folder, state: State, shard_size: int, layout: Layout, number: int | None = None
+    ) -> None:
+        """Goes on where `state` is. `shard_size` is in bytes of ids.
+
+        `number` is that of the next shard, where `state` does not have those before; nor is it written down then.
+        """
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._form = FORMS[state.header["format"]]
         self._folder, self._layout = folder, layout
         self.state = state
         self._dtype = self._numpy.dtype(layout.dtype)
         self._window = layout.window or 1
-        self._most = MOST_ROWS if layout.window is None else 1 << 62  # documents of a shard
-        most = -(-shard_size // self._dtype.itemsize)
-        self._wanted = -(-most // self._window) * self._window  # tokens of a shard
-        self._place = state.place  # after the last document
-        self._number = len(state.shards)
-        # The last shard is synced and renamed while the next one is written.
+        self._wanted, self._most = limits(shard_size, self._dtype.itemsize, layout.window)
+        self._place = state.place  # behind the last document
+        self._is_part = number is not None
+        self._number = len(state.shards) if number is None else number
+        # What is being put in its place while the next shard is written: the disk takes its time.
         self._finishing: Future[None] | None = None
         self._finisher = ThreadPoolExecutor(1, "ggufbpe-shards")
         self._finished_documents = sum(shard.documents for shard in state.shards)
@@ -178,7 +190,8 @@ class ShardsWriter:
             writer.discard()
             raise
         self.state = self.state._replace(shards=[*self.state.shards, shard], place=place, carry=carry)
-        self.state.write(self._folder)
+        if not self._is_part:
+            self.state.write(self._folder)
 
     def _wait(self) -> None:
         if self._finishing is not None:

@@ -5,10 +5,25 @@ texts of a batch -> [this file] -> the same batch with ids
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..inputs import Model, tokenizer_of
+from ..tokenizer import Tokenizer
+
+_KEPT = 4  # tokenizers of a process
+_opened: dict[str, Tokenizer] = {}
+
+
+def opened_once(fingerprint: str, content: Callable[[], bytes]) -> Tokenizer:
+    """The tokenizer of a fingerprint, made of its pickle the first time that this process wants it."""
+    tokenizer = _opened.get(fingerprint)
+    if tokenizer is None:
+        while len(_opened) >= _KEPT:
+            del _opened[next(iter(_opened))]
+        tokenizer = _opened[fingerprint] = pickle.loads(content())
+    return tokenizer
 
 
 class EncodeStage:
@@ -34,6 +49,14 @@ class EncodeStage:
         self._parse_special = parse_special
         self._before = self._added(bos, self._tokenizer.bos_id, "BOS")
         self._behind = self._added(eos, self._tokenizer.eos_id, "EOS")
+
+    def __getstate__(self) -> dict[str, Any]:
+        tokenizer = self._tokenizer
+        return {**self.__dict__, "_tokenizer": (tokenizer.fingerprint, pickle.dumps(tokenizer, 5))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        fingerprint, content = state["_tokenizer"]
+        self.__dict__.update(state, _tokenizer=opened_once(fingerprint, lambda: content))
 
     def _added(self, is_wanted: bool, token: int | None, name: str) -> list[int]:
         if is_wanted and token is None:

@@ -7,13 +7,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..by_name import ModelName, locate
 from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
+from ..extras import imported
 from ..gguf.metadata import Overrides
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..once import making
@@ -55,6 +58,7 @@ def train(
     field: str | None = None,
     errors: str = "strict",
     threads: int | None = None,
+    ray: str | None = None,
     progress: Progress | None = None,
     skipped: Counter[str] | None = None,
 ) -> TrainedVocabulary:
@@ -79,7 +83,8 @@ def train(
     `skipped` counts, by kind, files left out of directories.
 
     The result depends only on the texts and options; on the order of texts only if `ties` is "first-seen".
-    `threads` count words in the compiled engine (by default as many as there are); without it, there is one.
+    `threads` count words in the compiled engine (by default as many as there are); without it, there is one. With
+    `ray`, the address of a cluster or "local", they are its processes, which all find the files at the same paths.
     Raises `ValueError` for options that do not go together, `CorpusError` for texts that cannot be read.
 
     >>> train(["low lower lowest"], vocab_size=258).merges
@@ -91,16 +96,14 @@ def train(
     split = _splitting(vocabulary, pre, units)
     certain = frozenset(alphabet)
     _check_alphabet(split, certain, limit_alphabet)
-    if seed is not None and (unk is not None or end_of_word is not None or certain):
-        raise ValueError(
-            "a seed vocabulary keeps its form: unk, end_of_word and alphabet cannot be given with it"
-        )
+    _check_seed(seed, unk, end_of_word, certain)
     named = (*special, *(token for token in (bos, eos) if token is not None))
     added = Added(list(dict.fromkeys(named)), list(user_defined), unk)
     form = _form(split, added, bos, eos, end_of_word, vocabulary)
     report = None if progress is None else lambda done, total: progress("read", done, total)
-    texts = texts_of(corpus, CorpusOptions(field, errors, report, skipped))
-    words = _counted(texts, form, cutter(added, vocabulary), word_counts or {}, seed is None, threads)
+    reading = CorpusOptions(field, errors, report, skipped)
+    texts, counts = _sources(corpus, ray, reading, (split, added, vocabulary), threads, word_counts or {})
+    words = _counted(texts, form, cutter(added, vocabulary), counts, seed is None, threads)
     if vocabulary is None:
         draft = base(form, added, words.counts, limit_alphabet, certain)
     else:
@@ -151,25 +154,48 @@ class _Words(NamedTuple):
     counter: Any = None  # a native.WordCounter; `counts` is empty then
 
 
+def _sources(
+    corpus: Iterable[object],
+    ray: str | None,
+    reading: CorpusOptions,
+    counting: tuple[Splitting, Added, Vocabulary | None],
+    workers: int | None,
+    word_counts: Mapping[str, int],
+) -> tuple[Iterator[str], Iterable[Mapping[str, int]]]:
+    """Texts whose words are counted here, and the counts of others, which come behind them."""
+    for word, count in word_counts.items():
+        if count < 0 or not word:
+            raise ValueError(f"word_counts: {printable(word)} has the count {count}")
+    if ray is None:
+        return texts_of(corpus, reading), [word_counts]
+    imported("ray.data", "ray", "work on Ray")
+    from .on_ray import Counting, counted_on_ray
+
+    every = list(corpus)
+    here = [item for item in every if not isinstance(item, os.PathLike)]
+    paths = [os.fsdecode(item) for item in every if isinstance(item, os.PathLike)]
+    counts = counted_on_ray(ray, paths, reading, Counting(*counting), workers)
+    return texts_of(here, reading._replace(skipped=None)), chain(counts, [word_counts])
+
+
 def _counted(
     texts: Iterable[str],
     form: Form,
     cut: Callable[[str], Iterable[str]] | None,
-    more: Mapping[str, int],
+    more: Iterable[Mapping[str, int]],
     is_new: bool,
     threads: int | None,
 ) -> _Words:
-    for word, count in more.items():
-        if count < 0 or not word:
-            raise ValueError(f"word_counts: {printable(word)} has the count {count}")
     split = form.splitting
     if split.listed is None or not is_there():
         counts = count_words(texts, split, cut)
-        for word, count in more.items():
-            counts[word] = counts.get(word, 0) + count
+        for some in more:
+            for word, count in some.items():
+                counts[word] = counts.get(word, 0) + count
     else:
         counter = counter_of(texts, split, cut, threads)
-        add_counts(counter, more)
+        for some in more:
+            add_counts(counter, some)
         if split.units == "bytes" and is_new and form.end_of_word is None and split.entry is not None:
             return _Words({}, counter)
         counts = {word: count for word, count in counter.words() if not split.drops(word)}
@@ -200,6 +226,15 @@ def _check(
     ):
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it must be 1 or more")
+
+
+def _check_seed(
+    seed: Seed | None, unk: str | None, end_of_word: str | None, alphabet: frozenset[str]
+) -> None:
+    if seed is not None and (unk is not None or end_of_word is not None or alphabet):
+        raise ValueError(
+            "a seed vocabulary keeps its form: unk, end_of_word and alphabet cannot be given with it"
+        )
 
 
 def _check_alphabet(split: Splitting, certain: frozenset[str], limit: int | None) -> None:

@@ -17,12 +17,20 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple, NoReturn
 
 from ..corpora.readers import has_records, records
-from ..corpora.records import CorpusError, decompressed, is_table, lines, raised, record_of
-from ..corpora.sources import files_of
+from ..corpora.records import (
+    CorpusError,
+    decompressed,
+    is_table,
+    lines,
+    raised,
+    record_of,
+    without_compression,
+)
+from ..corpora.sources import File, files_of
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 26  # bytes searched for a place to cut
@@ -57,19 +65,89 @@ def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
             yield from _texts_in(item, str(getattr(item, "name", "stream")), reading, lambda: None)
         else:
             raise TypeError(f"a corpus has str, pathlib.Path and binary streams, not {type(item).__name__}")
-    skipped = Counter() if reading.skipped is None else reading.skipped
-    files = sorted(files_of(paths, skipped, _raise, tables=reading.field is not None))
+    files = files_at(paths, reading)
     total = sum(file.size for file in files)
     before = 0
     for path, size, _ in files:
-        with open(path, "rb") as raw, decompressed(raw, path) as stream:
 
-            def report(raw: IO[bytes] = raw, before: int = before) -> None:
-                if reading.progress is not None:
-                    reading.progress(before + raw.tell(), total)
+        def report(raw: IO[bytes], before: int = before) -> None:
+            if reading.progress is not None:
+                reading.progress(before + raw.tell(), total)
 
-            yield from _texts_in(stream, path, reading, report)
+        yield from _texts_at(path, path, reading, report)
         before += size
+
+
+def files_at(paths: Sequence[str], reading: CorpusOptions) -> list[File]:
+    """The files of paths, in the order in which they are read."""
+    skipped = Counter() if reading.skipped is None else reading.skipped
+    return sorted(files_of(paths, skipped, _raise, tables=reading.field is not None))
+
+
+def _texts_at(
+    name: str, path: str, reading: CorpusOptions, report: Callable[[IO[bytes]], None]
+) -> Iterator[str]:
+    with open(path, "rb") as raw, decompressed(raw, path) as stream:
+        yield from _texts_in(stream, name, reading, lambda: report(raw))
+
+
+# ---- parts of files -------------------------------------------------------------------------------------
+
+
+class FilePart(NamedTuple):
+    """A file, or with `end` those of its lines that begin in a range of bytes."""
+
+    name: str  # as it was given
+    path: str  # the same from everywhere
+    size: int
+    begin: int = 0
+    end: int | None = None
+
+
+def file_parts(files: Iterable[File], reading: CorpusOptions, size: int) -> list[FilePart]:
+    """Parts of about `size` bytes of JSON lines; each other file is one, since where it is cut may change words."""
+    parts = []
+    for file in files:
+        name, path = file.path, os.path.abspath(file.path)
+        is_plain = without_compression(name) == name and not is_table(name)
+        if file.size <= size or not is_plain or not has_records(name, reading.field):
+            parts.append(FilePart(name, path, file.size))
+            continue
+        for begin in range(0, file.size, size):
+            end = min(begin + size, file.size)
+            parts.append(FilePart(name, path, end - begin, begin, end))
+    return parts
+
+
+def texts_of_part(part: FilePart, reading: CorpusOptions) -> Iterator[str]:
+    """Its texts, as `texts_of` reads them in the whole."""
+    if part.end is None:
+        yield from _texts_at(part.name, part.path, reading, lambda raw: None)
+        return
+    try:
+        with open(part.path, "rb") as raw:
+            yield from _texts_in(_LineRange(raw, part.begin, part.end), part.name, reading, lambda: None)
+    except CorpusError:
+        for _ in _texts_at(part.name, part.path, reading, lambda raw: None):
+            pass  # up to the same error, which has the number of its line now
+        raise
+
+
+class _LineRange:
+    """The lines of a file that begin in a range of bytes, as a stream."""
+
+    def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
+        self._file, self._end = file, end
+        file.seek(max(begin - 1, 0))
+        self._at = file.tell() + len(file.readline()) if begin else 0
+
+    def read(self, size: int) -> bytes:
+        """Whole lines, of about that size together."""
+        found = []
+        while size > 0 and self._at < self._end and (line := self._file.readline()):
+            found.append(line)
+            self._at, size = self._at + len(line), size - len(line)
+        return b"".join(found)
 
 
 def _raise(path: str, error: Exception) -> NoReturn:
