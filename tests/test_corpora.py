@@ -996,7 +996,7 @@ def test_files_that_are_left_out_of_directories_are_said(run: Run, tmp_path: Pat
     (tmp_path / "folder" / ".hidden").touch()
     (tmp_path / "folder" / "binary").write_bytes(b"\0")
     result = run("encode", "-m", GPT2, tmp_path / "folder", "-o", tmp_path / "out")
-    note = "ggufbpe: left out in directories: 1 binary, 1 hidden (name a file to encode it)\n"
+    note = "ggufbpe: skipped in directories: 1 binary, 1 hidden (name a file to encode it)\n"
     assert (result.code, result.err) == (0, note)
 
 
