@@ -151,7 +151,7 @@ class StoreError(GGUFError):
 
 
 class RemoteError(GGUFError):
-    """A far file that cannot be read: the line, the server, or what it answered."""
+    """A remote file that cannot be read: the line, the server, or what it answered."""
 
 
 class RemoteAccessError(RemoteError):
