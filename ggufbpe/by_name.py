@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .gguf.source import Source
     from .names.grammar import Remote
-    from .remote import FarProgress
+    from .remote import RemoteProgress
 
 ModelName = str | os.PathLike[str]
 
@@ -41,7 +41,7 @@ class Found:
         self.note = note  # worth knowing about it
         self.remote = remote  # where it is, for `ggufbpe.remote`
         # called before a remote file is requested, as its bytes arrive, and with None at the end
-        self.progress: Callable[[FarProgress | None], None] | None = None
+        self.progress: Callable[[RemoteProgress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
         self._source: Source | None = None  # the remote metadata, once it was read
 
@@ -49,7 +49,7 @@ class Found:
         return self.path or self.name
 
     def __repr__(self) -> str:
-        return f"<Found {self.name}: {self.path or 'far away'}>"
+        return f"<Found {self.name}: {self.path or 'remote'}>"
 
     def opened(self) -> str | Source:
         """What `GGUFFile` takes: the path, or the first bytes of a remote file, which are read once."""
@@ -60,12 +60,12 @@ class Found:
         return self._source.again()
 
     def _read(self, reference: Remote) -> Source:
-        from .remote import FarProgress, far_source
+        from .remote import RemoteProgress, remote_source
 
         if self.progress is not None:
-            self.progress(FarProgress(self.name, 0, 0))
+            self.progress(RemoteProgress(self.name, 0, 0))
         try:
-            source = far_source(
+            source = remote_source(
                 reference, offline=self._offline, refresh=self._refresh, progress=self.progress
             )
             self.name = source.path  # with the file that was chosen

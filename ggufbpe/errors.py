@@ -147,30 +147,30 @@ class UnsupportedTokenizerError(GGUFError):
 
 
 class StoreError(GGUFError):
-    """What another program keeps of its models is damaged: a manifest, a blob, or a link that leads elsewhere."""
+    """Another program's model store is damaged: a manifest, a blob, or a link that leads outside of it."""
 
 
 class RemoteError(GGUFError):
-    """A far file that cannot be read: the line, the server, or what it answered."""
+    """A remote file cannot be read, because of the network, the server, or its answer."""
 
 
 class RemoteAccessError(RemoteError):
-    """The server wants to know who asks, or does not give the file to everybody."""
+    """The server requires a login, or does not allow this user to read the file."""
 
 
 class RemoteNotFoundError(RemoteError):
-    """There is no such file, repository or revision, or it is not to be seen without a login."""
+    """There is no such file, repository or revision, or it is not visible without a login."""
 
 
 class OfflineError(RemoteError):
-    """The network is not to be asked, and the cache does not have the metadata."""
+    """Network access is switched off, and the metadata is not in the cache."""
 
 
 class ChatError(ValueError):
     """A chat that llama-server refuses, or a template that cannot be run.
 
-    `reason` is what llama.cpp says, `line` the line of the template, counted from 1, or None where the template
-    is not to blame.
+    `reason` is llama.cpp's message, `line` the line of the template, counted from 1, or None if the error is not in
+    the template.
     """
 
     def __init__(self, reason: str, line: int | None = None) -> None:
@@ -183,7 +183,7 @@ class ChatError(ValueError):
 
 
 class ModelNameError(ValueError):
-    """A name that no model can have, or that fits several: `candidates` are the names that it fits."""
+    """A name that matches no model, or several; `candidates` lists those that it matches."""
 
     def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
         self.candidates = tuple(candidates)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from far_server import Served, far_server
+from remote_server import Served, remote_server
 
 MODEL = "application/vnd.ollama.image.model"
 TEMPLATE = "application/vnd.ollama.image.template"
@@ -50,7 +50,7 @@ def hub_cache(folder: Path, repository: str, files: Mapping[str, bytes], revisio
         name: Served(data, headers={"ETag": f'"{hashlib.sha256(data).hexdigest()}"'})
         for name, data in files.items()
     }
-    with far_server() as server:
+    with remote_server() as server:
         server.put_hub(repository, served, revision)
         for file in server.files.values():
             if "X-Repo-Commit" in file.headers:

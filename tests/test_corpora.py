@@ -915,7 +915,7 @@ def test_memory_does_not_grow_with_a_text_without_a_line_break(tmp_path: Path) -
     assert used(120 << 20) < used(40 << 20) + (30 << 20)
 
 
-# ---- far away -------------------------------------------------------------------------------------------
+# ---- remote ---------------------------------------------------------------------------------------------
 
 
 def test_urls_are_read_and_written_by_fsspec(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:

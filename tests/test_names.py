@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import GPT2, UNIGRAM, missing
-from far_server import FarServer, Served, far_server
+from remote_server import RemoteServer, Served, remote_server
 from stores import (
     COMMITS,
     TEMPLATE,
@@ -311,7 +311,7 @@ def test_what_is_not_here(name: str, stores: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["ollama:nothing", "hf:owner/nothing", "hf:bart/Llama-GGUF@new", "https://h/m.gguf"]
 )
-def test_what_is_not_here_is_looked_for_far_away(name: str, stores: Path) -> None:
+def test_what_is_not_here_is_looked_for_on_the_network(name: str, stores: Path) -> None:
     found = locate(name)
     assert (found.path, found.remote) == ("", parse_name(name))
 
@@ -587,20 +587,20 @@ def test_no_file_of_a_store_is_changed(name: str, stores: Path) -> None:
     assert Path(path).read_bytes() == before
 
 
-def test_no_copy_of_what_is_far_away(stores: Path) -> None:
+def test_no_copy_of_a_remote_model(stores: Path) -> None:
     with pytest.raises(StoreError, match="a copy needs its tensors; download it first"):
         ggufbpe.fix("hf:owner/nothing", "fixed.gguf", set=SET)
 
 
-# ---- far away -------------------------------------------------------------------------------------------
+# ---- remote ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def far(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
+def far(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteServer]:
     """A hub and a registry with models of 40 GB."""
     import huggingface_hub.constants
 
-    with far_server() as server:
+    with remote_server() as server:
         large = {"size": 40 << 30}
         server.put_hub(
             "far/Model-GGUF",
@@ -630,7 +630,7 @@ FAR = {  # the name, where {} is the server's address; what it is in full; the t
 
 
 @pytest.mark.parametrize("case", FAR)
-def test_a_model_that_is_far_away(case: str, far: FarServer) -> None:
+def test_a_remote_model(case: str, far: RemoteServer) -> None:
     name, full, tokens = (each.format(far.home) if isinstance(each, str) else each for each in FAR[case])
     tokenizer = Tokenizer.from_gguf(name)
     assert (tokenizer.name, tokenizer.vocab_size) == (full, tokens)
@@ -641,7 +641,7 @@ def test_a_model_that_is_far_away(case: str, far: FarServer) -> None:
         assert Tokenizer.from_gguf(path).encode("Hello") == tokenizer.encode("Hello")
 
 
-def test_what_is_here_is_not_asked_for(far: FarServer, stores: Path) -> None:
+def test_what_is_here_is_not_asked_for(far: RemoteServer, stores: Path) -> None:
     for name in MEANT:
         locate(name, refresh=True).opened()
     assert far.requests == []
@@ -660,7 +660,7 @@ FAR_COMMANDS = {
 
 
 def test_offline_is_for_the_other_model_too(
-    far: FarServer, stores: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    far: RemoteServer, stores: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     flags = ("--against", "gguf:hf:far/Model-GGUF", "-p", "Hello", "--offline")
     code, _, err = run("verify", "-m", "ollama:gemma3", *flags, capsysbinary=capsysbinary)
@@ -668,8 +668,8 @@ def test_offline_is_for_the_other_model_too(
 
 
 @pytest.mark.parametrize("command", FAR_COMMANDS)
-def test_commands_on_what_is_far_away(
-    command: str, far: FarServer, capsysbinary: pytest.CaptureFixture[bytes]
+def test_commands_on_a_remote_model(
+    command: str, far: RemoteServer, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     Path("text").write_text("Hello\n")
     arguments, expected = FAR_COMMANDS[command]
@@ -677,7 +677,7 @@ def test_commands_on_what_is_far_away(
     assert (code, expected in out + err) == (0, True), (out, err)
 
 
-def test_refresh_asks_once(far: FarServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_refresh_asks_once(far: RemoteServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     asked = []
     for flags in ([], [], ["--refresh"], ["--offline"]):
         far.requests.clear()
@@ -686,7 +686,7 @@ def test_refresh_asks_once(far: FarServer, capsysbinary: pytest.CaptureFixture[b
     assert list(map(len, asked)) == [1, 0, 1, 0]
 
 
-def test_offline(far: FarServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_offline(far: RemoteServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     code, _, err = run("info", "hf:far/Model-GGUF", "--offline", capsysbinary=capsysbinary)
     assert (code, far.requests, "--offline was given" in err) == (2, [], True)
 

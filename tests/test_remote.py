@@ -1,6 +1,6 @@
 """Far models: only as much is asked for as the metadata has, and every misbehaviour of a server is a named error.
 
-All of it with a server on the loopback (far_server.py), which counts what is asked for. No network.
+All of it with a server on the loopback (remote_server.py), which counts what is asked for. No network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import huggingface_hub.constants
 import pytest
 from conftest import GPT2, PLAMO, ROOT, UNIGRAM
-from far_server import FarServer, Served, far_server
+from remote_server import RemoteServer, Served, remote_server
 
 from ggufbpe import Tokenizer, doctor, remote
 from ggufbpe.cli import _output, _progress, main
@@ -56,14 +56,16 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 
 @pytest.fixture(scope="module")
-def only_server() -> Iterator[FarServer]:
+def only_server() -> Iterator[RemoteServer]:
     """One server for all tests."""
-    with far_server() as server:
+    with remote_server() as server:
         yield server
 
 
 @pytest.fixture
-def server(only_server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
+def server(
+    only_server: RemoteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RemoteServer]:
     """The server without files, an empty cache, and the hub's settings leading to the server."""
     only_server.clear()
     for name in list(os.environ):
@@ -80,8 +82,8 @@ def server(only_server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def opened(reference: Any, **how: Any) -> Source:
-    """As remote.far_source, of an address too."""
-    return remote.far_source(Address(reference) if isinstance(reference, str) else reference, **how)
+    """As remote.remote_source, of an address too."""
+    return remote.remote_source(Address(reference) if isinstance(reference, str) else reference, **how)
 
 
 def metadata(source: Source) -> dict[str, Any]:
@@ -103,7 +105,7 @@ VOCABULARIES = [GPT2, UNIGRAM, PLAMO, *sorted((ROOT / ".cache" / "vocabs").glob(
 
 
 @pytest.mark.parametrize("path", VOCABULARIES, ids=lambda path: path.name)
-def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: FarServer, path: Path) -> None:
+def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: RemoteServer, path: Path) -> None:
     with GGUFFile(path) as file:
         end, expected = file.metadata_end, dict(zip(file, map(file.__getitem__, file)))
     source = opened(server.put("/model.gguf", path.read_bytes()[:end], size=LARGE))
@@ -114,19 +116,19 @@ def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: FarServer, 
     assert repr(metadata(source)) == repr(expected)
 
 
-def test_a_small_file_takes_one_request(server: FarServer) -> None:
+def test_a_small_file_takes_one_request(server: RemoteServer) -> None:
     opened(server.put("/model.gguf", SMALL))
     assert [request.end for request in server.requests] == [stream.BLOCK]
 
 
 @pytest.mark.parametrize("rate", [1e6, 5e6, 20e6, 50e6])  # bytes a second
-def test_a_line_of_a_rate_costs_few_requests(server: FarServer, rate: float) -> None:
+def test_a_line_of_a_rate_costs_few_requests(server: RemoteServer, rate: float) -> None:
     opened(server.put("/model.gguf", MODEL, size=LARGE, rate=rate, latency=0.02))
     assert server.asked <= len(MODEL) + stream.BLOCK
     assert len(server.requests) <= 6
 
 
-def test_the_second_range_takes_the_connection_of_the_first(server: FarServer) -> None:
+def test_the_second_range_takes_the_connection_of_the_first(server: RemoteServer) -> None:
     opened(server.put("/model.gguf", MODEL, size=LARGE))
     assert server.requests[0].client == server.requests[1].client
 
@@ -140,14 +142,14 @@ GUESSES = {  # strings of a key that are not what a forecast takes them for
 
 
 @pytest.mark.parametrize("name", GUESSES)
-def test_a_wrong_forecast_costs_a_bounded_number_of_bytes(server: FarServer, name: str) -> None:
+def test_a_wrong_forecast_costs_a_bounded_number_of_bytes(server: RemoteServer, name: str) -> None:
     data = gguf_of_strings(*GUESSES[name])
     opened(server.put("/model.gguf", data, size=LARGE))
     assert server.asked <= len(data) + max(stream.GUESS, len(data)) + stream.BLOCK
 
 
 @pytest.mark.parametrize("path", [GPT2, UNIGRAM, PLAMO], ids=lambda path: path.name)
-def test_the_order_of_keys_costs_no_more_than_a_block(server: FarServer, path: Path) -> None:
+def test_the_order_of_keys_costs_no_more_than_a_block(server: RemoteServer, path: Path) -> None:
     """Ollama writes keys by their names, and so the merges before the tokens."""
     with GGUFFile(path) as file:
         fields = {key: Field(file.value_type(key), file[key], file.element_type(key)) for key in sorted(file)}
@@ -174,7 +176,7 @@ def packed(text: bytes) -> bytes:
 # ---- the same tokenizer ---------------------------------------------------------------------------------
 
 
-def test_a_far_tokenizer_is_the_same_as_of_the_file(server: FarServer) -> None:
+def test_a_remote_tokenizer_is_the_same_as_of_the_file(server: RemoteServer) -> None:
     near, far = (
         Tokenizer.from_gguf(GPT2),
         Tokenizer.from_gguf(server.put("/m.gguf", MODEL, size=LARGE)),
@@ -184,7 +186,7 @@ def test_a_far_tokenizer_is_the_same_as_of_the_file(server: FarServer) -> None:
     assert pickle.loads(pickle.dumps(far)).encode("Hello world") == near.encode("Hello world")
 
 
-def test_tensors_are_not_here(server: FarServer) -> None:
+def test_tensors_are_not_here(server: RemoteServer) -> None:
     source = opened(server.put("/model.gguf", MODEL, size=LARGE))
     with GGUFFile(source) as file, pytest.raises(RemoteError, match="only the metadata of this file is here"):
         list(file.blocks(ByteRange(file.metadata_end, file.size)))
@@ -193,7 +195,7 @@ def test_tensors_are_not_here(server: FarServer) -> None:
 # ---- the cache ------------------------------------------------------------------------------------------
 
 
-def test_the_second_time_needs_no_network(server: FarServer) -> None:
+def test_the_second_time_needs_no_network(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE)
     first = metadata(opened(url))
     server.clear()
@@ -201,7 +203,7 @@ def test_the_second_time_needs_no_network(server: FarServer) -> None:
     assert server.requests == []
 
 
-def test_offline_needs_what_was_read_before(server: FarServer) -> None:
+def test_offline_needs_what_was_read_before(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL)
     with pytest.raises(OfflineError, match="not read before"):
         opened(url, offline=True)
@@ -209,7 +211,7 @@ def test_offline_needs_what_was_read_before(server: FarServer) -> None:
 
 
 @pytest.mark.parametrize("header", [{"ETag": '"one"'}, {"ETag": 'W/"weak"'}])
-def test_refresh_asks_whether_it_is_the_same(server: FarServer, header: dict[str, str]) -> None:
+def test_refresh_asks_whether_it_is_the_same(server: RemoteServer, header: dict[str, str]) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE, headers=header)
     opened(url)
     server.requests.clear()
@@ -219,7 +221,7 @@ def test_refresh_asks_whether_it_is_the_same(server: FarServer, header: dict[str
     ]
 
 
-def test_refresh_reads_what_has_changed(server: FarServer) -> None:
+def test_refresh_reads_what_has_changed(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL)
     opened(url)
     server.put("/model.gguf", SMALL, headers={"ETag": '"two"'})
@@ -234,7 +236,7 @@ def kept_files(kind: str) -> list[Path]:
 
 @pytest.mark.parametrize("kind", ["metadata", "references"])
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"digest": "../../x"}', MODEL[:-1], b"\xff" * 100])
-def test_a_damaged_entry_is_read_again(server: FarServer, kind: str, damage: bytes) -> None:
+def test_a_damaged_entry_is_read_again(server: RemoteServer, kind: str, damage: bytes) -> None:
     url = server.put("/model.gguf", MODEL)
     expected = metadata(opened(url))
     [path] = kept_files(kind)
@@ -245,7 +247,7 @@ def test_a_damaged_entry_is_read_again(server: FarServer, kind: str, damage: byt
     assert server.requests == []
 
 
-def test_what_was_not_used_lately_is_deleted(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_used_lately_is_deleted(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
     urls = [server.put(f"/{n}.gguf", gguf_of_strings(b"key", [b"%d" % n] * 1000)) for n in range(4)]
     for url in urls[:3]:
         opened(url)
@@ -266,7 +268,7 @@ def test_what_was_not_used_lately_is_deleted(server: FarServer, monkeypatch: pyt
 @pytest.mark.parametrize("folder", ["metadata", "references", "."])
 @pytest.mark.parametrize(("hours", "is_left"), [(1, True), (25, False)])
 def test_what_a_killed_process_began_to_write_is_deleted_after_a_day(
-    server: FarServer, folder: str, hours: int, is_left: bool
+    server: RemoteServer, folder: str, hours: int, is_left: bool
 ) -> None:
     opened(server.put("/model.gguf", SMALL))
     partial = Path(cache.cache_folder(), folder, ".0123.json.89abcdef.partial")
@@ -277,17 +279,17 @@ def test_what_a_killed_process_began_to_write_is_deleted_after_a_day(
 
 
 def test_a_kill_while_metadata_is_kept_leaves_nothing_that_counts(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between the two files, or before the second has its name."""
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
         import os
         from ggufbpe.names.grammar import Address
-        from ggufbpe.remote import far_source
+        from ggufbpe.remote import remote_source
         replace = os.replace
         os.replace = lambda source, target: os._exit(9) if "references" in target else replace(source, target)
-        far_source(Address({url!r}))"""
+        remote_source(Address({url!r}))"""
     assert subprocess.run([sys.executable, "-c", program]).returncode == 9
     assert [path.suffix for path in kept_files("references")] == [".partial"]
     with pytest.raises(OfflineError):
@@ -295,19 +297,19 @@ def test_a_kill_while_metadata_is_kept_leaves_nothing_that_counts(
     assert metadata(opened(url)) == metadata(opened(url, offline=True)) == metadata(Source(GPT2))
 
 
-def test_several_processes_may_use_the_cache(server: FarServer) -> None:
+def test_several_processes_may_use_the_cache(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
         from ggufbpe.names.grammar import Address
-        from ggufbpe.remote import far_source
-        print(len([far_source(Address({url!r}), refresh=True) for _ in range(3)]))"""
+        from ggufbpe.remote import remote_source
+        print(len([remote_source(Address({url!r}), refresh=True) for _ in range(3)]))"""
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in running] == [b"3"] * 3
     assert len(kept_files("metadata")) == len(kept_files("references")) == 1
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_error(
-    server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: RemoteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("GGUFBPE_CACHE_DIR", str(tmp_path / "file" / "cache"))
@@ -320,7 +322,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert cache.cache_folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
 
 
-def test_nothing_secret_is_kept(server: FarServer) -> None:
+def test_nothing_secret_is_kept(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL).replace("//", "//user:password@") + "?signature=secret"
     opened(url)
     [record] = kept_files("references")
@@ -383,7 +385,7 @@ REFUSED = {  # how the server behaves, and what is said
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_server_that_misbehaves(server: FarServer, name: str) -> None:
+def test_a_server_that_misbehaves(server: RemoteServer, name: str) -> None:
     how, said = REFUSED[name]
     how = {key: list(value) if isinstance(value, list) else value for key, value in how.items()}
     error = refusal(server.put("/model.gguf", MODEL, size=LARGE, **how))
@@ -392,34 +394,34 @@ def test_a_server_that_misbehaves(server: FarServer, name: str) -> None:
     assert not Path(cache.cache_folder()).exists()
 
 
-def test_a_file_that_is_not_there(server: FarServer) -> None:
+def test_a_file_that_is_not_there(server: RemoteServer) -> None:
     with pytest.raises(RemoteNotFoundError, match="there is no such file"):
         opened(server.home + "/nothing.gguf")
 
 
-def test_an_empty_file(server: FarServer) -> None:
+def test_an_empty_file(server: RemoteServer) -> None:
     with pytest.raises(GGUFError, match="empty"):
         opened(server.put("/model.gguf", b""))
 
 
-def test_a_server_without_ranges_is_read_as_far_as_needed(server: FarServer) -> None:
+def test_a_server_without_ranges_is_read_as_far_as_needed(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE, has_ranges=False)
     expected = metadata(Source(GPT2))
     assert metadata(opened(url)) == expected
     assert len(server.requests) == 1
 
 
-def test_a_server_without_ranges_that_is_cut_off(server: FarServer) -> None:
+def test_a_server_without_ranges_that_is_cut_off(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE, has_ranges=False, cuts=[300_000])
     assert metadata(opened(url)) == metadata(Source(GPT2))
 
 
-def test_a_server_without_ranges_and_without_a_length(server: FarServer) -> None:
+def test_a_server_without_ranges_and_without_a_length(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL, has_ranges=False, changes=answering("Content-Length", ""))
     assert "does not say how long" in str(refusal(url))
 
 
-def test_a_cut_line_goes_on_where_it_was_cut(server: FarServer) -> None:
+def test_a_cut_line_goes_on_where_it_was_cut(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE, cuts=[1000, 10**9, 50_000, 0])
     assert metadata(opened(url)) == metadata(Source(GPT2))
     assert server.requests[1].end - server.requests[1].asked in range(1000, 1001)
@@ -427,14 +429,14 @@ def test_a_cut_line_goes_on_where_it_was_cut(server: FarServer) -> None:
 
 
 @pytest.mark.parametrize("version", [{"ETag": '"\xe9"'}, {"Last-Modified": "\xe9"}])
-def test_a_version_that_cannot_be_sent_back(server: FarServer, version: dict[str, str]) -> None:
+def test_a_version_that_cannot_be_sent_back(server: RemoteServer, version: dict[str, str]) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE, headers=version)
     assert opened(url).size == opened(url, refresh=True).size == LARGE
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_server_is_asked_again_as_late_as_it_says(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch, status: int
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     waits: list[float] = []
     monkeypatch.setattr(http, "sleep", waits.append)
@@ -444,7 +446,7 @@ def test_a_busy_server_is_asked_again_as_late_as_it_says(
     assert len(waits) == 2
 
 
-def test_a_server_that_sends_nothing(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_sends_nothing(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "TIMEOUT", 0.1)
     url = server.put("/model.gguf", SMALL)
     server.files["/model.gguf"].latency = 0.5
@@ -461,7 +463,7 @@ def test_nobody_answers() -> None:
 # ---- what is told to whom -------------------------------------------------------------------------------
 
 
-def test_a_password_goes_to_its_own_server_alone(server: FarServer) -> None:
+def test_a_password_goes_to_its_own_server_alone(server: RemoteServer) -> None:
     server.put("/elsewhere.gguf", SMALL)
     url = server.put("/model.gguf", redirect=server.cdn + "/elsewhere.gguf")
     opened(url.replace("//", "//user:password@"))
@@ -472,7 +474,7 @@ def test_a_password_goes_to_its_own_server_alone(server: FarServer) -> None:
 
 
 def test_a_redirect_from_a_public_server_to_this_machine_is_refused(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is a proxy here, and so the only one that is asked."""
     monkeypatch.setenv("HTTP_PROXY", server.home)
@@ -485,7 +487,9 @@ def test_a_redirect_from_a_public_server_to_this_machine_is_refused(
     assert [request.path for request in server.requests] == [f"/{number}.gguf" for number in range(6)]
 
 
-def test_where_the_hub_leads_is_held_to_the_same(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_hub_leads_is_held_to_the_same(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The hub's library follows no redirect to another server, and says where it leads."""
     monkeypatch.setenv("HTTP_PROXY", server.home)
     leads = FilePlace("hf:o/r/x.gguf", "http://10.0.0.1/private", "http://8.8.8.8/x.gguf", {}, '"x"', 9)
@@ -513,7 +517,7 @@ class NameServer:
 
 
 def test_a_name_that_is_local_among_others_is_not_asked_for_on_purpose(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name server may say that a public server is this machine, too, so that redirects here look harmless."""
     names = NameServer(public=[["8.8.8.8", "127.0.0.1"]], inner=[["8.8.8.8", "10.0.0.1"]])
@@ -525,7 +529,7 @@ def test_a_name_that_is_local_among_others_is_not_asked_for_on_purpose(
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_asked(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name server may answer the check with a public address, and the connection with one of this network.
 
@@ -551,12 +555,12 @@ def test_the_address_that_was_checked_is_the_one_that_is_asked(
 
 @pytest.mark.parametrize("host", ["models.example", "others.example"])
 def test_a_certificate_is_held_to_the_name_though_the_address_is_asked(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch, host: str
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     certificate = str(ROOT / "fixtures" / "models.example.pem")  # its own authority
     monkeypatch.setenv("SSL_CERT_FILE", certificate)
     monkeypatch.setattr(socket, "getaddrinfo", NameServer(models=[["127.0.0.1"]], others=[["127.0.0.1"]]))
-    with far_server(certificate) as secure:
+    with remote_server(certificate) as secure:
         secure.put("/model.gguf", SMALL)
         url = f"https://{host}:{secure.port}/model.gguf"
         if host == "models.example":
@@ -573,9 +577,9 @@ def test_a_certificate_is_held_to_the_name_though_the_address_is_asked(
     ("no_proxy", "asked"), [("", "proxy"), ("127.0.0.1", "server"), ("*", "server"), ("other.org", "proxy")]
 )
 def test_no_proxy_is_heeded(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch, no_proxy: str, asked: str
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, no_proxy: str, asked: str
 ) -> None:
-    with far_server() as proxy:
+    with remote_server() as proxy:
         for each in (proxy, server):
             each.put("/model.gguf", SMALL)
         monkeypatch.setenv("ALL_PROXY", proxy.home)
@@ -584,13 +588,13 @@ def test_no_proxy_is_heeded(
         assert (len(proxy.requests), len(server.requests)) == ((1, 0) if asked == "proxy" else (0, 1))
 
 
-def test_a_proxy_that_cannot_be_used(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_cannot_be_used(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1")
     assert "cannot be reached" in str(refusal(server.put("/model.gguf", SMALL)))
 
 
 def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", server.home)
     server.put("/other.gguf", SMALL)
@@ -638,7 +642,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_header_that_lies_costs_a_block(server: FarServer, name: str) -> None:
+def test_a_header_that_lies_costs_a_block(server: RemoteServer, name: str) -> None:
     parts, kind = LIES[name]
     url = server.put("/model.gguf", b"".join([*HEAD, *parts]) if parts else b"<!doctype html>", size=LARGE)
     with pytest.raises(kind):
@@ -646,13 +650,13 @@ def test_a_header_that_lies_costs_a_block(server: FarServer, name: str) -> None:
     assert server.asked == stream.BLOCK
 
 
-def test_metadata_that_is_cut_off(server: FarServer) -> None:
+def test_metadata_that_is_cut_off(server: RemoteServer) -> None:
     with pytest.raises(TruncatedFileError):
         opened(server.put("/model.gguf", MODEL[:100_000]))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_damaged_bytes_are_an_error_or_metadata(server: FarServer, seed: int) -> None:
+def test_damaged_bytes_are_an_error_or_metadata(server: RemoteServer, seed: int) -> None:
     chance = random.Random(seed)
     data = bytearray(SMALL)
     for _ in range(3):
@@ -677,7 +681,7 @@ REPOSITORY = "someone/Some-Model-GGUF"
 HUB = HubName(*REPOSITORY.split("/"))
 
 
-def put_repository(server: FarServer, **how: Any) -> None:
+def put_repository(server: RemoteServer, **how: Any) -> None:
     files = [
         ("Some-Model-Q2_K.gguf", MODEL),
         ("Some-Model-Q4_K_M.gguf", MODEL),
@@ -688,7 +692,7 @@ def put_repository(server: FarServer, **how: Any) -> None:
     server.put_hub(REPOSITORY, served)
 
 
-def test_the_files_of_a_repository(server: FarServer) -> None:
+def test_the_files_of_a_repository(server: RemoteServer) -> None:
     put_repository(server)
     assert [file.name for file in remote.files(HUB)] == [
         "Some-Model-Q2_K.gguf",
@@ -709,13 +713,13 @@ def test_the_files_of_a_repository(server: FarServer) -> None:
     ],
 )
 def test_a_repository_is_opened_at_the_file_that_is_meant(
-    server: FarServer, quant: str | None, file: str
+    server: RemoteServer, quant: str | None, file: str
 ) -> None:
     put_repository(server)
     assert opened(HubName(HUB.owner, HUB.repo, quant)).path == f"hf:{REPOSITORY}/{file}"
 
 
-def test_the_file_that_was_meant_opens_by_its_own_name_without_network(server: FarServer) -> None:
+def test_the_file_that_was_meant_opens_by_its_own_name_without_network(server: RemoteServer) -> None:
     put_repository(server)
     name = opened(HUB).path
     server.clear()
@@ -723,13 +727,13 @@ def test_the_file_that_was_meant_opens_by_its_own_name_without_network(server: F
     assert server.requests == []
 
 
-def test_doctor_takes_a_far_model(server: FarServer) -> None:
+def test_doctor_takes_a_remote_model(server: RemoteServer) -> None:
     put_repository(server)
     far, near = doctor(f"hf:{REPOSITORY}:Q8_0"), doctor(ROOT / "fixtures" / "vocabs" / "add-bos.gguf")
     assert [finding.id for finding in far.findings] == [finding.id for finding in near.findings]
 
 
-def test_the_token_goes_to_the_hub_alone(server: FarServer) -> None:
+def test_the_token_goes_to_the_hub_alone(server: RemoteServer) -> None:
     put_repository(server)
     opened(HUB)
     told = {(request.host.split(":")[0], request.headers.get("authorization")) for request in server.requests}
@@ -738,7 +742,7 @@ def test_the_token_goes_to_the_hub_alone(server: FarServer) -> None:
     assert ("127.0.0.1", "Bearer hf_secret") in told
 
 
-def test_a_file_that_the_hub_gives_itself_is_asked_for_with_the_token(server: FarServer) -> None:
+def test_a_file_that_the_hub_gives_itself_is_asked_for_with_the_token(server: RemoteServer) -> None:
     server.put(
         f"/{REPOSITORY}/resolve/main/x.gguf", SMALL, headers={"ETag": '"x"', "X-Repo-Commit": "0" * 40}
     )
@@ -750,7 +754,7 @@ def test_a_file_that_the_hub_gives_itself_is_asked_for_with_the_token(server: Fa
     ]
 
 
-def test_refresh_of_a_repository_asks_for_no_range_where_it_is_the_same(server: FarServer) -> None:
+def test_refresh_of_a_repository_asks_for_no_range_where_it_is_the_same(server: RemoteServer) -> None:
     put_repository(server)
     opened(HUB)
     server.requests.clear()
@@ -760,7 +764,7 @@ def test_refresh_of_a_repository_asks_for_no_range_where_it_is_the_same(server: 
 
 
 def test_the_second_time_the_hub_is_not_asked_whatever_its_library_says(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_repository(server)
     opened(HUB)
@@ -787,7 +791,7 @@ HUB_REFUSALS = [
 
 @pytest.mark.parametrize(("status", "headers", "kind", "said"), HUB_REFUSALS)
 def test_what_the_hub_refuses(
-    server: FarServer, status: int, headers: dict[str, str], kind: type[RemoteError], said: str
+    server: RemoteServer, status: int, headers: dict[str, str], kind: type[RemoteError], said: str
 ) -> None:
     server.put(f"/{REPOSITORY}/resolve/main/x.gguf", SMALL, refusals=[(status, headers)])
     error = refusal(HubName(HUB.owner, HUB.repo, None, "x.gguf"))
@@ -805,40 +809,40 @@ TREES = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_a_list_of_files_that_is_none(server: FarServer, name: str) -> None:
+def test_a_list_of_files_that_is_none(server: RemoteServer, name: str) -> None:
     server.put(f"/api/models/{REPOSITORY}/tree/main", TREES[name])
     said = "no .gguf model" if "path" in TREES[name].decode() and name != "no size" else "is not understood"
     assert said in str(refusal(HUB))
 
 
 @pytest.mark.parametrize("repo", ["x.git", "x" * 100])
-def test_a_repository_that_the_hub_cannot_have(server: FarServer, repo: str) -> None:
+def test_a_repository_that_the_hub_cannot_have(server: RemoteServer, repo: str) -> None:
     assert "is not understood" in str(refusal(HubName("o", repo)))
     assert server.requests == []
 
 
-def test_a_quantization_that_is_not_there(server: FarServer) -> None:
+def test_a_quantization_that_is_not_there(server: RemoteServer) -> None:
     put_repository(server)
     assert str(refusal(HubName(HUB.owner, HUB.repo, "Q3_K_S"))).endswith("there are Q2_K, Q4_K_M, Q8_0")
 
 
-def test_a_repository_without_models(server: FarServer) -> None:
+def test_a_repository_without_models(server: RemoteServer) -> None:
     server.put_hub(REPOSITORY, {"README.md": Served(b"#"), "mmproj-x.gguf": Served(SMALL)})
     assert "it has no .gguf model" in str(refusal(HUB))
 
 
-def test_a_file_of_another_size_than_the_hub_says(server: FarServer) -> None:
+def test_a_file_of_another_size_than_the_hub_says(server: RemoteServer) -> None:
     put_repository(server)
     server.files[f"/cdn/{REPOSITORY}/Some-Model-Q4_K_M.gguf"].size = 30 << 30
     assert "were announced" in str(refusal(HUB))
 
 
-def test_the_address_of_the_hub_is_its_own_setting(server: FarServer) -> None:
+def test_the_address_of_the_hub_is_its_own_setting(server: RemoteServer) -> None:
     put_repository(server)
     program = """if True:
         from ggufbpe.names.grammar import parse_name
-        from ggufbpe.remote import far_source
-        print(far_source(parse_name("hf:someone/Some-Model-GGUF")).path)"""
+        from ggufbpe.remote import remote_source
+        print(remote_source(parse_name("hf:someone/Some-Model-GGUF")).path)"""
     environment = {**os.environ, "HF_ENDPOINT": server.home}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.stdout == f"hf:{REPOSITORY}/Some-Model-Q4_K_M.gguf\n"
@@ -863,13 +867,13 @@ def with_keys(**values: str) -> bytes:
 HERE = {"general__base_model__0__repo_url": "https://huggingface.co/org/base"}
 
 
-def put_upstream(server: FarServer, tokenizer_json: bytes, repository: str = "org/base") -> None:
+def put_upstream(server: RemoteServer, tokenizer_json: bytes, repository: str = "org/base") -> None:
     headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
     server.put(f"/{repository}/resolve/main/tokenizer.json", tokenizer_json, headers=headers)
 
 
 @pytest.fixture
-def model(server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def model(server: RemoteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Writes a model, and gives its path; the hub's library has an empty cache."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
 
@@ -881,7 +885,7 @@ def model(server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_model_with_the_ids_of_its_repository(
-    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+    server: RemoteServer, model: Callable[..., str], tokenizer_json: bytes
 ) -> None:
     put_upstream(server, tokenizer_json)
     [finding] = upstream(model(**HERE))
@@ -892,7 +896,7 @@ def test_a_model_with_the_ids_of_its_repository(
 
 
 def test_a_model_whose_pre_tokenizer_is_not_that_of_its_repository(
-    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+    server: RemoteServer, model: Callable[..., str], tokenizer_json: bytes
 ) -> None:
     put_upstream(server, tokenizer_json)
     path = model(**HERE, tokenizer__ggml__pre="starcoder")
@@ -902,7 +906,7 @@ def test_a_model_whose_pre_tokenizer_is_not_that_of_its_repository(
 
 
 def test_a_repository_that_does_what_llama_cpp_cannot(
-    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+    server: RemoteServer, model: Callable[..., str], tokenizer_json: bytes
 ) -> None:
     document = json.loads(tokenizer_json)
     document["normalizer"] = {"type": "NFKC"}
@@ -913,7 +917,7 @@ def test_a_repository_that_does_what_llama_cpp_cannot(
 
 
 def test_doctor_takes_upstream(
-    server: FarServer,
+    server: RemoteServer,
     model: Callable[..., str],
     tokenizer_json: bytes,
     capsys: pytest.CaptureFixture[str],
@@ -940,7 +944,7 @@ def test_which_repositories_a_model_names(values: dict[str, str], expected: list
 
 
 def test_a_repository_without_a_tokenizer_is_passed_over(
-    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+    server: RemoteServer, model: Callable[..., str], tokenizer_json: bytes
 ) -> None:
     put_upstream(server, tokenizer_json)
     [finding] = upstream(model(general__source__repo_url="https://huggingface.co/a/none", **HERE))
@@ -949,7 +953,7 @@ def test_a_repository_without_a_tokenizer_is_passed_over(
 
 @pytest.mark.parametrize(("values", "said"), [({}, "names no repository"), (HERE, "no such file")])
 def test_no_repository_to_compare_with(
-    server: FarServer, model: Callable[..., str], values: dict[str, str], said: str
+    server: RemoteServer, model: Callable[..., str], values: dict[str, str], said: str
 ) -> None:
     gone = [(404, {"X-Error-Code": "EntryNotFound"})] * 3
     server.put("/org/base/resolve/main/tokenizer.json", b"", refusals=gone)
@@ -959,7 +963,7 @@ def test_no_repository_to_compare_with(
 
 @pytest.mark.parametrize("header", ["ETag", "X-Repo-Commit"])
 def test_a_tokenizer_json_of_what_is_no_hub(
-    server: FarServer, model: Callable[..., str], header: str
+    server: RemoteServer, model: Callable[..., str], header: str
 ) -> None:
     headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
     del headers[header]
@@ -968,7 +972,7 @@ def test_a_tokenizer_json_of_what_is_no_hub(
         upstream(model(**HERE))
 
 
-def test_a_tokenizer_json_of_40_gigabytes(server: FarServer, model: Callable[..., str]) -> None:
+def test_a_tokenizer_json_of_40_gigabytes(server: RemoteServer, model: Callable[..., str]) -> None:
     headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
     server.put("/org/base/resolve/main/tokenizer.json", b"{", headers=headers, size=LARGE)
     with pytest.raises(RemoteError, match="42949672960 bytes, too many for a tokenizer"):
@@ -977,7 +981,7 @@ def test_a_tokenizer_json_of_40_gigabytes(server: FarServer, model: Callable[...
 
 
 def test_no_more_repositories_are_asked_than_a_model_comes_from(
-    server: FarServer, model: Callable[..., str]
+    server: RemoteServer, model: Callable[..., str]
 ) -> None:
     named = {f"general__base_model__{n}__repo_url": f"https://huggingface.co/a/b{n}" for n in range(100)}
     with pytest.raises(RemoteNotFoundError):
@@ -985,7 +989,7 @@ def test_no_more_repositories_are_asked_than_a_model_comes_from(
     assert len({request.path for request in server.requests}) == 8
 
 
-def test_offline_asks_for_no_repository(server: FarServer, model: Callable[..., str]) -> None:
+def test_offline_asks_for_no_repository(server: RemoteServer, model: Callable[..., str]) -> None:
     with pytest.raises(OfflineError):
         upstream(model(**HERE), offline=True)
     assert server.requests == []
@@ -994,11 +998,11 @@ def test_offline_asks_for_no_repository(server: FarServer, model: Callable[..., 
 # ---- Ollama's registry ----------------------------------------------------------------------------------
 
 
-def ollama(server: FarServer, model: str = "some") -> OllamaName:
+def ollama(server: RemoteServer, model: str = "some") -> OllamaName:
     return OllamaName(model, host=f"127.0.0.1:{server.port}", scheme="http")
 
 
-def test_a_model_of_the_registry(server: FarServer) -> None:
+def test_a_model_of_the_registry(server: RemoteServer) -> None:
     server.put_ollama("library/some", "latest", Served(MODEL, size=LARGE), DIGEST)
     assert metadata(opened(ollama(server))) == metadata(Source(GPT2))
     manifest = server.requests[0]
@@ -1008,7 +1012,7 @@ def test_a_model_of_the_registry(server: FarServer) -> None:
     assert server.asked - server.requests[1].asked <= len(MODEL) + stream.BLOCK
 
 
-def test_refresh_of_a_model_of_the_registry_asks_for_its_manifest(server: FarServer) -> None:
+def test_refresh_of_a_model_of_the_registry_asks_for_its_manifest(server: RemoteServer) -> None:
     server.put_ollama("library/some", "latest", Served(MODEL, size=LARGE), DIGEST)
     opened(ollama(server))
     server.requests.clear()
@@ -1019,7 +1023,7 @@ def test_refresh_of_a_model_of_the_registry_asks_for_its_manifest(server: FarSer
 LAYER = {"mediaType": "application/vnd.ollama.image.model", "digest": DIGEST, "size": len(SMALL)}
 
 
-def test_of_several_models_in_a_manifest_the_last_one_counts_as_for_ollama(server: FarServer) -> None:
+def test_of_several_models_in_a_manifest_the_last_one_counts_as_for_ollama(server: RemoteServer) -> None:
     server.put_ollama("library/some", "latest", Served(SMALL), DIGEST)
     layers = [{**LAYER, "digest": "sha256:" + "0" * 64}, LAYER]
     server.put("/v2/library/some/manifests/latest", json.dumps({"layers": layers}).encode())
@@ -1042,7 +1046,7 @@ MANIFESTS = {
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_a_manifest_that_is_none(server: FarServer, name: str) -> None:
+def test_a_manifest_that_is_none(server: RemoteServer, name: str) -> None:
     given, said = MANIFESTS[name]
     server.put_ollama("library/some", "latest", Served(SMALL), DIGEST)
     data = given if isinstance(given, bytes) else json.dumps({"layers": [given]}).encode()
@@ -1050,7 +1054,7 @@ def test_a_manifest_that_is_none(server: FarServer, name: str) -> None:
     assert said in str(refusal(ollama(server)))
 
 
-def test_a_manifest_of_a_gigabyte(server: FarServer) -> None:
+def test_a_manifest_of_a_gigabyte(server: RemoteServer) -> None:
     server.put("/v2/library/some/manifests/latest", b"{", size=1 << 30)
     assert "longer than" in str(refusal(ollama(server)))
 
@@ -1058,7 +1062,7 @@ def test_a_manifest_of_a_gigabyte(server: FarServer) -> None:
 @pytest.mark.parametrize(
     ("status", "said"), [(404, "no such model"), (401, "`ollama pull"), (500, "an error")]
 )
-def test_what_the_registry_refuses(server: FarServer, status: int, said: str) -> None:
+def test_what_the_registry_refuses(server: RemoteServer, status: int, said: str) -> None:
     server.put("/v2/library/some/manifests/latest", b"", refusals=[(status, {})] * 9)
     assert said in str(refusal(ollama(server)))
 
@@ -1067,7 +1071,7 @@ def test_what_the_registry_refuses(server: FarServer, status: int, said: str) ->
 
 
 @pytest.fixture
-def storage(server: FarServer) -> Iterator[Any]:
+def storage(server: RemoteServer) -> Iterator[Any]:
     """fsspec's storage in memory, counting what is asked for."""
     fsspec = pytest.importorskip("fsspec")
     files = fsspec.filesystem("memory")
@@ -1120,8 +1124,8 @@ def test_a_file_of_a_storage_that_is_replaced(storage: Any, monkeypatch: pytest.
 # ---- around it ------------------------------------------------------------------------------------------
 
 
-def test_progress_is_told(server: FarServer) -> None:
-    told: list[remote.FarProgress] = []
+def test_progress_is_told(server: RemoteServer) -> None:
+    told: list[remote.RemoteProgress] = []
     opened(server.put("/model.gguf", MODEL, size=LARGE), progress=told.append)
     received = [each.received for each in told]
     assert received == sorted(set(received))
@@ -1138,7 +1142,7 @@ SHOWN = {  # how the server is, the seconds until something is shown, and what
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_takes_more_than_a_second_is_shown(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     how, patience, shown = SHOWN[name]
     assert _progress.PATIENCE == 1.0
@@ -1150,7 +1154,7 @@ def test_what_takes_more_than_a_second_is_shown(
     assert drawn.endswith("\r\x1b[K" * (name != "fast"))
 
 
-def test_threads_end(server: FarServer) -> None:
+def test_threads_end(server: RemoteServer) -> None:
     before = threading.active_count()
     opened(server.put("/model.gguf", MODEL, size=LARGE))
     mine = [thread for thread in threading.enumerate() if thread.name.startswith("ggufbpe-remote")]
@@ -1167,14 +1171,14 @@ def test_threads_end(server: FarServer) -> None:
     ],
 )
 def test_a_package_that_is_not_installed(
-    server: FarServer, monkeypatch: pytest.MonkeyPatch, package: str, reference: Any, extra: str
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, package: str, reference: Any, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(NotInstalledError, match=rf"ggufbpe\[{extra}\]"):
         opened(reference)
 
 
-def test_what_is_kept_opens_without_the_libraries_of_the_network(server: FarServer) -> None:
+def test_what_is_kept_opens_without_the_libraries_of_the_network(server: RemoteServer) -> None:
     put_repository(server)
     opened(HUB)
     program = f"import sys; from ggufbpe import Tokenizer; Tokenizer.from_gguf({str(HUB)!r})"

@@ -15,7 +15,7 @@ from ._help import HelpFormatter
 
 if TYPE_CHECKING:
     from ..by_name import Found
-    from ..remote import FarProgress
+    from ..remote import RemoteProgress
 
 
 class UsageError(Exception):
@@ -387,11 +387,11 @@ def located(arguments: argparse.Namespace, given: str) -> str | Found:
 
 def _watch(found: Found) -> None:
     """Show the progress of reading a remote model, and say which file was chosen."""
-    from ._progress import far_progress
+    from ._progress import remote_progress
 
-    show, name = far_progress(), found.name
+    show, name = remote_progress(), found.name
 
-    def watch(progress: FarProgress | None) -> None:
+    def watch(progress: RemoteProgress | None) -> None:
         show(progress)
         if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
             _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files in the repository")

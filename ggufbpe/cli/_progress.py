@@ -19,7 +19,7 @@ from . import _output
 
 if TYPE_CHECKING:
     from ..by_name import Found
-    from ..remote import FarProgress
+    from ..remote import RemoteProgress
 
 PATIENCE = 1.0  # seconds before work without a bar is named
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
@@ -118,12 +118,12 @@ def duration(seconds: float) -> str:
     return f"{minutes}:{rest:02} left" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h left"
 
 
-def far_progress() -> Callable[[FarProgress | None], None]:
+def remote_progress() -> Callable[[RemoteProgress | None], None]:
     """What draws the progress of reading a remote file after a second, also while no byte has come yet."""
     from ..errors import escape_invisible
     from ..wording import in_bytes
 
-    latest: FarProgress | None = None
+    latest: RemoteProgress | None = None
     shown = ExitStack()
 
     def draw(bar: Bar) -> None:
@@ -135,7 +135,7 @@ def far_progress() -> Callable[[FarProgress | None], None]:
         else:
             bar.draw(None, f"asking for {name} ... {bar.seconds:.0f} s")
 
-    def show(progress: FarProgress | None) -> None:
+    def show(progress: RemoteProgress | None) -> None:
         nonlocal latest
         is_first, latest = latest is None, progress
         if progress is None:

@@ -1,9 +1,9 @@
 """The bytes of a GGUF file: opened, read in blocks, and watched for changes.
 
     file.gguf -> [this file] -> section.py -> reader.py
-    a far file's bytes --^
+    a remote file's bytes --^
 
-The file is read, not mapped: when somebody truncates a mapped file, SIGBUS ends the process. Of a far file, only the
+The file is read, not mapped: when somebody truncates a mapped file, SIGBUS ends the process. Of a remote file, only the
 beginning is here, as bytes or, while it is read for the first time, as a `Stream`.
 """
 
@@ -73,7 +73,7 @@ class FileState(NamedTuple):
 
 
 class Stream(Protocol):
-    """The bytes of a far file, which come in order and are kept."""
+    """The bytes of a remote file, which come in order and are kept."""
 
     size: int  # of the whole file
 

@@ -7,8 +7,8 @@ where a file is, `answers` what a refusal means, `cache` keeps what was read. No
 this machine.
 """
 
-from .opening import far_source, files
+from .opening import files, remote_source
 from .places import RemoteFile
-from .stream import FarProgress
+from .stream import RemoteProgress
 
-__all__ = ["FarProgress", "RemoteFile", "far_source", "files"]
+__all__ = ["RemoteFile", "RemoteProgress", "files", "remote_source"]

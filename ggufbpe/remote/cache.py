@@ -31,7 +31,7 @@ _ABANDONED = 24 * 3600  # seconds after which an unfinished file is deleted
 
 
 class Kept(NamedTuple):
-    """The metadata of a far file."""
+    """The metadata of a remote file."""
 
     name: str  # of the file that was chosen
     version: str  # the server's name for the content, such as an ETag; "" if it gave none
@@ -43,7 +43,7 @@ def cache_folder() -> str:
     """The cache folder: GGUFBPE_CACHE_DIR, or one in the user's cache folder."""
     if given := os.environ.get("GGUFBPE_CACHE_DIR"):
         return given
-    platformdirs = imported("platformdirs", "hub", "keeping what was read of far models")
+    platformdirs = imported("platformdirs", "hub", "keeping what was read of remote models")
     return str(platformdirs.user_cache_dir("ggufbpe", appauthor=False))
 
 

@@ -1,4 +1,4 @@
-"""A far file by HTTP: ranges of it, requested with care.
+"""A remote file by HTTP: ranges of it, requested with care.
 
     address -> [this file] -> parts of the file -> stream.py
 
@@ -43,9 +43,9 @@ class UnchangedError(Exception):
 def http_library() -> Any:
     """httpx2, or httpx, which has the same interface and is what older versions of huggingface_hub bring."""
     try:
-        return imported("httpx2", "hub", "a far model")
+        return imported("httpx2", "hub", "a remote model")
     except NotInstalledError:
-        return imported("httpx", "hub", "a far model")
+        return imported("httpx", "hub", "a remote model")
 
 
 class Client:

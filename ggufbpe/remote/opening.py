@@ -17,15 +17,15 @@ from . import cache, hub
 from .cache import Kept
 from .forecast import ArrivingFile
 from .places import FilePlace, RemoteFile
-from .stream import FarProgress, RangeFile, RangeStream
+from .stream import RangeFile, RangeStream, RemoteProgress
 
 if TYPE_CHECKING:
     from .http import Client
 
-Watcher = Callable[[FarProgress], None]
+Watcher = Callable[[RemoteProgress], None]
 
 
-def far_source(
+def remote_source(
     reference: Remote, *, offline: bool = False, refresh: bool = False, progress: Watcher | None = None
 ) -> Source:
     """The metadata of a remote file, as a source that `GGUFFile` opens; its `size` is that of the whole file.

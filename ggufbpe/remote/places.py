@@ -15,7 +15,7 @@ class RemoteFile(NamedTuple):
 
 
 class FilePlace(NamedTuple):
-    """Where a far file is."""
+    """Where a remote file is."""
 
     name: str  # of the file that was chosen, as "hf:bartowski/Llama-3.2-1B-Instruct-GGUF/….gguf"
     url: str

@@ -62,7 +62,7 @@ class RangeFile(Protocol):
         ...
 
 
-class FarProgress(NamedTuple):
+class RemoteProgress(NamedTuple):
     """How much of a remote file has been read."""
 
     name: str
@@ -73,7 +73,7 @@ class FarProgress(NamedTuple):
 class RangeStream:
     """The first bytes of a remote file: a `Stream` of gguf/source.py."""
 
-    def __init__(self, file: RangeFile, progress: Callable[[FarProgress], None] | None = None) -> None:
+    def __init__(self, file: RangeFile, progress: Callable[[RemoteProgress], None] | None = None) -> None:
         """Request the first block. Raises what `RangeFile.open` does."""
         self._file = file
         self._progress = progress
@@ -156,7 +156,7 @@ class RangeStream:
         if before:
             self._rate = (len(self._data) - before) / max(monotonic() - begun, 1e-6)
         if self._progress is not None:
-            self._progress(FarProgress(self._file.name, len(self._data), self._asked))
+            self._progress(RemoteProgress(self._file.name, len(self._data), self._asked))
 
     def _next_part(self, here: int) -> RangePart:
         """The part that begins at `here`, the end of what has arrived."""

@@ -1,11 +1,11 @@
-"""What opening a far model costs: bytes that are asked for, and time, beside what its metadata alone would take.
+"""What opening a remote model costs: bytes that are asked for, and time, beside what its metadata alone would take.
 
-    python benchmarks/far.py [MODEL.gguf …] [--rounds 5]
+    python benchmarks/remote.py [MODEL.gguf …] [--rounds 5]
 
-A server on the loopback (tests/far_server.py), in a process of its own, has each model as a file of 40 GB, of which
+A server on the loopback (tests/remote_server.py), in a process of its own, has each model as a file of 40 GB, of which
 only the metadata is there. All its answers together come at a rate, each after a latency. The time is that of
-`remote.far_source` with an empty cache, in a process that has imported what it needs, and beside it, in turn, that of
-one plain request for exactly the metadata's bytes.
+`remote_source` with an empty cache, in a process that has imported what it needs, and beside it, in turn, that of one
+plain request for exactly the metadata's bytes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from timing import median_ratio, seconds
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from far_server import FarServer
+from remote_server import RemoteServer
 
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.names.grammar import Address
-from ggufbpe.remote import far_source
+from ggufbpe.remote import remote_source
 
 SIZE = 40 << 30
 LINES = [  # bytes a second, seconds of latency
@@ -76,7 +76,7 @@ def serving(data: bytes, rate: float, latency: float) -> Iterator[Connection]:
 
 def serve(line: Connection, data: bytes, rate: float, latency: float) -> None:
     """Serve, and answer what `serving` says, for ever."""
-    server = FarServer()
+    server = RemoteServer()
     server.put("/model.gguf", data, size=SIZE, rate=rate, latency=latency)
     while line.recv():
         line.send((server.port, len(server.requests), server.asked))
@@ -88,13 +88,13 @@ def measured(server: Connection, end: int, cache: str, rounds: int) -> str:
     ours, plain = [], []
     server.send(True)
     port, _, _ = server.recv()
-    far_source(Address(f"http://127.0.0.1:{port}/model.gguf"))  # what is imported late
+    remote_source(Address(f"http://127.0.0.1:{port}/model.gguf"))  # what is imported late
     for _ in range(rounds):
         plain.append(seconds(lambda: read_plainly(port, end)))
         shutil.rmtree(cache)
         server.send(True)
         server.recv()
-        ours.append(seconds(lambda: far_source(Address(f"http://127.0.0.1:{port}/model.gguf"))))
+        ours.append(seconds(lambda: remote_source(Address(f"http://127.0.0.1:{port}/model.gguf"))))
     server.send(True)
     _, requests, asked = server.recv()
     ratio = median_ratio(ours, plain)

@@ -84,7 +84,7 @@ class Request:
     sent: int = 0
 
 
-class FarServer:
+class RemoteServer:
     """The server; `files` are by path, `requests` in the order in which they came.
 
     With a certificate (a PEM file with its key) it speaks TLS, and notes the `names` that handshakes ask for.
@@ -173,9 +173,9 @@ class FarServer:
 
 
 @contextmanager
-def far_server(certificate: str | None = None) -> Iterator[FarServer]:
+def remote_server(certificate: str | None = None) -> Iterator[RemoteServer]:
     """A server, until the end of the block."""
-    server = FarServer(certificate)
+    server = RemoteServer(certificate)
     try:
         yield server
     finally:
@@ -185,7 +185,7 @@ def far_server(certificate: str | None = None) -> Iterator[FarServer]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # as servers do; else an answer's end waits for 40 ms
-    server_of_test: FarServer
+    server_of_test: RemoteServer
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""
