@@ -918,6 +918,22 @@ def test_memory_does_not_grow_with_a_text_without_a_line_break(tmp_path: Path) -
 # ---- remote ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("nothing://bucket/corpus", "Protocol not known: nothing"),
+        ("s3://bucket/corpus", "Install s3fs to access S3"),
+    ],
+)
+def test_a_url_without_its_package(
+    url: str, error: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # as if it were not installed
+    for folders in ((url, tmp_path / "out"), (tmp_path, url)):
+        result = run("encode", "-m", GPT2, folders[0], "-o", folders[1])
+        assert (result.code, result.err) == (2, f"ggufbpe: error: {url}: {error}\n")
+
+
 def test_urls_are_read_and_written_by_fsspec(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
     import fsspec
 

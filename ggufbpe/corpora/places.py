@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from .. import files
 from ..extras import imported
-from .records import raised
+from .records import CorpusError, raised
 from .sources import files_of
 
 _HIDDEN = ".partial"  # ends the name of a file that is not whole
@@ -44,8 +44,12 @@ def is_url(path: str) -> bool:
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    core = imported("fsspec.core", "corpora", f"reading and writing {url.partition(':')[0]}://")
-    system, path = core.url_to_fs(url)
+    scheme = url.partition(":")[0]
+    core = imported("fsspec.core", "corpora", f"reading and writing {scheme}://")
+    try:
+        system, path = core.url_to_fs(url)
+    except (ImportError, ValueError) as error:  # the package of this scheme is missing, or there is none
+        raise CorpusError(f"{url}: {error}") from None
     return system, path
 
 
