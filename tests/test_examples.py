@@ -81,6 +81,11 @@ def of(home: str, beginning: str) -> Example:
 
 RUN_BY_CI = of("README.md", './run tokenize -p "Hello world"      #')
 MEASURING = of("performance.md", "python scripts/reference.py")
+MEASURING_CORPORA = of("corpora.md", "python benchmarks/corpora.py")
+ON_A_CLUSTER = of("encode", "ggufbpe encode -m model.gguf s3://")
+ON_CLUSTERS = of("corpora.md", "ggufbpe encode -m model.gguf corpus -o shards --ray")
+ON_RAY = of("corpora.md", "import ggufbpe, pathlib, ray")
+BY_DATASETS = of("corpora.md", "import datasets")
 BY_MANUALS = of("stats.md", "ggufbpe stats -m gpt-2.gguf -m llama-3.gguf")
 BY_HUB = of("models", "ggufbpe models --remote")
 IN_FISH = of("completion", "ggufbpe completion fish")
@@ -89,6 +94,11 @@ CHATS_BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server:ht
 NOT_RUN = {
     RUN_BY_CI: "the first sets up .venv and the second runs the tests, as .ci/run does",
     MEASURING: "it takes an hour of an idle machine",
+    MEASURING_CORPORA: "it takes ten minutes of one",
+    ON_A_CLUSTER: "neither a cluster nor an S3 store is here",
+    ON_CLUSTERS: "the same; test_ray.py runs `--ray local` and `--ray auto`",
+    ON_RAY: "test_ray.py runs it, on the cluster that its tests share",
+    BY_DATASETS: "test_ray.py runs it, where all that lies in the folder `corpus` is JSON lines",
     BY_MANUALS: "the texts, 42 MB of Debian's manuals, are not here",
     BY_HUB: "no hub is asked in tests; test_names.py has one of its own",
     IN_FISH: "this is no bash",
@@ -328,7 +338,9 @@ def test_example_with_a_server_runs(example: Example, folder: Path) -> None:
     assert server.returncode == 0
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "python"], ids=named)
+@pytest.mark.parametrize(
+    "example", [e for e in EXAMPLES if e.kind == "python" and e not in NOT_RUN], ids=named
+)
 def test_example_in_python_runs(example: Example, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     with warnings.catch_warnings():
@@ -363,9 +375,10 @@ def test_what_ci_runs_itself_is_there() -> None:
         assert subprocess.run(["sh", "-n", str(ROOT / name)]).returncode == 0
 
 
-def test_what_measures_takes_the_flags_that_are_shown() -> None:
+@pytest.mark.parametrize("example", [MEASURING, MEASURING_CORPORA], ids=named)
+def test_what_measures_takes_the_flags_that_are_shown(example: Example) -> None:
     project = (ROOT / "pyproject.toml").read_text()
-    for line in MEASURING.text.splitlines():
+    for line in example.text.splitlines():
         program, script, *arguments = shlex.split(line, comments=True)
         if program == "pip":
             assert "\nbench = [" in project

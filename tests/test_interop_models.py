@@ -416,6 +416,7 @@ LINES = [
     for path in sorted(ROOT.glob("docs/*.md"))
     for line in path.read_text(encoding="utf-8").splitlines()
     if line.strip()
+    and "<|" not in line  # or it would become a token, which llama.cpp takes for a control token
 ]
 AS_IT_IS = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
 TEXTS = [*LINES[::9], "naïve 你好 😀", "  two  spaces ", "tab\there", "", " ", "１２３ ﬁne"]
@@ -532,7 +533,9 @@ def test_files_that_the_library_trained(
     assert imported.metadata["tokenizer.ggml.model"] == model
     assert names(imported.limits) == limits
     tok = loaded(imported.metadata, tmp_path)
-    texts = [text for text in TEXTS if text == text.rstrip()]
+    spoken_of = [SPOKEN_OF[limit] for limit in limits if limit in SPOKEN_OF]
+    texts = [text for text in TEXTS if not any(found(tok.vocabulary, text) for found in spoken_of)]
+    assert len(texts) > len(TEXTS) / 2
     assert [text for text in texts if tok.encode(text) != library.encode(text).ids] == []
 
 

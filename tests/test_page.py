@@ -329,7 +329,7 @@ def test_other_ids_are_diagnosed(opened: Open) -> None:
     page.get_by_label("The expected ids").fill("[50256, 15496, 995]")
     page.get_by_role("button", name="Find out why").click()
     answer = page.locator("#ids-answer")
-    expect(answer).to_contain_text("the given ids have BOS, and the model adds none")
+    expect(answer).to_contain_text("the given ids have BOS, but the model adds none")
     expect(answer.locator("pre").first).to_contain_text("--set tokenizer.ggml.add_bos_token=true")
     page.get_by_label("The expected ids").fill("15496 995")
     page.get_by_role("button", name="Find out why").click()

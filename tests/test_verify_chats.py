@@ -296,7 +296,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "chats and a text": (
         [*OTHER, "--chat", "one.json", "-p", "Hi"],
         0,
-        "the ids are the same\n  texts                    2  66 bytes",
+        "the ids are the same\n  compared           2 texts  66 bytes",
     ),
     "another template": (
         [*OTHER, "--chat", "some.jsonl", "--chat-template-file", "brackets.jinja"],
