@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -103,6 +104,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             running.kill()
             running.wait()
+
+
+@pytest.fixture(autouse=True)
+def what_is_shared_is_not_searched_for_garbage() -> None:
+    """Tests share vocabularies: millions of objects, which each collection would go through, for most of the run's time."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
