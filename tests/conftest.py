@@ -108,7 +108,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def what_is_shared_is_not_searched_for_garbage() -> None:
-    """Tests share vocabularies: millions of objects, which each collection would go through, for most of the run's time."""
+    """Tests share vocabularies: millions of objects, and going through them took most of the time of a run."""
     gc.freeze()
 
 
