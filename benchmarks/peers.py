@@ -44,7 +44,7 @@ def our_tokenizer(case: Case, engine: str = "auto") -> Any:
     if "engine" in inspect.signature(Tokenizer.from_gguf).parameters:
         return Tokenizer.from_gguf(case.path, engine=engine)  # type: ignore[call-arg,unused-ignore]
     if engine == "native":
-        raise ImportError("this ggufbpe has no native engine")
+        raise ImportError("this ggufbpe has no compiled engine")
     return Tokenizer.from_gguf(case.path)
 
 

@@ -71,7 +71,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
         if engine == "native" and native is None:
             raise RuntimeError(
-                f"the native engine is not available: {why_not_native}; install ggufbpe again where there is a C++ "
+                f"the compiled engine is not available: {why_not_native}; install ggufbpe again where there is a C++ "
                 "compiler (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
             )
         self._engine: Engine = engine
@@ -209,9 +209,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         threads: int = 1,
         continues: bool = False,
     ) -> npt.NDArray[np.int32]:
-        """The same as an int32 array of shape (number of tokens,), without a copy in the native engine.
+        """The same as an int32 array of shape (number of tokens,), without a copy in the compiled engine.
 
-        The native engine divides a long text among `threads` threads; the ids are the same.
+        The compiled engine divides a long text among `threads` threads; the ids are the same.
         """
         numpy = _numpy()
         _check_threads(threads)
@@ -254,7 +254,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The same as arrays: ids of shape (number of tokens,), and offsets of shape (number of tokens, 2).
 
-        With the native engine, these take a fraction of the time and memory of lists.
+        With the compiled engine, these take a fraction of the time and memory of lists.
         """
         _check_unit(unit)
         numpy = _numpy()
@@ -280,7 +280,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         parse_special: bool = True,
         threads: int | None = None,
     ) -> list[list[int]]:
-        """The ids of each text, computed on `threads` threads (native engine); None means one per processor."""
+        """The ids of each text, computed on `threads` threads (compiled engine); None means one per processor."""
         lists: list[list[int]] = self._batch(texts, add_special, parse_special, threads, as_arrays=False)
         return lists
 
@@ -292,7 +292,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         parse_special: bool = True,
         threads: int | None = None,
     ) -> list[npt.NDArray[np.int32]]:
-        """The same as int32 arrays, which take half the memory of lists (native engine).
+        """The same as int32 arrays, which take half the memory of lists (compiled engine).
 
         For texts of a few thousand characters and more they are also up to 1.5 times as fast.
         """
