@@ -56,7 +56,7 @@ class Written(NamedTuple):
 class EncodingRun(NamedTuple):
     """What all machines know of a run."""
 
-    folder: str  # absolute_inputs, or a URL
+    folder: str  # an absolute path, or a URL
     header: dict[str, Any]
     layout: Layout
     shard_size: int

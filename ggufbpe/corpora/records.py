@@ -123,6 +123,11 @@ def is_table(name: str) -> bool:
     return is_binary_table(name) or without_compression(name).endswith(".csv")
 
 
+def can_be_read_anywhere(name: str) -> bool:
+    """Whether reading can begin in the middle of a file: it is neither compressed nor a table."""
+    return without_compression(name) == name and not is_table(name)
+
+
 def lines(stream: Any) -> Iterator[bytes]:
     """The lines of a binary stream, with their ends; only a line feed ends one."""
     parts: list[bytes] = []  # of a line longer than a block; joined once, since it may be a gigabyte

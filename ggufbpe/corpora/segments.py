@@ -20,7 +20,7 @@ from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
 from .encoding import Bad, ChunkEncoder, Encoded
 from .hashed import AT_ONCE
 from .places import Folder, Input, is_url, open_input
-from .records import has_json_lines, is_table, without_compression
+from .records import can_be_read_anywhere, has_json_lines
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,9 +97,7 @@ class _Group(NamedTuple):
 
 
 def _has_plain_lines(name: str, by_line: bool) -> bool:
-    if is_table(name) or without_compression(name) != name:
-        return False
-    return by_line or has_json_lines(name)
+    return can_be_read_anywhere(name) and (by_line or has_json_lines(name))
 
 
 def absolute_inputs(inputs: Iterable[Input]) -> list[Input]:

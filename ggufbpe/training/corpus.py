@@ -23,12 +23,12 @@ from typing import IO, Any, NamedTuple, NoReturn
 from ..corpora.readers import has_records, records
 from ..corpora.records import (
     CorpusError,
+    can_be_read_anywhere,
     decompressed,
     is_table,
     lines,
     raised,
     record_of,
-    without_compression,
 )
 from ..corpora.sources import File, files_of
 
@@ -109,8 +109,7 @@ def file_parts(files: Iterable[File], reading: CorpusOptions, size: int) -> list
     parts = []
     for file in files:
         name, path = file.path, os.path.abspath(file.path)
-        is_plain = without_compression(name) == name and not is_table(name)
-        if file.size <= size or not is_plain or not has_records(name, reading.field):
+        if file.size <= size or not can_be_read_anywhere(name) or not has_records(name, reading.field):
             parts.append(FilePart(name, path, file.size))
             continue
         for begin in range(0, file.size, size):
