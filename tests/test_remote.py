@@ -110,7 +110,7 @@ def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: RemoteServe
         end, expected = file.metadata_end, dict(zip(file, map(file.__getitem__, file)))
     source = opened(server.put("/model.gguf", path.read_bytes()[:end], size=LARGE))
     assert server.asked <= end + stream.BLOCK
-    assert server.asked <= 1.1 * end or end < 1e6
+    assert server.asked <= max(1.1 * end, stream.BLOCK)
     assert len(server.requests) <= 16
     assert source.size == LARGE
     assert repr(metadata(source)) == repr(expected)
@@ -128,9 +128,13 @@ def test_a_line_of_a_rate_costs_few_requests(server: RemoteServer, rate: float) 
     assert len(server.requests) <= 6
 
 
-def test_the_second_range_takes_the_connection_of_the_first(server: RemoteServer) -> None:
-    opened(server.put("/model.gguf", MODEL, size=LARGE))
-    assert server.requests[0].client == server.requests[1].client
+@pytest.mark.parametrize(("connecting", "is_same"), [(0.0, False), (60.0, True)])  # seconds
+def test_the_second_range_waits_for_the_connection_of_the_first_if_a_new_one_takes_longer(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, connecting: float, is_same: bool
+) -> None:
+    monkeypatch.setattr(http.HTTPFile, "connecting", connecting)
+    opened(server.put("/model.gguf", MODEL, size=LARGE, rate=2e6, latency=0.02))
+    assert (server.requests[0].client == server.requests[1].client) is is_same
 
 
 GUESSES = {  # strings of a key that are not what a forecast takes them for
@@ -362,7 +366,10 @@ REFUSED = {  # how the server behaves, and what is said
         {"changes": answering("Content-Range", f"bytes 0-131071/{'9' * 5000}")},
         "does not say which",
     ),
-    "wrong length": ({"changes": answering("Content-Length", "17")}, "17 bytes come where 131072 should"),
+    "wrong length": (
+        {"changes": answering("Content-Length", "17")},
+        f"17 bytes come where {stream.BLOCK} should",
+    ),
     "another size later": (
         {"changes": lambda h, n: h.update({"Content-Range": h["Content-Range"] + "0" * n})},
         "was replaced while it was read",

@@ -21,6 +21,8 @@ _VERSIONS = ("ETag", "etag", "version", "md5Hash", "LastModified", "last_modifie
 class StoredFile:
     """A file in a storage that serves ranges."""
 
+    connecting = 0.0  # the package's connections are not ours to count
+
     def __init__(self, address: Address) -> None:
         """Request the file's size."""
         self.name = str(address)

@@ -57,6 +57,9 @@ class Client:
         `secret` holds headers for that address's server only.
         """
         self.name = name
+        self.connecting = (
+            0.0  # seconds from asking for a new connection until it could be used, the most so far
+        )
         self._http = http_library()
         self._named, self._secret = named, dict(secret or {})
         self._hosts = Lookups()
@@ -123,8 +126,15 @@ class Client:
 
     def _sent(self, url: str, headers: Mapping[str, str], is_last: bool) -> Any:
         """The response; None if a retry may help."""
+        begun = monotonic()
+
+        def note(event: str, _: object) -> None:
+            if event.endswith("send_request_headers.started"):
+                self.connecting = max(self.connecting, monotonic() - begun)
+
         try:
-            return self._client.send(self._client.build_request("GET", url, headers=headers), stream=True)
+            request = self._client.build_request("GET", url, headers=headers, extensions={"trace": note})
+            return self._client.send(request, stream=True)
         except (self._http.TransportError, self._http.InvalidURL, UnicodeError) as error:
             again = self._http.ReadError, self._http.RemoteProtocolError, self._http.ReadTimeout
             if isinstance(error, again) and not is_last:
@@ -196,6 +206,11 @@ class HTTPFile:
         except BaseException:
             response.close()
             raise
+
+    @property
+    def connecting(self) -> float:
+        """The seconds that a new connection takes; 0 before the first."""
+        return self._client.connecting
 
     def check(self) -> None:
         """Do nothing: every range was checked."""

@@ -4,8 +4,9 @@
 
 The first range is one block. The next reaches to the likely end, and a little further for the last keys. The likely
 end errs on the low side and improves as bytes arrive; so the rest is requested only when what is in flight lasts no
-longer than a response takes, as measured. Only the first two round trips are waited for, and for real vocabularies no
-more than a block too much is requested.
+longer than a response takes, as measured. A range that is requested while another arrives needs a connection of its
+own; that is made only if the wait for the other's is longer. Where bytes take longer to arrive than an answer takes to
+begin, only the first answer is waited for, and for real vocabularies at most a tenth too much is requested, or a block.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from typing import NamedTuple, Protocol
 from ..errors import RemoteError
 from ..gguf.source import ByteRange
 
-BLOCK = 1 << 17  # bytes requested first
-TAIL = 1 << 15  # bytes requested beyond the likely end
+BLOCK = 1 << 19  # bytes requested first; real vocabularies have more
+TAIL = 1 << 15  # bytes requested beyond the likely end,
+TAIL_PART = 40  # or, if that is more, one part in so many of what comes before it
 GUESS = 1 << 20  # the most bytes requested only because they are likely, unless more have arrived
-SMALLEST = 1 << 14  # bytes worth a request before they are certain to be needed,
-PART = 64  # or, if that is more, one part in so many of what was requested
+SMALLEST = 1 << 12  # bytes worth a request before they are certain to be needed,
+PART = 16  # or, if that is more, one part in so many of what is in flight
 ENOUGH = 1 << 12  # bytes beyond the likely end that need no further request
-AT_ONCE = 3  # ranges in flight beyond the one that is being read
+AT_ONCE = 4  # ranges in flight beyond the one that is being read
 AHEAD = 1.5  # response times before the last range ends that the next one is requested
 CUTS = 4  # how often the connection may break
 LONGEST = 1 << 29  # bytes; metadata is not longer (gguf/section.py)
@@ -45,6 +47,11 @@ class RangeFile(Protocol):
 
     name: str  # what errors call it
     version: str | None  # such as an ETag; None before the first range
+
+    @property
+    def connecting(self) -> float:
+        """The seconds that a new connection takes."""
+        ...
 
     def open(self, span: ByteRange) -> RangePart:
         """The part from the start of `span` to its end or the end of the file. `RemoteError` if there is none.
@@ -91,7 +98,7 @@ class RangeStream:
         self.size = self._part.size
         self._asked = self._part.span.end
         self._latency = monotonic() - begun  # seconds until a response begins, including connecting
-        self._rate = 0.0  # bytes a second of the part that is arriving; 0 during the first
+        self._rate = 0.0  # bytes a second of the part that is arriving
         self._part_begun = monotonic(), 0  # when, and the bytes before it
 
     @property
@@ -112,12 +119,22 @@ class RangeStream:
         """Request everything up to `end` and what likely follows, if it is time to."""
         self._likely = likely
         guess = min(max(likely - end, 0), max(GUESS, len(self._data)))
-        goal = min(end + guess + TAIL, self.size, LONGEST)
+        goal = end + guess
+        goal = min(goal + max(TAIL, goal // TAIL_PART), self.size, LONGEST)
         is_sure = end > self._asked
-        is_likely = likely + ENOUGH > self._asked and goal - self._asked >= max(SMALLEST, self._asked // PART)
         under_way = self._asked - len(self._data)
-        if (is_sure or is_likely) and under_way <= AHEAD * self._latency * self._rate:
+        is_likely = likely + ENOUGH > self._asked and goal - self._asked >= max(SMALLEST, under_way // PART)
+        if (
+            (is_sure or is_likely)
+            and under_way <= AHEAD * self._latency * self._rate
+            and self._is_worth_a_connection()
+        ):
             self._ask(goal)
+
+    def _is_worth_a_connection(self) -> bool:
+        """Whether a new connection is there before the current part's is free."""
+        left = self._part.span.end - len(self._data)
+        return left <= 0 or left >= self._file.connecting * self._rate
 
     def first(self, size: int) -> bytes:
         """The first `size` bytes; requests those that are missing, and no more."""
@@ -153,8 +170,7 @@ class RangeStream:
             return
         self._data += block
         begun, before = self._part_begun
-        if before:
-            self._rate = (len(self._data) - before) / max(monotonic() - begun, 1e-6)
+        self._rate = (len(self._data) - before) / max(monotonic() - begun, 1e-6)
         if self._progress is not None:
             self._progress(RemoteProgress(self._file.name, len(self._data), self._asked))
 
