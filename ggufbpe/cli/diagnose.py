@@ -16,7 +16,7 @@ from ..oracles.chats import Prompt, Refused, answered
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
 from ..views import terminal
-from ..wording import counted
+from ..wording import counted, percent
 from . import _output
 from ._arguments import (
     Parser,
@@ -201,11 +201,11 @@ def _parts(
     if found.match:
         these = "this" if len(ours) == 1 else "these"
         how = f", {SAID_OF[found.added_as]}" if found.added_as else ""
-        yield Text.assemble(("match", "green"), f": the model gives {these} {_count(len(ours))}{how}")
+        yield Text.assemble(("match", "green"), f": the model gives {these} {counted(len(ours), 'id')}{how}")
         return
     at = first_difference(ours, theirs)
-    share = _percent(agreeing_share(ours, theirs))
-    text = f": the model gives {_count(len(ours))}, and you gave {len(theirs)}; "
+    share = percent(agreeing_share(ours, theirs))
+    text = f": the model gives {counted(len(ours), 'id')}, and you gave {len(theirs)}; "
     text += f"{share} agree, and the first difference is at index {at}"
     yield Text.assemble(("no match", "bold red"), text)
     yield _row(tokenizer, "model", ours, at, width)
@@ -277,9 +277,9 @@ def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[Ren
     from ..views.drawing import advice, beside, uncut
 
     names = " + ".join(cause.id for cause in explanation.causes)
-    explains = f"explains {of}" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
+    explains = f"explains {of}" if explanation.explains == 1 else f"{percent(explanation.explains)} agree"
     if names == "unknown":
-        explains = f"{_percent(explanation.explains)} agree as it is"
+        explains = f"{percent(explanation.explains)} agree as it is"
     yield Text.assemble((f"{number}. {names}", "bold"), f": {explains}")
     several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
     for cause in explanation.causes:
@@ -294,15 +294,6 @@ def _but_for_the_family(explanation: Explanation) -> str:
     rest = [tuple(cause) for cause in explanation.causes if cause.id != "pre_type"]
     is_pre = len(rest) < len(explanation.causes)
     return repr((rest, explanation.explains, is_pre))
-
-
-def _count(number: int) -> str:
-    return f"{number} id{'s' * (number != 1)}"
-
-
-def _percent(share: float) -> str:
-    """A share in percent; less than all is never 100%."""
-    return f"{min(share * 100, 99.9) if share < 1 else 100:.1f}%"
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> str:

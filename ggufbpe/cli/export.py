@@ -268,7 +268,7 @@ def agreement_lines(found: Agreement) -> Iterator[str]:
         return
     share = 100 * found.differing / found.texts if found.texts else 0
     yield (
-        f"{tried}; ids differ in {found.differing} texts ({share:.2g} %), in at most {found.differing_tokens} of "
+        f"{tried}; ids differ in {found.differing} texts ({share:.2g}%), in at most {found.differing_tokens} of "
         f"{found.tokens} tokens"
     ) + (
         f" and on {len(found.differing_characters)} characters: {_characters(found.differing_characters)}"
