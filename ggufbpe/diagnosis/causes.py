@@ -25,6 +25,7 @@ from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
+from ..wording import percent
 
 # The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
 # around the text, then of the text, then of the model; the least specific come last.
@@ -68,7 +69,7 @@ class Explanation(NamedTuple):
         return together(self.causes)
 
     def __repr__(self) -> str:
-        return f"<Explanation {' + '.join(cause.id for cause in self.causes)}, explains {self.explains:.1%}>"
+        return f"<Explanation {' + '.join(cause.id for cause in self.causes)}, explains {percent(self.explains)}>"
 
 
 class Diagnosis(NamedTuple):
@@ -97,6 +98,32 @@ class Diagnosis(NamedTuple):
 _COMMAND = re.compile(
     r"(ggufbpe fix .+?)((?: --(?:set\S*|remove|chat-template) \S+)+) -o fixed\.gguf"
 )  # as `_fix` writes it
+
+
+_SIDES = (
+    re.compile(  # what causes call the two sides; commands and quoted texts are found to stay as they are
+        r"ggufbpe fix .+? -o fixed\.gguf|(?<!\w)'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+        r"|\bthe pre-tokenizer is\b|\bthe (?:given )?ids\b|\bthe other tool\b|\bthe model\b(?! that| file)"
+    )
+)
+
+
+def of_two_models(cause: Cause, ours: str, theirs: str) -> Cause:
+    """`cause` in words for ids that are known to be those of the model `theirs`, with the names of both."""
+    named = {
+        "the pre-tokenizer is": f"{theirs} splits like",
+        **dict.fromkeys(["the given ids", "the ids"], f"the ids of {theirs}"),
+        "the other tool": theirs,
+        "the model": ours,
+    }
+
+    def in_words(text: str) -> str:
+        return _SIDES.sub(lambda match: named.get(match[0], match[0]), text)
+
+    what = in_words(str(cause.detail.get("what", "")))
+    if what and theirs not in what:
+        what = f"in {theirs}, {what}"
+    return cause._replace(detail={**cause.detail, "what": what}, fix=in_words(cause.fix))
 
 
 def together(causes: Iterable[Cause]) -> str:
