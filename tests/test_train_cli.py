@@ -130,7 +130,7 @@ def test_a_progress_bar_only_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("".join(f"{number * 7919 % 10007} " for number in range(200_000)))
     command = ["train", str(tmp_path / "a"), "--vocab-size", "1000", "-o", str(tmp_path / "v.json")]
     assert run_process(*command).err == ""
-    at_once = "import ggufbpe.cli.train as t; t._SLOW = 0; from ggufbpe.cli import main; main()"
+    at_once = "import ggufbpe.cli._progress as p; p.DELAY = 0; from ggufbpe.cli import main; main()"
     shown = run_on_terminal(*command, "--force", command=[sys.executable, "-c", at_once])
     assert shown.code == 0
     assert "merge" in shown.text
