@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..by_name import Found
@@ -105,15 +105,25 @@ def run(arguments: argparse.Namespace) -> int:
     text = process_escapes(text) if arguments.escape else text
     flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
     found = diagnose(tokenizer, text, ids, others=others, **flags)
+
+    def parts(width: int) -> Iterable[RenderableType]:
+        flags["add_special"] &= found.added_as != AS_COMMAND
+        return _parts(tokenizer, tokenizer.encode(text, **flags), ids, found, width)
+
+    return _written(arguments, found, parts)
+
+
+def _written(
+    arguments: argparse.Namespace, found: Diagnosis, parts: Callable[[int], Iterable[RenderableType]]
+) -> int:
+    """Write the result, as JSON or in the parts for a terminal of some columns; the exit code."""
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
         from ..views.drawing import drawn
 
-        flags["add_special"] &= found.added_as != AS_COMMAND
         width = _output.terminal_width() or 100
-        parts = _parts(tokenizer, tokenizer.encode(text, **flags), ids, found, width)
-        for line in drawn(parts, _output.use_color(arguments.color), width):
+        for line in drawn(parts(width), _output.use_color(arguments.color), width):
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
 
@@ -136,22 +146,16 @@ def _run_chat(arguments: argparse.Namespace) -> int:
     found = diagnose(
         tokenizer, None, ids, others=others, chat=body, expected_prompt=expected, chat_template=template
     )
-    if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
-    else:
-        from ..views.drawing import drawn
 
-        width = _output.terminal_width() or 100
+    def parts(width: int) -> Iterable[RenderableType]:
         ours = answered(tokenizer, body, template)
         if isinstance(ours, Refused):
-            parts = _refused(ours, found)
-        elif expected is not None:
-            parts = _prompt_parts(ours, Prompt(expected), found)
-        else:
-            parts = _parts(tokenizer, tokenizer.encode(ours.text), ids or [], found, width)
-        for line in drawn(parts, _output.use_color(arguments.color), width):
-            _output.write(f"{line}\n".encode("utf-8", "replace"))
-    return EXIT_MATCH if found.match else EXIT_DIFFERENT
+            return _refused(ours, found)
+        if expected is not None:
+            return _prompt_parts(ours, Prompt(expected), found)
+        return _parts(tokenizer, tokenizer.encode(ours.text), ids or [], found, width)
+
+    return _written(arguments, found, parts)
 
 
 def _check_chat(arguments: argparse.Namespace) -> None:

@@ -79,6 +79,11 @@ def add_arguments(parser: Parser) -> None:
         help="tokenizer.json: patterns list code points, for the same ids with any Unicode version; not for "
         "tokenizers 1.0",
     )
+    add_check(parser)
+
+
+def add_check(parser: Parser) -> None:
+    """The flags of the comparison with the library whose format it is."""
     parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
     parser.add_argument(
         "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
