@@ -8,7 +8,7 @@ Every function and command that takes a model comes here. `names/` is imported o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,6 +73,21 @@ class Found:
         finally:
             if self.progress is not None:
                 self.progress(None)
+
+
+def fix_command(path: str, changes: Iterable[str]) -> str:
+    """The `ggufbpe fix` that makes `changes` to a copy of a model; of a remote one, after how to download it."""
+    import shlex
+
+    first, model = "", path or "model.gguf"
+    if path and not os.path.lexists(path):
+        from .names.grammar import Remote, parse_name
+        from .names.stores import how_to_download
+
+        if isinstance(name := parse_name(path), Remote):
+            command, model = how_to_download(name) or ("", "model.gguf")
+            first = f"download it first{f' ({command})' * bool(command)}, then "
+    return f"{first}ggufbpe fix {shlex.join((model, *changes))} -o fixed.gguf"
 
 
 def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:

@@ -36,6 +36,15 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+def percent(share: float) -> str:
+    """A share of 0 to 1 in percent; less than all is never 100%.
+
+    >>> percent(127964 / 128000), percent(1)
+    ('99.9%', '100.0%')
+    """
+    return f"{min(share, 0.999) if share < 1 else share:.1%}"
+
+
 def in_bytes(number: int) -> str:
     """A number of bytes in the unit that programs show models' sizes in: thousands, not 1024s.
 

@@ -20,10 +20,10 @@ environment() {
     export PATH
     stamp=.venv/installed-$extra
     if [ ! -e "$stamp" ] || [ -n "$(find pyproject.toml CMakeLists.txt ggufbpe/kernel/src -newer "$stamp")" ]; then
-        echo "installing ggufbpe${extra:+ with what its $extra extra needs} into .venv, and compiling its engine: minutes, the first time" >&2
         touch "$stamp.begun" # what changes while it is built is built again
-        install_build_requirements
-        python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}" >&2
+        saying "installing into .venv what builds ggufbpe" install_build_requirements
+        saying "installing ggufbpe${extra:+ with what its $extra extra needs}, and compiling its engine: minutes, the first time" \
+            python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}"
         mv "$stamp.begun" "$stamp"
         if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.kernel import native; print(native)')" = None ]; then
             echo "the compiled engine could not be built, so the reference engine does its work, slowly; to try again," \
@@ -33,6 +33,22 @@ environment() {
     fi
 }
 
+# Says what a command is for and runs it; says every ten seconds how long that has taken. The clock ends with the shell.
+saying() {
+    echo "$1" >&2
+    shift
+    (
+        seconds=0
+        while sleep 10 >/dev/null 2>&1 </dev/null && kill -0 $$ 2>/dev/null; do
+            seconds=$((seconds + 10))
+            echo "  $seconds s" >&2
+        done
+    ) &
+    clock=$!
+    "$@" >&2
+    kill $clock 2>/dev/null || true
+}
+
 # What pyproject.toml says, and of cmake, ninja and make what the machine does not have.
 install_build_requirements() {
     python -c 'import json, re
@@ -40,5 +56,5 @@ print(*json.loads(re.search("^requires = (.*)$", open("pyproject.toml").read(), 
         >.venv/build-requirements
     command -v cmake >/dev/null || echo cmake >>.venv/build-requirements
     command -v ninja >/dev/null || command -v make >/dev/null || echo ninja >>.venv/build-requirements
-    python -m pip install --quiet --disable-pip-version-check --requirement .venv/build-requirements >&2
+    python -m pip install --quiet --disable-pip-version-check --requirement .venv/build-requirements
 }

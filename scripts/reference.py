@@ -518,11 +518,12 @@ class Oracle(LlamaCpp):
     ...     oracle.tokenize([b"Hello world"], add_special=True, parse_special=True)
     [[128000, 9906, 1917]]
 
-    Options are those of `LlamaCpp`. Raises `NotPreparedError` if the state is not in the cache.
+    Options are those of `LlamaCpp`, but an answer has a minute, as tests run on busy machines. Raises
+    `NotPreparedError` if the state is not in the cache.
     """
 
     def __init__(self, path: str | os.PathLike[str], state: str = NEWER, **options: Any) -> None:
-        super().__init__(library(state), path, **options)
+        super().__init__(library(state), path, **{"seconds": 60.0, **options})
 
 
 # ---- the command --------------------------------------------------------------------------------------

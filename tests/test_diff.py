@@ -18,6 +18,7 @@ from synthetic import bounded, gpt2_vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer, diff
 from ggufbpe.cli import main
+from ggufbpe.diagnosis.causes import Cause, of_two_models
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.verification import stretches
@@ -26,7 +27,7 @@ from ggufbpe.verification.side_by_side import compare
 from ggufbpe.verification.template_diff import template_differences
 from ggufbpe.verification.vocabulary_diff import _out_of_order, vocabulary_differences
 from ggufbpe.views.compare_lines import shown_lines
-from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
+from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load, load_vocabulary
 
 K = TokenizerKey
 Change = Callable[[Vocabulary], Vocabulary]
@@ -283,6 +284,46 @@ def test_texts_that_are_not_and_why(other: Path, tmp_path: Path, capfd: pytest.C
     assert {cause["id"] for cause in difference["causes"]} == {"pre_type"}
     ids = [Tokenizer(load_vocabulary(path)).encode(text) for path in (GPT2, other)]
     assert ids[0] != ids[1]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "what", "fix"),
+    [
+        (
+            {K.ADD_BOS: True},
+            "the ids of theirs have BOS, but gpt2 adds none",
+            "stop theirs from adding BOS, or make gpt2 add it: ggufbpe fix ",
+        ),
+        ({K.PRE: "qwen2"}, "theirs splits like ", "ggufbpe fix "),
+    ],
+)
+def test_causes_name_both_models(overrides: dict[str, Any], what: str, fix: str, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs.gguf"
+    theirs.symlink_to(GPT2)
+    found = diff(GPT2, Tokenizer(load(theirs, overrides)[0]), "in 2024")
+    assert found.texts is not None
+    [cause] = found.texts.differences[0].causes
+    assert [str(cause.detail["what"])[: len(what)], cause.fix[: len(fix)]] == [what, fix]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "renamed"),
+    [
+        ("the ids decode to 'the model\\'s ids'", "the ids of B decode to 'the model\\'s ids'"),
+        ('the given ids are of "the ids"', 'the ids of B are of "the ids"'),
+        ("not normalized by the model's charsmap", "in B, not normalized by A's charsmap"),
+        ("words are taken whole", "in B, words are taken whole"),
+    ],
+)
+def test_quoted_texts_in_causes_stay(sentence: str, renamed: str) -> None:
+    cause = of_two_models(Cause("text_differs", {"what": sentence}, ""), "A", "B")
+    assert cause.detail["what"] == renamed
+
+
+def test_commands_in_causes_stay() -> None:
+    command = "ggufbpe fix 'the model.gguf' --remove key -o fixed.gguf"
+    cause = of_two_models(Cause("bos", {}, f"let the other tool add BOS, or {command}"), "A", "B")
+    assert cause.fix == f"let B add BOS, or {command}"
 
 
 def test_with_texts_they_come_first(other: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -152,6 +152,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tools.json").write_text(json.dumps([{"type": "function", "function": function}]))
     (folder / "request.json").write_text(json.dumps({"messages": messages}))
     (folder / "template.jinja").write_text("{% for message in messages %}{{ message.content }}\n{% endfor %}")
+    (folder / "man1").mkdir()
+    for page in PAGES:  # for the manuals of the machine, which may have none or 100 MB of them
+        (folder / "man1" / f"{page.stem}.1.gz").write_bytes(gzip.compress(page.read_bytes()))
     for name in ("dump.gz", "dump.txt.gz"):
         (folder / name).write_bytes(gzip.compress(TEXT.encode()))
     lines = "".join(json.dumps({"lang": lang, "text": TEXT, "body": TEXT}) + "\n" for lang in ("de", "fr"))
@@ -311,7 +314,8 @@ def test_example_runs(example: Example, folder: Path) -> None:
     if "llama-cpp-python" in example.text and not library_is_installed():
         missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
     prepare(example, folder)
-    ran = run(example.text.replace("./run ", "ggufbpe "), folder)
+    text = example.text.replace("./run ", "ggufbpe ").replace("/usr/share/man/man1", "man1")
+    ran = run(text, folder)
     assert ran.returncode == CODES.get(example, 0), ran.stderr
     if example.output is not None:
         assert sorted([*ran.stderr.splitlines(), *ran.stdout.splitlines()]) == sorted(

@@ -51,7 +51,7 @@ from ggufbpe.views import page
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
 from ggufbpe.views.explain_page import html as html_in_pieces
 from ggufbpe.views.page import marked, rendered, safe
-from ggufbpe.vocab import BYTE, UNKNOWN, load_vocabulary
+from ggufbpe.vocab import BYTE, UNKNOWN, TokenAttribute, load_vocabulary
 
 HOSTILE = (
     "Hello <|endoftext|> naïve שלום مرحبا 世界 👩‍👧 <script>alert(1)</script> & \\ \u202e\u2066"
@@ -428,6 +428,24 @@ def test_wrong_arguments_are_one_line(
     shown = explain(*arguments, code=2)
     assert problem in shown
     assert shown.count("\n") == 1
+
+
+@pytest.mark.parametrize("width", [50, 60, 100, 200])
+def test_attributes_of_tokens_are_whole_at_any_width(width: int) -> None:
+    from ggufbpe.views.explain_lines import ExplainLines
+
+    vocabulary = gpt2_vocabulary()
+    attributes = list(vocabulary.attributes)
+    attributes[50256] |= TokenAttribute.LSTRIP | TokenAttribute.RSTRIP
+    found = Tokenizer(vocabulary._replace(attributes=attributes)).trace("naïve " * 2 + "<|endoftext|>" * 3)
+    lines = list(ExplainLines(width, False, True).lines(found, None, None, None))
+    assert max(map(len, lines)) <= width
+    words = "\n".join(lines[lines.index("tokens") :]).split()
+    assert [word for word in words if word in ("CONTROL", "LSTRIP", "RSTRIP")] == [
+        "CONTROL",
+        "LSTRIP",
+        "RSTRIP",
+    ] * 3
 
 
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2067\ue000\ufeff]")

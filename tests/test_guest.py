@@ -264,7 +264,9 @@ for name, call in calls.items():
     tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
     children, is_calling = [], True
     signal.setitimer(signal.ITIMER_REAL, 0.02)
-    right = call() == expected[name]
+    right = True
+    while not children:  # a call may be over before the signal comes
+        right = call() == expected[name] and right
     is_calling = False  # a handler that waits for its turn forks no more
     signal.setitimer(signal.ITIMER_REAL, 0)
     if os.getpid() != own:
@@ -299,7 +301,8 @@ def fork(*_):
 signal.signal(signal.SIGALRM, fork)
 signal.setitimer(signal.ITIMER_REAL, 0.02)
 try:
-    WORK
+    while not child:  # the work may be over before the signal comes
+        WORK
 except SystemExit as end:
     os._exit(end.code)
 signal.setitimer(signal.ITIMER_REAL, 0)

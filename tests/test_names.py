@@ -6,11 +6,12 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from conftest import GPT2, UNIGRAM, missing
@@ -27,6 +28,7 @@ from stores import (
 
 import ggufbpe
 from ggufbpe import ModelNameError, StoreError, Tokenizer, inventory, locate
+from ggufbpe.by_name import fix_command
 from ggufbpe.cli import _output, main
 from ggufbpe.examination.examine import doctor
 from ggufbpe.names import hub, ollama
@@ -588,8 +590,35 @@ def test_no_file_of_a_store_is_changed(name: str, stores: Path) -> None:
 
 
 def test_no_copy_of_a_remote_model(stores: Path) -> None:
-    with pytest.raises(StoreError, match="a copy needs its tensors; download it first"):
+    with pytest.raises(StoreError, match="a copy needs its tensors; download it first, then"):
         ggufbpe.fix("hf:owner/nothing", "fixed.gguf", set=SET)
+    with pytest.raises(
+        StoreError, match=r"download it first \(hf download owner/nothing a.gguf\), then give hf:"
+    ):
+        ggufbpe.fix("hf:owner/nothing/a.gguf", "fixed.gguf", set=SET)
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("a model.gguf", "ggufbpe fix 'a model.gguf'"),
+        ("", "ggufbpe fix model.gguf"),
+        (
+            "hf:far/Model-GGUF/Q8_0/m.gguf@v1",
+            "download it first (hf download far/Model-GGUF Q8_0/m.gguf --revision v1), "
+            "then ggufbpe fix hf:far/Model-GGUF/Q8_0/m.gguf@v1",
+        ),
+        ("ollama:gemma3:4b", "download it first (ollama pull gemma3:4b), then ggufbpe fix ollama:gemma3:4b"),
+        (
+            "https://a.b/c/m.gguf",
+            "download it first (curl -LO https://a.b/c/m.gguf), then ggufbpe fix m.gguf",
+        ),
+        ("https://a.b/m.gguf?…", "download it first, then ggufbpe fix model.gguf"),
+        ("s3://bucket/m.gguf", "download it first, then ggufbpe fix model.gguf"),
+    ],
+)
+def test_a_fix_is_of_a_file_that_is_here(path: str, command: str) -> None:
+    assert fix_command(path, ["--set", "a=b c"]) == f"{command} --set 'a=b c' -o fixed.gguf"
 
 
 # ---- remote ---------------------------------------------------------------------------------------------
@@ -684,6 +713,26 @@ def test_refresh_asks_once(far: RemoteServer, capsysbinary: pytest.CaptureFixtur
         assert run("info", "hf:far/Model-GGUF", *flags, capsysbinary=capsysbinary)[0] == 0
         asked.append([request.path for request in far.requests if "/api/models/" in request.path])
     assert list(map(len, asked)) == [1, 0, 1, 0]
+
+
+def test_without_a_network_nothing_is_tried_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    import huggingface_hub.constants
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    waits: list[float] = []
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://hub.invalid")
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    monkeypatch.setattr(time, "sleep", waits.append)
+    for proxy in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(proxy, raising=False)
+        monkeypatch.delenv(proxy.upper(), raising=False)
+    with pytest.raises(ggufbpe.RemoteError, match=r"the hub cannot be reached .*Name or service not known"):
+        locate("hf:far/Model-GGUF").opened()
+    assert waits == []
 
 
 def test_offline(far: RemoteServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -434,8 +434,9 @@ FAULTS = {
 @posix_only
 @pytest.mark.parametrize(("script", "kind", "detail"), FAULTS.values(), ids=FAULTS)
 def test_faults_of_a_command(script: str, kind: str, detail: str, tmp_path: Path) -> None:
+    """What is to be answered has a minute where nothing is to time out, as a machine can be busy."""
     began = time.monotonic()
-    with opened(fake(tmp_path, script), seconds=2) as oracle:
+    with opened(fake(tmp_path, script), seconds=2 if kind == "timeout" else 60) as oracle:
         before, fault, after = oracle.encode([b"good", b"bad", b"good"], True, True)
     assert (before, after) == ([1], [1]), "the others have their answers"
     assert isinstance(fault, Failure)
@@ -456,7 +457,7 @@ class _Fake(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["content"]
         if asked == "hang":
-            time.sleep(1)
+            self.server.released.wait(60)  # type: ignore[attr-defined]
         elif asked == "hang up":
             self.close_connection = True
             return
@@ -478,11 +479,12 @@ class _Fake(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def fake_server() -> Iterator[str]:
+def fake_server() -> Iterator[HTTPServer]:
     server = HTTPServer(("127.0.0.1", 0), _Fake)
+    server.released = threading.Event()  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    yield f"server:127.0.0.1:{server.server_port}"
+    yield server
     server.shutdown()
     thread.join()
     server.server_close()
@@ -513,12 +515,14 @@ def test_version_1_of_tokenizers(
         (b"error", "refused"),
     ],
 )
-def test_faults_of_a_server(text: bytes, kind: str, fake_server: str) -> None:
-    with opened(fake_server, seconds=0.4) as oracle:
+def test_faults_of_a_server(text: bytes, kind: str, fake_server: HTTPServer) -> None:
+    with opened(f"server:127.0.0.1:{fake_server.server_port}", seconds=60) as oracle:
+        oracle._seconds = 0.4 if kind == "timeout" else 60  # type: ignore[attr-defined]
         [fault] = oracle.encode([text], True, True)
         assert isinstance(fault, Failure)
         assert fault.kind == kind
-        oracle._seconds = 30  # type: ignore[attr-defined]
+        fake_server.released.set()  # type: ignore[attr-defined]
+        oracle._seconds = 60  # type: ignore[attr-defined]
         assert oracle.encode([b"good"], True, True) == [[1]]
 
 
@@ -530,6 +534,8 @@ def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     slow += "    return Adapter('1', lambda text, a, b: time.sleep(60) if text == 'hang' else [1])\n"
     (tmp_path / "adapters.py").write_text((package / "adapters.py").read_text() + slow)
     monkeypatch.setattr(libraries, "__file__", str(tmp_path / "libraries.py"))
-    with libraries.LibraryOracle("tokenizers", {"file": __file__}, "slow", 0.3) as oracle:
-        answers = oracle.encode([b"a", b"hang", b"b"], True, True)
+    answers = []
+    with libraries.LibraryOracle("tokenizers", {"file": __file__}, "slow", 60) as oracle:
+        for text, oracle._seconds in ((b"a", 60), (b"hang", 0.3), (b"b", 60)):
+            answers += oracle.encode([text], True, True)
     assert answers == [[1], Failure("timeout", "no answer within 0.3 s"), [1]]

@@ -250,7 +250,7 @@ def test_the_first_of_three_parts_with_the_one_that_differs(opened: Open) -> Non
     page = opened("Hello 12")
     choose(page, "gpt2", "again", "chat")
     counts = [line.partition(",")[0] for line in page.locator(".view h2 span").all_inner_texts()]
-    assert counts == ["2 tokens", "2 tokens (as many as gpt2)", "4 tokens (100 % more than gpt2)"]
+    assert counts == ["2 tokens", "2 tokens (as many as gpt2)", "4 tokens (100% more than gpt2)"]
     expect(page.locator("#parting")).to_contain_text("gpt2 and chat first differ in this step: vocabulary")
 
 

@@ -505,7 +505,7 @@ def test_what_is_traced_is_not_held(tmp_path: Path) -> None:
     for size in (1 << 15, 1 << 16):
         (tmp_path / "t").write_bytes("Some words, naïve ones. ".encode() * (size // 25))
         model = ROOT / "fixtures" / "vocabs" / "spm.gguf"
-        command = [sys.executable, "-W", "ignore", "-c", MEMORY, "explain", "-m", str(model), "--all", "-f"]
+        command = [sys.executable, "-W", "ignore", "-c", MEMORY, "explain", "-m", str(model), "--json", "-f"]
         command.append(str(tmp_path / "t"))
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         done = subprocess.run(command, **quiet, timeout=120, check=True)

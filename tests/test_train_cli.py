@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from test_cli import Run, assert_error, posix_only, run, run_process
+from test_cli import Run, assert_error, posix_only, run, run_on_terminal, run_process
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli.train import _EXAMPLES
@@ -129,35 +127,13 @@ def test_help_names_all_flags_and_its_examples_are_flags(run: Run) -> None:
 
 @posix_only
 def test_a_progress_bar_only_on_a_terminal(tmp_path: Path) -> None:
-    import fcntl
-    import pty
-    import struct
-    import subprocess
-    import termios
-
     (tmp_path / "a").write_text("".join(f"{number * 7919 % 10007} " for number in range(200_000)))
     command = ["train", str(tmp_path / "a"), "--vocab-size", "1000", "-o", str(tmp_path / "v.json")]
     assert run_process(*command).err == ""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
-    done = subprocess.run(
-        [sys.executable, "-c", "import ggufbpe.cli.train as t; t._SLOW = 0; from ggufbpe.cli import main; main()",
-         *command, "--force"],
-        stdout=subprocess.DEVNULL, stderr=child, env={**os.environ, "TERM": "xterm"}, timeout=60, check=False,
-    )  # fmt: skip
-    os.close(child)
-    drawn = io.BytesIO()
-    while True:
-        try:
-            data = os.read(parent, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        drawn.write(data)
-    os.close(parent)
-    assert done.returncode == 0
-    assert b"merge" in drawn.getvalue()
+    at_once = "import ggufbpe.cli._progress as p; p.DELAY = 0; from ggufbpe.cli import main; main()"
+    shown = run_on_terminal(*command, "--force", command=[sys.executable, "-c", at_once])
+    assert shown.code == 0
+    assert "merge" in shown.text
 
 
 def test_benchmark_holds_the_merges_equal(tmp_path: Path) -> None:

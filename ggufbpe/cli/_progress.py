@@ -1,8 +1,6 @@
 """A progress bar on standard error, for commands that may take long.
 
-    a command, which counts what is done -> [this file] -> the terminal
-
-But: `train` uses tqdm where that is installed.
+a command, which counts what is done -> [this file] -> the terminal
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..by_name import Found
@@ -16,7 +16,7 @@ from ..oracles.chats import Prompt, Refused, answered
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
 from ..views import terminal
-from ..wording import counted
+from ..wording import counted, percent
 from . import _output
 from ._arguments import (
     Parser,
@@ -105,15 +105,25 @@ def run(arguments: argparse.Namespace) -> int:
     text = process_escapes(text) if arguments.escape else text
     flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
     found = diagnose(tokenizer, text, ids, others=others, **flags)
+
+    def parts(width: int) -> Iterable[RenderableType]:
+        flags["add_special"] &= found.added_as != AS_COMMAND
+        return _parts(tokenizer, tokenizer.encode(text, **flags), ids, found, width)
+
+    return _written(arguments, found, parts)
+
+
+def _written(
+    arguments: argparse.Namespace, found: Diagnosis, parts: Callable[[int], Iterable[RenderableType]]
+) -> int:
+    """Write the result, as JSON or in the parts for a terminal of some columns; the exit code."""
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
         from ..views.drawing import drawn
 
-        flags["add_special"] &= found.added_as != AS_COMMAND
         width = _output.terminal_width() or 100
-        parts = _parts(tokenizer, tokenizer.encode(text, **flags), ids, found, width)
-        for line in drawn(parts, _output.use_color(arguments.color), width):
+        for line in drawn(parts(width), _output.use_color(arguments.color), width):
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
 
@@ -136,22 +146,16 @@ def _run_chat(arguments: argparse.Namespace) -> int:
     found = diagnose(
         tokenizer, None, ids, others=others, chat=body, expected_prompt=expected, chat_template=template
     )
-    if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
-    else:
-        from ..views.drawing import drawn
 
-        width = _output.terminal_width() or 100
+    def parts(width: int) -> Iterable[RenderableType]:
         ours = answered(tokenizer, body, template)
         if isinstance(ours, Refused):
-            parts = _refused(ours, found)
-        elif expected is not None:
-            parts = _prompt_parts(ours, Prompt(expected), found)
-        else:
-            parts = _parts(tokenizer, tokenizer.encode(ours.text), ids or [], found, width)
-        for line in drawn(parts, _output.use_color(arguments.color), width):
-            _output.write(f"{line}\n".encode("utf-8", "replace"))
-    return EXIT_MATCH if found.match else EXIT_DIFFERENT
+            return _refused(ours, found)
+        if expected is not None:
+            return _prompt_parts(ours, Prompt(expected), found)
+        return _parts(tokenizer, tokenizer.encode(ours.text), ids or [], found, width)
+
+    return _written(arguments, found, parts)
 
 
 def _check_chat(arguments: argparse.Namespace) -> None:
@@ -201,11 +205,11 @@ def _parts(
     if found.match:
         these = "this" if len(ours) == 1 else "these"
         how = f", {SAID_OF[found.added_as]}" if found.added_as else ""
-        yield Text.assemble(("match", "green"), f": the model gives {these} {_count(len(ours))}{how}")
+        yield Text.assemble(("match", "green"), f": the model gives {these} {counted(len(ours), 'id')}{how}")
         return
     at = first_difference(ours, theirs)
-    share = _percent(agreeing_share(ours, theirs))
-    text = f": the model gives {_count(len(ours))}, and you gave {len(theirs)}; "
+    share = percent(agreeing_share(ours, theirs))
+    text = f": the model gives {counted(len(ours), 'id')}, and you gave {len(theirs)}; "
     text += f"{share} agree, and the first difference is at index {at}"
     yield Text.assemble(("no match", "bold red"), text)
     yield _row(tokenizer, "model", ours, at, width)
@@ -277,9 +281,9 @@ def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[Ren
     from ..views.drawing import advice, beside, uncut
 
     names = " + ".join(cause.id for cause in explanation.causes)
-    explains = f"explains {of}" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
+    explains = f"explains {of}" if explanation.explains == 1 else f"{percent(explanation.explains)} agree"
     if names == "unknown":
-        explains = f"{_percent(explanation.explains)} agree as it is"
+        explains = f"{percent(explanation.explains)} agree as it is"
     yield Text.assemble((f"{number}. {names}", "bold"), f": {explains}")
     several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
     for cause in explanation.causes:
@@ -294,15 +298,6 @@ def _but_for_the_family(explanation: Explanation) -> str:
     rest = [tuple(cause) for cause in explanation.causes if cause.id != "pre_type"]
     is_pre = len(rest) < len(explanation.causes)
     return repr((rest, explanation.explains, is_pre))
-
-
-def _count(number: int) -> str:
-    return f"{number} id{'s' * (number != 1)}"
-
-
-def _percent(share: float) -> str:
-    """A share in percent; less than all is never 100%."""
-    return f"{min(share * 100, 99.9) if share < 1 else 100:.1f}%"
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> str:

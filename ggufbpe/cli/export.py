@@ -79,6 +79,11 @@ def add_arguments(parser: Parser) -> None:
         help="tokenizer.json: patterns list code points, for the same ids with any Unicode version; not for "
         "tokenizers 1.0",
     )
+    add_check(parser)
+
+
+def add_check(parser: Parser) -> None:
+    """The flags of the comparison with the library whose format it is."""
     parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
     parser.add_argument(
         "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
@@ -268,7 +273,7 @@ def agreement_lines(found: Agreement) -> Iterator[str]:
         return
     share = 100 * found.differing / found.texts if found.texts else 0
     yield (
-        f"{tried}; ids differ in {found.differing} texts ({share:.2g} %), in at most {found.differing_tokens} of "
+        f"{tried}; ids differ in {found.differing} texts ({share:.2g}%), in at most {found.differing_tokens} of "
         f"{found.tokens} tokens"
     ) + (
         f" and on {len(found.differing_characters)} characters: {_characters(found.differing_characters)}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import printable
 from ._arguments import Parser
 from ._files import require_free, write_outputs
-from .export import agreement_lines, lines_of, tell, unexplained
+from .export import add_check, agreement_lines, lines_of, tell, unexplained
 
 if TYPE_CHECKING:
     from ..interop.check import Agreement
@@ -61,10 +61,7 @@ def add_arguments(parser: Parser) -> None:
         help="the model's architecture (default: that of the model that was exported, or llama, t5 or bert)",
     )
     parser.add_argument("--name", metavar="TEXT", help="the model's name (default: as above, or none)")
-    parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
-    parser.add_argument(
-        "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
-    )
+    add_check(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

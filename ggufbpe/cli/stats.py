@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
 from ..views import terminal
+from ..wording import percent
 from . import _output
 from ._arguments import (
     Parser,
@@ -204,7 +205,7 @@ def _tables(found: Stats, width: int | None) -> Iterator[RenderableType]:
     yield ""
     numbers, names = [["vocabulary", "for text", "used", "never used"]], [["tokenizer"]]
     for usage in found.usage:
-        never = f"{usage.unused_tokens} ({_share(usage.unused_tokens / max(usage.text_tokens, 1))})"
+        never = f"{usage.unused_tokens} ({percent(usage.unused_tokens / max(usage.text_tokens, 1))})"
         counts = map(str, (usage.vocab_size, usage.text_tokens, usage.used_tokens))
         numbers.append([*counts, never])
         names.append([terminal.one_line(usage.tokenizer)])
@@ -242,17 +243,8 @@ def _number(row: Measures, name: str) -> str:
     if value is None:
         return "-"
     if name.endswith("_share"):
-        return _share(value)
+        return percent(value)
     return str(value) if isinstance(value, int) else f"{value:.2f}"
-
-
-def _share(value: float) -> str:
-    """A share in per cent; all of it is 100.0%, and nothing less.
-
-    >>> _share(127964 / 128000), _share(1)
-    ('99.9%', '100.0%')
-    """
-    return f"{min(value, 0.999) if value < 1 else value:.1%}"
 
 
 def _csv(found: Stats) -> bytes:

@@ -6,9 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ..errors import printable
 from ..training import TrainedVocabulary, train
@@ -17,10 +15,12 @@ from ..training.save import SUFFIXES
 from ..training.trained import Form
 from ..training.words import UNITS, splitting
 from ..views import terminal
+from ..wording import in_bytes
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._files import require_folder, require_free, say_what_was_left_out
 from ._input import pipe_has_text, read_file
+from ._progress import Bar
 from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
@@ -45,8 +45,6 @@ examples:
   zcat dump.gz | ggufbpe train --vocab-size 8000 --pre qwen2 -o vocab.gguf
   ggufbpe train more.txt --seed-vocab model.gguf --vocab-size 130000 -o vocab.gguf
   ggufbpe train --word-counts words.tsv --vocab-size 100 --pre words --units chars --end-of-word _ --trace"""
-
-_SLOW = 0.5  # seconds before a progress bar appears
 
 
 def add_arguments(parser: Parser) -> None:
@@ -127,7 +125,13 @@ def _add_classic(add: Callable[..., object]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     skipped: Counter[str] = Counter()
-    bar = _Bar()
+    bar = Bar()
+
+    def show(phase: str, done: int, total: int) -> None:
+        if bar.is_due():
+            what = f"read: {in_bytes(done)}" if phase == "read" else f"{done} of {total} merges"
+            bar.draw(done / total if total else None, what)
+
     try:
         vocabulary = train(
             [sys.stdin.buffer if path == "-" else Path(path) for path in arguments.corpus],
@@ -153,11 +157,11 @@ def run(arguments: argparse.Namespace) -> int:
             errors=arguments.errors,
             threads=arguments.threads,
             ray=arguments.ray,
-            progress=bar.show,
+            progress=show,
             skipped=skipped,
         )
     finally:
-        bar.close()
+        bar.clear()
     say_what_was_left_out(skipped)
     if arguments.output is not None:
         with termination_as_exit():
@@ -233,35 +237,3 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
             f"ggufbpe: no pair{rare} is left after {len(vocabulary.trace)} merges: the vocabulary has {size} tokens, "
             f"not {arguments.vocab_size}"
         )
-
-
-class _Bar:
-    """A progress bar on standard error, if that is a terminal and tqdm is installed (it comes with gguf)."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._phase = ""
-        self._tqdm: Any = None
-        if _output.error_width() is not None:
-            try:
-                self._tqdm = import_module("tqdm").tqdm
-            except ImportError:
-                self._tqdm = None
-
-    def show(self, phase: str, done: int, total: int) -> None:
-        """Draw `done` of `total` bytes (of phase "read") or merges."""
-        if self._tqdm is None:
-            return
-        if phase != self._phase:
-            self.close()
-            self._phase = phase
-            unit = {"unit": "B", "unit_scale": True} if phase == "read" else {"unit": " merges"}
-            self._bar = self._tqdm(
-                total=total or None, desc=phase, delay=_SLOW, leave=False, file=sys.stderr, **unit
-            )
-        self._bar.update(done - self._bar.n)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..by_name import fix_command
 from ..errors import printable
 from ..gguf.arguments import id_ranges
 from ..gguf.constants import TokenizerKey, TokenType
@@ -25,6 +26,7 @@ from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
+from ..wording import percent
 
 # The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
 # around the text, then of the text, then of the model; the least specific come last.
@@ -68,7 +70,7 @@ class Explanation(NamedTuple):
         return together(self.causes)
 
     def __repr__(self) -> str:
-        return f"<Explanation {' + '.join(cause.id for cause in self.causes)}, explains {self.explains:.1%}>"
+        return f"<Explanation {' + '.join(cause.id for cause in self.causes)}, explains {percent(self.explains)}>"
 
 
 class Diagnosis(NamedTuple):
@@ -97,6 +99,32 @@ class Diagnosis(NamedTuple):
 _COMMAND = re.compile(
     r"(ggufbpe fix .+?)((?: --(?:set\S*|remove|chat-template) \S+)+) -o fixed\.gguf"
 )  # as `_fix` writes it
+
+
+_SIDES = (
+    re.compile(  # what causes call the two sides; commands and quoted texts are found to stay as they are
+        r"ggufbpe fix .+? -o fixed\.gguf|(?<!\w)'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+        r"|\bthe pre-tokenizer is\b|\bthe (?:given )?ids\b|\bthe other tool\b|\bthe model\b(?! that| file)"
+    )
+)
+
+
+def of_two_models(cause: Cause, ours: str, theirs: str) -> Cause:
+    """`cause` in words for ids that are known to be those of the model `theirs`, with the names of both."""
+    named = {
+        "the pre-tokenizer is": f"{theirs} splits like",
+        **dict.fromkeys(["the given ids", "the ids"], f"the ids of {theirs}"),
+        "the other tool": theirs,
+        "the model": ours,
+    }
+
+    def in_words(text: str) -> str:
+        return _SIDES.sub(lambda match: named.get(match[0], match[0]), text)
+
+    what = in_words(str(cause.detail.get("what", "")))
+    if what and theirs not in what:
+        what = f"in {theirs}, {what}"
+    return cause._replace(detail={**cause.detail, "what": what}, fix=in_words(cause.fix))
 
 
 def together(causes: Iterable[Cause]) -> str:
@@ -132,7 +160,7 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
         what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text the same way"
     if said := evidence.of_name(name):
         what += f"; {said}"
-    fix = _set(vocabulary, _K.PRE, name)
+    fix = set_keys(vocabulary, {_K.PRE: name})
     if vocabulary.tokenizer_model.ignores_pre:
         only = f"{_K.MODEL} is {vocabulary.model}, which always uses its own pre-tokenizer, whatever {_K.PRE} says"
         fix = f"convert the model again: {only}"
@@ -175,23 +203,21 @@ def ignore_merges(vocabulary: Vocabulary) -> Cause:
         if other.family == entry.family and other.ignore_merges == theirs
     ]
     twin = min(twins, key=lambda other: sum(a != b for a, b in zip(other, entry)), default=None)
-    flags = ""
-    if twin is not None:
-        flags = f"--set {_K.PRE}={twin.name}"
+    if twin is None:
+        fix = (
+            f"llama.cpp has no pre-tokenizer that splits like {entry.name} with ignore_merges {str(theirs).lower()}: "
+            f"set ignore_merges to {str(entry.ignore_merges).lower()} in the other tool's tokenizer.json"
+        )
+    else:
+        fix = set_keys(vocabulary, {_K.PRE: twin.name})
         if vocabulary.named_add_bos is None and twin.add_bos != vocabulary.add_bos:
-            flags += f" --set {_K.ADD_BOS}={str(vocabulary.add_bos).lower()}"
-    fix = (
-        _fix(vocabulary, flags)
-        if flags
-        else f"llama.cpp has no pre-tokenizer that splits like {entry.name} with ignore_merges {str(theirs).lower()}: "
-        f"set ignore_merges to {str(entry.ignore_merges).lower()} in the other tool's tokenizer.json"
-    )
+            fix = also_set_add_bos(fix, vocabulary.add_bos)
     return Cause("ignore_merges", {"what": what if theirs else f"no {what}", "theirs": theirs}, fix)
 
 
 def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
     """Tokens that have another type in the given ids; `types` has the attribute of each."""
-    changes = [(token, _type_name(attribute)) for token, attribute in types.items()]
+    kinds = [(token, _type_name(attribute)) for token, attribute in types.items()]
     tokens = [
         {
             "id": token,
@@ -199,15 +225,13 @@ def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
             "ours": _type_name(vocabulary.attributes[token]),
             "theirs": kind,
         }
-        for token, kind in changes
+        for token, kind in kinds
     ]
-    shown = ", ".join(f"{quoted_token(vocabulary, token)} as {kind}" for token, kind in changes[:5])
-    what = f"the given ids have {shown}" + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
-    by_kind = {kind: sorted(token for token, other in changes if other == kind) for _, kind in changes}
-    flags = " ".join(
-        f"--set-token-type {ids}={kind}" for kind, found in by_kind.items() for ids in id_ranges(found)
-    )
-    fix = _fix(vocabulary, flags)
+    shown = ", ".join(f"{quoted_token(vocabulary, token)} as {kind}" for token, kind in kinds[:5])
+    what = f"the given ids have {shown}" + (f" and {len(kinds) - 5} more" if len(kinds) > 5 else "")
+    by_kind = {kind: sorted(token for token, other in kinds if other == kind) for _, kind in kinds}
+    changes = ((ids, kind) for kind, found in by_kind.items() for ids in id_ranges(found))
+    fix = _fix(vocabulary, *(("--set-token-type", f"{ids}={kind}") for ids, kind in changes))
     named = [vocabulary.tokens[token] for token in by_kind.get("NORMAL", ())]
     if made := [text for text in named if text in MADE_CONTROL]:
         some = ", ".join(map(printable, made[:3]))
@@ -319,33 +343,23 @@ def invalid_utf8_kept() -> Cause:
     return Cause("invalid_utf8", {"what": what, "change": "kept"}, UTF8_FIX)
 
 
-def _fix(vocabulary: Vocabulary, flags: str) -> str:
-    if os.path.isfile(vocabulary.path) and is_of_version_1(vocabulary.path):
-        return CONVERT_VERSION_1
-    return f"ggufbpe fix {_path(vocabulary)} {flags} -o fixed.gguf"
-
-
 def set_keys(
     vocabulary: Vocabulary, keys: Mapping[str, object] = MappingProxyType({}), remove: Iterable[str] = ()
 ) -> str:
     """The command that sets `keys` and removes those in `remove`."""
-    flags = [f"--set {key}={value}" for key, value in keys.items()] + [f"--remove {key}" for key in remove]
-    return _fix(vocabulary, " ".join(flags))
+    changes = [("--set", f"{key}={value}") for key, value in keys.items()]
+    return _fix(vocabulary, *changes, *(("--remove", key) for key in remove))
 
 
 def set_template(vocabulary: Vocabulary, name: str) -> str:
     """The command that makes one of llama.cpp's chat templates the model's."""
-    return _fix(vocabulary, f"--chat-template known:{name}")
+    return _fix(vocabulary, ("--chat-template", f"known:{name}"))
 
 
-def _set(vocabulary: Vocabulary, key: str, value: object) -> str:
-    return _fix(vocabulary, f"--set {key}={value}")
-
-
-def _path(vocabulary: Vocabulary) -> str:
-    import shlex
-
-    return shlex.quote(vocabulary.path) if vocabulary.path else "model.gguf"
+def _fix(vocabulary: Vocabulary, *changes: tuple[str, str]) -> str:
+    if os.path.isfile(vocabulary.path) and is_of_version_1(vocabulary.path):
+        return CONVERT_VERSION_1
+    return fix_command(vocabulary.path, (word for change in changes for word in change))
 
 
 def _type_name(attribute: int) -> str:

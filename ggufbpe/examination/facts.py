@@ -7,11 +7,11 @@ A value that cannot be read counts as missing; there is a separate check for suc
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+from ..by_name import fix_command
 from ..chat.known import PREFIX, KnownTemplate
 from ..errors import GGUFError
 from ..extras import NotInstalledError
@@ -189,7 +189,7 @@ class Facts:
         """The command that makes these changes; for GGUF version 1, which cannot be changed, a sentence."""
         if self.version == 1:
             return CONVERT_VERSION_1
-        return f"ggufbpe fix {shlex.join((self.file.path, *changes))} -o fixed.gguf"
+        return fix_command(self.file.path, changes)
 
     def set_template_file(self) -> str:
         """The command that sets the chat template to the contents of FILE, which is for the user to supply."""

@@ -132,10 +132,13 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
     """
     found = locate(model)
     if found.remote is not None:
+        from ..names.stores import how_to_download
+
+        how = how_to_download(found.remote)
         raise StoreError(
             "this model is remote, and only its metadata can be read; a copy needs its tensors",
             path=found.name,
-            remedy="download it first, then give its path",
+            remedy=f"download it first{f' ({how[0]})' if how else ''}, then give {how[1] if how else 'its path'}",
         )
     if in_place and found.store:
         from ..names.stores import how_to_use

@@ -212,15 +212,15 @@ class HFConfig:
                 )
             yield key, token
 
-    def written_types(self, size: int) -> Iterator[tuple[int, int]]:
-        """Tokens and their types that an export recorded."""
+    def set_types(self, types: list[int]) -> None:
+        """Set the types that an export recorded."""
         for kind, ids in (self.section.get(OTHER_TYPES) or {}).items():
             for index in ids:
-                if not 0 <= index < size:
+                if not 0 <= index < len(types):
                     raise NotImportableError(
                         f"tokenizer_config.json has a type for {index}, which is not a token id"
                     )
-                yield index, int(kind)
+                types[index] = int(kind)
 
     def written_scores(self, size: int) -> dict[int, float]:
         """The scores of tokens that an export recorded."""

@@ -46,6 +46,14 @@ class HFDocument:
         scores = [float(score) for _, score in self.model["vocab"]]
         return scores + [0.0] * (len(self.tokens) - len(scores))
 
+    def merge_pairs(self) -> Iterator[tuple[str, str]]:
+        """The merges in order. `NotImportableError` for what is not two tokens."""
+        for merge in self.model.get("merges") or ():
+            pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
+            if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+                raise NotImportableError(f"a merge is {printable(str(merge))}, not two tokens")
+            yield pair
+
     def _vocab(self) -> Iterator[tuple[str, int]]:
         """Texts and their ids. An empty one is in no text (umT5 has two of them) and leaves its id without a token."""
         vocab = self.model["vocab"]

@@ -60,17 +60,13 @@ class BytePairImport:
             index = self._model["vocab"].get(name)
             if index is not None and types[index] == TokenType.NORMAL:
                 types[index] = int(TokenType.BYTE)
-        for index, kind in self._config.written_types(len(types)):
-            types[index] = kind
+        self._config.set_types(types)
         return types
 
     def _merge_list(self) -> list[str]:
         found: list[str] = []
         lost: list[str] = []
-        for merge in self._model.get("merges") or ():
-            pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
-            if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-                raise NotImportableError(f"a merge is {printable(str(merge))}, not two tokens")
+        for pair in self._read.merge_pairs():
             text = " ".join(pair)
             (found if parts(text) == pair else lost).append(text)
         if lost:

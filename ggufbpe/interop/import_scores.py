@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import printable
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.spm import ranks_of
 from ..spelling import BYTE_TOKENS, SPACE
 from .hf_document import HFDocument
 from .hf_parts import replace
-from .imported import NotImportableError
 from .limits import Limit, counted_tokens
 from .score_merges import Pair, merges_by_scores, scores_by_merges
 
@@ -34,7 +32,7 @@ def goes_by_scores(read: HFDocument, written_algorithm: str) -> bool:
 
 def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     """The keys of SPM, and what llama.cpp does differently."""
-    pairs = list(_pairs(read))
+    pairs = list(read.merge_pairs())
     types = read.types[:]
     for name in BYTE_TOKENS:
         index = read.ids.get(name)
@@ -43,8 +41,7 @@ def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     unknown = read.ids.get(read.model.get("unk_token") or "")
     if unknown is not None and not read.config.section:
         types[unknown] = int(TokenType.UNKNOWN)
-    for index, kind in read.config.written_types(len(types)):
-        types[index] = kind
+    read.config.set_types(types)
     scores, told = _scores(read, pairs)
     keys: dict[str, Any] = {
         _K.TOKEN_TYPE: types,
@@ -54,14 +51,6 @@ def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     if unknown is not None:
         keys[_K.UNK_ID] = unknown
     return keys, [*told, *_limits(read)]
-
-
-def _pairs(read: HFDocument) -> Iterator[Pair]:
-    for merge in read.model.get("merges") or ():
-        pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
-        if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-            raise NotImportableError(f"a merge is {printable(str(merge))}, not two tokens")
-        yield pair
 
 
 def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limit]]:

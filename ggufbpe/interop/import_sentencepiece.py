@@ -111,8 +111,7 @@ def import_sentencepiece(
     if len(set(pieces.texts)) < len(pieces.texts):
         twice = next(text for text, count in Counter(pieces.texts).items() if count > 1)
         raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
-    for index, written in config.written_types(len(pieces.types)):
-        pieces.types[index] = written
+    config.set_types(pieces.types)
     algorithm = "scores" if model.trainer_spec.model_type == BPE else "unigram"
     normalizer = model.normalizer_spec
     keys: dict[str, Any] = {

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..gguf.constants import TokenizerKey, TokenType
+from ..models.charsmap import lacks
 from ..spelling import SPACE
 from .hf_document import HFDocument
 from .imported import NotImportableError
@@ -33,8 +34,7 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     types, scores = read.types[:], [float(score) for score in read.scores]
     if unknown is not None and not read.config.section:
         types[unknown] = int(TokenType.UNKNOWN)
-    for index, kind in read.config.written_types(size):
-        types[index] = kind
+    read.config.set_types(types)
     for index, score in read.config.written_scores(size).items():
         scores[index] = score
     single = array("f", scores).tolist()
@@ -62,12 +62,8 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
 
 def require_charsmap(data: bytes) -> bytes:
     """A charsmap as sentencepiece compiles it: a size, a double array of that many bytes, then strings."""
-    size = int.from_bytes(data[:4], "little")
-    if len(data) < 4 or size + 4 >= len(data):
-        raise NotImportableError(
-            f"the charsmap has {len(data)} bytes, too few for "
-            + (f"an array of {size}" if data[3:] else "its size")
-        )
+    if problem := lacks(data):
+        raise NotImportableError(f"the charsmap {problem}")
     return data
 
 

@@ -61,8 +61,7 @@ def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
         )
     told.append(Limit("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1))
     types = read.types[:]
-    for index, kind in read.config.written_types(len(types)):
-        types[index] = kind
+    read.config.set_types(types)
     keys[_K.TOKEN_TYPE] = types
     keys[_K.LIST] = _as_tokens(read.tokens, {token["id"] for token in read.added}, types)
     return keys, told
@@ -109,8 +108,7 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
             types[token] = int(TokenType.CONTROL)
             keys[names[name]] = token
             special.add(token)
-    for index, kind in config.written_types(len(lines)):
-        types[index] = kind
+    config.set_types(types)
     lowercase = config.config.get("do_lower_case", True) is True
     accents = config.config.get("strip_accents")
     keys[_K.NORMALIZER_LOWERCASE] = lowercase

@@ -80,7 +80,7 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
             found.family,
             "tokens",
             "its patterns are not known, and the package tokenizers 0.x is not installed to try them; the tokens look "
-            f"made with this splitting, which keeps {100 * found.share:.2f} % of them whole",
+            f"made with this splitting, which keeps {100 * found.share:.2f}% of them whole",
         )
     ranking = _ranked(split)
     best, second = ranking[:2]
@@ -90,8 +90,8 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
     return Recognized(
         best.family,
         "texts",
-        f"its patterns are not known; {best.family} splits {100 * best.share:.1f} % of {_TRIED} random texts "
-        f"alike{sure}; next is {second.family} with {100 * second.share:.1f} %",
+        f"its patterns are not known; {best.family} splits {100 * best.share:.1f}% of {_TRIED} random texts "
+        f"alike{sure}; next is {second.family} with {100 * second.share:.1f}%",
         ranking=ranking,
     )
 

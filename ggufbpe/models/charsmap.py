@@ -15,6 +15,14 @@ from collections import deque
 from collections.abc import Iterator
 
 
+def lacks(data: bytes) -> str:
+    """What a charsmap has too few bytes for; "" if it has enough."""
+    size = int.from_bytes(data[:4], "little")
+    if len(data) >= 4 and size + 4 < len(data):
+        return ""
+    return f"has {len(data)} bytes, too few for " + (f"an array of {size}" if data[3:] else "its size")
+
+
 class Charsmap:
     """A trie of the sequences to replace, as a double array (XCDA), and the replacements."""
 

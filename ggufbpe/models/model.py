@@ -49,8 +49,9 @@ class TextModel(Protocol):
         ...
 
     def forget_words(self) -> None:
-        """Empty the cache of words."""
-        ...
+        """Empty the cache of words, if there is one: what `word_ids` is made as."""
+        if (cache := vars(self).get("word_ids")) is not None:
+            cache.clear()
 
 
 class TokenizerModel:
@@ -122,8 +123,8 @@ class TokenizerModel:
         return None
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Whether llama.cpp finds a token for the newline character."""
-        raise NotImplementedError
+        """Whether llama.cpp finds a token for the newline character. True also if it looks for none."""
+        return True
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
         """The token that llama.cpp takes for a line break, None if it has none; `plain_ids` are the ids of "\\n"."""

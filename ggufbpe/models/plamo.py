@@ -16,7 +16,7 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -29,7 +29,7 @@ from ..gguf.metadata import Metadata
 from ..once import made_once
 from ..unicode_classes import CLASSES, STARTS
 from .bpe.registry import PreTokenizer
-from .model import TokenizerModel, Warn
+from .model import TextModel, TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
@@ -67,10 +67,6 @@ class Plamo2Model(TokenizerModel):
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """No pre-tokenizer, whatever the file says."""
         return _NO_PRE_TOKENIZER
-
-    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Always: the byte's token if there is no other."""
-        return True
 
     def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
         """`VocabularyError` if a byte has no token, or token 0: llama.cpp refuses both alike."""
@@ -282,7 +278,7 @@ class Characters(NamedTuple):
         return self.text[at].encode("utf-8", "surrogatepass")
 
 
-class PlamoText:
+class PlamoText(TextModel):
     """The `TextModel` (models/model.py) of PLaMo, without a cache."""
 
     def __init__(self, vocabulary: Vocabulary, cuts_segments: bool) -> None:
@@ -303,9 +299,6 @@ class PlamoText:
         """A character of four bytes that is in no token, for those that llama.cpp reads beyond the end of Unicode."""
         known = set().union(*self.vocabulary.tokens)
         return next(char for char in map(chr, range(sys.maxunicode, 0, -1)) if char not in known)
-
-    def forget_words(self) -> None:
-        """Nothing to do."""
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The segments; the whole text if none are cut. Characters beyond Unicode are shown as U+FFFD."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..gguf.metadata import Metadata
 from ..once import made_once
 from .bpe.registry import PreTokenizer
-from .model import NO_TOKEN, TokenizerModel, Warn, unknown_of
+from .model import NO_TOKEN, TextModel, TokenizerModel, Warn, unknown_of
 from .trie import Trie
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _digit(byte: int) -> int:
     return byte - ord("a") + 10 if ord("a") <= byte < 0x80 else byte - ord("0")
 
 
-class RWKVText:
+class RWKVText(TextModel):
     """The `TextModel` (model.py) of RWKV."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -127,9 +127,6 @@ class RWKVText:
     def unescaped(self, token: int) -> bytes:
         """The bytes that a token matches."""
         return unescape(self.vocabulary.tokens[token])
-
-    def forget_words(self) -> None:
-        """Nothing to do."""
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The whole text: nothing splits it."""

@@ -35,7 +35,7 @@ from ..once import made_once
 from ..spelling import BYTE_TOKENS, SPACE, escape_spaces
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .bpe.registry import PreTokenizer
-from .model import TokenizerModel, Warn
+from .model import TextModel, TokenizerModel, Warn
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class ScoreEncoder(WordEncoder):
         return found
 
 
-class SpmText:
+class SpmText(TextModel):
     """The `TextModel` (model.py) of SPM."""
 
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
@@ -213,11 +213,6 @@ class SpmText:
             if place and text[place - 1] != SPACE
         }
         return re.compile(f"(?<=[^{SPACE}{''.join(map(re.escape, sorted(joined)))}])(?={SPACE})")
-
-    def forget_words(self) -> None:
-        """Empty the cache of words."""
-        if "word_ids" in vars(self):
-            self.word_ids.clear()
 
     def tracer(self) -> Tracer:
         """The tracer of its steps."""

@@ -25,9 +25,9 @@ from ..gguf.metadata import Metadata
 from ..once import made_once
 from ..spelling import SPACE
 from .bpe.registry import PreTokenizer
-from .charsmap import Charsmap
+from .charsmap import Charsmap, lacks
 from .lattice import Lattice
-from .model import TokenizerModel, Warn
+from .model import TextModel, TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
@@ -73,10 +73,9 @@ class UnigramModel(TokenizerModel):
         if not typed.has(file, key):
             return b""
         data = file.numbers(key).tobytes()
-        size = int.from_bytes(data[:4], "little")
-        if len(data) < 4 or size + 4 >= len(data):
+        if problem := lacks(data):
             raise VocabularyError(
-                f"has {len(data)} bytes, too few for " + (f"an array of {size}" if data[3:] else "its size"),
+                problem,
                 path=file.path,
                 offset=file.offset(key),
                 key=key,
@@ -87,10 +86,6 @@ class UnigramModel(TokenizerModel):
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """No pre-tokenizer: spaces are written as U+2581, and that is all."""
         return _NO_PRE_TOKENIZER
-
-    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Known only once everything is loaded: see `check`."""
-        return True
 
     def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
         """`VocabularyError` if llama.cpp finds no token for a line break, or an id without a token, and so refuses."""
@@ -148,7 +143,7 @@ class UnigramModel(TokenizerModel):
         )
 
 
-class UnigramText:
+class UnigramText(TextModel):
     """The `TextModel` (models/model.py) of unigram models, without a cache."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -215,9 +210,6 @@ class UnigramText:
         text, starts, ends = self.normalizer.normalize(_bytes_of(fragment))
         for token, start, end in self.lattice.best_path(text):
             yield token, starts[start], ends[end - 1]
-
-    def forget_words(self) -> None:
-        """Nothing to do."""
 
 
 # ---- normalization --------------------------------------------------------------------------------------

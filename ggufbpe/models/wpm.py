@@ -7,7 +7,7 @@ Source: src/llama-vocab.cpp, llm_tokenizer_wpm_session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from ..gguf.metadata import Metadata
 from ..once import made_once
 from ..spelling import SPACE
 from .bpe.registry import PreTokenizer
-from .model import TokenizerModel, Warn, unknown_of
+from .model import TextModel, TokenizerModel, Warn, unknown_of
 from .trie import Trie
 from .word_cache import WordCache
 
@@ -67,10 +67,6 @@ class WordPieceModel(TokenizerModel):
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """Only flags."""
         return _FLAGS
-
-    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Not needed: a newline is white space."""
-        return True
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
         """The default of the padding token, whatever the file says: llama.cpp reads that later."""
@@ -181,7 +177,7 @@ class LongestMatch:
         return found
 
 
-class WordPieceText:
+class WordPieceText(TextModel):
     """The `TextModel` (model.py) of WordPiece."""
 
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
@@ -198,11 +194,6 @@ class WordPieceText:
     def word_ids(self) -> WordCache[LongestMatch]:
         """Words to ids."""
         return WordCache(LongestMatch(self.vocabulary), self._most_words)
-
-    def forget_words(self) -> None:
-        """Empty the cache of words."""
-        if "word_ids" in vars(self):
-            self.word_ids.clear()
 
     def tracer(self) -> Tracer:
         """The tracer of its steps."""

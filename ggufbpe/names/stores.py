@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 
 from . import hub, llama_cpp, lm_studio, ollama
-from .grammar import HubName, LlamaCppName, LMStudioName, OllamaName
+from .grammar import Address, HubName, LlamaCppName, LMStudioName, OllamaName, Reference
 from .stored import Stored, is_closed
 
 _STORES = (ollama.OLLAMA, hub.HUGGING_FACE, llama_cpp.LLAMA_CPP_STORE, lm_studio.LM_STUDIO)
@@ -46,6 +46,27 @@ def how_to_use(name: str, store: str, copy: str) -> str:
     name, path = name.partition(":")[2].removesuffix(":latest"), os.path.abspath(copy)
     in_modelfile = f'"{path}"' if " " in path else path
     return use.format(name=shlex.quote(name), copy=shlex.quote(path), in_modelfile=in_modelfile)
+
+
+def how_to_download(name: Reference) -> tuple[str, str] | None:
+    """The command that downloads a remote model, and the name that stands for its file then; None if there is none.
+
+    >>> from .grammar import parse_name
+    >>> how_to_download(parse_name("hf:owner/repo/Q8_0/model.gguf"))
+    ('hf download owner/repo Q8_0/model.gguf', 'hf:owner/repo/Q8_0/model.gguf')
+    >>> how_to_download(parse_name("https://example.org/a/model.gguf"))
+    ('curl -LO https://example.org/a/model.gguf', 'model.gguf')
+    """
+    import shlex
+
+    if isinstance(name, OllamaName):
+        return f"ollama pull {shlex.quote(str(name).removeprefix('ollama:'))}", str(name)
+    if isinstance(name, HubName) and name.file:
+        revision = ["--revision", name.revision] if name.revision else []
+        return shlex.join(["hf", "download", name.repository, name.file, *revision]), str(name)
+    if isinstance(name, Address) and name.scheme in ("http", "https") and "?" not in name.url:
+        return shlex.join(["curl", "-LO", name.url]), name.url.rpartition("/")[2]
+    return None
 
 
 def fitting(name: str) -> list[Stored]:

@@ -9,6 +9,7 @@ become ours, with what to do.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,6 +50,7 @@ def files_on_hub(name: HubName) -> list[RemoteFile]:
     """The .gguf files of a repository in the hub's order, including `mmproj` and all parts."""
     hub = imported("huggingface_hub", "hub", _WHAT)
     with _errors(name):
+        _require_network()
         tree = hub.HfApi(**_LIBRARY).list_repo_tree(name.repository, recursive=True, revision=name.revision)
         found = [(each.path, each.size) for each in islice(tree, MOST_FILES) if hasattr(each, "size")]
         return [
@@ -64,6 +66,7 @@ def place_on_hub(name: HubName) -> FilePlace:
     file = name.file or _chosen(name)
     resolved = HubName(name.owner, name.repo, None, file, name.revision)
     with _errors(resolved):
+        _require_network()
         url = hub.hf_hub_url(name.repository, file, revision=name.revision)
         found = hub.get_hf_file_metadata(url, **_LIBRARY)
         headers = imported("huggingface_hub.utils", "hub", _WHAT).build_hf_headers(**_LIBRARY)
@@ -76,6 +79,7 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
     with _errors(HubName(name.owner, name.repo, None, file, name.revision)):
         how = {"revision": name.revision, "local_files_only": offline, **_LIBRARY}
         if not offline:
+            _require_network()
             url = hub.hf_hub_url(name.repository, file, revision=name.revision)
             size = hub.get_hf_file_metadata(url, **_LIBRARY).size or 0
             if size > LARGEST_TOKENIZER:
@@ -170,7 +174,17 @@ def _errors(name: HubName) -> Iterator[None]:
         ) from None
 
 
+def _require_network() -> None:
+    """`socket.gaierror` if the hub's host has no address; the library would try again for half a minute."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    host = urlsplit(endpoint()).hostname
+    if host and not is_offline() and not {"http", "https", "all"} & getproxies().keys():
+        socket.getaddrinfo(host, None)
+
+
 def _errors_of_transport() -> tuple[type[Exception], ...]:
     """Errors of its HTTP library that it lets through; which library depends on its version."""
     libraries = [sys.modules[name] for name in ("httpx2", "httpx") if name in sys.modules]
-    return tuple(kind for each in libraries for kind in (each.HTTPError, each.InvalidURL))
+    return socket.gaierror, *(kind for each in libraries for kind in (each.HTTPError, each.InvalidURL))

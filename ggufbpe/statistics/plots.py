@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..extras import imported
 from ..files import replacing
+from ..wording import percent
 
 if TYPE_CHECKING:
     from .measure import Measures, Stats
@@ -209,13 +210,13 @@ def _draw_panel(
 ) -> None:
     values = [[_value(panel, bar, sizes) for bar in row.bars] for row in rows]
     largest = max((value for row in values for value in row if value is not None), default=0) or 1
-    largest = max(largest, 0.1) if panel.is_share else largest  # so that 1 % does not look like everything
+    largest = max(largest, 0.1) if panel.is_share else largest  # so that 1% does not look like everything
     for row, row_values, row_positions in zip(rows, values, layout.positions):
         for bar, value, position in zip(row.bars, row_values, row_positions):
             look = looks[bar.tokenizer]
             if value is not None:
                 axis.barh(position, value, layout.bar * 0.84, **look)
-            text = "-" if value is None else f"{value:.1%}" if panel.is_share else f"{value:.2f}"
+            text = "-" if value is None else percent(value) if panel.is_share else f"{value:.2f}"
             place = (value or 0) + largest * 0.02, position
             axis.text(*place, text, va="center", fontsize=layout.font(7.5), color=theme.text)
     axis.set(xlim=(0, largest * 1.22), ylim=(layout.height, 0), facecolor=theme.background, xticks=[])

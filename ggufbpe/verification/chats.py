@@ -25,7 +25,7 @@ from ..oracles.oracle import Failure, Oracle
 from ..tokenizer import Tokenizer
 from ..wording import counted
 from .result import Progress, Text
-from .shrink import Shrinking, shrunk_json
+from .shrink import SECONDS, Shrinking, shrunk_json
 
 if TYPE_CHECKING:
     from ..diagnosis.chat_changes import ChatChange
@@ -189,7 +189,7 @@ class ComparingChats:
         end = time.monotonic() + _SHRINK_SECONDS
         for number, each in enumerate(kinds[:_SHRUNK]):
             self._progress(f"shrinking chat {number + 1}/{len(kinds)}", self.result.chats, 0)
-            seconds = min((end - time.monotonic()) / (min(len(kinds), _SHRUNK) - number), 10.0)
+            seconds = min((end - time.monotonic()) / (min(len(kinds), _SHRUNK) - number), SECONDS)
             differ = partial(self._have, each.kind, each.first)
             body = shrunk_json(each.first.chat.body, Shrinking(differ, seconds=seconds))
             theirs = self._oracle.chat(body)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..corpora.records import raised
+from ..diagnosis.causes import of_two_models
 from ..inputs import Model, tokenizers_of
 from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
@@ -70,13 +71,14 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
         "templates": template_differences(one, other, names),
     }
     found = list(read_texts(texts, ReadingTexts(raised), whole=True))
-    result = _encoded(one, other, found, other_name) if found else None
+    result = _encoded(one, other, found, names) if found else None
     return Differences((one.name, other.name), names, sections, result)
 
 
-def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], name: str) -> Result:
+def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Result:
     """How the two encode the texts, without the cause that the ids are b's, which is clear."""
-    result = ids_compared(a, OtherModel(b, name), texts)
+    result = ids_compared(a, OtherModel(b, names[1]), texts)
     for difference in result.differences:
-        difference.causes = tuple(cause for cause in difference.causes if cause.id != "vocabulary")
+        causes = [cause for cause in difference.causes if cause.id != "vocabulary"]
+        difference.causes = tuple(of_two_models(cause, *names) for cause in causes)
     return result

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..oracles.oracle import Failure
 from .comparing import Comparing, example_of
 from .result import Difference, Example, Shown, Text
-from .shrink import Shrinking, shrink
+from .shrink import SECONDS, Shrinking, shrink
 
 if TYPE_CHECKING:
     from ..diagnosis.causes import Explanation
 
 EXAMINED = 12  # kinds that are shrunk, those with most places first
-SHRINK_SECONDS = 40.0  # for all of them; each gets 10 at most
+SHRINK_SECONDS = 40.0  # for all of them; each gets `SECONDS` at most
 _EVIDENCE = 8000  # bytes of text in which causes are looked for
 _WINDOW = 400  # bytes of a long text around a difference
 
@@ -66,7 +66,7 @@ class Examining(Comparing):
         end = time.monotonic() + SHRINK_SECONDS
         for number, kind in enumerate(kinds):
             self._progress(f"shrinking {number + 1}/{len(kinds)}", self.result.texts, self.result.bytes)
-            seconds = min((end - time.monotonic()) / (len(kinds) - number), 10.0)
+            seconds = min((end - time.monotonic()) / (len(kinds) - number), SECONDS)
             text, (start, stop) = kind.first.text.data, (kind.first.start, kind.first.end)
             shrinking = Shrinking(
                 partial(self._have, kind.kinds[0]), seconds=seconds, batch=min(self._oracle.batch, 8)

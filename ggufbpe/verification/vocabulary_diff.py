@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from ..errors import printable
@@ -100,6 +100,15 @@ class _Side(NamedTuple):
         return " + ".join(quoted_text(model, entry, part) for part in parts(merge))
 
 
+def _listed(
+    name: str, what: str, number: int, found: Iterable[tuple[Any, str]]
+) -> Iterator[VocabularyDifference]:
+    """The difference with the first of what is `found`, each as data and as a line; nothing if `number` is 0."""
+    if number:
+        examples, lines = zip(*islice(found, _EXAMPLES))
+        yield VocabularyDifference(name, what, number, examples=examples, lines=lines)
+
+
 def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
     if a.model != b.model:
@@ -109,22 +118,16 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     for name, side, others in (("only_a", one, b), ("only_b", other, a)):
         tokens = side.vocabulary.tokens
         found = [i for i, token in enumerate(tokens) if token not in others.token_to_id]
-        if found:
-            shown = [{"id": i, "token": tokens[i]} for i in found[:_EXAMPLES]]
-            lines = [f"{i} {side.shown(i)}" for i in found[:_EXAMPLES]]
-            what = f"tokens only in {side.name}"
-            yield VocabularyDifference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
+        shown = (({"id": i, "token": tokens[i]}, f"{i} {side.shown(i)}") for i in found)
+        yield from _listed(name, f"tokens only in {side.name}", len(found), shown)
     moved = [(i, j) for i, token in enumerate(a.tokens) if (j := b.token_to_id.get(token, i)) != i]
-    if moved:
-        by = {j - i for i, j in moved}
-        what = (
-            f"tokens with different ids, all shifted by {by.pop():+}"
-            if len(by) == 1
-            else "tokens with different ids"
-        )
-        shown = [{"token": a.tokens[i], "a": i, "b": j} for i, j in moved[:_EXAMPLES]]
-        lines = [f"{one.shown(i)}: {i} in {one.name}, {j} in {other.name}" for i, j in moved[:_EXAMPLES]]
-        yield VocabularyDifference("other_id", what, len(moved), examples=tuple(shown), lines=tuple(lines))
+    by = {j - i for i, j in moved}
+    what = "tokens with different ids" + (f", all shifted by {by.pop():+}" if len(by) == 1 else "")
+    shown = (
+        ({"token": a.tokens[i], "a": i, "b": j}, f"{one.shown(i)}: {i} in {one.name}, {j} in {other.name}")
+        for i, j in moved
+    )
+    yield from _listed("other_id", what, len(moved), shown)
 
 
 def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
@@ -134,18 +137,14 @@ def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         for i, token in enumerate(a.tokens)
         if (j := b.token_to_id.get(token)) is not None and a.attributes[i] != b.attributes[j]
     ]
-    if found:
-        shown = [
-            {"token": a.tokens[i], "id": i, "a": _kinds(a.attributes[i]), "b": _kinds(b.attributes[j])}
-            for i, j in found[:_EXAMPLES]
-        ]
-        lines = [
-            f"{i} {one.shown(i)}: {_kinds(a.attributes[i])} in {one.name}, {_kinds(b.attributes[j])} in {other.name}"
-            for i, j in found[:_EXAMPLES]
-        ]
-        yield VocabularyDifference(
-            "types", "tokens with different types", len(found), examples=tuple(shown), lines=tuple(lines)
+    shown = (
+        (
+            {"token": a.tokens[i], "id": i, "a": kind, "b": other_kind},
+            f"{i} {one.shown(i)}: {kind} in {one.name}, {other_kind} in {other.name}",
         )
+        for i, kind, other_kind in ((i, _kinds(a.attributes[i]), _kinds(b.attributes[j])) for i, j in found)
+    )
+    yield from _listed("types", "tokens with different types", len(found), shown)
 
 
 def _kinds(attribute: int) -> str:
@@ -163,26 +162,21 @@ def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         ("merges_only_b", other, ranks_b, ranks_a),
     ):
         found = sorted((rank, merge) for merge, rank in own.items() if merge not in others)
-        if found:
-            shown = [{"rank": rank, "merge": merge} for rank, merge in found[:_EXAMPLES]]
-            lines = [f"rank {rank}: {side.shown_merge(merge)}" for rank, merge in found[:_EXAMPLES]]
-            what = f"merges only in {side.name}"
-            yield VocabularyDifference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
+        shown = (
+            ({"rank": rank, "merge": merge}, f"rank {rank}: {side.shown_merge(merge)}")
+            for rank, merge in found
+        )
+        yield from _listed(name, f"merges only in {side.name}", len(found), shown)
     common = sorted((rank, merge) for merge, rank in ranks_a.items() if merge in ranks_b)
     moved = [common[at] for at in _out_of_order([ranks_b[merge] for _, merge in common])]
-    if moved:
-        places = [{"merge": merge, "a": rank, "b": ranks_b[merge]} for rank, merge in moved[:_EXAMPLES]]
-        lines = [
-            f"{one.shown_merge(merge)}: rank {rank} in {one.name}, {ranks_b[merge]} in {other.name}"
-            for rank, merge in moved[:_EXAMPLES]
-        ]
-        yield VocabularyDifference(
-            "merge_order",
-            "merges in a different order",
-            len(moved),
-            examples=tuple(places),
-            lines=tuple(lines),
+    shown = (
+        (
+            {"merge": merge, "a": rank, "b": ranks_b[merge]},
+            f"{one.shown_merge(merge)}: rank {rank} in {one.name}, {ranks_b[merge]} in {other.name}",
         )
+        for rank, merge in moved
+    )
+    yield from _listed("merge_order", "merges in a different order", len(moved), shown)
 
 
 def _out_of_order(numbers: list[int]) -> list[int]:
@@ -229,11 +223,8 @@ def _special(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         ("special_only_a", one, special[0] - special[1]),
         ("special_only_b", other, special[1] - special[0]),
     ):
-        if found:
-            texts = sorted(found)[:_EXAMPLES]
-            what = f"special tokens that only {side.name} parses"
-            lines = tuple(printable(text, 40) for text in texts)
-            yield VocabularyDifference(name, what, len(found), examples=tuple(texts), lines=lines)
+        shown = ((text, printable(text, 40)) for text in sorted(found))
+        yield from _listed(name, f"special tokens that only {side.name} parses", len(found), shown)
 
 
 def _token(vocabulary: Vocabulary, token: int | None) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text as Line
 
 from ..verification.chats import ChatDifference, ChatExample, ChatResult
-from ..wording import counted
+from ..wording import counted, percent
 from . import terminal
 from .chat_words import chat_verdict, sides_of, title_of
 from .drawing import advice, beside, uncut
@@ -49,7 +49,7 @@ def _difference(
 ) -> Iterator[RenderableType]:
     title = title_of(difference, terminal.one_line(oracle))
     yield Line.assemble((f"{number}. {title}", "bold"), f": {counted(difference.chats, 'chat')}")
-    share = "" if difference.explains == 1.0 else f" (explains {difference.explains:.0%} of the prompt)"
+    share = "" if difference.explains == 1.0 else f" (explains {percent(difference.explains)} of the prompt)"
     for cause in difference.causes:
         what = terminal.one_line(str(cause.detail.get("what", "")))
         yield beside("   cause: ", f"{cause.id}: {what}{share}")

@@ -183,7 +183,7 @@ class ExplainLines:
                     place = _span(change.start + before.bytes, change.end + before.bytes)
                     yield place, _quoted(change.text), _quoted(change.became), why_changed(change)
 
-        yield from self._table("normalization", ("bytes", "text", "becomes", "why"), rows)
+        yield from self._table("normalization", ("bytes", "text", "becomes", "why"), rows, wraps=True)
         if left_out:
             yield "  … each change once: --all shows all"
 
@@ -278,7 +278,7 @@ class ExplainLines:
                         styled(f"injected by {injected}", INJECTED) if injected else notes_on(token),
                     )
 
-        yield from self._table("tokens", ("#", "id", "bytes", "piece", "vocabulary", ""), rows)
+        yield from self._table("tokens", ("#", "id", "bytes", "piece", "vocabulary", ""), rows, wraps=True)
 
     def _span(self, start: int, end: int) -> str:
         """A place in the traced part, as one in the text."""
@@ -287,23 +287,28 @@ class ExplainLines:
     # ---- how it is drawn ----
 
     def _table(
-        self, title: str, head: tuple[str, ...], rows: Callable[[], Iterable[_Row]]
+        self, title: str, head: tuple[str, ...], rows: Callable[[], Iterable[_Row]], wraps: bool = False
     ) -> Iterator[RenderableType]:
         """Columns as wide as they need to be; numbers to the right; long text is cut at the terminal's edge.
 
-        The rows are asked for twice, for there may be more of them than memory should hold: first it is only
-        seen how wide they are.
+        If it `wraps`, the last column is broken at spaces, and the others leave room for its longest word. The rows
+        are asked for twice, for there may be more of them than memory should hold: first it is only seen how wide
+        they are.
         """
         most = max(self._width // 3, 12)
-        used = [0] * len(head)
+        used, word = [0] * len(head), 0
         for row in rows():
             used = [max(width, _text_of(cell).cell_len) for width, cell in zip(used, row)]
+            word = max(word, *map(cell_len, _text_of(row[-1]).plain.split())) if wraps and row[-1] else word
         if not any(used):
             return
         yield ""
         yield styled(title, "bold")
         widths, room = {}, self._width - 2
         last = max(at for at in range(len(head)) if used[at])
+        needed = [max(width, len(name)) + 2 for width, name in zip(used[:last], head) if width]
+        while wraps and most > 6 and sum(min(width, most + 2) for width in needed) + word + 2 > room:
+            most -= 1
         for at, (width, name) in enumerate(zip(used, head)):
             if width and room >= 4:
                 widths[at] = min(max(width, len(name)), room - 2 if at == last else most, room)
@@ -315,7 +320,10 @@ class ExplainLines:
             for at, width in widths.items():
                 right = head[at] in ("#", "id")
                 table.add_column(
-                    width=width, no_wrap=True, overflow="ellipsis", justify="right" if right else "left"
+                    width=width,
+                    no_wrap=not (wraps and at == last),
+                    overflow="ellipsis",
+                    justify="right" if right else "left",
                 )
             for row in chain(lines, islice(everything, _BATCH)):
                 table.add_row(*(_text_of(row[at]) for at in widths))

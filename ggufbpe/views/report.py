@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..verification.result import Example, Result, Shown
-from ..wording import counted
+from ..wording import counted, percent
 from .chat_words import chat_verdict, sides_of, title_of
 from .page import rendered
 from .terminal import visible_text
@@ -70,6 +70,7 @@ def to_html(result: Result, model: str, note: str = "") -> str:
             json_of=lambda body: json.dumps(body, ensure_ascii=False),
             fix=all_fixes(result),
             counted=counted,
+            percent=percent,
             shown_of=lambda data: visible_text(data, _TEXT_SHOWN),
             rate=rate,
             stretches_of=lambda example: list(_stretches(example)),

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text as Line
 
 from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
-from ..wording import counted
+from ..wording import counted, percent
 from . import terminal
 from .chat_report_lines import chat_parts
 from .drawing import advice, beside, drawn, indented, piece, styled, uncut
@@ -102,7 +102,7 @@ class ReportLines:
             if self._models is None:  # for two models that differ, their differences say more
                 yield "   cause: not found"
             return
-        share = "" if difference.explains == 1.0 else f" (explains {difference.explains:.0%} of the ids)"
+        share = "" if difference.explains == 1.0 else f" (explains {percent(difference.explains)} of the ids)"
         for cause in difference.causes:
             what = terminal.one_line(str(cause.detail.get("what", "")))
             yield beside("   cause: ", f"{cause.id}{': ' * bool(what)}{what}{share}")

@@ -235,19 +235,26 @@ class _Alphabet(dict[int, int]):
 # ---- steps: rules that are not patterns, or not linear as one -------------------------------------------
 
 
+def _in_threes(alphabet: _Alphabet, stage: Stage, *, whole: bool) -> Callable[[str], str]:
+    """Cut runs of digits into threes from the right; if `whole`, also where a run ends, and not where it begins."""
+    digits = re.compile(f"{alphabet.emit(parse(stage.rule))}")
+
+    def cut(match: re.Match[str]) -> str:
+        run = match[0]
+        first = len(run) % 3 or 3 * whole
+        return SEPARATOR.join(
+            [run[:first], *(run[i : i + 3] for i in range(first, len(run), 3)), *[""] * whole]
+        )
+
+    return lambda text: digits.sub(cut, text)
+
+
 def _digit_groups(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
     """Cut runs of digits into threes from the right; the first group stays with the text before it.
 
     src/unicode.cpp: unicode_regex_split_custom_afmoe. "ab1234c" becomes "ab1", "234", "c".
     """
-    digits = re.compile(f"{alphabet.emit(parse(stage.rule))}")
-
-    def cut(match: re.Match[str]) -> str:
-        run = match[0]
-        first = len(run) % 3 or 3
-        return SEPARATOR.join([run[:first], *(run[i : i + 3] for i in range(first, len(run), 3)), ""])
-
-    return lambda text: digits.sub(cut, text)
+    return _in_threes(alphabet, stage, whole=True)
 
 
 def _thousands(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
@@ -255,14 +262,7 @@ def _thousands(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
 
     Does what `(?=(\d{3})+(?!\d))` does, which looks ahead to the end of the run from every digit.
     """
-    digits = re.compile(f"{alphabet.emit(parse(stage.rule))}")
-
-    def cut(match: re.Match[str]) -> str:
-        run = match[0]
-        first = len(run) % 3
-        return SEPARATOR.join([run[:first], *(run[i : i + 3] for i in range(first, len(run), 3))])
-
-    return lambda text: digits.sub(cut, text)
+    return _in_threes(alphabet, stage, whole=False)
 
 
 def _trailing_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:

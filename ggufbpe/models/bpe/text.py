@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ... import utf8
 from ...once import made_once
 from ...spelling import SPACE, escape_spaces
+from ..model import TextModel
 from ..word_cache import WordCache
 from .merge import WordEncoder
 from .split import splitter
@@ -40,7 +41,7 @@ class PlainPart(NamedTuple):
     end: int
 
 
-class BytePairText:
+class BytePairText(TextModel):
     """The `TextModel` (models/model.py) of byte pair encoding."""
 
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
@@ -64,11 +65,6 @@ class BytePairText:
         other = type(self)(self.vocabulary, self._most_words)
         vars(other).update(splitter=splitter, word_ids=word_ids)
         return other
-
-    def forget_words(self) -> None:
-        """Empty the cache of words."""
-        if "word_ids" in vars(self):
-            self.word_ids.clear()
 
     def tracer(self) -> Tracer:
         """The tracer of its steps: see steps.py."""

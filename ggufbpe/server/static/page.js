@@ -478,7 +478,7 @@ function besides({ ids }, first) {
   if (!Number.isFinite(ratio) || ids === first.ids) return "";
   const percent = Math.round(Math.abs(ratio - 1) * 100);
   if (ids.length === first.ids.length) return ` (as many as ${first.request.model})`;
-  return ` (${percent || "less than 1"} % ${ratio > 1 ? "more" : "fewer"} than ${first.request.model})`;
+  return ` (${percent || "less than 1"}% ${ratio > 1 ? "more" : "fewer"} than ${first.request.model})`;
 }
 
 const injectedOf = (result) => new Set((result.injected ?? []).map((found) => found.token));
@@ -1166,7 +1166,7 @@ const explanationOf = (explanation) =>
       element("p", {}, element("strong", {}, cause.id), ` ${cause.detail.what ?? ""}`),
     ),
     explanation.explains < 1
-      ? element("p", { className: "muted" }, `explains ${Math.round(explanation.explains * 100)} % of the ids`)
+      ? element("p", { className: "muted" }, `explains ${Math.round(explanation.explains * 100)}% of the ids`)
       : null,
     explanation.fix ? element("pre", {}, explanation.fix) : null,
   );
