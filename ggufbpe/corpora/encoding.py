@@ -18,16 +18,16 @@ from ..extras import imported
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
+from .long_lines import text_of_long_line
 from .places import Input
 from .records import fields_of, record_of, utf8
-from .tables import binary_values
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 _MUCH = 1 << 24  # tokens; more are left in several arrays
-_LONG = 1 << 24  # bytes of a line; longer ones are parsed by pyarrow, which takes less memory
+_LONG = 1 << 24  # bytes of a line; longer ones are parsed in a way that takes less memory
 _AT_ONCE = 1 << 12  # documents; even an empty one takes memory
 
 
@@ -92,31 +92,6 @@ def json_loads() -> Callable[[bytes], Any]:
     except ImportError:
         return json.loads
     return found
-
-
-def text_of_long_line(line: bytes, column: str) -> bytes | None:
-    """The text of a line of JSON, by pyarrow; None if there is none, or pyarrow is missing or refuses the line.
-
-    pyarrow gives bytes. A str may take four bytes per character, and would be encoded to bytes as well.
-    """
-    try:
-        pyarrow, json_reader = import_module("pyarrow"), import_module("pyarrow.json")
-    except ImportError:
-        return None
-    schema = pyarrow.schema([(column, pyarrow.large_binary())])
-    try:
-        table = json_reader.read_json(
-            pyarrow.BufferReader(line),
-            json_reader.ReadOptions(use_threads=False, block_size=len(line) + 1),
-            json_reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            memory_pool=pyarrow.system_memory_pool(),  # returns freed memory to the system
-        )
-    except pyarrow.ArrowException:
-        return None
-    if table.num_rows != 1 or table.column(column).null_count:
-        return None
-    [text] = binary_values(table.column(column).chunk(0))
-    return text
 
 
 class ChunkEncoder:

@@ -33,19 +33,30 @@ class RowsWriter:
         if form.suffix == ".parquet":
             parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
             self._writer = parquet.ParquetWriter(
-                self._data, self._schema, compression="zstd", use_dictionary=False
+                self._data,
+                self._schema,
+                compression="zstd",
+                use_dictionary=False,
+                data_page_version="2.0",  # takes less memory for a row of a gigabyte, which is one page
             )
         else:
             self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(
                 self._data, self._schema
             )
         self._dtype = layout.dtype
-        self._ids: list[Any] = []  # of rows not written yet
+        self._ids: Any = None  # of rows not written yet: an array, or several in a row as bytes
         self._lengths: list[int] = []
         self._tokens = 0  # of these rows, if complete
 
     def write(self, ids: npt.NDArray[Any]) -> None:
-        self._ids.append(ids)
+        if self._ids is None:
+            self._ids = ids
+            return
+        if not isinstance(self._ids, bytearray):
+            self._ids = bytearray(self._ids.data.cast("B"))
+        self._ids.extend(
+            memoryview(ids).cast("B")
+        )  # grows in place; a list of arrays and their join would take twice the memory
 
     def end(self, lengths: npt.NDArray[Any]) -> None:
         for length in lengths.tolist():
@@ -58,9 +69,8 @@ class RowsWriter:
         numpy, pyarrow = self._numpy, self._pyarrow
         if not self._lengths:
             return
-        self._ids = self._ids or [numpy.zeros(0, self._dtype)]
-        ids = numpy.concatenate(self._ids) if len(self._ids) > 1 else self._ids[0]
-        self._ids = [ids[self._tokens :]]
+        ids = numpy.zeros(0, self._dtype) if self._ids is None else numpy.frombuffer(self._ids, self._dtype)
+        self._ids = ids[self._tokens :].copy() if len(ids) > self._tokens else None
         offsets = numpy.concatenate([[0], numpy.cumsum(self._lengths)]).astype("int64")
         column = pyarrow.LargeListArray.from_arrays(offsets, pyarrow.array(ids[: self._tokens]))
         self._writer.write_batch(pyarrow.record_batch([column], schema=self._schema))
