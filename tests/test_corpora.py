@@ -285,7 +285,7 @@ def test_without_orjson_the_ids_are_the_same(
     corpus: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "orjson", None)
-    assert encoding.json_loads() is json.loads
+    assert encoding.json_loads()(memoryview(b"[1]")) == [1]
     assert rows(encode_corpus(corpus, tok, tmp_path / "out")) == expected(tok)
 
 

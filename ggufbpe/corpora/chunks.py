@@ -129,7 +129,7 @@ class ChunkReader:
 
     def _lines(self, stream: Any, kind: str, place: CorpusPlace) -> Iterator[Chunk]:
         """Whole lines; a very long line of plain text in pieces."""
-        parts: list[bytes] = []  # of an unfinished line
+        parts: list[Any] = []  # of an unfinished line
         size = 0
         while block := stream.read(CHUNK):
             end = block.rfind(b"\n") + 1
@@ -146,10 +146,12 @@ class ChunkReader:
                 block = line.behind
                 end = block.rfind(b"\n") + 1
             if end:
-                parts.append(block[:end])
+                parts.append(memoryview(block)[:end])  # copied once, with the others
                 chunk = Chunk(kind, [b"".join(parts)], place, size + end)
                 place = _behind(place, chunk.data[0])
-                parts = [block[end:]]  # before the yield, so that a line of a gigabyte is not kept here
+                parts = [
+                    memoryview(block)[end:]
+                ]  # before the yield, so that a line of a gigabyte is not kept here
                 yield chunk
             else:
                 parts = [block]

@@ -55,8 +55,8 @@ class RowsWriter:
         if not isinstance(self._ids, bytearray):
             self._ids = bytearray(self._ids.data.cast("B"))
         self._ids.extend(
-            memoryview(ids).cast("B")
-        )  # grows in place; a list of arrays and their join would take twice the memory
+            ids.data.cast("B")
+        )  # in place: a list of arrays and their join take twice the memory
 
     def end(self, lengths: npt.NDArray[Any]) -> None:
         for length in lengths.tolist():
