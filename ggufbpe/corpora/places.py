@@ -124,8 +124,8 @@ class Unfinished(Protocol):
 
     file: IO[bytes]
 
-    def finish(self) -> None:
-        """Sync it, and give it its name."""
+    def finish(self, is_kept: bool = True) -> None:
+        """Sync it if it `is_kept` after the run, and give it its name."""
 
     def discard(self) -> None:
         """Remove it."""
@@ -249,11 +249,13 @@ class _LocalFile:
         self._path, self._hidden = path, os.path.join(folder, f".{name}{attempt}{_HIDDEN}")
         self.file: IO[bytes] = open(self._hidden, "w+b", buffering=0)  # noqa: SIM115
 
-    def finish(self) -> None:
-        files.sync(self.file)
+    def finish(self, is_kept: bool = True) -> None:
+        if is_kept:
+            files.sync(self.file)
         self.file.close()
         os.replace(self._hidden, self._path)
-        files.sync_folder(os.path.dirname(self._path) or ".")
+        if is_kept:
+            files.sync_folder(os.path.dirname(self._path) or ".")
 
     def discard(self) -> None:
         with suppress(OSError):
@@ -318,7 +320,7 @@ class _RemoteFile:
         self._local = tempfile.NamedTemporaryFile(suffix=_HIDDEN)  # noqa: SIM115
         self.file: IO[bytes] = self._local.file
 
-    def finish(self) -> None:
+    def finish(self, is_kept: bool = True) -> None:
         self.file.flush()
         self._system.put_file(self._local.name, self._path)
         self._local.close()

@@ -193,7 +193,7 @@ def write_batches(
     except BaseException:
         unfinished.discard()
         raise
-    unfinished.finish()
+    unfinished.finish(is_kept=False)  # whatever stops the machines, such files are made again
     return written
 
 
