@@ -34,14 +34,14 @@ from test_cli import Run, assert_error, posix_only, run
 import ggufbpe
 from ggufbpe import Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe.cli.encode import FORMATS
-from ggufbpe.corpora import chunks, encoding, shards
+from ggufbpe.corpora import chunks, encoding, shards, sources
 from ggufbpe.corpora.byte_forms import metric
 from ggufbpe.corpora.chunks import Chunk, ChunkReader
 from ggufbpe.corpora.encode import Options, Progress, chunk_reader
 from ggufbpe.corpora.forms import FORMS
 from ggufbpe.corpora.output import EncodedCorpus
 from ggufbpe.corpora.places import ChangedError, inputs_of
-from ggufbpe.corpora.records import CorpusError, lines
+from ggufbpe.corpora.records import CorpusError, lines, raised
 from ggufbpe.corpora.stage import EncodeStage
 from ggufbpe.extras import NotInstalledError
 
@@ -947,6 +947,55 @@ def test_urls_are_read_and_written_by_fsspec(corpus: Path, tmp_path: Path, tok: 
         encode_corpus("memory://corpus", tok, "memory://shards")
     memory.rm("/corpus", recursive=True)
     memory.rm("/shards", recursive=True)
+
+
+@pytest.mark.parametrize("command", ["count", "stats"])
+def test_urls_are_counted_and_measured_as_they_are_encoded(command: str, run: Run, tok: Tokenizer) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    names = {
+        "a.jsonl": json_lines(TEXTS[:3]),
+        "b/c.txt.gz": gzip.compress(TEXTS[4].encode()),
+        ".d/e.txt": b"x",
+    }
+    for name, data in names.items():
+        memory.pipe_file(f"/counted/{name}", data)
+    result = run(command, "-m", GPT2, "memory://counted", "--json")
+    found = json.loads(result.out)
+    total = found["total"][0] if command == "stats" else found["total"]
+    texts = [*TEXTS[:3], TEXTS[4]]
+    assert (total["tokens"], found["skipped"]) == (
+        sum(map(len, expected(tok, texts))) - len(texts),
+        {"hidden": 1},
+    )
+    memory.rm("/counted", recursive=True)
+
+
+@pytest.mark.parametrize("command", ["count", "stats", "encode"])
+def test_a_url_of_nothing_is_said(command: str, run: Run, tmp_path: Path) -> None:
+    result = run(command, "-m", GPT2, "memory://nothing", *(["-o", tmp_path / "out"] * (command == "encode")))
+    assert (result.code, result.out) == (2, b"")
+    assert "memory://nothing" in result.err
+
+
+def test_a_page_with_links_is_no_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pages:
+        """As fsspec's file system for HTTP: what has links is a directory."""
+
+        def isdir(self, url: str) -> bool:
+            return True
+
+        def find(self, url: str, detail: bool) -> dict[str, Any]:
+            return {f"{url}{name}": {"size": None} for name in ("b.txt", "a.txt")}
+
+        def info(self, url: str) -> dict[str, Any]:
+            return {"size": 5}
+
+    monkeypatch.setattr(sources, "file_system_at", lambda url, extra: (Pages(), url))
+    found = sources.files_of(["http://host/a.html", "http://host/corpus/"], Counter(), raised)
+    names = [(file.path.removeprefix("http://host/"), file.size) for file in found]
+    assert names == [("a.html", 5), ("corpus/a.txt", 0), ("corpus/b.txt", 0)]
 
 
 # ---- the commands ---------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
 from .encoding import Bad, ChunkEncoder, Encoded
 from .hashed import AT_ONCE
-from .places import Folder, Input, is_url, open_input
+from .places import Folder, Input, open_input
 from .records import can_be_read_anywhere, has_json_lines
+from .sources import is_url
 
 if TYPE_CHECKING:
     import numpy.typing as npt
