@@ -472,6 +472,28 @@ def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> No
     assert READERS[form](tmp_path / "part-00000") == [[1, 69_999], [2]]
 
 
+@pytest.mark.parametrize("pack", [None, 4])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_is_found_by_its_number(
+    form: str, pack: int | None, large: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    found = encode_corpus(large, tok, tmp_path / "out", format=form, pack=pack, shard_size=5000)
+    every = rows(found)
+    numbers = random.Random(1).sample(range(-len(every), len(every)), 20)
+    assert [found[number].tolist() for number in numbers] == [every[number] for number in numbers]
+    with pytest.raises(IndexError):
+        found[len(every)]
+
+
+@pytest.mark.parametrize("form", ["megatron", "nanotron", "npy"])
+def test_the_index_of_a_shard_is_read_once(form: str, corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    found = encode_corpus(corpus, tok, tmp_path / "out", format=form)
+    first = found[0].tolist()
+    for suffix in FORMS[form].indexes:
+        (tmp_path / "out" / f"part-00000{suffix}").unlink()
+    assert (found[0].tolist(), found[1].tolist()) == (first, rows(found)[1])
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_packed_rows_have_one_length(form: str, corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
     found = encode_corpus(corpus, tok, tmp_path / "out", format=form, pack=7, shard_size=60)

@@ -81,7 +81,9 @@ class _Counts(NamedTuple):
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"
+    )
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="count a text")
     add_stdin(parser, "count")
     parser.add_argument(

@@ -58,7 +58,9 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_models(parser, "repeat it for several")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"
+    )
     add_stdin(parser, "measure")
     parser.add_argument(
         "--by",

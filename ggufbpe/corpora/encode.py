@@ -287,7 +287,6 @@ class _Job:
         layout: Layout,
         progress: Callable[[Progress], object] | None,
     ) -> tuple[State, Tail]:
-        imported("ray.data", "ray", "work on Ray")
         from .distributed import EncodingRun, encode_on
         from .on_ray import RayMachines, connected
 

@@ -87,14 +87,20 @@ class RowsWriter:
         self._data.discard()
 
 
-def row_batches(folder: Folder, name: str) -> Iterator[Any]:
-    """The lists in a file, batch by batch."""
+def row_batches(folder: Folder, name: str, start: int = 0) -> Iterator[Any]:
+    """The lists in a file from number `start` on, batch by batch."""
     with folder.open(name) as file:
         if name.endswith(".parquet"):
             parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(file)
             for group in range(parquet.num_row_groups):
-                yield parquet.read_row_group(group).column(COLUMN).combine_chunks()
+                count = parquet.metadata.row_group(group).num_rows
+                if start < count:
+                    yield parquet.read_row_group(group).column(COLUMN).combine_chunks().slice(start)
+                start = max(start - count, 0)
             return
         arrow = imported("pyarrow.ipc", "corpora", "reading arrow").open_file(file)
         for number in range(arrow.num_record_batches):
-            yield arrow.get_batch(number).column(COLUMN)
+            lists = arrow.get_batch(number).column(COLUMN)
+            if start < len(lists):
+                yield lists.slice(start)
+            start = max(start - len(lists), 0)
