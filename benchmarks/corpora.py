@@ -6,8 +6,8 @@
 Each is a process of its own, from its start to the last byte written:
 
 - ggufbpe: `encode_corpus` to Megatron's form;
-- ray: the same with as many processes on a Ray cluster of this machine, which is started first; how long that took and
-  the rate without it are printed, too, and the processor's time is that of the work alone;
+- ray: the same with as many processes on a Ray cluster of this machine, which is started first and has encoded a line;
+  how long that took and the rate without it are printed, too, and the processor's time is that of the work alone;
 - gigatoken: its `encode_files`, then the ids with EOS written as they lie in memory, and Megatron's index;
 - HF: `datasets.load_dataset("json")` and `map(batched=True, num_proc=…)` with tokenizers, which writes arrow files;
 - datatrove: `JsonlReader` and `DocumentTokenizer` without shuffling, a task for each thread and its part of the corpus.
@@ -96,7 +96,10 @@ def run_ray(job: dict[str, Any], out: Path) -> dict[str, Any]:
     from ggufbpe.corpora.on_ray import LOCAL, connected
 
     begun = time.perf_counter()
-    with connected(LOCAL, job["threads"]):
+    with connected(LOCAL, job["threads"]), tempfile.TemporaryDirectory() as folder:
+        first = Path(folder) / "first.txt"
+        first.write_text("Ray Data starts processes of its own with the first job.")
+        encode_corpus(first, job["gguf"], Path(folder) / "out", workers=job["threads"], ray=LOCAL)
         started, cpu = time.perf_counter() - begun, cpu_of_family()
         begun = time.perf_counter()
         encode_corpus(job["corpus"], job["gguf"], out, workers=job["threads"], ray=LOCAL)

@@ -32,6 +32,19 @@ def imported(module: str, extra: str, what: str) -> Any:
         ) from None
 
 
+def file_system_at(url: str, extra: str) -> tuple[Any, str]:
+    """fsspec's file system of a URL, and the path in it.
+
+    `NotInstalledError` without fsspec; `ValueError` for a scheme that it does not know or whose package is missing.
+    """
+    fsspec = imported("fsspec", extra, f"{url.partition(':')[0]}://")
+    try:
+        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise ValueError(str(error)) from None
+    return found
+
+
 def install_command(extra: str) -> str:
     """What installs an extra where this runs: `pip`, if that of PATH is of this environment, else it by its path."""
     import shlex

@@ -34,14 +34,14 @@ from test_cli import Run, assert_error, posix_only, run
 import ggufbpe
 from ggufbpe import Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe.cli.encode import FORMATS
-from ggufbpe.corpora import chunks, encoding, shards
+from ggufbpe.corpora import chunks, encoding, shards, sources
 from ggufbpe.corpora.byte_forms import metric
 from ggufbpe.corpora.chunks import Chunk, ChunkReader
 from ggufbpe.corpora.encode import Options, Progress, chunk_reader
 from ggufbpe.corpora.forms import FORMS
 from ggufbpe.corpora.output import EncodedCorpus
 from ggufbpe.corpora.places import ChangedError, inputs_of
-from ggufbpe.corpora.records import CorpusError, lines
+from ggufbpe.corpora.records import CorpusError, lines, raised
 from ggufbpe.corpora.stage import EncodeStage
 from ggufbpe.extras import NotInstalledError
 
@@ -285,7 +285,7 @@ def test_without_orjson_the_ids_are_the_same(
     corpus: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "orjson", None)
-    assert encoding.json_loads() is json.loads
+    assert encoding.json_loads()(memoryview(b"[1]")) == [1]
     assert rows(encode_corpus(corpus, tok, tmp_path / "out")) == expected(tok)
 
 
@@ -470,6 +470,28 @@ def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> No
     writer.end(np.array([2, 1]))
     writer.finish()
     assert READERS[form](tmp_path / "part-00000") == [[1, 69_999], [2]]
+
+
+@pytest.mark.parametrize("pack", [None, 4])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_is_found_by_its_number(
+    form: str, pack: int | None, large: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    found = encode_corpus(large, tok, tmp_path / "out", format=form, pack=pack, shard_size=5000)
+    every = rows(found)
+    numbers = random.Random(1).sample(range(-len(every), len(every)), 20)
+    assert [found[number].tolist() for number in numbers] == [every[number] for number in numbers]
+    with pytest.raises(IndexError):
+        found[len(every)]
+
+
+@pytest.mark.parametrize("form", ["megatron", "nanotron", "npy"])
+def test_the_index_of_a_shard_is_read_once(form: str, corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    found = encode_corpus(corpus, tok, tmp_path / "out", format=form)
+    first = found[0].tolist()
+    for suffix in FORMS[form].indexes:
+        (tmp_path / "out" / f"part-00000{suffix}").unlink()
+    assert (found[0].tolist(), found[1].tolist()) == (first, rows(found)[1])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -947,6 +969,55 @@ def test_urls_are_read_and_written_by_fsspec(corpus: Path, tmp_path: Path, tok: 
         encode_corpus("memory://corpus", tok, "memory://shards")
     memory.rm("/corpus", recursive=True)
     memory.rm("/shards", recursive=True)
+
+
+@pytest.mark.parametrize("command", ["count", "stats"])
+def test_urls_are_counted_and_measured_as_they_are_encoded(command: str, run: Run, tok: Tokenizer) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    names = {
+        "a.jsonl": json_lines(TEXTS[:3]),
+        "b/c.txt.gz": gzip.compress(TEXTS[4].encode()),
+        ".d/e.txt": b"x",
+    }
+    for name, data in names.items():
+        memory.pipe_file(f"/counted/{name}", data)
+    result = run(command, "-m", GPT2, "memory://counted", "--json")
+    found = json.loads(result.out)
+    total = found["total"][0] if command == "stats" else found["total"]
+    texts = [*TEXTS[:3], TEXTS[4]]
+    assert (total["tokens"], found["skipped"]) == (
+        sum(map(len, expected(tok, texts))) - len(texts),
+        {"hidden": 1},
+    )
+    memory.rm("/counted", recursive=True)
+
+
+@pytest.mark.parametrize("command", ["count", "stats", "encode"])
+def test_a_url_of_nothing_is_said(command: str, run: Run, tmp_path: Path) -> None:
+    result = run(command, "-m", GPT2, "memory://nothing", *(["-o", tmp_path / "out"] * (command == "encode")))
+    assert (result.code, result.out) == (2, b"")
+    assert "memory://nothing" in result.err
+
+
+def test_a_page_with_links_is_no_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pages:
+        """As fsspec's file system for HTTP: what has links is a directory."""
+
+        def isdir(self, url: str) -> bool:
+            return True
+
+        def find(self, url: str, detail: bool) -> dict[str, Any]:
+            return {f"{url}{name}": {"size": None} for name in ("b.txt", "a.txt")}
+
+        def info(self, url: str) -> dict[str, Any]:
+            return {"size": 5}
+
+    monkeypatch.setattr(sources, "file_system_at", lambda url, extra: (Pages(), url))
+    found = sources.files_of(["http://host/a.html", "http://host/corpus/"], Counter(), raised)
+    names = [(file.path.removeprefix("http://host/"), file.size) for file in found]
+    assert names == [("a.html", 5), ("corpus/a.txt", 0), ("corpus/b.txt", 0)]
 
 
 # ---- the commands ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO, NamedTuple
 from .. import utf8
 from ..corpora.readers import has_records, read_lines, records
 from ..corpora.records import CorpusError, decompressed, has_json_lines, without_compression
-from ..corpora.sources import File, files_of
+from ..corpora.sources import File, files_of, open_file
 from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal
@@ -81,7 +81,9 @@ class _Counts(NamedTuple):
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"
+    )
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="count a text")
     add_stdin(parser, "count")
     parser.add_argument(
@@ -214,9 +216,9 @@ class _Job:
             if bar.is_due(at_once=file.size >= _LARGE):
                 bar.draw(before / total, label)
             try:
-                with open(file.path, "rb") as raw:
+                with open_file(file.path) as raw:
 
-                    def show(_: int, raw: BinaryIO = raw, before: int = before, label: str = label) -> None:
+                    def show(_: int, raw: IO[bytes] = raw, before: int = before, label: str = label) -> None:
                         if bar.is_due():
                             bar.draw((before + raw.tell()) / total, label)
 
@@ -228,7 +230,7 @@ class _Job:
                 yield counts
             before += file.size
 
-    def _count_file(self, path: str, raw: BinaryIO, show: Callable[[int], None]) -> _Counts:
+    def _count_file(self, path: str, raw: IO[bytes], show: Callable[[int], None]) -> _Counts:
         with decompressed(raw, path) as stream:
             if self._prompt is not None:
                 return self._counts(path, self._prompts(path, stream), show, self._added)

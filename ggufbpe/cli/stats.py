@@ -6,7 +6,6 @@ import argparse
 import io
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
@@ -59,7 +58,9 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_models(parser, "repeat it for several")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"
+    )
     add_stdin(parser, "measure")
     parser.add_argument(
         "--by",
@@ -146,7 +147,7 @@ class _Job:
         corpus: list[Any] = [_Stream(stdin())] if arguments.stdin else []
         return stats(
             models,
-            [*corpus, *map(Path, arguments.paths)],
+            [*corpus, *map(_Path, arguments.paths)],
             by=arguments.by,
             by_field=arguments.by_field,
             field=arguments.field,
@@ -169,6 +170,16 @@ class _Job:
         problem = problem_with(error)
         self.errors.append({"name": name, "error": problem})
         _output.error(f"{name}: {problem}")
+
+
+class _Path:
+    """A path as it was given: `pathlib` would make one slash of the two of a URL."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return self._path
 
 
 class _Stream:

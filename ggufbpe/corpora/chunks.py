@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .places import Input, open_input
-from .records import CorpusError, decompressed, has_json_lines, is_table
+from .records import CorpusError, LineRange, decompressed, has_json_lines, is_table
 from .tables import table_rows
 
 CHUNK = 1 << 20  # bytes of a chunk, about
@@ -61,11 +61,14 @@ class ChunkReader:
         self._by_line = by_line
         self._cut = cut
 
-    def chunks(self, start: CorpusPlace = FIRST) -> Iterator[Chunk]:
-        """The chunks from `start` on. `OSError` and `ChangedError` for an input that is not what it was."""
+    def chunks(self, start: CorpusPlace = FIRST, end: int | None = None) -> Iterator[Chunk]:
+        """The chunks from `start` on. `OSError` and `ChangedError` for an input that is not what it was.
+
+        With `end`, those of the lines of one input that begin from `start`, in any line, to before that byte.
+        """
         small: list[Chunk] = []  # files to be joined to one chunk
         size = 0
-        for chunk in self._all(start):
+        for chunk in self._all(start, end):
             if chunk.kind == "files":
                 small.append(chunk)
                 size += chunk.size
@@ -79,20 +82,26 @@ class ChunkReader:
         if small:
             yield _joined(small, size)
 
-    def _all(self, start: CorpusPlace) -> Iterator[Chunk]:
+    def _all(self, start: CorpusPlace, end: int | None) -> Iterator[Chunk]:
         read = sum(given.size for given in self._inputs[: start.input])
         for index, given in enumerate(self._inputs[start.input :], start.input):
             place = start if index == start.input else CorpusPlace(index)
             with open_input(given) as raw:
-                for chunk in self._of_input(raw, given, place):
+                for chunk in self._of_input(raw, given, place, end):
                     yield chunk._replace(read=read + min(raw.tell(), given.size))
             read += given.size
 
-    def _of_input(self, raw: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
+    def _of_input(self, raw: Any, given: Input, place: CorpusPlace, end: int | None) -> Iterator[Chunk]:
         chunk = None
         try:
             with decompressed(raw, given.path) as stream:
-                for chunk in self._of_stream(stream, given, place, raw is stream):
+                lines: Any = stream
+                if end is not None:
+                    lines = LineRange(stream, place.offset, end)
+                    place = place._replace(offset=lines.begin)
+                elif place.offset and not is_table(given.path):
+                    _skip(stream, place.offset, raw is stream)
+                for chunk in self._of_stream(lines, given, place):
                     yield chunk
         except CorpusError as error:
             if chunk is not None and chunk.kind == "piece" and chunk.after is None:
@@ -101,13 +110,11 @@ class ChunkReader:
                 "broken", [str(error).removeprefix(f"{given.path}: ")], CorpusPlace(place.input + 1), 0
             )
 
-    def _of_stream(self, stream: Any, given: Input, place: CorpusPlace, may_seek: bool) -> Iterator[Chunk]:
+    def _of_stream(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
+        """The chunks of a stream that is at `place`; of a table, from that row on."""
         if is_table(given.path):
             yield from self._rows(stream, given, place)
-            return
-        if place.offset:
-            _skip(stream, place.offset, may_seek)
-        if has_json_lines(given.path):
+        elif has_json_lines(given.path):
             yield from self._lines(stream, "json", place)
         elif self._by_line:
             yield from self._lines(stream, "lines", place)
@@ -129,7 +136,7 @@ class ChunkReader:
 
     def _lines(self, stream: Any, kind: str, place: CorpusPlace) -> Iterator[Chunk]:
         """Whole lines; a very long line of plain text in pieces."""
-        parts: list[bytes] = []  # of an unfinished line
+        parts: list[Any] = []  # of an unfinished line
         size = 0
         while block := stream.read(CHUNK):
             end = block.rfind(b"\n") + 1
@@ -146,10 +153,12 @@ class ChunkReader:
                 block = line.behind
                 end = block.rfind(b"\n") + 1
             if end:
-                parts.append(block[:end])
+                parts.append(memoryview(block)[:end])  # copied once, with the others
                 chunk = Chunk(kind, [b"".join(parts)], place, size + end)
                 place = _behind(place, chunk.data[0])
-                parts = [block[end:]]  # before the yield, so that a line of a gigabyte is not kept here
+                parts = [
+                    memoryview(block)[end:]
+                ]  # before the yield, so that a line of a gigabyte is not kept here
                 yield chunk
             else:
                 parts = [block]

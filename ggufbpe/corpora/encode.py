@@ -25,9 +25,10 @@ from .encoding import Bad, ChunkEncoder, Document, Encoded, Options, chunk_reade
 from .forms import FORMS, dtype_of
 from .manifest import State, Tail
 from .output import EncodedCorpus
-from .places import Folder, folder_at, inputs_of, is_url
+from .places import Folder, folder_at, inputs_of
 from .records import CorpusError, Report, is_binary_table, is_table, raised
 from .shards import ShardsWriter
+from .sources import is_url
 
 if TYPE_CHECKING:
     from .segments import EncodedBatch
@@ -286,7 +287,6 @@ class _Job:
         layout: Layout,
         progress: Callable[[Progress], object] | None,
     ) -> tuple[State, Tail]:
-        imported("ray.data", "ray", "work on Ray")
         from .distributed import EncodingRun, encode_on
         from .on_ray import RayMachines, connected
 

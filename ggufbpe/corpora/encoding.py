@@ -18,16 +18,16 @@ from ..extras import imported
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
+from .long_lines import text_of_long_line
 from .places import Input
 from .records import fields_of, record_of, utf8
-from .tables import binary_values
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 _MUCH = 1 << 24  # tokens; more are left in several arrays
-_LONG = 1 << 24  # bytes of a line; longer ones are parsed by pyarrow, which takes less memory
+_LONG = 1 << 24  # bytes of a line; longer ones are parsed in a way that takes less memory
 _AT_ONCE = 1 << 12  # documents; even an empty one takes memory
 
 
@@ -85,38 +85,13 @@ def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) ->
     return ChunkReader(inputs, [column], options.by_line, cut)
 
 
-def json_loads() -> Callable[[bytes], Any]:
+def json_loads() -> Callable[[Any], Any]:
     """orjson's parser if it is installed. Lines that it refuses are tried again by `record_of`."""
     try:
-        found: Callable[[bytes], Any] = import_module("orjson").loads
+        found: Callable[[Any], Any] = import_module("orjson").loads
     except ImportError:
-        return json.loads
+        return lambda line: json.loads(bytes(line))
     return found
-
-
-def text_of_long_line(line: bytes, column: str) -> bytes | None:
-    """The text of a line of JSON, by pyarrow; None if there is none, or pyarrow is missing or refuses the line.
-
-    pyarrow gives bytes. A str may take four bytes per character, and would be encoded to bytes as well.
-    """
-    try:
-        pyarrow, json_reader = import_module("pyarrow"), import_module("pyarrow.json")
-    except ImportError:
-        return None
-    schema = pyarrow.schema([(column, pyarrow.large_binary())])
-    try:
-        table = json_reader.read_json(
-            pyarrow.BufferReader(line),
-            json_reader.ReadOptions(use_threads=False, block_size=len(line) + 1),
-            json_reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            memory_pool=pyarrow.system_memory_pool(),  # returns freed memory to the system
-        )
-    except pyarrow.ArrowException:
-        return None
-    if table.num_rows != 1 or table.column(column).null_count:
-        return None
-    [text] = binary_values(table.column(column).chunk(0))
-    return text
 
 
 class ChunkEncoder:
@@ -168,20 +143,22 @@ class ChunkEncoder:
             return numpy.arange(1, len(data) + 1), self._rows(data)
         if kind == "files":
             return [index + 1 for index, _ in data], [text for _, text in data]
+        if kind == "json":
+            ends: list[int] = []
+            return ends, self._json(data.pop(), ends)
         lines = _split(data.pop())
         ends = numpy.cumsum(numpy.fromiter(map(len, lines), numpy.int64, len(lines)) + 1)
-        if kind == "lines":
-            return ends, (line.removesuffix(b"\r") for line in lines)
-        return ends, self._json(lines)
+        return ends, (line.removesuffix(b"\r") for line in lines)
 
     # ---- texts --------------------------------------------------------------------------------------
 
-    def _json(self, lines: list[bytes]) -> Iterable[Any]:
-        lines.reverse()  # each is popped, and so released, when it is parsed
+    def _json(self, data: bytes, ends: list[int]) -> Iterable[Any]:
+        """The texts of lines; where a line ends is added to `ends`."""
         column, loads = self._document.text_column, self._loads
         is_chat = self._document.chat_column is not None
-        while lines:
-            line = lines.pop()
+        lines = _lines_of(data, ends)
+        del data  # which may be a gigabyte
+        for line in lines:
             if len(line) >= _LONG and not is_chat and (found := text_of_long_line(line, column)) is not None:
                 del line
                 yield found
@@ -190,7 +167,7 @@ class ChunkEncoder:
                 text = None if is_chat else loads(line)[column].encode()
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 text = None
-            yield self._slowly(line) if text is None else text
+            yield self._slowly(bytes(line)) if text is None else text
 
     def _slowly(self, line: bytes) -> Any:
         if not line.strip():
@@ -202,9 +179,6 @@ class ChunkEncoder:
             return _chat(fields_of(text).get(self._document.chat_column), self._document.chat_column)
         except ValueError as error:
             return error
-
-    def _lines(self, data: list[bytes]) -> Iterable[bytes]:
-        return (line.removesuffix(b"\r") for line in _split(data.pop()))
 
     def _rows(self, data: list[Any]) -> Iterable[Any]:
         column = self._document.chat_column
@@ -232,29 +206,32 @@ class ChunkEncoder:
         for begin in range(0, len(texts), _AT_ONCE):
             some, their = texts[begin : begin + _AT_ONCE], records[begin : begin + _AT_ONCE]
             texts[begin : begin + _AT_ONCE] = [None] * len(some)  # released when it is done
-            arrays = encode(some, their, bad)
+            found, their_lengths = encode(some, their, bad)
             sizes += map(len, some)
             done += their
             del some[:]
-            lengths += [sum(map(len, array)) for array in arrays]
-            parts = [part for array in arrays for part in array]
-            del arrays
-            if parts and sum(map(len, parts)) < _MUCH:
-                parts = [numpy.concatenate(parts)]
-            ids += [part.astype(self._dtype, copy=False) for part in parts]
+            lengths += their_lengths
+            if len(found) > 1 and sum(their_lengths) < _MUCH:
+                found = [numpy.concatenate(found, dtype=self._dtype, casting="unsafe")]
+            ids += [part.astype(self._dtype, copy=False) for part in found]
         counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
         ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
         return Encoded(ids, counted[0], counted[1], counted[2], ends, bad)
 
-    def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
+    def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
+        """Arrays of ids one after the other, and the tokens of each document."""
         found = self._tokenizer.encode_batch_to_numpy(
             texts, add_special=False, parse_special=self._document.parse_special, threads=1
         )
-        return [[*self._before, ids, *self._behind] for ids in found]
+        before, behind = self._before, self._behind
+        added = len(before) + len(behind)
+        lengths = [len(ids) + added for ids in found]
+        return [part for ids in found for part in (*before, ids, *behind)], lengths
 
-    def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
+    def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """As llama-server encodes a prompt; BOS and EOS are added where they are wanted and not there yet."""
-        found, kept = [], []
+        found: list[Any] = []
+        lengths, kept = [], []
         for record, messages in zip(records, texts):
             try:
                 prompt = self._tokenizer.chats.prompt({"messages": messages}, now=self._now, whole=True)
@@ -264,12 +241,13 @@ class ChunkEncoder:
             ids = self._tokenizer.encode_to_numpy(prompt)
             before = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._before
             behind = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._behind
-            found.append([*before, ids, *behind])
+            found += [*before, ids, *behind]
+            lengths.append(len(before) + len(ids) + len(behind))
             kept.append((prompt, record))
         bad.sort()
         texts[:] = [prompt for prompt, _ in kept]
         records[:] = [record for _, record in kept]
-        return found
+        return found, lengths
 
     def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
         numpy = self._numpy
@@ -295,6 +273,28 @@ def place_after(chunk: Chunk, encoded: Encoded, document: int) -> CorpusPlace:
     if chunk.kind == "files":
         return CorpusPlace(end)
     return CorpusPlace(chunk.place.input, chunk.place.offset + end, chunk.place.record + record)
+
+
+def _lines_of(data: bytes, ends: list[int]) -> Iterator[Any]:
+    """The lines of a chunk, not copied; a very long one as bytes, after which no other copy of it is there."""
+    if len(data) < _LONG:
+        view, at = memoryview(data), 0
+        while (end := data.find(b"\n", at)) >= 0:
+            ends.append(end + 1)
+            yield view[at:end]
+            at = end + 1
+        if at < len(data):
+            ends.append(len(data) + 1)
+            yield view[at:]
+        return
+    lines = _split(data)
+    del data
+    lines.reverse()
+    at = 0
+    while lines:
+        at += len(lines[-1]) + 1
+        ends.append(at)
+        yield lines.pop()
 
 
 def _split(data: bytes) -> list[bytes]:

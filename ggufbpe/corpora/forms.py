@@ -69,25 +69,29 @@ def dtype_of(form: ShardForm, vocab_size: int) -> str:
     return "uint16" if vocab_size <= 1 << 16 else form.wide
 
 
-def rows_of(
-    form: ShardForm, folder: Folder, stem: str, layout: Layout, start: int = 0
-) -> Iterator[npt.NDArray[Any]]:
-    """The rows of a shard from number `start` on, each as an array of ids."""
-    numpy = imported("numpy", "corpora", "shards")
+def ends_of(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> Any:
+    """Where the rows of a shard end, in ids; None where each file of rows says it itself."""
     if form.ends is None:
-        for lists in row_batches(folder, stem + form.suffix):
+        return None
+    if form.has_header and layout.window is not None:
+        numpy = imported("numpy", "corpora", "shards")
+        return numpy.arange(1, count_rows(form, folder, stem, layout)[0] + 1) * layout.window
+    return form.ends(folder, stem)
+
+
+def rows_of(
+    form: ShardForm, folder: Folder, stem: str, layout: Layout, ends: Any, start: int = 0
+) -> Iterator[npt.NDArray[Any]]:
+    """The rows of a shard from number `start` on, each as an array of ids; `ends` are those of `ends_of`."""
+    if ends is None:
+        for lists in row_batches(folder, stem + form.suffix, start):
             values, offsets = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()
-            for number in range(start, len(lists)):
+            for number in range(len(lists)):
                 yield values[offsets[number] : offsets[number + 1]]
-            start = max(start - len(lists), 0)
         return
+    numpy = imported("numpy", "corpora", "shards")
     dtype = numpy.dtype(layout.dtype).newbyteorder("<")
     head = NPY_HEADER if form.has_header else 0
-    if form.has_header and layout.window is not None:
-        count = (folder.size(stem + form.suffix) - head) // dtype.itemsize // layout.window
-        ends = numpy.arange(1, count + 1) * layout.window
-    else:
-        ends = form.ends(folder, stem)
     with folder.open(stem + form.suffix) as file:
         begin = int(ends[start - 1]) if 0 < start <= len(ends) else 0
         file.seek(head + begin * dtype.itemsize)

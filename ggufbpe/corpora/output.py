@@ -14,12 +14,15 @@ from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
 from ..wording import counted
 from .byte_forms import Layout
-from .forms import FORMS, rows_of
+from .forms import FORMS, ends_of, rows_of
 from .manifest import Shard, read_manifest
 from .places import Folder, folder_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+
+_KEPT = 64  # indexes of shards
 
 
 class EncodedCorpus:
@@ -31,6 +34,7 @@ class EncodedCorpus:
         self.folder, self.manifest, self.shards = folder, found, shards
         self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
         self.form = FORMS[found["format"]]
+        self._ends: dict[str, Any] = {}  # of rows, by shard
         self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
 
     @classmethod
@@ -71,8 +75,17 @@ class EncodedCorpus:
         """The ids of the rows from number `start` on."""
         for shard in self.shards:
             if start < shard.rows:
-                yield from rows_of(self.form, self.folder, shard.name, self.layout, start)
+                ends = self._ends_of(shard)
+                yield from rows_of(self.form, self.folder, shard.name, self.layout, ends, start)
             start = max(start - shard.rows, 0)
+
+    def _ends_of(self, shard: Shard) -> Any:
+        """Its index, which is read once as long as not many others are."""
+        if shard.name not in self._ends:
+            while len(self._ends) >= _KEPT:
+                del self._ends[next(iter(self._ends))]
+            self._ends[shard.name] = ends_of(self.form, self.folder, shard.name, self.layout)
+        return self._ends[shard.name]
 
     def to_dict(self) -> dict[str, Any]:
         """What `ggufbpe encode --json` prints: the manifest."""

@@ -18,9 +18,8 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple, Protocol
 
 from .. import files
-from ..extras import imported
 from .records import CorpusError, raised
-from .sources import files_of
+from .sources import files_of, is_url, open_file, storage_of
 
 _HIDDEN = ".partial"  # ends the name of a file that is not whole
 SEGMENTS = f".segments{_HIDDEN}"  # a folder of what a cluster has encoded and not yet written
@@ -38,21 +37,6 @@ class ChangedError(ValueError):
     """A file of a corpus has changed since the run started."""
 
 
-def is_url(path: str) -> bool:
-    """Whether a path is one for fsspec."""
-    return "://" in path
-
-
-def _file_system(url: str) -> tuple[Any, str]:
-    scheme = url.partition(":")[0]
-    core = imported("fsspec.core", "corpora", f"reading and writing {scheme}://")
-    try:
-        system, path = core.url_to_fs(url)
-    except (ImportError, ValueError) as error:  # the package of this scheme is missing, or there is none
-        raise CorpusError(f"{url}: {error}") from None
-    return system, path
-
-
 # ---- inputs ---------------------------------------------------------------------------------------------
 
 
@@ -62,27 +46,17 @@ def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> li
     Files in the folder `leave_out`, where the shards go, are left out.
     """
     found: list[Input] = []
-    for path in paths:
-        if is_url(path):
-            found += _inputs_at(path)
-        else:
-            for file in files_of([path], skipped, raised, tables=True):
-                if not _is_in(file.path, leave_out):
-                    found.append(Input(file.path, *_state(os.stat(file.path))))
+    for file in files_of(paths, skipped, raised, tables=True):
+        if is_url(file.path):
+            found.append(Input(file.path, *_state_at(file.path)))
+        elif not _is_in(file.path, leave_out):
+            found.append(Input(file.path, *_state(os.stat(file.path))))
     return found
 
 
-def _inputs_at(url: str) -> Iterator[Input]:
-    system, path = _file_system(url)
-    protocol = url.partition("://")[0]
-    names = sorted(system.find(path)) if system.isdir(path) else [path]
-    for name in names:
-        information = system.info(name)
-        if os.path.basename(name).startswith(".") and name != path:
-            continue
-        yield Input(
-            name if is_url(name) else f"{protocol}://{name}", information["size"], str(system.ukey(name))
-        )
+def _state_at(url: str) -> tuple[int, str]:
+    system, path = storage_of(url)
+    return system.size(path) or 0, str(system.ukey(path))
 
 
 def _state(status: os.stat_result) -> tuple[int, str]:
@@ -100,9 +74,8 @@ def _is_in(path: str, folder: str) -> bool:
 def open_input(given: Input) -> Iterator[IO[bytes]]:
     """Open an input. `ChangedError` if it has changed, before or after reading."""
     if is_url(given.path):
-        system, path = _file_system(given.path)
-        _check(given, system.size(path), str(system.ukey(path)))
-        with system.open(path, "rb") as file:
+        _check(given, *_state_at(given.path))
+        with open_file(given.path) as file:
             yield file
         return
     with open(given.path, "rb") as file:
@@ -124,8 +97,8 @@ class Unfinished(Protocol):
 
     file: IO[bytes]
 
-    def finish(self) -> None:
-        """Sync it, and give it its name."""
+    def finish(self, is_kept: bool = True) -> None:
+        """Sync it if it `is_kept` after the run, and give it its name."""
 
     def discard(self) -> None:
         """Remove it."""
@@ -249,11 +222,13 @@ class _LocalFile:
         self._path, self._hidden = path, os.path.join(folder, f".{name}{attempt}{_HIDDEN}")
         self.file: IO[bytes] = open(self._hidden, "w+b", buffering=0)  # noqa: SIM115
 
-    def finish(self) -> None:
-        files.sync(self.file)
+    def finish(self, is_kept: bool = True) -> None:
+        if is_kept:
+            files.sync(self.file)
         self.file.close()
         os.replace(self._hidden, self._path)
-        files.sync_folder(os.path.dirname(self._path) or ".")
+        if is_kept:
+            files.sync_folder(os.path.dirname(self._path) or ".")
 
     def discard(self) -> None:
         with suppress(OSError):
@@ -267,7 +242,10 @@ class RemoteFolder:
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
-        self._system, self._root = _file_system(self.name)
+        try:
+            self._system, self._root = storage_of(self.name)
+        except CorpusError as error:
+            raise CorpusError(f"{self.name}: {error}") from None
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -318,7 +296,7 @@ class _RemoteFile:
         self._local = tempfile.NamedTemporaryFile(suffix=_HIDDEN)  # noqa: SIM115
         self.file: IO[bytes] = self._local.file
 
-    def finish(self) -> None:
+    def finish(self, is_kept: bool = True) -> None:
         self.file.flush()
         self._system.put_file(self._local.name, self._path)
         self._local.close()

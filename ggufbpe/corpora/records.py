@@ -141,6 +141,38 @@ def lines(stream: Any) -> Iterator[bytes]:
         yield rest
 
 
+class LineRange:
+    """The lines of a file that begin in a range of bytes, as a stream; the first one begins at `begin`."""
+
+    def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
+        self._file, self._end = file, end
+        self.begin = _line_start(file, begin, end) if begin else 0
+        file.seek(self.begin)
+        self._at = self.begin
+        self._has_ended = self.begin >= end
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; none at the end."""
+        data = b"" if self._has_ended else self._file.read(size)
+        last = max(self._end - 1 - self._at, 0)  # the line that has this byte is the last
+        self._at += len(data)
+        if end := data.find(b"\n", last) + 1:
+            self._has_ended = True
+            return data[:end]
+        return data
+
+
+def _line_start(file: IO[bytes], begin: int, end: int) -> int:
+    """Where the first line begins that begins in a range; its end where none does."""
+    at = begin - 1
+    file.seek(at)
+    while at < end and (block := file.read(min(_BLOCK, end - at))):
+        if (found := block.find(b"\n")) >= 0:
+            return at + found + 1
+        at += len(block)
+    return end
+
+
 class Record(NamedTuple):
     """A line of JSON: its text, and all of its fields."""
 

@@ -33,19 +33,30 @@ class RowsWriter:
         if form.suffix == ".parquet":
             parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
             self._writer = parquet.ParquetWriter(
-                self._data, self._schema, compression="zstd", use_dictionary=False
+                self._data,
+                self._schema,
+                compression="zstd",
+                use_dictionary=False,
+                data_page_version="2.0",  # takes less memory for a row of a gigabyte, which is one page
             )
         else:
             self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(
                 self._data, self._schema
             )
         self._dtype = layout.dtype
-        self._ids: list[Any] = []  # of rows not written yet
+        self._ids: Any = None  # of rows not written yet: an array, or several in a row as bytes
         self._lengths: list[int] = []
         self._tokens = 0  # of these rows, if complete
 
     def write(self, ids: npt.NDArray[Any]) -> None:
-        self._ids.append(ids)
+        if self._ids is None:
+            self._ids = ids
+            return
+        if not isinstance(self._ids, bytearray):
+            self._ids = bytearray(self._ids.data.cast("B"))
+        self._ids.extend(
+            ids.data.cast("B")
+        )  # in place: a list of arrays and their join take twice the memory
 
     def end(self, lengths: npt.NDArray[Any]) -> None:
         for length in lengths.tolist():
@@ -58,9 +69,8 @@ class RowsWriter:
         numpy, pyarrow = self._numpy, self._pyarrow
         if not self._lengths:
             return
-        self._ids = self._ids or [numpy.zeros(0, self._dtype)]
-        ids = numpy.concatenate(self._ids) if len(self._ids) > 1 else self._ids[0]
-        self._ids = [ids[self._tokens :]]
+        ids = numpy.zeros(0, self._dtype) if self._ids is None else numpy.frombuffer(self._ids, self._dtype)
+        self._ids = ids[self._tokens :].copy() if len(ids) > self._tokens else None
         offsets = numpy.concatenate([[0], numpy.cumsum(self._lengths)]).astype("int64")
         column = pyarrow.LargeListArray.from_arrays(offsets, pyarrow.array(ids[: self._tokens]))
         self._writer.write_batch(pyarrow.record_batch([column], schema=self._schema))
@@ -77,14 +87,20 @@ class RowsWriter:
         self._data.discard()
 
 
-def row_batches(folder: Folder, name: str) -> Iterator[Any]:
-    """The lists in a file, batch by batch."""
+def row_batches(folder: Folder, name: str, start: int = 0) -> Iterator[Any]:
+    """The lists in a file from number `start` on, batch by batch."""
     with folder.open(name) as file:
         if name.endswith(".parquet"):
             parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(file)
             for group in range(parquet.num_row_groups):
-                yield parquet.read_row_group(group).column(COLUMN).combine_chunks()
+                count = parquet.metadata.row_group(group).num_rows
+                if start < count:
+                    yield parquet.read_row_group(group).column(COLUMN).combine_chunks().slice(start)
+                start = max(start - count, 0)
             return
         arrow = imported("pyarrow.ipc", "corpora", "reading arrow").open_file(file)
         for number in range(arrow.num_record_batches):
-            yield arrow.get_batch(number).column(COLUMN)
+            lists = arrow.get_batch(number).column(COLUMN)
+            if start < len(lists):
+                yield lists.slice(start)
+            start = max(start - len(lists), 0)

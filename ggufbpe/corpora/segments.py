@@ -16,11 +16,12 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
+from .chunks import Chunk, ChunkReader, CorpusPlace
 from .encoding import Bad, ChunkEncoder, Encoded
 from .hashed import AT_ONCE
-from .places import Folder, Input, is_url, open_input
+from .places import Folder, Input
 from .records import can_be_read_anywhere, has_json_lines
+from .sources import is_url
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -116,8 +117,8 @@ def encode_segment(
     """The batches of a segment, whose inputs `reader` has."""
     start = segment.start._replace(input=0)
     if not segment.is_exact:
-        start = CorpusPlace(0, _line_start(segment))
-    for number, chunk in enumerate(_chunks(segment, reader, start)):
+        start = start._replace(record=0)
+    for number, chunk in enumerate(reader.chunks(start, segment.end)):
         records = _records(chunk)
         encoded = encoder.encode(chunk)
         place = chunk.place._replace(input=chunk.place.input + segment.start.input)
@@ -129,27 +130,6 @@ def encode_segment(
         every = sum(map(len, encoded.ids))
         counts = (len(encoded.lengths), tokens, every - tokens, records)
         yield EncodedBatch(segment.number, number, "", 0, known, *counts, encoded.bad), encoded
-    for given in segment.inputs:  # not every chunk of the last one was asked for
-        with open_input(given):
-            pass
-
-
-def _chunks(segment: Segment, reader: ChunkReader, start: CorpusPlace) -> Iterator[Chunk]:
-    end = segment.end
-    if end is not None and start.offset >= end:
-        return
-    for chunk in reader.chunks(start):
-        if end is None or chunk.kind == "broken":
-            yield chunk
-            continue
-        if chunk.kind != "piece" and chunk.place.offset + len(chunk.data[0]) >= end:
-            last = chunk.data[0].find(b"\n", max(end - 1 - chunk.place.offset, 0)) + 1
-            data = chunk.data[0][:last] if last else chunk.data[0]
-            yield chunk._replace(data=[data], size=len(data))
-            return
-        yield chunk
-        if chunk.after is not None and chunk.after.offset >= end:
-            return
 
 
 def _records(chunk: Chunk) -> int:
@@ -158,19 +138,6 @@ def _records(chunk: Chunk) -> int:
         data = chunk.data[0]
         return int(data.count(b"\n") + (not data.endswith(b"\n")))
     return int(chunk.after is not None)
-
-
-def _line_start(segment: Segment) -> int:
-    """Where the first line begins that begins in the range; its end where none does."""
-    assert segment.end is not None
-    at = segment.start.offset - 1
-    with open_input(segment.inputs[0]) as file:
-        file.seek(at)
-        while at < segment.end and (block := file.read(min(CHUNK, segment.end - at))):
-            if (found := block.find(b"\n")) >= 0:
-                return int(at + found + 1)
-            at += len(block)
-    return segment.end
 
 
 # ---- files of segments ----------------------------------------------------------------------------------
@@ -193,7 +160,7 @@ def write_batches(
     except BaseException:
         unfinished.discard()
         raise
-    unfinished.finish()
+    unfinished.finish(is_kept=False)  # whatever stops the machines, such files are made again
     return written
 
 

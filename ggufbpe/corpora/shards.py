@@ -88,6 +88,7 @@ class ShardsWriter:
         numpy = self._numpy
         cumulative = numpy.cumsum(encoded.lengths)
         start, ids = 0, _Ids(encoded.ids)
+        encoded.ids.clear()  # those of a long document take as much memory as its text
         bad = [each.record for each in encoded.bad]
         while start < len(cumulative):
             before = int(cumulative[start - 1]) if start else 0
@@ -108,12 +109,11 @@ class ShardsWriter:
     def _take(self, ids: _Ids, encoded: Encoded, start: int, stop: int) -> None:
         """Take complete documents, of which at most the last ends the shard."""
         lengths = encoded.lengths[start:stop]
-        taken = ids.take(int(lengths.sum()))
         self._taken += int(lengths.sum())
         lengths = lengths.copy()
         lengths[0] += self._opened
         self._opened = 0
-        self._write(taken)
+        self._write(ids.take(int(encoded.lengths[start:stop].sum())))
         self._shard_documents += stop - start
         self._bytes += int(encoded.sizes[start:stop].sum()) + self._opened_bytes
         self._opened_bytes = 0
@@ -129,11 +129,13 @@ class ShardsWriter:
         self._write(ids)
 
     def _write(self, ids: list[npt.NDArray[Any]]) -> None:
-        """Write ids; with a window, as many as fill rows, and keep the rest."""
+        """Write ids, and release each array then; with a window, as many as fill rows, and keep the rest."""
         if self._layout.window is None:
-            for part in ids:
+            while ids:
+                part = ids.pop(0)
                 if len(part):
                     self._the_writer().write(part)
+                del part
             self._written = self._taken
             return
         self._carry += [part for part in ids if len(part)]

@@ -1,18 +1,21 @@
-"""The files of a corpus: those named, and those in directories named.
+"""The files of a corpus: those named, and those in directories named, of this machine or behind URLs.
 
     paths -> [this file] -> files -> records.py -> count, stats, train, verify, encode
 
-All commands that take texts leave out hidden and binary files, links and special files in directories.
+All commands that take texts leave out hidden and binary files, links and special files in directories. Behind a URL, of
+which fsspec reads, all files are regular, and only tables are known to be binary.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
+from ..extras import file_system_at
 from .records import CorpusError, Report, decompressed, is_binary_table
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
@@ -41,6 +44,14 @@ def files_of(
     git ignores files of one repository only. With `tables`, parquet and arrow files are not taken for binary ones.
     """
     for root in paths:
+        if is_url(root):
+            try:
+                yield from _files_at(root, skipped, tables)
+            except FileNotFoundError:  # storages word it each in its way
+                report(root, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), root))
+            except (OSError, CorpusError) as error:
+                report(root, error)
+            continue
         to_visit = [root]
         ignored: set[str] = set()
         while to_visit:
@@ -65,6 +76,50 @@ def files_of(
                     yield File(path, status.st_size, root)
             except OSError as error:
                 report(path, error)
+
+
+# ---- behind URLs ----------------------------------------------------------------------------------------
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is one for fsspec."""
+    return "://" in path
+
+
+def storage_of(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it. `CorpusError` where nothing reads such URLs."""
+    try:
+        return file_system_at(url, "corpora")
+    except ValueError as error:
+        raise CorpusError(str(error)) from None
+
+
+def open_file(path: str) -> IO[bytes]:
+    """A file of this machine or behind a URL, to be read."""
+    if not is_url(path):
+        return open(path, "rb")
+    system, place = storage_of(path)
+    file: IO[bytes] = system.open(place, "rb")
+    return file
+
+
+def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
+    system, place = storage_of(url)
+    scheme = url.partition("://")[0]
+    # Over HTTP any page with links looks like a directory.
+    is_folder = url.endswith("/") if scheme in ("http", "https") else system.isdir(place)
+    found = system.find(place, detail=True) if is_folder else {place: system.info(place)}
+    for name, facts in sorted(found.items()):
+        below = name.removeprefix(place) if is_folder else ""
+        if any(part.startswith(".") for part in below.split("/")):
+            skipped["hidden"] += 1
+        elif is_folder and not tables and is_binary_table(name):
+            skipped["binary"] += 1
+        else:
+            yield File(name if is_url(name) else f"{scheme}://{name}", facts["size"] or 0, url)
+
+
+# ---- of this machine ------------------------------------------------------------------------------------
 
 
 def ignored_by_git(folder: str) -> frozenset[str]:

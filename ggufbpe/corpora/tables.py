@@ -1,8 +1,8 @@
-"""Rows of tables: parquet and arrow by pyarrow, comma-separated values by Python's csv.
+"""Rows of tables: parquet and arrow by pyarrow, comma-separated values by csv_rows.py.
 
     a file, names of columns -> [this file] -> some rows at a time, a tuple of values each
 
-Only the columns asked for are read. Text in parquet and arrow comes as bytes.
+Only the columns asked for are read. Text comes as bytes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 from ..errors import printable
 from ..extras import imported
+from .csv_rows import csv_rows
 from .records import CorpusError, is_binary_table
 
 _ROWS = 128  # decoded at a time; rows may be large
 _LARGE = 1 << 24  # bytes of rows whose memory is given back at once
-_LONGEST_FIELD = (1 << 31) - 1  # bytes; the most that csv accepts on all systems
 _IPC_FILE = b"ARROW1"
 
 Row = tuple[Any, ...]
@@ -101,24 +101,15 @@ def binary_values(column: Any) -> list[bytes | None]:
 
 
 def _csv_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
-    import csv
-    import io
-
-    csv.field_size_limit(_LONGEST_FIELD)
-    text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-    try:
-        reader = csv.reader(text)
-        header = next(reader, [])
-        _check_columns(header, name, columns)
-        places = [header.index(column) for column in columns]
-        rows = (tuple(row[at] if at < len(row) else None for at in places) for row in reader if row)
-        wanted = islice(rows, start, None)
-        while some := list(islice(wanted, _ROWS)):
-            yield some
-    except csv.Error as error:
-        raise CorpusError(f"{name}: line {reader.line_num}: {error}") from None
-    finally:
-        text.detach()
+    found = csv_rows(stream)
+    header = [field.decode("utf-8", "surrogateescape") for field in next(found, [])]
+    _check_columns(header, name, columns)
+    places = [header.index(column) for column in columns]
+    wanted = islice(found, start, None)
+    while some := [
+        tuple(row[at] if at < len(row) else None for at in places) for row in islice(wanted, _ROWS)
+    ]:
+        yield some
 
 
 def _check_columns(names: Sequence[str], name: str, columns: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import RemoteAccessError, RemoteError, RemoteNotFoundError
-from ..extras import imported
+from ..extras import file_system_at
 from ..gguf.source import ByteRange
 from ..names.grammar import Address
 from .stream import RangePart
@@ -26,10 +26,9 @@ class StoredFile:
     def __init__(self, address: Address) -> None:
         """Request the file's size."""
         self.name = str(address)
-        fsspec = imported("fsspec", "fsspec", f"{address.scheme}://")
         try:
-            self._files, self._path = fsspec.core.url_to_fs(address.url)
-        except (ImportError, ValueError) as error:
+            self._files, self._path = file_system_at(address.url, "fsspec")
+        except ValueError as error:
             raise RemoteError(str(error), path=self.name, remedy="fsspec has a package for it") from None
         info = self._asked(self._files.info, self._path)
         self.version: str | None = _version(info)

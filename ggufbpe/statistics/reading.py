@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..corpora.readers import has_records, records
 from ..corpora.records import CorpusError, Report, decompressed, utf8, without_compression
-from ..corpora.sources import files_of
+from ..corpora.sources import files_of, open_file
 from ..pipeline.blocks import BLOCK
 
 GROUPINGS = ("file", "folder", "extension", "total")
@@ -110,7 +110,7 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
                 reading.ignored_in,
                 reading.field is not None,
             ):
-                yield _Source(path, _group(path, root, reading), partial(open, path, "rb"), size)
+                yield _Source(path, _group(path, root, reading), partial(open_file, path), size)
         elif hasattr(item, "read"):
             name = str(getattr(item, "name", "(stream)"))
             yield _Source(name, _group(name, None, reading), _Lent(item))

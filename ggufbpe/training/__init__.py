@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from ..by_name import ModelName, locate
 from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
-from ..extras import imported
 from ..gguf.metadata import Overrides
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..once import making
@@ -168,7 +167,6 @@ def _sources(
             raise ValueError(f"word_counts: {printable(word)} has the count {count}")
     if ray is None:
         return texts_of(corpus, reading), [word_counts]
-    imported("ray.data", "ray", "work on Ray")
     from .on_ray import Counting, counted_on_ray
 
     every = list(corpus)

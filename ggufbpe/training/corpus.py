@@ -23,6 +23,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 from ..corpora.readers import has_records, records
 from ..corpora.records import (
     CorpusError,
+    LineRange,
     can_be_read_anywhere,
     decompressed,
     is_table,
@@ -125,28 +126,11 @@ def texts_of_part(part: FilePart, reading: CorpusOptions) -> Iterator[str]:
         return
     try:
         with open(part.path, "rb") as raw:
-            yield from _texts_in(_LineRange(raw, part.begin, part.end), part.name, reading, lambda: None)
+            yield from _texts_in(LineRange(raw, part.begin, part.end), part.name, reading, lambda: None)
     except CorpusError:
         for _ in _texts_at(part.name, part.path, reading, lambda raw: None):
             pass  # up to the same error, which has the number of its line now
         raise
-
-
-class _LineRange:
-    """The lines of a file that begin in a range of bytes, as a stream."""
-
-    def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
-        self._file, self._end = file, end
-        file.seek(max(begin - 1, 0))
-        self._at = file.tell() + len(file.readline()) if begin else 0
-
-    def read(self, size: int) -> bytes:
-        """Whole lines, of about that size together."""
-        found = []
-        while size > 0 and self._at < self._end and (line := self._file.readline()):
-            found.append(line)
-            self._at, size = self._at + len(line), size - len(line)
-        return b"".join(found)
 
 
 def _raise(path: str, error: Exception) -> NoReturn:

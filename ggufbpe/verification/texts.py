@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 from ..corpora.readers import has_records, records
 from ..corpora.records import CorpusError, Report, decompressed
-from ..corpora.sources import File, files_of, ignored_by_git
+from ..corpora.sources import File, files_of, ignored_by_git, open_file
 from ..escapes import process_escapes
 from ..inputs import TextOrPath, text_of
 from ..pipeline.blocks import read
@@ -74,7 +74,7 @@ def _of_path(source: File | os.PathLike[str], reading: ReadingTexts, whole: bool
 
 def _of_file(file: File, reading: ReadingTexts, whole: bool) -> Iterator[Text]:
     try:
-        with open(file.path, "rb") as raw, decompressed(raw, file.path) as stream:
+        with open_file(file.path) as raw, decompressed(raw, file.path) as stream:
             if not has_records(file.path, reading.field):
                 yield from _of_stream(file.path, stream, whole)
                 return

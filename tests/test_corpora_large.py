@@ -1,0 +1,144 @@
+"""One document that is most of a corpus: how much memory it takes, and that it is read as a short one is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import GPT2
+from test_cli import posix_only
+
+from ggufbpe.corpora import csv_rows as module
+from ggufbpe.corpora import long_lines
+from ggufbpe.corpora.csv_rows import csv_rows
+from ggufbpe.corpora.long_lines import text_of_long_line
+from ggufbpe.corpora.records import record_of, utf8
+
+# ---- the same as a short one ----------------------------------------------------------------------------
+
+
+def rows_of_python(data: bytes) -> list[list[bytes]]:
+    text = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "surrogateescape", newline="")
+    return [[field.encode("utf-8", "surrogateescape") for field in row] for row in csv.reader(text) if row]
+
+
+@pytest.mark.parametrize("block", [1, 3, 1 << 20])
+def test_comma_separated_values_are_read_as_python_reads_them(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BLOCK", block)
+    every = (bytes(text) for size in range(7) for text in itertools.product(b'a",\r\n', repeat=size))
+    assert [data for data in every if list(csv_rows(io.BytesIO(data))) != rows_of_python(data)] == []
+
+
+def test_a_byte_order_mark_is_not_of_the_first_column() -> None:
+    assert list(csv_rows(io.BytesIO(b"\xef\xbb\xbfid,text\n"))) == [[b"id", b"text"]]
+
+
+ESCAPES = [b"\\n", b"\\\\", b'\\"', b"\\u00e9", b"\\ud83d\\ude00", b"\\ud83d", b"\\uDE00", b"\\uDC00\\\\u"]
+PIECES = [b"a", b"bcd", "é者😀".encode(), *ESCAPES]
+BROKEN = [b"\t", b"\\x", b'"', b"\xff", b"\xe8\x80"]
+
+
+def text_or_none(line: bytes) -> bytes | None:
+    try:
+        return utf8(record_of(line.decode("utf-8", "surrogateescape"), "text").text)
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("pieces", [PIECES[:3], PIECES[:-3], PIECES, PIECES + BROKEN], ids=len)
+def test_long_lines_of_json_are_read_as_short_ones(
+    pieces: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(1)
+    monkeypatch.setattr(long_lines, "_LONG", 5)
+    for _ in range(2000):
+        monkeypatch.setattr(long_lines, "_PIECE", rng.randrange(24, 48))
+        fields = [b"".join(rng.choices(pieces, k=rng.choice([0, 3, 20, 60]))) for _ in range(4)]
+        line = b'{"x": "%b", "text": "%b", "%b": [{"text": "%b"}]}' % tuple(fields)
+        assert text_of_long_line(line, "text") == text_or_none(line), line
+
+
+# ---- memory ---------------------------------------------------------------------------------------------
+
+SIZE = 40_000_000  # bytes
+
+
+def text(size: int) -> str:
+    """Not ASCII, so a str of it has four bytes for each character."""
+    return "😀" + ('a line of 36 bytes, with a "quote".\n' * (size // 36 + 1))[: size - 4]
+
+
+def write_json(path: Path, size: int) -> None:
+    path.write_text(json.dumps({"text": text(size)}, ensure_ascii=False) + "\n")
+
+
+def write_surrogate(path: Path, size: int) -> None:
+    path.write_text(json.dumps({"text": "\ud800" + text(size)}) + "\n")
+
+
+def write_csv(path: Path, size: int) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("id", "text"), (1, text(size))])
+
+
+def write_parquet(path: Path, size: int) -> None:
+    pq.write_table(pa.table({"text": [text(size)]}), path)
+
+
+def write_arrow(path: Path, size: int) -> None:
+    table = pa.table({"text": [text(size)]})
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def write_text(path: Path, size: int) -> None:
+    path.write_text(text(size))
+
+
+def peak_memory(corpus: Path, out: Path, form: str) -> int:
+    code = (
+        "import sys; from ggufbpe.cli import main; assert main(sys.argv[1:]) == 0; "
+        "print(open('/proc/self/status').read())"
+    )
+    arguments = ["encode", "-m", GPT2, corpus, "-o", out, "--format", form]
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True
+    )
+    shutil.rmtree(out)
+    return int(ran.stdout.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+@posix_only
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="says how much memory a process has had")
+@pytest.mark.parametrize(
+    ("name", "form", "write"),
+    [
+        ("a.jsonl", "megatron", write_json),
+        ("a.jsonl", "arrow", write_surrogate),
+        ("a.csv", "npy", write_csv),
+        ("a.parquet", "nanotron", write_parquet),
+        ("a.arrow", "megatron", write_arrow),
+        ("a.txt", "arrow", write_text),
+    ],
+)
+def test_a_document_takes_at_most_five_times_its_size(
+    name: str, form: str, write: Callable[[Path, int], None], tmp_path: Path
+) -> None:
+    used = []
+    for size in (1000, SIZE):
+        write(tmp_path / name, size)
+        used.append(peak_memory(tmp_path / name, tmp_path / "out", form))
+    assert used[1] - used[0] <= 5 * SIZE
