@@ -162,11 +162,14 @@ def test_offsets_are_read_as_a_list_of_them_is(text: str) -> None:
     _, offsets = tokenizer.encode_with_offsets(text)
     _, array = tokenizer.encode_with_offsets_to_numpy(text)
     expected = [(start, end) for start, end in array.tolist()]
-    assert offsets == expected and list(offsets) == expected and list(reversed(offsets)) == expected[::-1]
-    assert offsets != [*expected, (0, 0)] and offsets != expected[1:] + [(-1, -1)]
+    assert offsets == expected
+    assert list(offsets) == expected
+    assert list(reversed(offsets)) == expected[::-1]
+    assert offsets != [*expected, (0, 0)]
     assert [offsets[at] for at in range(-len(expected), len(expected))] == expected * 2
-    assert offsets[1:] == expected[1:] and offsets[::-2] == expected[::-2]
-    assert np.array_equal(np.asarray(offsets), array) and np.asarray(offsets).shape == array.shape
+    assert offsets[1:] == expected[1:]
+    assert offsets[::-2] == expected[::-2]
+    assert np.array_equal(np.asarray(offsets), array)
     assert pickle.loads(pickle.dumps(offsets)) == offsets
     assert repr(offsets) == repr(expected)
     with pytest.raises(IndexError):
