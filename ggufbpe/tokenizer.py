@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
@@ -27,6 +27,7 @@ from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
 from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
+from .pipeline.offsets import TokenOffsets
 from .vocab import Vocabulary, load, load_from, packed, warn_of
 from .vocabulary_facts import VocabularyFacts
 
@@ -236,17 +237,22 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         parse_special: bool = True,
         continues: bool = False,
         unit: Unit = "bytes",
-    ) -> tuple[list[int], list[tuple[int, int]]]:
+    ) -> tuple[list[int], Sequence[tuple[int, int]]]:
         """The ids, and for each token its span (start, end) in the UTF-8 bytes of `text`.
 
         `text_bytes[start:end]` is what the token stands for, before any normalization. BOS and EOS have empty spans
         at the ends. Tokens that share one invalid byte sequence, or one escaped space, all have its whole span.
         With `unit="characters"`, offsets count the characters of a `str`: a token that is part of a character has
-        the whole character, and each undecodable byte counts as one.
+        the whole character, and each undecodable byte counts as one. The spans compare equal to a list of tuples;
+        with the compiled engine, each tuple is made when it is read.
         """
         _check_unit(unit)
-        found = self._with_offsets(text, add_special, parse_special, continues, as_buffers=False)
-        ids, offsets = found or self.pipeline.ids_with_offsets(text, add_special, parse_special, continues)
+        found = self._with_offsets(text, add_special, parse_special, continues, as_buffer=False)
+        offsets: Sequence[tuple[int, int]]
+        if found is None:
+            ids, offsets = self.pipeline.ids_with_offsets(text, add_special, parse_special, continues)
+        else:
+            ids, offsets = found[0], TokenOffsets(found[1])
         return ids, offsets if unit == "bytes" else utf8.in_characters(self.pipeline.source(text), offsets)
 
     def encode_with_offsets_to_numpy(
@@ -258,7 +264,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         """
         _check_unit(unit)
         numpy = _numpy()
-        found = self._with_offsets(text, add_special, parse_special, as_buffers=True)
+        found = self._with_offsets(text, add_special, parse_special, as_buffer=True)
         if found is None:
             given = self.pipeline.ids_with_offsets(text, add_special, parse_special)
             ids, flat = numpy.array(given[0], numpy.int32), numpy.array(given[1], numpy.int64)
@@ -437,14 +443,14 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return self._made_encoder
 
     def _with_offsets(
-        self, text: Text, add_special: bool, parse_special: bool, continues: bool = False, *, as_buffers: bool
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool = False, *, as_buffer: bool
     ) -> tuple[Any, Any] | None:
-        """Ids and offsets by the compiled encoder; None if there is none."""
+        """Ids, as a list or a buffer, and a buffer of offsets, by the compiled encoder; None if there is none."""
         encoder = self._encoder
         if encoder is None:
             return None
         try:
-            return encoder.encode_with_offsets(text, add_special, parse_special, continues, as_buffers)
+            return encoder.encode_with_offsets(text, add_special, parse_special, continues, as_buffer)
         except UnicodeEncodeError:
             raise self._surrogate_error([text]) from None
 

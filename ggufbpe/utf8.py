@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 
 _ERRORS = "ggufbpe.llama.cpp"
 
@@ -61,7 +62,7 @@ def characters_at(source: str | bytes) -> array[int]:
     return found
 
 
-def in_characters(source: str | bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def in_characters(source: str | bytes, spans: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     """Spans in bytes as spans in characters; one that has a part of a character has all of it.
 
     >>> in_characters("aé", [(0, 1), (1, 2), (2, 3), (3, 3)])

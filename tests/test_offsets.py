@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +37,7 @@ TEXTS = (
     "\ufeffa\ufeff \uee00b aaaa    <|plamo:x|> <|plamo: |>".encode(),
 )
 
-Answer = tuple[list[int], list[tuple[int, int]]] | str
+Answer = tuple[list[int], Sequence[tuple[int, int]]] | str
 
 
 def answer(tokenizer: Tokenizer, text: bytes, flag: bool) -> Answer:
@@ -152,3 +154,23 @@ def test_a_byte_that_is_not_utf8_is_a_character(engine: str) -> None:
 def test_a_unit_that_there_is_not() -> None:
     with pytest.raises(ValueError, match="unit is 'bytes' or 'characters', not 'words'"):
         Tokenizer.from_gguf(GPT2).encode_with_offsets("a", unit="words")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["", "a", "Hello wörld, and so on"])
+def test_offsets_are_read_as_a_list_of_them_is(text: str) -> None:
+    tokenizer = Tokenizer.from_gguf(GPT2, engine="native")
+    _, offsets = tokenizer.encode_with_offsets(text)
+    _, array = tokenizer.encode_with_offsets_to_numpy(text)
+    expected = [(start, end) for start, end in array.tolist()]
+    assert offsets == expected
+    assert list(offsets) == expected
+    assert list(reversed(offsets)) == expected[::-1]
+    assert offsets != [*expected, (0, 0)]
+    assert [offsets[at] for at in range(-len(expected), len(expected))] == expected * 2
+    assert offsets[1:] == expected[1:]
+    assert offsets[::-2] == expected[::-2]
+    assert np.array_equal(np.asarray(offsets), array)
+    assert pickle.loads(pickle.dumps(offsets)) == offsets
+    assert repr(offsets) == repr(expected)
+    with pytest.raises(IndexError):
+        offsets[len(expected)]

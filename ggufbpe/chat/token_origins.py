@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,7 +67,7 @@ class ChatTokens:
 
     rendered: PromptInParts
     ids: list[int]
-    spans: list[tuple[int, int]]  # in bytes of the prompt
+    spans: Sequence[tuple[int, int]]  # in bytes of the prompt
     origins: list[Origin]
     injected: list[Injected]
 

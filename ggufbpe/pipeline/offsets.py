@@ -1,14 +1,72 @@
-"""The spans of a block's tokens, in bytes of the text that the block belongs to.
+"""Where tokens begin and end: of a text, and of a block in the text that it belongs to.
 
+the compiled engine -> [this file] -> Tokenizer.encode_with_offsets
 blocks.py -> [this file] -> cli/tokenize.py
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..tokenizer import Tokenizer
+
+
+class TokenOffsets(Sequence[tuple[int, int]]):
+    """The span (start, end) of each token: equal to a list of tuples, but each tuple is made when it is read.
+
+    Making them all takes longer than encoding. `numpy.asarray` takes the numbers as they are, of shape (tokens, 2).
+    """
+
+    __slots__ = ("_flat",)
+
+    def __init__(self, numbers: Any) -> None:
+        """`numbers` is a buffer of int64: start and end of each token in turn."""
+        self._flat = memoryview(numbers).cast("B").cast("q")
+
+    @property
+    def starts(self) -> memoryview:
+        """Where each token begins."""
+        return self._flat[::2]
+
+    @property
+    def ends(self) -> memoryview:
+        """Where each token ends."""
+        return self._flat[1::2]
+
+    def __len__(self) -> int:
+        return len(self._flat) // 2
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self.starts, self.ends)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
+        if isinstance(index, slice):
+            return list(zip(self.starts[index], self.ends[index]))
+        return self.starts[index], self.ends[index]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TokenOffsets):
+            return self._flat == other._flat
+        return list(self) == other if isinstance(other, list) else NotImplemented
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[type[TokenOffsets], tuple[bytes]]:
+        return TokenOffsets, (bytes(self._flat),)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        import numpy
+
+        return numpy.array(numpy.frombuffer(self._flat, numpy.int64).reshape(-1, 2), dtype)  # always a copy
 
 
 def blocks_add_up(tokenizer: Tokenizer) -> bool:

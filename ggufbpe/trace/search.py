@@ -7,7 +7,7 @@ The text is searched block by block, and traced only where the characters stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import utf8
@@ -131,7 +131,7 @@ class PieceSearch:
         ids = self._tokenizer.encode(piece, add_special=False, parse_special=special)
         if self._token in ids:
             more = len(self._tokens) < PLACES
-            spans = [(0, 0)] * len(ids)
+            spans: Sequence[tuple[int, int]] = [(0, 0)] * len(ids)
             if more:
                 _, spans = self._tokenizer.encode_with_offsets(
                     piece, add_special=False, parse_special=special

@@ -108,40 +108,6 @@ public:
     }
     nb::object list_of(const Ids &ids) { return list_of(ids.data(), ids.size()); }
 
-    // A list of (start, end). Most tokens begin where another ends, and share its int.
-    nb::object list_of(Spans &spans) {
-        const Span *const data = spans.data();
-        nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
-        if (!list) throw nb::python_error();
-        PyObject_GC_UnTrack(list.ptr());  // or the garbage collector would traverse it again and again as it grows
-        int64_t last = 0;
-        PyObject *last_int = int_of(last);  // kept alive by the tuple that has it
-        const nb::object first = nb::steal(last_int);
-        in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-            for (size_t i = from; i < end; ++i) {
-                const Span &span = data[i];
-                PyObject *pair = PyTuple_New(2);
-                if (!pair) throw nb::python_error();
-                PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
-                PyObject_GC_UnTrack(pair);  // it has only ints
-                if (span.start == last) {
-                    Py_INCREF(last_int);
-                } else {
-                    last_int = int_of(last = span.start);
-                }
-                PyTuple_SET_ITEM(pair, 0, last_int);
-                if (span.end == last) {
-                    Py_INCREF(last_int);
-                } else {
-                    last_int = int_of(last = span.end);
-                }
-                PyTuple_SET_ITEM(pair, 1, last_int);
-            }
-        });
-        PyObject_GC_Track(list.ptr());
-        return list;
-    }
-
 private:
     // A new reference.
     PyObject *int_of(int64_t number) {
@@ -228,14 +194,13 @@ void encode_with_spans(const Encoder &encoder, nb::handle text, const EncodeOpti
 }
 
 nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues,
-                              bool as_buffers) {
+                              bool as_buffer) {
     Ids ids;
     Spans spans;
     encode_with_spans(self.encoder, text, {add_special, parse_special, continues}, ids, spans);
-    if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), self.ints.list_of(spans));
     spans.shrink();
     spans.room(1);  // an empty array has an address, too
-    return nb::make_tuple(buffer_of(std::move(ids)), nb::cast(std::move(spans)));
+    return nb::make_tuple(as_buffer ? buffer_of(std::move(ids)) : self.ints.list_of(ids), nb::cast(std::move(spans)));
 }
 
 int get_span_buffer(PyObject *self, Py_buffer *view, int flags) {
@@ -399,9 +364,9 @@ void bind_encoder(nb::module_ &module) {
              nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int, continues: bool) -> "
                      "int"))
         .def("encode_with_offsets", &encode_with_offsets, nb::arg("text").none(), nb::arg("add_special"),
-             nb::arg("parse_special"), nb::arg("continues"), nb::arg("as_buffers"),
+             nb::arg("parse_special"), nb::arg("continues"), nb::arg("as_buffer"),
              nb::sig("def encode_with_offsets(self, text: object, add_special: bool, parse_special: bool, continues: bool, "
-                     "as_buffers: bool) -> tuple[typing.Any, typing.Any]"),
+                     "as_buffer: bool) -> tuple[typing.Any, Spans]"),
              "The ids, and (start, end) of each.")
         .def("words", [](const BoundEncoder &self, nb::handle text) { return words(self.encoder, text); },
              nb::arg("text").none(), nb::sig("def words(self, text: object) -> list[str] | None"),
