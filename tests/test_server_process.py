@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -16,10 +17,13 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+import uvloop
 from conftest import GPT2
 from stores import ollama_layer, ollama_model
 
 from ggufbpe import Tokenizer
+from ggufbpe.server.run import listening_sockets
+from ggufbpe.server.settings import Settings
 
 MESSAGES = [{"role": "user", "content": "What is 2 + 2?"}]
 
@@ -178,6 +182,32 @@ def test_many_connections_at_once(quick_server: Server) -> None:
     assert [IDS in everything(connection) for connection in connections] == [True] * 300
     for connection in connections:
         connection.close()
+
+
+def test_who_comes_with_others_is_accepted_before_those_are_served_twice() -> None:
+    """48 clients wait; between two turns of the loop, connections that are accepted may be served."""
+    turns_at: list[int] = []
+
+    class Accepted(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            turns_at.append(turns)
+
+    turns = 0
+
+    async def accept() -> None:
+        nonlocal turns
+        loop = asyncio.get_running_loop()
+        sockets = listening_sockets(Settings({"gpt2": str(GPT2)}, port=0))
+        clients = [socket.create_connection(sockets[0].getsockname()) for _ in range(48)]
+        servers = [await loop.create_server(Accepted, sock=each) for each in sockets]
+        while len(turns_at) < len(clients):
+            turns += 1
+            await asyncio.sleep(0)
+        for each in (*servers, *clients, *sockets):
+            each.close()
+
+    uvloop.run(accept())
+    assert turns_at[-1] - turns_at[0] < 48 / 8
 
 
 def test_texts_of_every_length_have_the_same_ids(quick_server: Server) -> None:
