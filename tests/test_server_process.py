@@ -17,11 +17,15 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+import uvicorn
 import uvloop
 from conftest import GPT2
 from stores import ollama_layer, ollama_model
+from uvicorn.server import ServerState
 
 from ggufbpe import Tokenizer
+from ggufbpe.server.app import Application
+from ggufbpe.server.protocol import Protocol
 from ggufbpe.server.run import listening_sockets
 from ggufbpe.server.settings import Settings
 
@@ -136,6 +140,22 @@ CHUNKS = post(b"", headers="transfer-encoding: chunked\r\n")
         ),
         pytest.param([b"\r\n", post(BODY, headers=CLOSE)], OK, id="a line end before it"),
         pytest.param(
+            [post(BODY), post(BODY)[:-5], post(BODY)[-5:], post(BODY, headers=CLOSE)],
+            OK * 3,
+            id="a known head with half of its body",
+        ),
+        pytest.param(
+            [post(BODY), post(BODY) * 2 + post(BODY, headers=CLOSE)], OK * 4, id="three with a known head"
+        ),
+        pytest.param([post(BODY), post(BODY), b"and more"], [200, 200, 400], id="more after a known head"),
+        pytest.param(
+            [post(BODY), post(b"{" + BODY[1:-1] + b"]"), post(BODY, headers=CLOSE)],
+            [200, 400, 200],
+            id="what is refused, with a known head",
+        ),
+        pytest.param([post(BODY), post(BODY)[:-26]], [200, 408], id="a known head without its body"),
+        pytest.param([b"\r\n" + post(BODY), post(BODY, headers=CLOSE)], OK * 2, id="a line end in the read"),
+        pytest.param(
             [post(b"1a\r\n" + BODY + b"\r\n0\r\n\r\n", headers="transfer-encoding: chunked\r\n" + CLOSE)],
             OK,
             id="in chunks",
@@ -208,6 +228,83 @@ def test_who_comes_with_others_is_accepted_before_those_are_served_twice() -> No
 
     uvloop.run(accept())
     assert turns_at[-1] - turns_at[0] < 48 / 8
+
+
+class Clock(asyncio.SelectorEventLoop):
+    """A loop whose timers are run by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.timers: list[asyncio.TimerHandle] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        self.timers.append(asyncio.TimerHandle(self.now + delay, callback, args, self, context))
+        return self.timers[-1]
+
+    def go_to(self, now: float) -> None:
+        self.now = now
+        for timer in [each for each in self.timers if each.when() <= now]:
+            self.timers.remove(timer)
+            if not timer.cancelled():
+                timer._run()
+
+
+class Taken(asyncio.Transport):
+    """What a connection writes."""
+
+    answers = 0
+    is_closed = False
+
+    def write(self, data: Any) -> None:
+        self.answers += data.count(IDS)
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def connection() -> Iterator[tuple[Clock, Protocol, Taken]]:
+    """One that is hung up after 30 seconds without a request."""
+    app, clock, taken = Application(Settings({"gpt2": str(GPT2)})), Clock(), Taken()
+    app.models.named("gpt2")
+    config = uvicorn.Config(app, ws="none", timeout_keep_alive=30, proxy_headers=False, log_config=None)
+    config.load()
+    found = Protocol(config, ServerState(), {}, clock)
+    found.connection_made(taken)
+    yield clock, found, taken
+    clock.close()
+
+
+def test_heads_that_are_known_are_few(
+    connection: tuple[Clock, Protocol, Taken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ggufbpe.server.protocol.MOST_KNOWN_HEADS", 3)
+    _, protocol, taken = connection
+    for number in range(8):
+        for _ in range(2):
+            protocol.data_received(post(BODY, headers=f"x: {'a' * number * 200}\r\n"))
+        assert 0 < len(protocol.app.known_heads) <= 3
+    assert taken.answers == 16
+
+
+def test_a_connection_is_idle_from_its_last_short_request_on(
+    connection: tuple[Clock, Protocol, Taken],
+) -> None:
+    clock, protocol, taken = connection
+    closed = []
+    for now in (0, 20, 40, 69, 71):
+        clock.go_to(now)
+        closed.append(taken.is_closed)
+        if now <= 40:
+            protocol.data_received(post(BODY))
+    assert (closed, taken.answers) == ([False] * 4 + [True], 3)
 
 
 def test_texts_of_every_length_have_the_same_ids(quick_server: Server) -> None:
