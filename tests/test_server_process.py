@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -49,6 +50,11 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         with urlopen(Request(self.url + path, data), timeout=20) as answer:
             return json.load(answer)
+
+    def numbers(self) -> str:
+        """Its metrics."""
+        with urlopen(f"{self.url}/metrics", timeout=20) as answer:
+            return str(answer.read().decode())
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
@@ -346,6 +352,27 @@ def test_a_client_that_is_slow_gets_all_of_its_answer(quick_server: Server, path
     assert len(found.partition(b"\r\n\r\n")[2]) == length_of(found)
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        pytest.param("/tokenize", {"content": " a" * 450_000, "with_pieces": True}, id="streamed"),
+        pytest.param("/v1/tokens", {"text": " a" * 450_000}, id="made as a whole"),
+    ],
+)
+def test_an_answer_ends_when_its_client_hangs_up(quick_server: Server, path: str, body: Any) -> None:
+    """Nobody is there when most of it would be made, and it is not counted as answered."""
+    gone = re.compile(rf'requests_total{{endpoint="{path}",status="499"}} (.*)').findall
+    before = gone(quick_server.numbers())
+    with quick_server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        connection.sendall(post(json.dumps(body).encode(), path))
+        connection.recv(1000)
+    deadline = time.monotonic() + 20
+    while gone(quick_server.numbers()) == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert gone(quick_server.numbers()) == [str(float(before[0] if before else 0) + 1)]
+
+
 def length_of(answer: bytes) -> int:
     """What the head says."""
     return int(answer.partition(b"content-length: ")[2].partition(b"\r")[0])
@@ -415,8 +442,7 @@ def test_several_processes() -> None:
     server = Server("--workers", "2")
     deadline = time.monotonic() + 30
     answers = [server.ask("/tokenize", {"content": "Hello world"}) for _ in range(20)]
-    with urlopen(f"{server.url}/metrics", timeout=20) as answer:
-        numbers = answer.read().decode()
+    numbers = server.numbers()
     assert time.monotonic() < deadline
     assert answers == [json.loads(IDS)] * 20
     assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 20.0' in numbers
