@@ -798,6 +798,29 @@ def test_nothing_is_kept_of_what_was_refused(monkeypatch: pytest.MonkeyPatch, er
         gc.enable()
 
 
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        pytest.param("/apply-template", None, id="a message without a role"),
+        pytest.param("/v1/chat/completions/input_tokens", None, id="the same, counted"),
+        pytest.param("/tokenize", "{{ raise_exception('x') }}", id="a template that refuses"),
+        pytest.param("/tokenize", "{{ 1", id="a template that cannot be read"),
+    ],
+)
+def test_nothing_is_kept_of_a_chat_that_was_refused(
+    app: Application, path: str, template: str | None
+) -> None:
+    message = {"only here": []} if template is None else {"role": "user", "content": "Hi", "only here": []}
+    gc.collect()
+    gc.disable()
+    try:
+        assert ask(app, path, {"messages": [message], "chat_template": template}).status == 400
+        kept = [each for each in gc.get_objects() if type(each) is dict and "only here" in each]
+        assert kept == [message]
+    finally:
+        gc.enable()
+
+
 # ---- what is told ---------------------------------------------------------------------------------------
 
 

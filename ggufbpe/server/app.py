@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from typing import Any
@@ -82,8 +83,7 @@ class Application:
             failure = failure_of(error)
             if failure.status == 500 and not isinstance(error, RequestError):
                 LOG.error("failed", exc_info=error, extra={"told": {"path": answer.known_path}})
-            # the frames hold the future that holds the error: a cycle that would keep the body until it is collected
-            error.__traceback__ = None
+            _forget_frames(error)
             await answer.refuse(failure)
         finally:
             answer.end()
@@ -253,6 +253,17 @@ class _Answer:
                 received=self._received,
                 sent=self._sent,
             )
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Free what the frames hold of an error and of those before it.
+
+    They hold the future that holds the error: a cycle that would keep the body until it is collected.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__context__
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -57,7 +57,7 @@ class Work:
             return awaited.result()
         awaited.add_done_callback(_forget)
         if future.cancel():  # no thread has begun it
-            job.function = None
+            job.drop()
         if gone.done():
             raise GoneError
         raise RequestError(503, f"the answer takes more than {self._timeout:g} seconds", LATER)
@@ -71,14 +71,19 @@ class Work:
 
 
 class _Job(Generic[T]):
-    """A function to call; none if it is dropped. Until a thread is free, the pool keeps jobs that are cancelled."""
+    """A function to call once. The pool keeps a job until a thread is free, but nothing of one that is dropped."""
 
     def __init__(self, function: Callable[[], T]) -> None:
-        self.function: Callable[[], T] | None = function
+        self._function: Callable[[], T] | None = function
 
     def __call__(self) -> T:
-        assert self.function is not None
-        return self.function()
+        function, self._function = self._function, None
+        assert function is not None
+        return function()
+
+    def drop(self) -> None:
+        """Forget the function, and the body with it."""
+        self._function = None
 
 
 def _forget(future: asyncio.Future[T]) -> None:
