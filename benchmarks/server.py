@@ -5,7 +5,8 @@
 
 llama-server gets a model with weights of a few megabytes (tests/makers/make_tiny_model.py) and its own defaults, and so
 does ours. Both are asked for /tokenize of the same text by wrk (Debian's package), which takes a part of the machine
-itself. Rounds alternate between the two; of each figure the median is shown. Answers are compared first.
+itself. Rounds alternate between the two, each after the other has come to rest; of each figure the median is shown.
+Answers are compared first.
 
 Processor time of a request is what stays the same where others use the machine, too: requests a second compare what
 one thread gets with what several get.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -36,6 +38,7 @@ from make_tiny_model import GPT2, make_tiny_model
 from reference import llama_server_command, vocabulary
 
 SIZES, CONNECTIONS = (1_000, 100_000), (1, 64)  # bytes of a text; at once
+_IDLE = 20_000  # microseconds of processor time in 0.3 s
 _SCRIPT = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
@@ -91,6 +94,13 @@ class Server:
             ticks += int(fields[11]) + int(fields[12])
         return ticks * 1e6 / os.sysconf("SC_CLK_TCK")
 
+    def _settle(self) -> None:
+        """Wait until it does nothing: llama-server goes on with requests whose clients are gone."""
+        before = -math.inf
+        while (now := self.processor_time()) > before + _IDLE:
+            before = now
+            time.sleep(0.3)
+
     def peak_memory(self) -> float:
         """Megabytes."""
         status = [Path(f"/proc/{pid}/status").read_text() for pid in self._all()]
@@ -117,6 +127,7 @@ class Server:
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         requests, duration, p50, p99, errors = map(int, shown.split()[-5:])
         processor = (self.processor_time() - before) / max(requests, 1)
+        self._settle()
         return Figures(requests * 1e6 / duration, max(p50, 1), max(p99, 1), processor, errors)
 
 

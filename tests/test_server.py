@@ -9,6 +9,8 @@ import asyncio
 import gc
 import json
 import re
+import sys
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -77,7 +79,7 @@ def ask(
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
-        return messages.pop(0)
+        return messages.pop(0) if messages else await asyncio.Future()  # the client stays
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -636,13 +638,12 @@ def test_bodies_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def status(rest: asyncio.Event) -> int:
         sent: list[Any] = []
-        coming = [{"type": "http.request", "body": body, "more_body": True}]
+        coming = [{"type": "http.request"}, {"type": "http.request", "body": body, "more_body": True}]
 
         async def receive() -> Any:
-            if coming:
-                return coming.pop()
-            await rest.wait()
-            return {"type": "http.request"}
+            if len(coming) == 1:
+                await rest.wait()
+            return coming.pop() if coming else await asyncio.Future()
 
         async def send(message: Any) -> None:
             sent.append(message)
@@ -677,18 +678,17 @@ def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     monkeypatch: pytest.MonkeyPatch, is_long: bool
 ) -> None:
     """Three at once, one thread and one waiting place; the thread takes longer than an answer may."""
-    import threading
-
     held = threading.Event()
     slow = ENDPOINTS["POST", "/v1/count"]._replace(is_long=is_long, answer=lambda models, body: held.wait(10))
     monkeypatch.setattr("ggufbpe.server.app.ENDPOINTS", {("POST", "/slow"): slow})
     app = Application(Settings({"gpt2": str(GPT2)}, threads=1, most_waiting=1, timeout=0.2))
 
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"{}"}
-
     async def status() -> tuple[int, bytes]:
         sent: list[Any] = []
+        coming = [{"type": "http.request", "body": b"{}"}]
+
+        async def receive() -> dict[str, Any]:
+            return coming.pop() if coming else await asyncio.Future()
 
         async def send(message: Any) -> None:
             sent.append(message)
@@ -703,6 +703,78 @@ def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     found = asyncio.run(all_at_once())
     held.set()
     assert sorted(found) == [(429, b"1"), (503, b"1"), (503, b"1")]
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_what_waits_is_dropped_when_its_client_hangs_up(
+    monkeypatch: pytest.MonkeyPatch, is_long: bool
+) -> None:
+    """The first request holds the one thread; the second goes, and nothing is kept of it."""
+    held = threading.Event()
+    begun = []
+
+    def hold(models: Models, body: Any) -> Any:
+        begun.append(body)
+        return held.wait(10)
+
+    slow = ENDPOINTS["POST", "/v1/count"]._replace(is_long=is_long, answer=hold)
+    monkeypatch.setattr("ggufbpe.server.app.ENDPOINTS", {("POST", "/slow"): slow})
+    app = Application(Settings({"gpt2": str(GPT2)}, threads=1, most_waiting=1))
+    scope = {"type": "http", "method": "POST", "path": "/slow", "query_string": b"", "headers": []}
+    gone = asyncio.Event()
+
+    async def asked(body: bytes, leaves: bool) -> list[Any]:
+        sent: list[Any] = []
+        coming = [{"type": "http.disconnect"}, {"type": "http.request", "body": body}]
+
+        async def receive() -> Any:
+            if len(coming) == 1:
+                await (gone.wait() if leaves else asyncio.Future())
+            return coming.pop()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return sent
+
+    async def both() -> tuple[list[Any], int, list[Any]]:
+        first = asyncio.create_task(asked(b'"first"', leaves=False))
+        body = b'"' + b"second" * 9 + b'"'
+        before = sys.getrefcount(body)
+        second = asyncio.create_task(asked(body, leaves=True))
+        await asyncio.sleep(0)
+        gone.set()
+        answer = await second
+        kept = sys.getrefcount(body) - before
+        held.set()
+        return answer, kept, await first
+
+    answer, kept, first = asyncio.run(both())
+    assert (answer, kept, begun, first[0]["status"]) == ([], 0, ["first"], 200)
+    assert 'status="499"} 1.0' in ask(app, "/metrics").body.decode()
+
+
+def test_a_streamed_answer_ends_when_its_client_hangs_up(app: Application) -> None:
+    body = json.dumps({"content": CHARACTERS, "with_pieces": True}).encode()
+    coming = [{"type": "http.request", "body": body}]
+    scope = {"type": "http", "method": "POST", "path": "/tokenize", "query_string": b"", "headers": []}
+    sent: list[Any] = []
+    gone = asyncio.Event()
+
+    async def receive() -> Any:
+        if coming:
+            return coming.pop()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if len(sent) == 5:
+            gone.set()
+
+    asyncio.run(app(scope, receive, send))
+    assert [len(sent) <= 6, sent[-1]["more_body"]] == [True, True]
 
 
 @pytest.mark.parametrize("error", [RequestError(413, "too large"), ValueError("wrong")])
@@ -722,6 +794,29 @@ def test_nothing_is_kept_of_what_was_refused(monkeypatch: pytest.MonkeyPatch, er
     try:
         assert ask(app, "/refused", {}).status in (400, 413)
         assert kept[0]() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        pytest.param("/apply-template", None, id="a message without a role"),
+        pytest.param("/v1/chat/completions/input_tokens", None, id="the same, counted"),
+        pytest.param("/tokenize", "{{ raise_exception('x') }}", id="a template that refuses"),
+        pytest.param("/tokenize", "{{ 1", id="a template that cannot be read"),
+    ],
+)
+def test_nothing_is_kept_of_a_chat_that_was_refused(
+    app: Application, path: str, template: str | None
+) -> None:
+    message = {"only here": []} if template is None else {"role": "user", "content": "Hi", "only here": []}
+    gc.collect()
+    gc.disable()
+    try:
+        assert ask(app, path, {"messages": [message], "chat_template": template}).status == 400
+        kept = [each for each in gc.get_objects() if type(each) is dict and "only here" in each]
+        assert kept == [message]
     finally:
         gc.enable()
 

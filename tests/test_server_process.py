@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -16,10 +18,17 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+import uvicorn
+import uvloop
 from conftest import GPT2
 from stores import ollama_layer, ollama_model
+from uvicorn.server import ServerState
 
 from ggufbpe import Tokenizer
+from ggufbpe.server.app import Application
+from ggufbpe.server.protocol import Protocol
+from ggufbpe.server.run import listening_sockets
+from ggufbpe.server.settings import Settings
 
 MESSAGES = [{"role": "user", "content": "What is 2 + 2?"}]
 
@@ -41,6 +50,11 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         with urlopen(Request(self.url + path, data), timeout=20) as answer:
             return json.load(answer)
+
+    def numbers(self) -> str:
+        """Its metrics."""
+        with urlopen(f"{self.url}/metrics", timeout=20) as answer:
+            return str(answer.read().decode())
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
@@ -132,6 +146,22 @@ CHUNKS = post(b"", headers="transfer-encoding: chunked\r\n")
         ),
         pytest.param([b"\r\n", post(BODY, headers=CLOSE)], OK, id="a line end before it"),
         pytest.param(
+            [post(BODY), post(BODY)[:-5], post(BODY)[-5:], post(BODY, headers=CLOSE)],
+            OK * 3,
+            id="a known head with half of its body",
+        ),
+        pytest.param(
+            [post(BODY), post(BODY) * 2 + post(BODY, headers=CLOSE)], OK * 4, id="three with a known head"
+        ),
+        pytest.param([post(BODY), post(BODY), b"and more"], [200, 200, 400], id="more after a known head"),
+        pytest.param(
+            [post(BODY), post(b"{" + BODY[1:-1] + b"]"), post(BODY, headers=CLOSE)],
+            [200, 400, 200],
+            id="what is refused, with a known head",
+        ),
+        pytest.param([post(BODY), post(BODY)[:-26]], [200, 408], id="a known head without its body"),
+        pytest.param([b"\r\n" + post(BODY), post(BODY, headers=CLOSE)], OK * 2, id="a line end in the read"),
+        pytest.param(
             [post(b"1a\r\n" + BODY + b"\r\n0\r\n\r\n", headers="transfer-encoding: chunked\r\n" + CLOSE)],
             OK,
             id="in chunks",
@@ -180,6 +210,109 @@ def test_many_connections_at_once(quick_server: Server) -> None:
         connection.close()
 
 
+def test_who_comes_with_others_is_accepted_before_those_are_served_twice() -> None:
+    """48 clients wait; between two turns of the loop, connections that are accepted may be served."""
+    turns_at: list[int] = []
+
+    class Accepted(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            turns_at.append(turns)
+
+    turns = 0
+
+    async def accept() -> None:
+        nonlocal turns
+        loop = asyncio.get_running_loop()
+        sockets = listening_sockets(Settings({"gpt2": str(GPT2)}, port=0))
+        clients = [socket.create_connection(sockets[0].getsockname()) for _ in range(48)]
+        servers = [await loop.create_server(Accepted, sock=each) for each in sockets]
+        while len(turns_at) < len(clients):
+            turns += 1
+            await asyncio.sleep(0)
+        for each in (*servers, *clients, *sockets):
+            each.close()
+
+    uvloop.run(accept())
+    assert turns_at[-1] - turns_at[0] < 48 / 8
+
+
+class Clock(asyncio.SelectorEventLoop):
+    """A loop whose timers are run by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.timers: list[asyncio.TimerHandle] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        self.timers.append(asyncio.TimerHandle(self.now + delay, callback, args, self, context))
+        return self.timers[-1]
+
+    def go_to(self, now: float) -> None:
+        self.now = now
+        for timer in [each for each in self.timers if each.when() <= now]:
+            self.timers.remove(timer)
+            if not timer.cancelled():
+                timer._run()
+
+
+class Taken(asyncio.Transport):
+    """What a connection writes."""
+
+    answers = 0
+    is_closed = False
+
+    def write(self, data: Any) -> None:
+        self.answers += data.count(IDS)
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def connection() -> Iterator[tuple[Clock, Protocol, Taken]]:
+    """One that is hung up after 30 seconds without a request."""
+    app, clock, taken = Application(Settings({"gpt2": str(GPT2)})), Clock(), Taken()
+    app.models.named("gpt2")
+    config = uvicorn.Config(app, ws="none", timeout_keep_alive=30, proxy_headers=False, log_config=None)
+    config.load()
+    found = Protocol(config, ServerState(), {}, clock)
+    found.connection_made(taken)
+    yield clock, found, taken
+    clock.close()
+
+
+def test_heads_that_are_known_are_few(
+    connection: tuple[Clock, Protocol, Taken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ggufbpe.server.protocol.MOST_KNOWN_HEADS", 3)
+    _, protocol, taken = connection
+    for number in range(8):
+        for _ in range(2):
+            protocol.data_received(post(BODY, headers=f"x: {'a' * number * 200}\r\n"))
+        assert 0 < len(protocol.app.known_heads) <= 3
+    assert taken.answers == 16
+
+
+def test_a_connection_is_idle_from_its_last_short_request_on(
+    connection: tuple[Clock, Protocol, Taken],
+) -> None:
+    clock, protocol, taken = connection
+    closed = []
+    for now in (0, 20, 40, 69, 71):
+        clock.go_to(now)
+        closed.append(taken.is_closed)
+        if now <= 40:
+            protocol.data_received(post(BODY))
+    assert (closed, taken.answers) == ([False] * 4 + [True], 3)
+
+
 def test_texts_of_every_length_have_the_same_ids(quick_server: Server) -> None:
     """Short ones are answered at once, long ones by threads."""
     tok = Tokenizer.from_gguf(GPT2)
@@ -217,6 +350,27 @@ def test_a_client_that_is_slow_gets_all_of_its_answer(quick_server: Server, path
             found += part
             time.sleep(len(part) / 4e6)
     assert len(found.partition(b"\r\n\r\n")[2]) == length_of(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        pytest.param("/tokenize", {"content": " a" * 450_000, "with_pieces": True}, id="streamed"),
+        pytest.param("/v1/tokens", {"text": " a" * 450_000}, id="made as a whole"),
+    ],
+)
+def test_an_answer_ends_when_its_client_hangs_up(quick_server: Server, path: str, body: Any) -> None:
+    """Nobody is there when most of it would be made, and it is not counted as answered."""
+    gone = re.compile(rf'requests_total{{endpoint="{path}",status="499"}} (.*)').findall
+    before = gone(quick_server.numbers())
+    with quick_server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        connection.sendall(post(json.dumps(body).encode(), path))
+        connection.recv(1000)
+    deadline = time.monotonic() + 20
+    while gone(quick_server.numbers()) == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert gone(quick_server.numbers()) == [str(float(before[0] if before else 0) + 1)]
 
 
 def length_of(answer: bytes) -> int:
@@ -288,8 +442,7 @@ def test_several_processes() -> None:
     server = Server("--workers", "2")
     deadline = time.monotonic() + 30
     answers = [server.ask("/tokenize", {"content": "Hello world"}) for _ in range(20)]
-    with urlopen(f"{server.url}/metrics", timeout=20) as answer:
-        numbers = answer.read().decode()
+    numbers = server.numbers()
     assert time.monotonic() < deadline
     assert answers == [json.loads(IDS)] * 20
     assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 20.0' in numbers

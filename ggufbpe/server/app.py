@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
 from .streamed import StreamedAnswer, answer_json, json_or_stream, sent_parts
-from .work import LATER, Work
+from .work import LATER, GoneError, Work
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -41,10 +42,6 @@ _QUICK_HEAD = (
     b"HTTP/1.1 200 OK\r\nserver: ggufbpe\r\ncontent-type: application/json; charset=utf-8\r\n"
     b"x-content-type-options: nosniff\r\ncontent-length: %d\r\n\r\n%s"
 )
-
-
-class _GoneError(Exception):
-    """The client hung up."""
 
 
 class Application:
@@ -68,23 +65,25 @@ class Application:
         self._work = Work(settings.threads, settings.most_waiting, settings.timeout)
         self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), settings.timeout)
         self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be accepted
+        self.known_heads: dict[
+            bytes, tuple[str, Mapping[bytes, bytes], int]
+        ] = {}  # of short requests, by protocol.py
         self._pages = pages(self.metrics, self.models, self._close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._pages(scope, receive, send)
             return
-        answer = _Answer(self, scope, send)
+        answer = _Answer(self, scope, receive, send)
         try:
-            await answer.make(receive)
-        except _GoneError:
+            await answer.make()
+        except GoneError:
             answer.status = 499  # as proxies log it
         except Exception as error:
             failure = failure_of(error)
             if failure.status == 500 and not isinstance(error, RequestError):
                 LOG.error("failed", exc_info=error, extra={"told": {"path": answer.known_path}})
-            # the frames hold the future that holds the error: a cycle that would keep the body until it is collected
-            error.__traceback__ = None
+            _forget_frames(error)
             await answer.refuse(failure)
         finally:
             answer.end()
@@ -124,11 +123,13 @@ class Application:
 class _Answer:
     """One request and its answer."""
 
-    def __init__(self, server: Application, scope: Scope, send: Send) -> None:
+    def __init__(self, server: Application, scope: Scope, receive: Receive, send: Send) -> None:
         self._start = time.perf_counter()
         self._server = server
         self._scope = scope
+        self._receive = receive
         self._send = send
+        self._gone: asyncio.Task[None] | None = None
         self._headers: Mapping[bytes, bytes] = dict(scope["headers"])
         self._method: str = "GET" if scope["method"] == "HEAD" else scope["method"]
         self._endpoint: Endpoint | None = ENDPOINTS.get((self._method, scope["path"]))
@@ -142,7 +143,7 @@ class _Answer:
         """The path if it is an endpoint's, else `OTHER`."""
         return OTHER if self._endpoint is None else self._endpoint.path
 
-    async def make(self, receive: Receive) -> None:
+    async def make(self) -> None:
         """Answer the request; what goes wrong is raised."""
         guard = self._server._guard
         guard.check(self._method, self._scope["path"], self._headers)
@@ -150,13 +151,13 @@ class _Answer:
             if self._method == "OPTIONS" and guard.allows(self._headers.get(b"origin")):
                 await self._write(204, b"", guard.answer_headers(self._headers, True))
             else:
-                await self._server._pages(self._scope, receive, self._noted)
+                await self._server._pages(self._scope, self._receive, self._noted)
             return
         if self._method == "GET":
             body = dict(parse_qsl(self._scope["query_string"].decode("latin-1")))
             content = await self._content(self._endpoint, b"", body)
         else:
-            content = await self._content(self._endpoint, await self._body(receive), None)
+            content = await self._content(self._endpoint, await self._body(), None)
         await self._write(200, content, [_JSON])
 
     async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes | StreamedAnswer:
@@ -167,9 +168,15 @@ class _Answer:
             if content is not None:
                 return content
         work = server._long_work if endpoint.is_long else server._work
-        return await work.done(partial(_answered, endpoint, server.models, data, body))
+        return await work.done(partial(_answered, endpoint, server.models, data, body), self._until_gone)
 
-    async def _body(self, receive: Receive) -> bytes:
+    def _until_gone(self) -> asyncio.Task[None]:
+        """What is done when the client has hung up."""
+        if self._gone is None:
+            self._gone = asyncio.ensure_future(_disconnected(self._receive))
+        return self._gone
+
+    async def _body(self) -> bytes:
         """The body. `RequestError` 413 if it is too long, or its Content-Length says so."""
         most = self._server.settings.most_body
         said = self._headers.get(b"content-length", b"")
@@ -177,9 +184,9 @@ class _Answer:
             raise too_large(f"the body has more than {most} bytes")
         parts: list[bytes] = []
         while True:
-            message = await receive()
+            message = await self._receive()
             if message["type"] == "http.disconnect":
-                raise _GoneError
+                raise GoneError
             part: bytes = message.get("body", b"")
             self._received += len(part)
             self._server.room -= len(part)
@@ -211,8 +218,11 @@ class _Answer:
         last = b""
         for part in sent_parts(content):
             if last:
+                gone = self._until_gone()
                 await self._noted({"type": "http.response.body", "body": last, "more_body": True})
                 await asyncio.sleep(0)  # give other requests a turn, however fast this client reads
+                if gone.done():
+                    raise GoneError
             last = part
         await self._noted({"type": "http.response.body", "body": last})
 
@@ -226,6 +236,8 @@ class _Answer:
 
     def end(self) -> None:
         """Free the body's room, count the request, and log it if it should be logged."""
+        if self._gone is not None:
+            self._gone.cancel()
         self._server.room += self._received
         seconds = time.perf_counter() - self._start
         server = self._server
@@ -241,6 +253,23 @@ class _Answer:
                 received=self._received,
                 sent=self._sent,
             )
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Free what the frames hold of an error and of those before it.
+
+    They hold the future that holds the error: a cycle that would keep the body until it is collected.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__context__
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Ends when the client hangs up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes | StreamedAnswer:

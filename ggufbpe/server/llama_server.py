@@ -50,8 +50,6 @@ def tokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     content, with_pieces = body["content"], field(body, "with_pieces", False)
     if isinstance(content, list):
         ids = mixed_ids(tokenizer, content, **flags)
-    elif not with_pieces:
-        return {"tokens": tokenizer.encode(string_of(content), **flags)}
     else:
         ids = tokenizer.encode_to_numpy(string_of(content), **flags)
     return {"tokens": Items(ids, partial(_id_and_piece, tokenizer)) if with_pieces else ids}

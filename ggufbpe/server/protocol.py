@@ -3,7 +3,8 @@
 sockets -> [this file] -> app.py
 
 A task and two ASGI messages per request take longer than encoding a short text. So a request with a short body is
-offered to the application as soon as it is complete; what that does not answer at once takes the ordinary way.
+offered to the application as soon as it is complete; what that does not answer at once takes the ordinary way. Nor is
+the head of such a request parsed again, where it comes with its body in one read: clients repeat their heads.
 Uvicorn waits without limit for the rest of a request, and for a client that reads nothing of its answer; a thousand
 such connections would stay open for ever. Nor does its parser limit the length of a head, to which each part that
 arrives is appended.
@@ -30,6 +31,10 @@ def _last_answer(status: bytes, failure: RequestError) -> bytes:
 
 
 MOST_HEAD = 1 << 16  # bytes, plus one read; applies to trailers and chunk headers, too
+MOST_KNOWN_HEADS = 1024  # most clients' heads differ in their Content-Length only
+_LONGEST_KNOWN_HEAD = 1024  # bytes
+_END_OF_HEAD = b"\r\n\r\n"
+_UNKNOWN: tuple[str, dict[bytes, bytes], int] = ("", {}, -1)
 _SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not arrive in time"))
 _LONG_HEAD = _last_answer(
     b"431 Request Header Fields Too Large",
@@ -48,6 +53,8 @@ class Protocol(HttpToolsProtocol):
     _body = b""  # and its body
     _is_coming = False  # whether a request has arrived in part
     _unfinished = 0  # bytes since the last complete head or part of a body
+    _answered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers, if the last request was short
+    _answer_time = 0.0  # of a short request
     _is_stopping = False  # whether the next answer is the last
     _until_read: asyncio.TimerHandle | None = None
     _until_taken: asyncio.TimerHandle | None = None
@@ -105,9 +112,10 @@ class Protocol(HttpToolsProtocol):
             return
         if self._offered is not None:
             app: Any = self.app
-            answer = None if self._is_stopping else app.at_once(*self._offered, self._body)
-            self._offered = None
+            offered, self._offered = self._offered, None
+            answer = None if self._is_stopping else app.at_once(*offered, self._body)
             if answer is not None:
+                self._answered = offered
                 self._write(answer)
                 return
             self._begin()
@@ -120,10 +128,54 @@ class Protocol(HttpToolsProtocol):
     def _write(self, answer: bytes) -> None:
         self.transport.write(answer)
         self.server_state.total_requests += 1
-        self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(
-            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        self._answer_time = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Hang up, unless short requests came since the timer was started: none of them starts another."""
+        left = self._answer_time + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _is_answered_by_head(self, data: bytes) -> bool:
+        """Answer a short request that is there as a whole, if its head is known; whether it was answered."""
+        if not self._is_idle():
+            return False
+        app: Any = self.app
+        end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        path, headers, length = app.known_heads.get(data[:end], _UNKNOWN)
+        answer = app.at_once(path, headers, data[end:]) if len(data) - end == length else None
+        if answer is None:
+            return False
+        self._write(answer)
+        return True
+
+    def _is_idle(self) -> bool:
+        """Whether all requests so far are answered, and nothing of another has arrived."""
+        return (
+            self.timeout_keep_alive_task is not None
+            and not self._is_coming
+            and not self._is_stopping
+            and not self.flow.write_paused
         )
+
+    def _remember_head(self, data: bytes) -> None:
+        """Keep the head of the last request if it was short, and `data` is that request and nothing else."""
+        if self._answered is None or self._is_coming:
+            return
+        path, headers = self._answered
+        length = int(headers[b"content-length"])
+        head = data[: len(data) - length]
+        if head.find(_END_OF_HEAD) == len(head) - len(_END_OF_HEAD) and len(head) <= _LONGEST_KNOWN_HEAD:
+            app: Any = self.app
+            if len(app.known_heads) >= MOST_KNOWN_HEADS:
+                app.known_heads.clear()
+            app.known_heads[head] = path, headers, length
 
     def shutdown(self) -> None:
         """Accept no further request than one that has arrived in part."""
@@ -141,8 +193,14 @@ class Protocol(HttpToolsProtocol):
         self._until_read = self.loop.call_later(self._patience, self._give_up)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_answered_by_head(data):
+            return
+        is_new = not self._is_coming
+        self._answered = None
         self._unfinished += len(data)
         super().data_received(data)
+        if is_new:
+            self._remember_head(data)
         if self._unfinished > MOST_HEAD and not self.transport.is_closing():
             self._hang_up(_LONG_HEAD)
             return

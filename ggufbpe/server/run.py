@@ -23,10 +23,14 @@ from .settings import Settings
 
 _WAITING = 2048  # connections in the backlog of the socket
 
+# uvloop accepts one connection per listener and turn of its loop. While long texts are encoded, a turn takes
+# milliseconds: of many clients that come at once, the last would wait until the first had several answers.
+_LISTENERS = 16
+
 
 def serve(settings: Settings, listening: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; `listening` is told the address. `OSError` if it cannot be bound."""
-    place = _socket(settings)
+    listeners = listening_sockets(settings)
     log_to_stderr()
     config = uvicorn.Config(
         partial(application, settings),
@@ -46,20 +50,22 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
     )
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with place, tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
+        with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
             if settings.workers == 1:
                 server = uvicorn.Server(config)
                 # before and after uvicorn's own handler, which raises the signal again at the end
                 signal.signal(signal.SIGTERM, partial(_stop, server))
-                listening(_address(place))
-                server.run([place])
+                listening(_address(listeners[0]))
+                server.run(listeners)
             else:
                 os.environ[SHARED_NUMBERS] = folder  # for the metrics of all workers together
-                workers = Multiprocess(config, [place])
-                listening(_address(place))
+                workers = Multiprocess(config, listeners)
+                listening(_address(listeners[0]))
                 workers.run()
     finally:
         signal.signal(signal.SIGTERM, before)
+        for each in listeners:
+            each.close()
     log_event(logging.INFO, "stopped")
 
 
@@ -69,9 +75,11 @@ def application(settings: Settings) -> Application:
     return Application(settings)
 
 
-def _socket(settings: Settings) -> socket.socket:
+def listening_sockets(settings: Settings) -> list[socket.socket]:
+    """Duplicates of the one socket that listens. `OSError` if the address cannot be bound."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    return socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
+    place = socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
+    return [place, *(place.dup() for _ in range(_LISTENERS - 1))]
 
 
 def _address(place: socket.socket) -> str:

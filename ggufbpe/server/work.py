@@ -6,15 +6,21 @@ app.py -> [this file] -> a function in a thread
 from __future__ import annotations
 
 import asyncio
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from .failures import RequestError
 
 T = TypeVar("T")
 
 LATER = {"retry-after": "1"}
+_MOMENT = 0.1  # seconds
+
+
+class GoneError(Exception):
+    """The client hung up."""
 
 
 class Work:
@@ -26,24 +32,35 @@ class Work:
         self._timeout = timeout
         self._begun = 0
 
-    async def done(self, function: Callable[[], T]) -> T:
+    async def done(self, function: Callable[[], T], until_gone: Callable[[], asyncio.Future[None]]) -> T:
         """The function's result. `RequestError` 429 if too many wait already, 503 if it takes too long.
 
-        A thread cannot be stopped: work that takes too long holds its thread, and counts, until it ends.
+        `GoneError` when the future that `until_gone` gives is done before: the client hung up. Most work is done in a
+        moment, and never asks for it.
+
+        A thread cannot be stopped: work that it has begun holds it, and counts, until it ends. Other work is dropped.
         """
         if self._begun >= self._most:
             raise RequestError(429, "too many requests at once", LATER)
         loop = asyncio.get_running_loop()
         self._begun += 1
-        future = self._pool.submit(function)
+        job = _Job(function)
+        future = self._pool.submit(job)
         future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._end))
         awaited = asyncio.wrap_future(future)
-        finished, _ = await asyncio.wait((awaited,), timeout=self._timeout)
-        if not finished:
-            awaited.add_done_callback(_forget)
-            future.cancel()  # where no thread has taken it yet
-            raise RequestError(503, f"the answer takes more than {self._timeout:g} seconds", LATER)
-        return awaited.result()
+        moment = min(_MOMENT, self._timeout)
+        if (await asyncio.wait((awaited,), timeout=moment))[0]:
+            return awaited.result()
+        gone = until_gone()
+        await asyncio.wait((awaited, gone), timeout=self._timeout - moment, return_when=FIRST_COMPLETED)
+        if awaited.done():
+            return awaited.result()
+        awaited.add_done_callback(_forget)
+        if future.cancel():  # no thread has begun it
+            job.drop()
+        if gone.done():
+            raise GoneError
+        raise RequestError(503, f"the answer takes more than {self._timeout:g} seconds", LATER)
 
     def _end(self) -> None:
         self._begun -= 1
@@ -51,6 +68,22 @@ class Work:
     def close(self) -> None:
         """Shut down without waiting for threads: whatever still runs has no client."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Job(Generic[T]):
+    """A function to call once. The pool keeps a job until a thread is free, but nothing of one that is dropped."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function: Callable[[], T] | None = function
+
+    def __call__(self) -> T:
+        function, self._function = self._function, None
+        assert function is not None
+        return function()
+
+    def drop(self) -> None:
+        """Forget the function, and the body with it."""
+        self._function = None
 
 
 def _forget(future: asyncio.Future[T]) -> None:

@@ -195,7 +195,8 @@ class TokenView {
     );
     this.observer = new IntersectionObserver(
       (entries) => {
-        for (const entry of entries) entry.isIntersecting ? this.draw(entry.target) : this.clear(entry.target);
+        for (const { target, isIntersecting, boundingClientRect } of entries)
+          isIntersecting ? this.draw(target) : this.clear(target, boundingClientRect.height);
       },
       { root: this.list, rootMargin: "500px 0px" },
     );
@@ -309,9 +310,10 @@ class TokenView {
     return this.drawn.get(id);
   }
 
-  clear(block) {
+  // The block is not measured: between blocks that are drawn, that would lay out all of them each time.
+  clear(block, height) {
     if (!block.childElementCount) return;
-    block.style.height = `${block.offsetHeight}px`;
+    block.style.height = `${height}px`;
     block.replaceChildren();
   }
 
