@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "machine.h"
 #include "utf8.h"
 
 namespace ggufbpe {
@@ -48,13 +49,28 @@ void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsig
     }
 }
 
+// A token, or IN_BYTES, in three bytes: in a word of megabytes, fresh memory takes as long as the search. One byte more is
+// written, and read.
+constexpr size_t CHOICE = 3, MOST_TOKENS = 0xFFFFFF;
+
+void write_choice(unsigned char *path, size_t place, int32_t token) {
+    const uint32_t number = IS_BIG_ENDIAN ? static_cast<uint32_t>(token) << 8 : static_cast<uint32_t>(token);
+    std::memcpy(path + CHOICE * place, &number, sizeof number);
+}
+int32_t read_choice(const unsigned char *path, size_t place) {
+    uint32_t number;
+    std::memcpy(&number, path + CHOICE * place, sizeof number);
+    number = IS_BIG_ENDIAN ? number >> 8 : number & MOST_TOKENS;
+    return number == MOST_TOKENS ? Suffixes::IN_BYTES : static_cast<int32_t>(number);
+}
+
 }  // namespace
 
 struct PlamoModel::Scratch : CachingModel::Scratch {
     std::vector<unsigned char> rewritten;
     ChangedText changes;         // if spans are wanted: characters that this made longer or shorter
     std::vector<int64_t> costs;  // of the text after each of the last places, in a ring
-    Buffer<int32_t> path;        // the choice at each character, from the last to the first: a token, or IN_BYTES
+    Buffer<unsigned char> path;  // the choice at each character, from the last to the first: see write_choice()
     size_t characters = 0;       // of the path
     Words words;
 
@@ -71,6 +87,7 @@ PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores
       suffixes_(tokens, scores, poll),
       byte_tokens_(std::move(byte_tokens)),
       cuts_segments_(cuts_segments) {
+    if (tokens.size() >= MOST_TOKENS) throw std::length_error("more tokens than three bytes can number");
     if (byte_tokens_.size() != 256) throw std::invalid_argument("a token for each byte is needed");
     while (ring_ <= suffixes_.longest()) ring_ *= 2;
     find_joined(tokens, scores);
@@ -257,7 +274,7 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
     const size_t mask = ring_ - 1;
     scratch.costs.resize(ring_);
     int64_t *costs = scratch.costs.data();
-    int32_t *path = scratch.path.room(size);
+    unsigned char *path = scratch.path.room(CHOICE * size + 1);
     costs[size & mask] = 0;
     uint32_t node = Suffixes::ROOT;
     size_t characters = 0;
@@ -283,7 +300,7 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
             least = std::min(cost, least);
         }
         costs[at & mask] = least;
-        path[characters++] = best;
+        write_choice(path, characters++, best);
         pace.count(steps);
     }
     scratch.characters = characters;
@@ -291,12 +308,12 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
 
 // The ids along the path, into `scratch.word_ids`.
 void PlamoModel::follow_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const {
-    const int32_t *path = scratch.path.data();
+    const unsigned char *path = scratch.path.data();
     Ids &found = scratch.word_ids;
     found.clear();
     size_t at = 0;
     for (size_t left = scratch.characters; left > 0;) {
-        const int32_t token = path[left - 1];
+        const int32_t token = read_choice(path, left - 1);
         if (token >= 0) {
             const Length &length = lengths_[static_cast<size_t>(token)];
             found.push(token);
