@@ -113,6 +113,11 @@ void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     }
 }
 
+void SpmModel::expect(size_t bytes, const Poll &poll) const {
+    BPEModel::expect(bytes, poll);
+    tables(poll);
+}
+
 int32_t SpmModel::continued(int32_t token) const { return token == FRAGMENT ? CONTINUED : token; }
 
 // A byte that is not a character may take the three after it, if they are not UTF-8 as a whole, and reading continues from

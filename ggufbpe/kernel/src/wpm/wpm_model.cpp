@@ -45,6 +45,15 @@ WPMModel::WPMModel(std::shared_ptr<const Strings> tokens, int32_t unknown, bool 
 
 WPMModel::~WPMModel() = default;
 
+const WPMModel::Matcher &WPMModel::matcher() const {
+    return matcher_.get([&] { return std::make_unique<Matcher>(*tokens_); });
+}
+
+void WPMModel::expect(size_t bytes, const Poll &poll) const {
+    CachingModel::expect(bytes, poll);
+    matcher();
+}
+
 std::unique_ptr<TextModel::Scratch> WPMModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
 // Where a word ends whatever comes before: the first white space at or after `from`, or a character that stands alone.
@@ -173,7 +182,7 @@ void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &sc
     const auto *at = reinterpret_cast<const unsigned char *>(scratch.written.data()), *end = at + scratch.written.size();
     if (at == end) return;  // all of it was dropped
     if (!matcher_.is_made() && match_first(scratch)) return;
-    const Matcher &matcher = matcher_.get([&] { return std::make_unique<Matcher>(*tokens_); });
+    const Matcher &matcher = this->matcher();
     const LongestMatch &tokens = matcher.tokens;
     Pace pace(poll);
     bool is_known = matcher.beginning.is_somewhere();

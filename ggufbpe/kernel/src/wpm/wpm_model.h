@@ -32,6 +32,7 @@ public:
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
+    void expect(size_t bytes, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
@@ -44,6 +45,7 @@ private:
     void append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans, Pace &pace) const;
     void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
 
+    const Matcher &matcher() const;
     bool match_first(Scratch &scratch) const;
 
     Normalizer normalizer_;
