@@ -2,7 +2,7 @@
 //
 //     text -> characters -> the pair with the best score, again and again -> ids
 //
-// Each pair takes a lookup, where a table takes a tenth of that; but to make the table takes as long as opening all the rest.
+// That takes up to twice as long as by the table; but building the table takes longer than opening all the rest.
 
 #pragma once
 
