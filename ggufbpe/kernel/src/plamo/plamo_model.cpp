@@ -9,9 +9,16 @@
 #include "machine.h"
 #include "utf8.h"
 
+#if !defined(GGUFBPE_WINDOW)
+#define GGUFBPE_WINDOW (1 << 14)  // tests take a short one
+#endif
+
 namespace ggufbpe {
 
 namespace {
+
+constexpr size_t LONG_WORD = GGUFBPE_WINDOW;  // bytes; the ids of a longer word are not held together
+constexpr size_t IDS_AT_ONCE = 1 << 12;       // of such a word
 
 constexpr uint32_t BYTE_ORDER_MARK = 0xFEFF, LAST_CODE_POINT = 0x10FFFF;
 constexpr char REPLACEMENT[] = "\xEF\xBF\xBD";
@@ -71,7 +78,8 @@ struct PlamoModel::Scratch : CachingModel::Scratch {
     ChangedText changes;         // if spans are wanted: characters that this made longer or shorter
     std::vector<int64_t> costs;  // of the text after each of the last places, in a ring
     Buffer<unsigned char> path;  // the choice at each character, from the last to the first: see write_choice()
-    size_t characters = 0;       // of the path
+    size_t followed = 0;         // bytes of the word before the place where the path goes on,
+    size_t left = 0;             // and characters after it
     Words words;
 
     size_t bytes() const override {
@@ -233,8 +241,14 @@ void PlamoModel::encode_segment(Segments::Segment segment, const unsigned char *
     constexpr size_t AT_ONCE = 64;
     const unsigned char *start = segment.start;
     const auto add = [&](const unsigned char *word_end) {
-        scratch.words.add(start, size_t(word_end - start));
-        if (scratch.words.count == Words::GROUP) look_up(end, scratch, ids, pace);
+        const auto size = static_cast<size_t>(word_end - start);
+        if (size > LONG_WORD) {
+            look_up(end, scratch, ids, pace);
+            encode_long(start, size, scratch, ids, pace);
+        } else {
+            scratch.words.add(start, size);
+            if (scratch.words.count == Words::GROUP) look_up(end, scratch, ids, pace);
+        }
         start = word_end;
     };
     for (const unsigned char *p = start + 1; p < segment.end; p += AT_ONCE) {
@@ -252,19 +266,40 @@ void PlamoModel::encode_segment(Segments::Segment segment, const unsigned char *
 void PlamoModel::look_up(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const {
     const auto find = [&](const unsigned char *word, size_t size) {
         find_path(word, size, scratch, pace);
-        follow_path(word, size, scratch, pace);
+        follow_path(word, size, SIZE_MAX, scratch, pace);
     };
-    const auto append_spans = [&](const unsigned char *word, size_t, const int32_t *found, size_t count) {
-        for (size_t i = 0; i < count; ++i) {
-            const auto token = static_cast<size_t>(found[i]);
-            const size_t size = token < lengths_.size() ? lengths_[token].bytes : 1;
-            ids.spans()->push(word, size);
-            word += size;
-        }
-        pace.count(count);
+    const auto append = [&](const unsigned char *word, size_t, const int32_t *found, size_t count) {
+        append_spans(word, found, count, *ids.spans(), pace);
     };
-    encode_words(end, scratch.words, scratch, ids, find, append_spans);
+    encode_words(end, scratch.words, scratch, ids, find, append);
     scratch.words.count = 0;
+}
+
+void PlamoModel::append_spans(const unsigned char *word, const int32_t *found, size_t count, Spans &spans, Pace &pace) const {
+    for (size_t i = 0; i < count; ++i) {
+        const auto token = static_cast<size_t>(found[i]);
+        const size_t size = token < lengths_.size() ? lengths_[token].bytes : 1;
+        spans.push(word, size);
+        word += size;
+    }
+    pace.count(count);
+}
+
+// A word that the cache would not take.
+void PlamoModel::encode_long(const unsigned char *word, size_t size, Scratch &scratch, Sink &ids, Pace &pace) const {
+    const Ids &found = scratch.word_ids;
+    find_path(word, size, scratch, pace);
+    while (scratch.left) {
+        const unsigned char *const start = word + scratch.followed;
+        follow_path(word, size, IDS_AT_ONCE, scratch, pace);
+        if (ids.spans()) append_spans(start, found.data(), found.size(), *ids.spans(), pace);
+        int32_t *const to = ids.room(found.size());
+        if (to) {
+            ids.advance(std::copy(found.data(), found.data() + found.size(), to));
+        } else {
+            ids.add(found.size());
+        }
+    }
 }
 
 // ---- a word to ids ----
@@ -303,16 +338,17 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
         write_choice(path, characters++, best);
         pace.count(steps);
     }
-    scratch.characters = characters;
+    scratch.followed = 0;
+    scratch.left = characters;
 }
 
-// The ids along the path, into `scratch.word_ids`.
-void PlamoModel::follow_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const {
+// The ids along the rest of the path, at least `enough` if there are as many, into `scratch.word_ids`.
+void PlamoModel::follow_path(const unsigned char *word, size_t size, size_t enough, Scratch &scratch, Pace &pace) const {
     const unsigned char *path = scratch.path.data();
     Ids &found = scratch.word_ids;
     found.clear();
-    size_t at = 0;
-    for (size_t left = scratch.characters; left > 0;) {
+    size_t at = scratch.followed, left = scratch.left;
+    while (left > 0 && found.size() < enough) {
         const int32_t token = read_choice(path, left - 1);
         if (token >= 0) {
             const Length &length = lengths_[static_cast<size_t>(token)];
@@ -326,6 +362,8 @@ void PlamoModel::follow_path(const unsigned char *word, size_t size, Scratch &sc
         }
         pace.count(1);
     }
+    scratch.followed = at;
+    scratch.left = left;
 }
 
 }  // namespace ggufbpe
