@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -77,13 +78,27 @@ struct PlamoModel::Scratch : CachingModel::Scratch {
     std::vector<unsigned char> rewritten;
     ChangedText changes;         // if spans are wanted: characters that this made longer or shorter
     std::vector<int64_t> costs;  // of the text after each of the last places, in a ring
-    Buffer<unsigned char> path;  // the choice at each character, from the last to the first: see write_choice()
+    // The choice at each character, from the last to the first: see write_choice(). In small pages: it is written once, from one
+    // end to the other, and the system may take milliseconds for a huge page.
+    std::unique_ptr<unsigned char[]> path;
+    size_t path_room = 0;
     size_t followed = 0;         // bytes of the word before the place where the path goes on,
     size_t left = 0;             // and characters after it
     Words words;
 
     size_t bytes() const override {
-        return CachingModel::Scratch::bytes() + rewritten.capacity() + costs.capacity() * sizeof(int64_t) + path.bytes();
+        return CachingModel::Scratch::bytes() + rewritten.capacity() + costs.capacity() * sizeof(int64_t) + path_room;
+    }
+
+    unsigned char *path_for(size_t characters) {
+        const size_t room = CHOICE * characters + 1;
+        if (room > path_room) {
+            path_room = 0;
+            path.reset();
+            path.reset(new unsigned char[room + room / 8]);
+            path_room = room + room / 8;
+        }
+        return path.get();
     }
 };
 
@@ -309,7 +324,7 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
     const size_t mask = ring_ - 1;
     scratch.costs.resize(ring_);
     int64_t *costs = scratch.costs.data();
-    unsigned char *path = scratch.path.room(CHOICE * size + 1);
+    unsigned char *const path = scratch.path_for(size);
     costs[size & mask] = 0;
     uint32_t node = Suffixes::ROOT;
     size_t characters = 0;
@@ -344,7 +359,7 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
 
 // The ids along the rest of the path, at least `enough` if there are as many, into `scratch.word_ids`.
 void PlamoModel::follow_path(const unsigned char *word, size_t size, size_t enough, Scratch &scratch, Pace &pace) const {
-    const unsigned char *path = scratch.path.data();
+    const unsigned char *const path = scratch.path.get();
     Ids &found = scratch.word_ids;
     found.clear();
     size_t at = scratch.followed, left = scratch.left;
