@@ -30,7 +30,7 @@ from typing import Any
 from cases import GPT2, ROOT, Case, cases
 from peers import our_engine_name, our_tokenizer
 from reference import with_pre
-from timing import seconds
+from timing import FIRST_TEXT, seconds
 
 from ggufbpe import GGUFWarning
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
@@ -40,7 +40,6 @@ SHORTEST = 10_000
 LONGEST = {"native": 10**8, "reference": 10**6}
 BOUND = 1.5
 ROUNDS, ROUNDS_OF_LONG, LONG = 5, 2, 10**6
-FIRST_TEXT = "Hello " + "world" * 2_000  # too much for what encodes a few words without a table
 
 TEXTS: dict[str, Callable[[int], str | bytes]] = {
     "letter": lambda count: "a" * count,
