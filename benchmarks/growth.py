@@ -30,7 +30,7 @@ from typing import Any
 from cases import GPT2, ROOT, Case, cases
 from peers import our_engine_name, our_tokenizer
 from reference import with_pre
-from timing import seconds
+from timing import FIRST_TEXT, seconds
 
 from ggufbpe import GGUFWarning
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
@@ -121,7 +121,7 @@ def measure(case: Case, kind: str, sizes: list[int], engine: str) -> dict[str, A
             if number >= ROUNDS_OF_LONG and sizes[place] > LONG:
                 continue
             tokenizer = our_tokenizer(case, engine)
-            tokenizer.count("Hello world")  # make everything that is made on first use
+            tokenizer.count(FIRST_TEXT)  # make everything that is made on first use
             best[place] = min(
                 best[place], seconds(partial(tokenizer.count, text, add_special=False), process_time)
             )

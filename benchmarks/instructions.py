@@ -101,12 +101,13 @@ def child(engine: str, vocabulary: str, text: str, passes: str) -> None:
 
     from cases import Case
     from peers import our_tokenizer
+    from timing import FIRST_TEXT
 
     warnings.simplefilter("ignore")
     gc.disable()
     tokenizer = our_tokenizer(Case("measured", Path(vocabulary), Path()), engine)
     content = Path(text).read_text(encoding="utf-8")
-    tokenizer.encode_to_numpy("Hello world")
+    tokenizer.encode_to_numpy(FIRST_TEXT)
     for _ in range(int(passes)):
         tokenizer.encode_to_numpy(content, add_special=False, parse_special=False)
 

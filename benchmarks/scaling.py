@@ -23,7 +23,7 @@ import numpy as np
 from cases import Case
 from peers import OURS, our_tokenizer, takes_threads
 from texts import Text
-from timing import median_ratio, seconds
+from timing import FIRST_TEXT, median_ratio, seconds
 
 # Times as many rounds. On two shared virtual processors, single rounds of one row had ratios from 1.0 to 2.5, and the
 # median of 9 of them differs each time.
@@ -85,7 +85,7 @@ def _subjects(case: Case, text: Text, long: Text, engine: str) -> list[Subject]:
 
     def fresh() -> Any:
         made = our_tokenizer(case, engine)
-        made.encode("Hello world")
+        made.encode(FIRST_TEXT)
         return made
 
     def batch(threads: int) -> Action:

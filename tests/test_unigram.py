@@ -291,6 +291,23 @@ def test_a_long_run_of_one_character(engine: Any, letter: str) -> None:
     assert len(tok.encode(letter * count, add_special=False)) <= count + 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a" * 20_000, id="paths that never meet"),
+        pytest.param("internationalization" * 1_000, id="paths that meet in every word"),
+        pytest.param("\U0010fffd" * 10_000, id="one unknown token"),
+        pytest.param("an\U0010fffd\U0010fffdunknown" * 1_500, id="unknown tokens between others"),
+        pytest.param("ﬁ\u0301ﬃé" * 3_000, id="characters that normalization changes"),
+    ],
+)
+@pytest.mark.skipif(native is None, reason="the reference engine takes whole words")
+def test_a_long_word_is_taken_in_windows(text: str) -> None:
+    expected, found = (opened(UNIGRAM, engine=engine) for engine in ("reference", "native"))
+    assert found.encode_with_offsets(text) == expected.encode_with_offsets(text)
+    assert found.count(text) == len(expected.encode(text))
+
+
 def test_pickled() -> None:
     tok = opened(UNIGRAM)
     again = pickle.loads(pickle.dumps(tok))

@@ -126,7 +126,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const std::string text = random_text(choices, choices.one_in(9) ? 9000 : 400, false);
     const bool lowercase = choices.one_in(2), strip_accents = choices.one_in(2);
     const Normalizer normalizer(lowercase, strip_accents);
-    const WPMModel model(strings, UNKNOWN, lowercase, strip_accents, size_t(1) << 20);
+    const auto indexed = std::make_shared<Strings>(std::move(strings));
+    indexed->index();
+    const WPMModel model(indexed, UNKNOWN, lowercase, strip_accents, size_t(1) << 20);
     compare(model, text, offset, part_size, word_pieces(tokens, text, normalizer));
     return 0;
 }

@@ -162,7 +162,9 @@ void check(TextModel &model, const std::string &text, int32_t kind, Choices &cho
         const Part whole{kind, exact.data(), exact.size()};
         model.divide(whole, part_size, parts, NO_POLL);
         TextModel::Lease scratch(model);
-        Ids ids, ids_of_parts;
+        Ids ids, ids_of_parts, first_ids;
+        Sink first(first_ids);
+        model.encode(whole, *scratch, first, NO_POLL);  // before there is a table, if the model makes one later
         Spans spans;
         spans.origin = exact.data();
         Sink sink(ids, &spans), sink_of_parts(ids_of_parts), counted;
@@ -171,6 +173,7 @@ void check(TextModel &model, const std::string &text, int32_t kind, Choices &cho
         for (const Part &part : parts) model.encode(part, *scratch, sink_of_parts, NO_POLL);
         const std::vector<int32_t> found(ids.data(), ids.data() + ids.size());
         CHECK(!expected || found == *expected);
+        CHECK(std::vector<int32_t>(first_ids.data(), first_ids.data() + first_ids.size()) == found);
         CHECK(std::vector<int32_t>(ids_of_parts.data(), ids_of_parts.data() + ids_of_parts.size()) == found);
         CHECK(counted.count() == found.size());
         CHECK(spans.size() == found.size());

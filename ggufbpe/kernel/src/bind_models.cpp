@@ -43,7 +43,7 @@ std::shared_ptr<BPEModel> bpe_model_of(std::shared_ptr<Strings> tokens, const St
     return std::make_shared<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes, LOOK_AT_SIGNALS);
 }
 
-std::shared_ptr<WPMModel> wpm_model_of(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents,
+std::shared_ptr<WPMModel> wpm_model_of(std::shared_ptr<Strings> tokens, int32_t unknown, bool lowercase, bool strip_accents,
                                        size_t cache_bytes) {
     return std::make_shared<WPMModel>(tokens, unknown, lowercase, strip_accents, cache_bytes);
 }
@@ -73,7 +73,7 @@ std::shared_ptr<SpmModel> spm_model_of(std::shared_ptr<Strings> tokens, nb::byte
                                        size_t cache_bytes) {
     std::vector<float> numbers(scores.size() / sizeof(float));
     if (!numbers.empty()) std::memcpy(numbers.data(), scores.data(), numbers.size() * sizeof(float));
-    return std::make_shared<SpmModel>(tokens, std::move(numbers), add_space_prefix, cache_bytes, LOOK_AT_SIGNALS);
+    return std::make_shared<SpmModel>(tokens, std::move(numbers), add_space_prefix, cache_bytes);
 }
 
 std::shared_ptr<PlamoModel> plamo_model_of(const Strings &tokens, const nb::bytes &scores, const nb::bytes &byte_tokens,

@@ -22,7 +22,7 @@ namespace ggufbpe {
 
 class CachingModel : public TextModel {
 public:
-    void expect(size_t bytes) const override {
+    void expect(size_t bytes, const Poll &) const override {
         if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
     }
     size_t cache_bytes() const override { return cache_.bytes(); }

@@ -266,7 +266,7 @@ void Encoder::encode_any(const Text &text, const EncodeOptions &options, size_t 
 }
 
 void Encoder::encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const {
-    if (text.size >= LONG_TEXT) model_->expect(text.size);
+    if (text.size >= LONG_TEXT) model_->expect(text.size, poll);
     Sink sink(ids);
     encode_any(text, options, threads, sink, poll);
 }
@@ -279,7 +279,7 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
 
 void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
                                 const Poll &poll) const {
-    if (text.size >= LONG_TEXT) model_->expect(text.size);
+    if (text.size >= LONG_TEXT) model_->expect(text.size, poll);
     if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
     Sink sink(ids, &spans);
     TextModel::Lease scratch(*model_);
@@ -358,7 +358,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
         all_bytes += text.size;
         longest = std::max(longest, text.size);
     }
-    if (all_bytes >= LONG_TEXT) model_->expect(all_bytes);
+    if (all_bytes >= LONG_TEXT) model_->expect(all_bytes, poll);
     // A few long texts are each divided among the threads.
     const bool few = groups.size() < 2 * threads && longest >= WORTH_SHARING;
     const uint64_t forks = fork_count();

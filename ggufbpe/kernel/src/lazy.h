@@ -25,6 +25,8 @@ public:
         return made ? *made : keep(make());
     }
 
+    bool is_made() const { return made_.load(std::memory_order_acquire); }
+
 private:
     const T &keep(std::unique_ptr<T> own) const {
         const T *first = nullptr;

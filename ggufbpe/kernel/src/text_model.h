@@ -99,8 +99,8 @@ public:
     // Whether plain text is bytes, whatever they are, so that invalid UTF-8 must be kept.
     virtual bool reads_bytes() const { return false; }
 
-    // Announces that about so many bytes are to come.
-    virtual void expect(size_t) const {}
+    // Announces that about so many bytes are to come: what they need is made once, before threads begin.
+    virtual void expect(size_t, const Poll &) const {}
 
     virtual size_t cache_bytes() const { return 0; }
     virtual uint64_t cache_misses() const { return 0; }

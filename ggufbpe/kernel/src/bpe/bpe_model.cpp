@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "bpe/bpe_scratch.h"
 
@@ -19,37 +20,26 @@ constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a po
 
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
                    const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll)
-    : CachingModel(cache_bytes),
-      splitter_(std::move(splitter)),
-      merger_(tokens, merges, options, poll),
-      escape_spaces_(options.escape_spaces) {
+    : CachingModel(cache_bytes), escape_spaces_(options.escape_spaces) {
+    auto merger = std::make_unique<const Merger>(tokens, merges, options, poll);
     if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(std::move(tokens));
     const bool lowers = own_step == OwnStep::lowered_words;
     if (lowers || own_step == OwnStep::spaced_words) {
         spaced_words_ = std::make_unique<SpacedWords>(lowers, escape_spaces_);
-        splitter_ = splitter_->parted_at_white_space();
+        splitter = splitter->parted_at_white_space();
     }
-    part_words();
+    tables_.get([&] { return std::make_unique<Tables>(std::move(merger), std::move(splitter)); });
 }
 
-BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks,
-                   std::shared_ptr<const Splitter> splitter, const MergeOptions &options, size_t cache_bytes,
-                   const Poll &poll)
-    : CachingModel(cache_bytes),
-      splitter_(std::move(splitter)),
-      merger_(std::move(tokens), ranks, options, poll),
-      escape_spaces_(options.escape_spaces) {
-    part_words();
-}
+BPEModel::BPEModel(MakeTables make_tables, const MergeOptions &options, size_t cache_bytes)
+    : CachingModel(cache_bytes), make_tables_(std::move(make_tables)), escape_spaces_(options.escape_spaces) {}
 
-// Makes words shorter where that changes no id.
-void BPEModel::part_words() {
-    splitter_of_words_ = splitter_;
-    if (merger_.parts_at_spaces()) {
-        splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
-        const AsciiGroups &groups = merger_.ascii_groups();
-        if (groups.tell_apart()) splitter_ = splitter_->parted_between(groups.joined, groups.alone);
-    }
+BPEModel::Tables::Tables(std::unique_ptr<const Merger> made, std::shared_ptr<const Splitter> given)
+    : merger(std::move(made)), splitter(std::move(given)), splitter_of_words(splitter) {
+    if (!merger->parts_at_spaces()) return;
+    splitter = splitter->parted_at_spaces(merger->joined_to_spaces());
+    const AsciiGroups &groups = merger->ascii_groups();
+    if (groups.tell_apart()) splitter = splitter->parted_between(groups.joined, groups.alone);
 }
 
 BPEModel::~BPEModel() = default;
@@ -76,7 +66,7 @@ void BPEModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
             } else if (spaced_words_) {
                 end = spaced_words_->cut(part.data, part.size, start + size, poll);
             } else {
-                end = splitter_->cut(part.data, part.size, start + size, poll);
+                end = splitter(poll).cut(part.data, part.size, start + size, poll);
             }
         }
         parts.push_back({part.token, part.data + start, end - start});
@@ -166,11 +156,12 @@ void BPEModel::encode_spaced(const Part &part, Scratch &scratch, Sink &ids, cons
 }
 
 void BPEModel::encode_text(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const {
+    const Splitter &splitter = this->splitter(poll);
     for (size_t start = 0; start < size;) {
-        const size_t end = splitter_->block(text, size, start, scratch.split, poll);
+        const size_t end = splitter.block(text, size, start, scratch.split, poll);
         scratch.replaced.clear();
         if (scratch.is_outdated()) scratch.tables = cache_.tables();
-        while (splitter_->words(scratch.split, poll)) {
+        while (splitter.words(scratch.split, poll)) {
             // A text has at most as many ids as bytes, except for a space written as U+2581, which may fall back to its three
             // bytes; a cached word is written four ids at a time.
             const size_t bytes = scratch.split.starts[scratch.split.word_count] - scratch.split.starts[0];
@@ -191,7 +182,7 @@ bool BPEModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
         text = reinterpret_cast<const unsigned char *>(own.changed.data());
         size = own.changed.size();
     }
-    split(*splitter_of_words_, text, size, own, take, poll);
+    split(*tables(poll).splitter_of_words, text, size, own, take, poll);
     return true;
 }
 
@@ -228,6 +219,7 @@ void BPEModel::split(const Splitter &splitter, const unsigned char *text, size_t
 // The words of a block, of which `readable` bytes may be read. Writes ids from `to` on; returns where they end.
 int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scratch &scratch, int32_t *to, Sink &ids,
                                 const Poll &poll) const {
+    const Merger &merger = this->merger(poll);
     const uint32_t *starts = scratch.split.starts.data();
     const size_t words = scratch.split.word_count;
     if (scratch.found.size() < FLUSH + GROUP) scratch.found.resize(FLUSH + GROUP);
@@ -255,7 +247,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
                 }
                 if (spans) {
                     const auto count = static_cast<size_t>(to - first);
-                    merger_.append_spans(scratch.found_words[i], first, count, scratch.merge, *spans, poll);
+                    merger.append_spans(scratch.found_words[i], first, count, scratch.merge, *spans, poll);
                 }
             }
         }
@@ -303,15 +295,16 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
 // A word that is too long for the table, and for two copies of its ids.
 int32_t *BPEModel::encode_very_long(const unsigned char *word, size_t size, Scratch &scratch, int32_t *to, Sink &ids,
                                     const Poll &poll) const {
+    const Merger &merger = this->merger(poll);
     if (ids.only_counts()) {
-        ids.add(merger_.count(word, size, scratch.merge, poll));
+        ids.add(merger.count(word, size, scratch.merge, poll));
     } else {
         scratch.merge.ids.clear();
-        merger_.encode(word, size, scratch.merge, poll);
+        merger.encode(word, size, scratch.merge, poll);
         const int32_t *const made = scratch.merge.ids.data();
         const size_t count = scratch.merge.ids.size();
         in_pieces(count, poll, [&](size_t from, size_t end) { to = std::copy(made + from, made + end, to); });
-        if (ids.spans()) merger_.append_spans({word, size}, made, count, scratch.merge, *ids.spans(), poll);
+        if (ids.spans()) merger.append_spans({word, size}, made, count, scratch.merge, *ids.spans(), poll);
     }
     scratch.merge.ids = Ids();
     return to;

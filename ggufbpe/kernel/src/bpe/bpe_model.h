@@ -9,11 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "bpe/merger.h"
 #include "caching_model.h"
+#include "lazy.h"
 #include "own_steps.h"
 #include "split/splitter.h"
 
@@ -38,12 +40,22 @@ public:
 protected:
     struct Scratch;
 
-    // With ranks of tokens in place of merges, as in MergeTable.
-    BPEModel(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, std::shared_ptr<const Splitter> splitter,
-             const MergeOptions &options, size_t cache_bytes, const Poll &poll);
+    // What merges words, and what cuts texts into them: shorter ones where that changes no id, and those without that.
+    struct Tables {
+        Tables(std::unique_ptr<const Merger> merger, std::shared_ptr<const Splitter> splitter);
 
-    const Splitter &splitter() const { return *splitter_; }
-    const Merger &merger() const { return merger_; }
+        std::unique_ptr<const Merger> merger;
+        std::shared_ptr<const Splitter> splitter, splitter_of_words;
+    };
+    using MakeTables = std::function<std::unique_ptr<Tables>(const Poll &poll)>;
+
+    // The tables are made on first use.
+    BPEModel(MakeTables make_tables, const MergeOptions &options, size_t cache_bytes);
+
+    const Tables &tables(const Poll &poll) const {
+        return tables_.get([&] { return make_tables_(poll); });
+    }
+    bool has_tables() const { return tables_.is_made(); }
 
     // Gives each word, with spaces as U+2581 if they are written so.
     void split(const Splitter &splitter, const unsigned char *text, size_t size, Scratch &scratch, const TakesWord &take,
@@ -55,7 +67,6 @@ protected:
 private:
     struct Missing;
 
-    void part_words();
     void write_k_mer_spans(const Part &part, Scratch &scratch, Spans &spans, const Poll &poll) const;
     void encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
@@ -75,8 +86,11 @@ private:
                 WordTable::Found &found) const;
     bool take_next_tables(Scratch &scratch) const;
 
-    std::shared_ptr<const Splitter> splitter_, splitter_of_words_;  // with words made shorter where that changes no id; without
-    Merger merger_;
+    const Merger &merger(const Poll &poll) const { return *tables(poll).merger; }
+    const Splitter &splitter(const Poll &poll) const { return *tables(poll).splitter; }
+
+    const MakeTables make_tables_;
+    Lazy<Tables> tables_;
     bool escape_spaces_;
     std::unique_ptr<const KMers> k_mers_;              // null in models without this step
     std::unique_ptr<const SpacedWords> spaced_words_;  // likewise

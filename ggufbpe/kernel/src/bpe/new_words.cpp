@@ -61,7 +61,7 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
     count_misses(count);
     scratch.merge.ids.clear();
     scratch.results.resize(count);
-    merger_.encode_many(all ? words.data() : scratch.words_to_encode.data(), count, scratch.results.data(), scratch.merge, poll);
+    merger(poll).encode_many(all ? words.data() : scratch.words_to_encode.data(), count, scratch.results.data(), scratch.merge, poll);
     constexpr size_t AHEAD = 24;
     scratch.writer.write_to(*scratch.tables.current);
     bool keeps = true;

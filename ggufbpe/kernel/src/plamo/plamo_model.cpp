@@ -2,15 +2,24 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "machine.h"
 #include "utf8.h"
+
+#if !defined(GGUFBPE_WINDOW)
+#define GGUFBPE_WINDOW (1 << 14)  // tests take a short one
+#endif
 
 namespace ggufbpe {
 
 namespace {
+
+constexpr size_t LONG_WORD = GGUFBPE_WINDOW;  // bytes; the ids of a longer word are not held together
+constexpr size_t IDS_AT_ONCE = 1 << 12;       // of such a word
 
 constexpr uint32_t BYTE_ORDER_MARK = 0xFEFF, LAST_CODE_POINT = 0x10FFFF;
 constexpr char REPLACEMENT[] = "\xEF\xBF\xBD";
@@ -48,18 +57,48 @@ void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsig
     }
 }
 
+// A token, or IN_BYTES, in three bytes: in a word of megabytes, fresh memory takes as long as the search. One byte more is
+// written, and read.
+constexpr size_t CHOICE = 3, MOST_TOKENS = 0xFFFFFF;
+
+void write_choice(unsigned char *path, size_t place, int32_t token) {
+    const uint32_t number = IS_BIG_ENDIAN ? static_cast<uint32_t>(token) << 8 : static_cast<uint32_t>(token);
+    std::memcpy(path + CHOICE * place, &number, sizeof number);
+}
+int32_t read_choice(const unsigned char *path, size_t place) {
+    uint32_t number;
+    std::memcpy(&number, path + CHOICE * place, sizeof number);
+    number = IS_BIG_ENDIAN ? number >> 8 : number & MOST_TOKENS;
+    return number == MOST_TOKENS ? Suffixes::IN_BYTES : static_cast<int32_t>(number);
+}
+
 }  // namespace
 
 struct PlamoModel::Scratch : CachingModel::Scratch {
     std::vector<unsigned char> rewritten;
     ChangedText changes;         // if spans are wanted: characters that this made longer or shorter
     std::vector<int64_t> costs;  // of the text after each of the last places, in a ring
-    Buffer<int32_t> path;        // the choice at each character, from the last to the first: a token, or IN_BYTES
-    size_t characters = 0;       // of the path
+    // The choice at each character, from the last to the first: see write_choice(). In small pages: it is written once, from one
+    // end to the other, and the system may take milliseconds for a huge page.
+    std::unique_ptr<unsigned char[]> path;
+    size_t path_room = 0;
+    size_t followed = 0;         // bytes of the word before the place where the path goes on,
+    size_t left = 0;             // and characters after it
     Words words;
 
     size_t bytes() const override {
-        return CachingModel::Scratch::bytes() + rewritten.capacity() + costs.capacity() * sizeof(int64_t) + path.bytes();
+        return CachingModel::Scratch::bytes() + rewritten.capacity() + costs.capacity() * sizeof(int64_t) + path_room;
+    }
+
+    unsigned char *path_for(size_t characters) {
+        const size_t room = CHOICE * characters + 1;
+        if (room > path_room) {
+            path_room = 0;
+            path.reset();
+            path.reset(new unsigned char[room + room / 8]);
+            path_room = room + room / 8;
+        }
+        return path.get();
     }
 };
 
@@ -71,6 +110,7 @@ PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores
       suffixes_(tokens, scores, poll),
       byte_tokens_(std::move(byte_tokens)),
       cuts_segments_(cuts_segments) {
+    if (tokens.size() >= MOST_TOKENS) throw std::length_error("more tokens than three bytes can number");
     if (byte_tokens_.size() != 256) throw std::invalid_argument("a token for each byte is needed");
     while (ring_ <= suffixes_.longest()) ring_ *= 2;
     find_joined(tokens, scores);
@@ -216,8 +256,14 @@ void PlamoModel::encode_segment(Segments::Segment segment, const unsigned char *
     constexpr size_t AT_ONCE = 64;
     const unsigned char *start = segment.start;
     const auto add = [&](const unsigned char *word_end) {
-        scratch.words.add(start, size_t(word_end - start));
-        if (scratch.words.count == Words::GROUP) look_up(end, scratch, ids, pace);
+        const auto size = static_cast<size_t>(word_end - start);
+        if (size > LONG_WORD) {
+            look_up(end, scratch, ids, pace);
+            encode_long(start, size, scratch, ids, pace);
+        } else {
+            scratch.words.add(start, size);
+            if (scratch.words.count == Words::GROUP) look_up(end, scratch, ids, pace);
+        }
         start = word_end;
     };
     for (const unsigned char *p = start + 1; p < segment.end; p += AT_ONCE) {
@@ -235,19 +281,40 @@ void PlamoModel::encode_segment(Segments::Segment segment, const unsigned char *
 void PlamoModel::look_up(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const {
     const auto find = [&](const unsigned char *word, size_t size) {
         find_path(word, size, scratch, pace);
-        follow_path(word, size, scratch, pace);
+        follow_path(word, size, SIZE_MAX, scratch, pace);
     };
-    const auto append_spans = [&](const unsigned char *word, size_t, const int32_t *found, size_t count) {
-        for (size_t i = 0; i < count; ++i) {
-            const auto token = static_cast<size_t>(found[i]);
-            const size_t size = token < lengths_.size() ? lengths_[token].bytes : 1;
-            ids.spans()->push(word, size);
-            word += size;
-        }
-        pace.count(count);
+    const auto append = [&](const unsigned char *word, size_t, const int32_t *found, size_t count) {
+        append_spans(word, found, count, *ids.spans(), pace);
     };
-    encode_words(end, scratch.words, scratch, ids, find, append_spans);
+    encode_words(end, scratch.words, scratch, ids, find, append);
     scratch.words.count = 0;
+}
+
+void PlamoModel::append_spans(const unsigned char *word, const int32_t *found, size_t count, Spans &spans, Pace &pace) const {
+    for (size_t i = 0; i < count; ++i) {
+        const auto token = static_cast<size_t>(found[i]);
+        const size_t size = token < lengths_.size() ? lengths_[token].bytes : 1;
+        spans.push(word, size);
+        word += size;
+    }
+    pace.count(count);
+}
+
+// A word that the cache would not take.
+void PlamoModel::encode_long(const unsigned char *word, size_t size, Scratch &scratch, Sink &ids, Pace &pace) const {
+    const Ids &found = scratch.word_ids;
+    find_path(word, size, scratch, pace);
+    while (scratch.left) {
+        const unsigned char *const start = word + scratch.followed;
+        follow_path(word, size, IDS_AT_ONCE, scratch, pace);
+        if (ids.spans()) append_spans(start, found.data(), found.size(), *ids.spans(), pace);
+        int32_t *const to = ids.room(found.size());
+        if (to) {
+            ids.advance(std::copy(found.data(), found.data() + found.size(), to));
+        } else {
+            ids.add(found.size());
+        }
+    }
 }
 
 // ---- a word to ids ----
@@ -257,7 +324,7 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
     const size_t mask = ring_ - 1;
     scratch.costs.resize(ring_);
     int64_t *costs = scratch.costs.data();
-    int32_t *path = scratch.path.room(size);
+    unsigned char *const path = scratch.path_for(size);
     costs[size & mask] = 0;
     uint32_t node = Suffixes::ROOT;
     size_t characters = 0;
@@ -283,20 +350,21 @@ void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scra
             least = std::min(cost, least);
         }
         costs[at & mask] = least;
-        path[characters++] = best;
+        write_choice(path, characters++, best);
         pace.count(steps);
     }
-    scratch.characters = characters;
+    scratch.followed = 0;
+    scratch.left = characters;
 }
 
-// The ids along the path, into `scratch.word_ids`.
-void PlamoModel::follow_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const {
-    const int32_t *path = scratch.path.data();
+// The ids along the rest of the path, at least `enough` if there are as many, into `scratch.word_ids`.
+void PlamoModel::follow_path(const unsigned char *word, size_t size, size_t enough, Scratch &scratch, Pace &pace) const {
+    const unsigned char *const path = scratch.path.get();
     Ids &found = scratch.word_ids;
     found.clear();
-    size_t at = 0;
-    for (size_t left = scratch.characters; left > 0;) {
-        const int32_t token = path[left - 1];
+    size_t at = scratch.followed, left = scratch.left;
+    while (left > 0 && found.size() < enough) {
+        const int32_t token = read_choice(path, left - 1);
         if (token >= 0) {
             const Length &length = lengths_[static_cast<size_t>(token)];
             found.push(token);
@@ -309,6 +377,8 @@ void PlamoModel::follow_path(const unsigned char *word, size_t size, Scratch &sc
         }
         pace.count(1);
     }
+    scratch.followed = at;
+    scratch.left = left;
 }
 
 }  // namespace ggufbpe

@@ -54,7 +54,9 @@ private:
     void encode_segment(Segments::Segment segment, const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
     void look_up(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
     void find_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const;
-    void follow_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const;
+    void follow_path(const unsigned char *word, size_t size, size_t enough, Scratch &scratch, Pace &pace) const;
+    void encode_long(const unsigned char *word, size_t size, Scratch &scratch, Sink &ids, Pace &pace) const;
+    void append_spans(const unsigned char *word, const int32_t *found, size_t count, Spans &spans, Pace &pace) const;
 
     Suffixes suffixes_;
     std::vector<int32_t> byte_tokens_;

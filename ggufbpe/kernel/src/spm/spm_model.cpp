@@ -20,14 +20,6 @@ constexpr int32_t CONTINUED = -4;  // a plain fragment that continues where anot
 constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied after a space
 constexpr char SPACE[] = " ", WRITTEN_SPACE[] = "\xE2\x96\x81";
 
-// A number that is the lower, the better a score is; 0 and -0 are the same score.
-uint32_t order_of(float score) {
-    const float not_minus_zero = score + 0.0f;
-    uint32_t bits;
-    std::memcpy(&bits, &not_minus_zero, sizeof bits);
-    return bits >> 31 ? bits : ~bits & 0x7FFFFFFF;
-}
-
 // 0 for the best score; equal ones share a rank.
 std::vector<uint32_t> ranks_of(const std::vector<float> &scores, size_t count) {
     if (scores.empty()) return std::vector<uint32_t>(count, 0);
@@ -79,11 +71,21 @@ size_t announced_length(unsigned char lead) { return lead < 0xC0 ? 1 : lead < 0x
 
 }  // namespace
 
-SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes,
-                   const Poll &poll)
-    : BPEModel(tokens, ranks_of(scores, tokens->size()), Splitter::of_whole_text(true), options(), cache_bytes, poll),
-      tokens_(std::move(tokens)),
-      add_space_prefix_(add_space_prefix) {}
+SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes)
+    : SpmModel(tokens, std::make_shared<const std::vector<float>>(std::move(scores)), add_space_prefix, cache_bytes) {}
+
+SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::shared_ptr<const std::vector<float>> scores, bool add_space_prefix,
+                   size_t cache_bytes)
+    : BPEModel(
+          [tokens, scores](const Poll &poll) {
+              const std::vector<uint32_t> ranks = ranks_of(*scores, tokens->size());
+              return std::make_unique<Tables>(std::make_unique<const Merger>(tokens, ranks, options(), poll),
+                                              Splitter::of_whole_text(true));
+          },
+          options(), cache_bytes),
+      tokens_(tokens),
+      add_space_prefix_(add_space_prefix),
+      first_words_(tokens, scores) {}
 
 void SpmModel::cut_fragments(const unsigned char *, std::vector<Fragment> &fragments, const Poll &) const {
     for (Fragment &fragment : fragments) {
@@ -93,7 +95,7 @@ void SpmModel::cut_fragments(const unsigned char *, std::vector<Fragment> &fragm
 
 void SpmModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
     const size_t first = part.size > size + size / 2 && is_utf8(part.data, part.size, poll)
-                             ? splitter().cut(part.data, part.size, size, poll)
+                             ? tables(poll).splitter->cut(part.data, part.size, size, poll)
                              : part.size;
     parts.push_back({part.token, part.data, first});
     BPEModel::divide({PLAIN, part.data + first, part.size - first}, size, parts, poll);
@@ -109,6 +111,11 @@ void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     } else {
         encode_bytes(part.data, part.size, has_prefix, own, ids, poll);
     }
+}
+
+void SpmModel::expect(size_t bytes, const Poll &poll) const {
+    BPEModel::expect(bytes, poll);
+    tables(poll);
 }
 
 int32_t SpmModel::continued(int32_t token) const { return token == FRAGMENT ? CONTINUED : token; }
@@ -143,9 +150,10 @@ const Splitter &SpmModel::before_spaces(const Poll &poll) const {
 // The first words are copied after the space; the others stay where they are.
 void SpmModel::encode_utf8(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
                            const Poll &poll) const {
+    if (!has_tables() && first_words_.append_ids(text, size, has_prefix, ids)) return;
     size_t head = 0;
     if (has_prefix) {
-        head = size > HEAD + HEAD / 4 ? splitter().cut(text, size, HEAD, poll) : size;
+        head = size > HEAD + HEAD / 4 ? tables(poll).splitter->cut(text, size, HEAD, poll) : size;
         scratch.changed = SPACE;
         scratch.changed.append(reinterpret_cast<const char *>(text), head);
         const auto *begun = reinterpret_cast<const unsigned char *>(scratch.changed.data());
@@ -207,7 +215,7 @@ void SpmModel::encode_bytes(const unsigned char *text, size_t size, bool has_pre
         for (const size_t end = at + length; at < end; ++at) {
             note(at, 1);
             bytes.clear();
-            merger().append_byte(data[at], bytes);  // throws where it has no id
+            tables(poll).merger->append_byte(data[at], bytes);  // throws where it has no id
             ids.push(bytes.data()[0]);
             if (spans) spans->push(data + at, 1);
         }

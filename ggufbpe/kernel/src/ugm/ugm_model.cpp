@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "ugm/ugm_scratch.h"
+
 namespace ggufbpe {
 
 namespace {
@@ -16,8 +18,6 @@ constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
 constexpr size_t GROUP = 256;             // words whose slots are fetched together
 constexpr int32_t CONTINUED = -4;         // a part's token: it continues where another text ended
-constexpr int32_t UNREACHED = INT32_MIN;  // in a path: nothing leads here
-constexpr uint8_t CODE_UNITS[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};  // by the upper half of the first byte
 
 bool is_matched(uint16_t attribute) { return attribute & (NORMAL | USER_DEFINED | UNUSED); }
 
@@ -36,7 +36,7 @@ size_t character_size(const unsigned char *p, const unsigned char *end) {
     const unsigned char lead = *p;
     if (lead < 0x80) return 1;
     if (lead < 0xC0 || lead >= 0xF8) return 0;
-    const size_t size = CODE_UNITS[lead >> 4];
+    const size_t size = code_units(lead);
     if (size_t(end - p) < size) return 0;
     for (size_t i = 1; i < size; ++i) {
         if ((p[i] & 0xC0) != 0x80) return 0;
@@ -45,39 +45,6 @@ size_t character_size(const unsigned char *p, const unsigned char *end) {
 }
 
 }  // namespace
-
-struct UGMModel::Scratch : CachingModel::Scratch {
-    // If spans are wanted: the bytes of the text that each normalized byte, and the next U+2581, stands for.
-    struct Sources {
-        bool are_wanted = false;
-        std::vector<const unsigned char *> starts, ends;
-        const unsigned char *space_start = nullptr, *space_end = nullptr, *read = nullptr;
-        std::vector<std::pair<size_t, size_t>> path;  // of normalized bytes, from the last token to the first
-
-        // White space that is in no word.
-        void skip_to(const unsigned char *word) {
-            if (word > read) {
-                space_start = space_start ? space_start : read;
-                space_end = word;
-            }
-        }
-    };
-
-    std::string normalized;
-    Sources sources;
-    bool is_prefix_due = false;     // a space is still due before the first character that is not one
-    std::vector<double> sums;       // of the last bytes, in a ring
-    std::vector<int32_t> path;      // what ends at each byte: a token, -1 - bytes for an unknown character, or UNREACHED
-    std::vector<int32_t> found;     // ids of a word
-    double sum = 0;                 // of the text so far, if it is needed
-    double sum_of_word = 0;
-    std::vector<Word> words;
-
-    size_t bytes() const override {
-        return CachingModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
-               (path.capacity() + found.capacity()) * sizeof(int32_t);
-    }
-};
 
 // ---- loading ----
 
@@ -216,9 +183,7 @@ void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     own.sources.read = part.data;
     if (has_words_) return encode_words(part, own, ids, poll);
     Pace pace(poll);
-    encode_word({part.data, part.size}, 0, own, pace);
-    emit(own.found.data(), own.found.size(), ids);
-    if (ids.spans()) append_path(own, *ids.spans(), pace);
+    encode_word({part.data, part.size}, 0, own, ids, pace);
 }
 
 int32_t UGMModel::continued(int32_t) const { return CONTINUED; }
@@ -242,10 +207,8 @@ void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const
     Pace pace(poll);
     while (p < end && !options_.remove_extra_whitespaces && scratch.is_prefix_due) {
         const Word word = next_word(p, end, pace);
-        encode_word(word, scratch.sum, scratch, pace);
+        encode_word(word, scratch.sum, scratch, ids, pace);
         scratch.sum = scratch.sum_of_word;
-        emit(scratch.found.data(), scratch.found.size(), ids);
-        if (ids.spans()) append_path(scratch, *ids.spans(), pace);
     }
     Word words[GROUP];
     while (p < end) {
@@ -270,10 +233,8 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
     for (size_t i = 0; i < count; ++i) {
         const Word &word = words[i];
         if (tracks && !may_be_cached(scratch.sum, word.size)) {
-            encode_word(word, scratch.sum, scratch, pace);
+            encode_word(word, scratch.sum, scratch, ids, pace);
             scratch.sum = scratch.sum_of_word;
-            emit(scratch.found.data(), scratch.found.size(), ids);
-            if (ids.spans()) append_path(scratch, *ids.spans(), pace);
             continue;
         }
         const WordTable &table = *scratch.tables.current;
@@ -304,10 +265,8 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
                 continue;
             }
         }
-        encode_word(word, 0, scratch, pace);
+        encode_word(word, 0, scratch, ids, pace);
         scratch.sum += scratch.sum_of_word;
-        emit(scratch.found.data(), scratch.found.size(), ids);
-        if (ids.spans()) append_path(scratch, *ids.spans(), pace);
         if (!is_known && word.size <= WordTable::LONGEST) {
             count_misses(1);
             keep(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
@@ -334,32 +293,33 @@ void UGMModel::emit(const int32_t *found, size_t count, Sink &ids) const {
     ids.advance(to + count);
 }
 
-// ---- a word to ids ----
+// ---- a word normalized ----
 
-// The ids of a text that follows others of this sum, into `scratch.found`; and the sum after it.
-void UGMModel::encode_word(const Word &word, double sum, Scratch &scratch, Pace &pace) const {
-    if (scratch.sources.are_wanted) {
-        normalize<true>(word, scratch, pace);
-    } else {
-        normalize<false>(word, scratch, pace);
-    }
-    find_path(sum, scratch, pace);
+void UGMModel::begin_word(const Word &word, Scratch &scratch) const {
+    Scratch::Sources &sources = scratch.sources;
+    scratch.normalized.clear();
+    scratch.is_in_word = false;
+    if (!sources.are_wanted) return;
+    sources.starts.clear();
+    sources.ends.clear();
+    sources.skip_to(word.data);
+    sources.read = word.data + word.size;
+}
+
+// Reads from `p` on until so many bytes are normalized; returns where it got.
+const unsigned char *UGMModel::normalize(const unsigned char *p, const unsigned char *end, size_t stop, Scratch &scratch,
+                                         Pace &pace) const {
+    return scratch.sources.are_wanted ? normalize<true>(p, end, stop, scratch, pace)
+                                      : normalize<false>(p, end, stop, scratch, pace);
 }
 
 template <bool KEEPS_SOURCES>
-void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
-    const unsigned char *p = word.data, *end = word.data + word.size;
+const unsigned char *UGMModel::normalize(const unsigned char *p, const unsigned char *end, size_t stop, Scratch &scratch,
+                                         Pace &pace) const {
     std::string &made = scratch.normalized;
     Scratch::Sources &sources = scratch.sources;
-    made.clear();
-    if (KEEPS_SOURCES) {
-        sources.starts.clear();
-        sources.ends.clear();
-        sources.skip_to(word.data);
-        sources.read = end;
-    }
     const bool merges = options_.remove_extra_whitespaces;
-    bool is_in_word = false;
+    bool is_in_word = scratch.is_in_word;
     const auto note = [&](size_t bytes, const unsigned char *from, const unsigned char *to) {
         if (!KEEPS_SOURCES) return;
         sources.starts.insert(sources.starts.end(), bytes, from);
@@ -393,7 +353,7 @@ void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
         made += c;
         note(1, from, to);
     };
-    while (p < end) {
+    while (p < end && made.size() < stop) {
         if (is_copied_[*p] && (p + 1 == end || p[1] < 0x80)) {
             put(static_cast<char>(*p), p, p + 1);
             ++p;
@@ -424,39 +384,19 @@ void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
         for (size_t i = 0; i < (size ? size : 3); ++i) put(size ? static_cast<char>(p[i]) : REPLACEMENT[i], p, p + read);
         p += read;
     }
+    scratch.is_in_word = is_in_word;
+    return p;
 }
 
 // ---- spans, and words as they are shown ----
 
-// The spans of the last path found.
-void UGMModel::append_path(Scratch &scratch, Spans &spans, Pace &pace) const {
-    auto &path = scratch.sources.path;
-    path.clear();
-    bool was_unknown = false;
-    for (size_t end = scratch.normalized.size(); end;) {
-        const int32_t step = scratch.path[end];
-        const bool is_unknown = step < 0 || step == options_.unknown;
-        const size_t size = step == UNREACHED ? end : step < 0 ? static_cast<size_t>(-1 - step) : lengths_[static_cast<size_t>(step)];
-        if (was_unknown && is_unknown) {
-            path.back().first = end - size;
-        } else {
-            path.emplace_back(end - size, end);
-        }
-        was_unknown = is_unknown;
-        end -= size;
-        pace.count(1);
-    }
-    for (auto token = path.rbegin(); token != path.rend(); ++token) {
-        const unsigned char *const start = scratch.sources.starts[token->first], *const end = scratch.sources.ends[token->second - 1];
-        spans.push(start - spans.origin, end - spans.origin);
-    }
-}
-
 // The spans of a word whose ids were known.
 void UGMModel::append_spans(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans, Pace &pace) const {
     if (append_by_lengths(word, found, count, scratch, spans)) return;
-    encode_word(word, 0, scratch, pace);
-    append_path(scratch, spans, pace);
+    begin_word(word, scratch);
+    normalize(word.data, word.data + word.size, SIZE_MAX, scratch, pace);
+    find_path(0, scratch, pace);
+    append_path(scratch.normalized.size(), false, scratch, spans, pace);
 }
 
 // The spans of a word that stays unchanged, after one U+2581.
@@ -493,7 +433,9 @@ bool UGMModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
     auto &own = static_cast<Scratch &>(scratch);
     Pace pace(poll);
     own.is_prefix_due = options_.add_space_prefix;
-    normalize<false>({text, size}, own, pace);
+    own.sources.are_wanted = false;
+    begin_word({text, size}, own);
+    normalize(text, text + size, SIZE_MAX, own, pace);
     const std::string &made = own.normalized;
     const auto *data = reinterpret_cast<const unsigned char *>(made.data());
     for (size_t start = 0, next; start < made.size(); start = next) {
@@ -504,57 +446,6 @@ bool UGMModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
         pace.count(next - start);
     }
     return true;
-}
-
-// ---- a word to ids by the best path ----
-
-void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
-    const auto *text = reinterpret_cast<const unsigned char *>(scratch.normalized.data());
-    const size_t size = scratch.normalized.size(), mask = ring_ - 1;
-    std::vector<double> &sums = scratch.sums;
-    std::vector<int32_t> &path = scratch.path, &found = scratch.found;
-    found.clear();
-    scratch.sum_of_word = sum;
-    if (!size) return;
-    sums.assign(ring_, -DBL_MAX);
-    path.assign(size + 1, UNREACHED);
-    sums[0] = sum;
-    for (size_t at = 0, behind; at < size; at = behind) {
-        behind = std::min(at + CODE_UNITS[text[at] >> 4], size);
-        const double so_far = sums[at & mask];
-        bool is_found = false;
-        uint32_t node = TokenTrie::ROOT;
-        size_t end = at;
-        while (end < size && (node = tokens_.next(node, text[end])) != TokenTrie::ROOT) {
-            ++end;
-            const int32_t token = tokens_.token(node);
-            if (token == TokenTrie::NO_TOKEN) continue;
-            is_found = is_found || end == behind;
-            const double here = so_far + double(scores_[static_cast<size_t>(token)]);
-            if (here > sums[end & mask]) {
-                sums[end & mask] = here;
-                path[end] = token;
-            }
-        }
-        if (!is_found && so_far + double(unknown_score_) > sums[behind & mask]) {
-            sums[behind & mask] = so_far + double(unknown_score_);
-            path[behind] = static_cast<int32_t>(-1 - int32_t(behind - at));
-        }
-        for (size_t i = at; i < behind; ++i) sums[i & mask] = -DBL_MAX;  // for the text `ring_` bytes later
-        pace.count(end - at + 1);
-    }
-    scratch.sum_of_word = sums[size & mask];
-    bool was_unknown = false;
-    for (size_t end = size; end;) {
-        const int32_t step = path[end];
-        const int32_t token = step < 0 ? options_.unknown : step;
-        const bool is_unknown = token == options_.unknown;
-        if (!(was_unknown && is_unknown)) found.push_back(token);
-        was_unknown = is_unknown;
-        end = step == UNREACHED ? 0 : end - (step < 0 ? static_cast<size_t>(-1 - step) : lengths_[static_cast<size_t>(step)]);
-        pace.count(1);
-    }
-    std::reverse(found.begin(), found.end());
 }
 
 }  // namespace ggufbpe

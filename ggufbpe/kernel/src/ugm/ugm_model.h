@@ -28,6 +28,12 @@ struct UGMOptions {
     int32_t unknown;  // the id of the unknown token
 };
 
+// How many bytes the character has that begins with a byte (src/unicode.cpp: unicode_len_utf8).
+inline size_t code_units(unsigned char lead) {
+    constexpr uint8_t CODE_UNITS[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};  // by the upper half
+    return CODE_UNITS[lead >> 4];
+}
+
 class UGMModel final : public CachingModel {
 public:
     // `matched_by` are the attributes of tokens before special ones were found, `attributes` those after; `scores` may be
@@ -60,16 +66,28 @@ private:
     void encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
                       Pace &pace) const;
-    void encode_word(const Word &word, double sum, Scratch &scratch, Pace &pace) const;
+    void encode_word(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const;
     bool count_sum(const int32_t *found, size_t count, Scratch &scratch) const;
     void emit(const int32_t *found, size_t count, Sink &ids) const;
 
+    void begin_word(const Word &word, Scratch &scratch) const;
+    const unsigned char *normalize(const unsigned char *p, const unsigned char *end, size_t stop, Scratch &scratch,
+                                   Pace &pace) const;
     template <bool KEEPS_SOURCES>
-    void normalize(const Word &word, Scratch &scratch, Pace &pace) const;
+    const unsigned char *normalize(const unsigned char *p, const unsigned char *end, size_t stop, Scratch &scratch,
+                                   Pace &pace) const;
     void append_spans(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans, Pace &pace) const;
-    void append_path(Scratch &scratch, Spans &spans, Pace &pace) const;
     bool append_by_lengths(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans) const;
+
+    // best_path.cpp
+    void encode_in_windows(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const;
+    void begin_path(double sum, Scratch &scratch) const;
+    size_t extend_path(size_t from, size_t stop, size_t base, Scratch &scratch, Pace &pace) const;
+    size_t meeting_place(size_t from, Scratch &scratch, Pace &pace) const;
+    size_t former_place(int32_t step, size_t end) const;
     void find_path(double sum, Scratch &scratch, Pace &pace) const;
+    void follow_path(size_t end, Scratch &scratch, Pace &pace) const;
+    void append_path(size_t end, bool continues, Scratch &scratch, Spans &spans, Pace &pace) const;
 
     UGMOptions options_;
     Charsmap charsmap_;

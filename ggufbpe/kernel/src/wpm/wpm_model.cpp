@@ -28,17 +28,31 @@ struct WPMModel::Scratch : CachingModel::Scratch {
     size_t bytes() const override { return CachingModel::Scratch::bytes() + written.capacity(); }
 };
 
-WPMModel::WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes)
+// The tokens as a trie, and where words begin in it.
+struct WPMModel::Matcher {
+    explicit Matcher(const Strings &texts) : tokens(texts), beginning(tokens.place_behind(BEGIN)) {}
+
+    LongestMatch tokens;
+    LongestMatch::Place beginning;
+};
+
+WPMModel::WPMModel(std::shared_ptr<const Strings> tokens, int32_t unknown, bool lowercase, bool strip_accents,
+                   size_t cache_bytes)
     : CachingModel(cache_bytes),
       normalizer_(lowercase, strip_accents),
-      tokens_(tokens),
-      beginning_(tokens_.place_behind(BEGIN)),
-      lengths_(tokens.size()),
-      unknown_(unknown) {
-    for (size_t i = 0; i < tokens.size(); ++i) lengths_[i] = static_cast<uint32_t>(tokens[i].size());
-}
+      tokens_(std::move(tokens)),
+      unknown_(unknown) {}
 
 WPMModel::~WPMModel() = default;
+
+const WPMModel::Matcher &WPMModel::matcher() const {
+    return matcher_.get([&] { return std::make_unique<Matcher>(*tokens_); });
+}
+
+void WPMModel::expect(size_t bytes, const Poll &poll) const {
+    CachingModel::expect(bytes, poll);
+    matcher();
+}
 
 std::unique_ptr<TextModel::Scratch> WPMModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
@@ -114,7 +128,7 @@ void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_
         Span *to = spans.room(count);
         for (size_t i = 0; i < count; ++i) {
             const int64_t begun = std::max<int64_t>(at, 0);
-            at = is_whole ? static_cast<int64_t>(size) : at + lengths_[static_cast<size_t>(ids[i])];
+            at = is_whole ? static_cast<int64_t>(size) : at + static_cast<int64_t>((*tokens_)[static_cast<size_t>(ids[i])].size());
             *to++ = {start + begun, start + std::max<int64_t>(at, 0)};
         }
         pace.count(size);
@@ -134,7 +148,7 @@ void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_
     };
     int64_t token_end = -BEFORE;
     for (size_t i = 0; i < count; ++i) {
-        token_end = is_whole ? INT64_MAX : token_end + lengths_[static_cast<size_t>(ids[i])];
+        token_end = is_whole ? INT64_MAX : token_end + static_cast<int64_t>((*tokens_)[static_cast<size_t>(ids[i])].size());
         skip_dropped();
         const unsigned char *const start = kept ? at : last;
         while (written < token_end && kept) {
@@ -167,16 +181,19 @@ void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &sc
     ids.clear();
     const auto *at = reinterpret_cast<const unsigned char *>(scratch.written.data()), *end = at + scratch.written.size();
     if (at == end) return;  // all of it was dropped
+    if (!matcher_.is_made() && match_first(scratch)) return;
+    const Matcher &matcher = this->matcher();
+    const LongestMatch &tokens = matcher.tokens;
     Pace pace(poll);
-    bool is_known = beginning_.is_somewhere();
+    bool is_known = matcher.beginning.is_somewhere();
     if (is_known) {
-        const LongestMatch::Match match = tokens_.find(at, end, beginning_);
+        const LongestMatch::Match match = tokens.find(at, end, matcher.beginning);
         is_known = match.token != LongestMatch::NONE;
         ids.push(match.token);
         at += match.size;
     }
     while (is_known && at < end) {
-        const LongestMatch::Match match = tokens_.find(at, end);
+        const LongestMatch::Match match = tokens.find(at, end);
         is_known = match.token != LongestMatch::NONE;
         ids.push(match.token);
         at += match.size;
@@ -185,6 +202,30 @@ void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &sc
     if (is_known) return;
     ids.clear();
     ids.push(unknown_);
+}
+
+// The same for one of the first words, by looking up what it begins with, the longest first; false for others.
+bool WPMModel::match_first(Scratch &scratch) const {
+    constexpr size_t LONGEST = 64;  // bytes: the time grows with their square
+    const std::string &written = scratch.written;
+    if (written.size() > LONGEST || !tokens_->are_different() || !first_bytes_.take(written.size())) return false;
+    char word[BEGIN.size() + LONGEST];
+    const char *const end = std::copy(written.begin(), written.end(), std::copy(BEGIN.begin(), BEGIN.end(), word));
+    Ids &ids = scratch.word_ids;
+    for (const char *at = word; at < end;) {
+        const size_t least = at == word ? BEGIN.size() : 1;
+        size_t size = static_cast<size_t>(end - at) + 1;
+        int64_t token = Strings::NOT_FOUND;
+        while (token == Strings::NOT_FOUND && size > least) token = tokens_->find({at, --size});
+        if (token == Strings::NOT_FOUND) {
+            ids.clear();
+            ids.push(unknown_);
+            break;
+        }
+        ids.push(static_cast<int32_t>(token));
+        at += size;
+    }
+    return true;
 }
 
 }  // namespace ggufbpe

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "caching_model.h"
+#include "first_bytes.h"
+#include "lazy.h"
 #include "longest_match.h"
 #include "string_array.h"
 #include "wpm/ascii_words.h"
@@ -21,8 +23,8 @@ namespace ggufbpe {
 
 class WPMModel final : public CachingModel {
 public:
-    // `unknown` stands for a word that cannot be made of tokens.
-    WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes);
+    // `tokens` must be indexed. `unknown` stands for a word that cannot be made of tokens.
+    WPMModel(std::shared_ptr<const Strings> tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes);
     ~WPMModel() override;
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
@@ -30,21 +32,26 @@ public:
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
+    void expect(size_t bytes, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
 
 private:
     struct Scratch;
+    struct Matcher;
 
     size_t find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const;
     void append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans, Pace &pace) const;
     void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
 
+    const Matcher &matcher() const;
+    bool match_first(Scratch &scratch) const;
+
     Normalizer normalizer_;
-    LongestMatch tokens_;
-    LongestMatch::Place beginning_;  // of words
-    std::vector<uint32_t> lengths_;  // of tokens, in bytes
+    const std::shared_ptr<const Strings> tokens_;
+    Lazy<Matcher> matcher_;  // for more than the first words
+    const FirstBytes first_bytes_;
     int32_t unknown_;
 };
 

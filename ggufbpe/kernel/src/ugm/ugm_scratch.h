@@ -1,0 +1,50 @@
+// The memory of a UGMModel during a call.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ugm/ugm_model.h"
+
+namespace ggufbpe {
+
+struct UGMModel::Scratch : CachingModel::Scratch {
+    // If spans are wanted: the bytes of the text that each normalized byte, and the next U+2581, stands for.
+    struct Sources {
+        bool are_wanted = false;
+        std::vector<const unsigned char *> starts, ends;
+        const unsigned char *space_start = nullptr, *space_end = nullptr, *read = nullptr;
+        std::vector<std::pair<size_t, size_t>> path;  // of normalized bytes, from the last token to the first
+
+        // White space that is in no word.
+        void skip_to(const unsigned char *word) {
+            if (word > read) {
+                space_start = space_start ? space_start : read;
+                space_end = word;
+            }
+        }
+    };
+
+    std::string normalized;
+    Sources sources;
+    bool is_prefix_due = false;     // a space is still due before the first character that is not one
+    bool is_in_word = false;        // the normalized text does not end with a space
+    std::vector<double> sums;       // of the last bytes, in a ring
+    std::vector<int32_t> path;      // what ends at each byte: a token, -1 - bytes for an unknown character, or UNREACHED
+    std::vector<bool> is_passed;    // whether a path goes through each byte, of those that are followed to where they meet
+    std::vector<int32_t> found;     // ids of a word
+    double sum = 0;                 // of the text so far, if it is needed
+    double sum_of_word = 0;
+    std::vector<Word> words;
+
+    size_t bytes() const override {
+        return CachingModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
+               (path.capacity() + found.capacity()) * sizeof(int32_t);
+    }
+};
+
+}  // namespace ggufbpe
