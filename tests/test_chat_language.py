@@ -111,6 +111,38 @@ LANGUAGE: dict[str, tuple[str, str]] = {
         "{{ a is sameas a }}{{ a is sameas b }}{{ 5 is sameas 5 }}{{ 500 is sameas 500 }}{{ none is sameas none }}",
         "FalseFalseFalseTrueFalseTrueFalseTrue",
     ),
+    "texts that a filter makes are others": (
+        "{% set a = 'x' %}{{ a|string is sameas a }}{{ a|trim is sameas a }}{{ a|replace('q', 'q') is sameas a }}"
+        "{{ (a ~ none) is sameas a }}"
+        "{{ a|safe is sameas a }}{{ a|default('b') is sameas a }}{{ [a]|first is sameas a }}",
+        "FalseFalseFalseFalseTrueTrueTrue",
+    ),
+    "parts of a text have their own capitals": (
+        "{{ ('ab' ~ 'cd ef')|title }} {{ ('ab' + 'CD')|capitalize }} {{ ('ab' * 2).title() }} "
+        "{{ (none ~ 'ab')|title }}",
+        "AbCd Ef AbCd AbAb Ab",
+    ),
+    "parts of what is written": (
+        "{% macro m() %}ab{{ 'cd' }}{% if true %}ef{{ 1 }}gh{% endif %}{% endmacro %}{{ m()|title }} "
+        "{% set s %}ab{{ ['cd', 'ef'] }}{% endset %}{{ s|capitalize }} "
+        "{% filter title %}ab{# #}cd{% for x in 'e f'.split() %}{{ x }}{% endfor %}{% endfilter %}",
+        "AbCdEf1Gh AbCdEf AbCdEF",
+    ),
+    "what keeps the parts": (
+        "{% set s = ' ab' ~ 'cd' %}{{ s|trim|title }} {{ s.strip(' a')|title }} {{ s|upper|capitalize }} "
+        "{{ s|string|title }} {{ '{}ef{}'.format('ab', s)|title }} {{ [s][0]|title }}",
+        "AbCd BCd  abCd  AbCd AbEf AbCd  AbCd",
+    ),
+    "what makes a single part": (
+        "{% set s = 'ab' ~ 'cd' %}{{ s[0:]|title }} {{ [s, s]|join|title }} {{ s|replace('b', 'b')|title }} "
+        "{{ s.split('x')[0]|title }} {{ s|indent|title }} {{ [s]|string|title }} {{ 'ab' 'cd'|title }}",
+        "Abcd Abcdabcd Abcd Abcd Abcd ['abcd'] Abcd",
+    ),
+    "a method by a name that is made": ("{% set n = 'ti' ~ 'tle' %}{{ ('ab' ~ 'cd')[n]() }}", "AbCd"),
+    "slices as methods": (
+        "{{ 'abcd'.slice(1, 3, 1) }} {{ [1, 2, 3, 4]|slice(0, 4, 2) }} {{ (1, 2)|slice(0, 1, 1)|string }}",
+        "bc 13 (1,)",
+    ),
     "a default is given": ("{{ ''|default('x') }}{{ ''|default('x', true) }}", "x"),
     "letters around the time": ("{{ strftime_now('é%d') }}", "é01"),
     "the time": ("{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"),

@@ -33,16 +33,19 @@ name, blocks, debug_info = None, {}, ''
 def root(run, s0):
     o0 = []
     w = o0.append; N = run.name; A = run.attribute; I = run.item; C = run.call; F = run.filter; T = run.test
-    O = run.operate; X = run.text; J = run.joined
+    O = run.operate; X = run.text; J = run.appended
 """
 
 
-def source_of(template: nodes.Template) -> str:
-    """The source of a module whose function `root(run, scope)` returns the text."""
+def source_of(template: nodes.Template, exact: bool) -> str:
+    """The source of a module whose function `root(run, scope)` returns the text.
+
+    With `exact`, each literal is a value that is identical to no other.
+    """
     emitter = _Emitter()
-    emitter.by_place = any(node.name == "sameas" for node in template.find_all(nodes.Test))
+    emitter.exact = exact
     emitter.block(template.body)
-    emitter.line(f"return J('', {emitter.out})")
+    emitter.line(f"return J({emitter.out})")
     lines = "&".join(f"{line}={at}" for line, at in emitter.lines)
     return _HEAD.replace("''", repr(lines), 1) + "\n".join(emitter.source) + "\n"
 
@@ -66,7 +69,7 @@ class _Emitter:
         self.made = 0
         self.mark = ""  # to where a `break` cuts the output back; "-" in a loop without a mark
         self.loops = 0
-        self.by_place = False  # whether each literal has to be a distinct value
+        self.exact = False
 
     def line(self, text: str) -> None:
         self.source.append("    " * self.depth + text)
@@ -99,7 +102,7 @@ class _Emitter:
         self.out, self.write = self.new("o"), self.new("w")
         self.line(f"{self.out} = []; {self.write} = {self.out}.append")
         self.block(body)
-        text = f"J('', {self.out})"
+        text = f"J({self.out})"
         self.out, self.write = outer
         return text
 
@@ -269,7 +272,7 @@ class _Emitter:
         return method(self, node)
 
     def constant(self, node: nodes.Const) -> str:
-        is_new = self.by_place and isinstance(node.value, (str, float))
+        is_new = self.exact and isinstance(node.value, (str, float))
         return f"run.own({node.value!r})" if is_new else repr(node.value)
 
     def several(self, items: Sequence[nodes.Node]) -> str:

@@ -22,6 +22,8 @@ from ..errors import ChatError
 from ..once import made_once
 from . import lexer
 from .arguments import Scope
+from .attributed import NOBODY, all_of
+from .attributing import AttributingRuntime
 from .compiler import source_of
 from .runtime import Runtime
 from .values import CallError, TemplateError, plain, viewed
@@ -171,7 +173,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return self.parser(self, source, name, filename).parse()
 
     def _generate(self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False) -> str:
-        return source_of(source)
+        return source_of(source, needs_exact_texts(source))
 
 
 class Template:
@@ -187,21 +189,27 @@ class Template:
             raise ChatError(f"a chat template of more than {lexer.MOST_SOURCE:,} bytes")
         environment = _Environment(extensions=[_Tags], optimized=False, cache_size=0)
         try:
-            self._compiled = environment.from_string(view)
+            tree = environment.parse(view)
+            self.generation_prompt_is_only_added = _only_adds(tree)
+            self.exact = needs_exact_texts(tree)
+            self._compiled = environment.from_string(tree)
         except TemplateSyntaxError as error:
             raise ChatError(str(plain(str(error.message))), error.lineno) from None
         except (SyntaxError, RecursionError, MemoryError, ValueError):
             raise ChatError("the chat template is nested too deeply") from None
         self._root: Any = self._compiled.root_render_func
         self._view = view
-        self.generation_prompt_is_only_added = _only_adds(environment, view)
 
     def render(self, names: Scope, now: time.struct_time) -> str:
         """The text for these names; both are `viewed`.
 
         `ChatError` with the line for what the template refuses or is not allowed to do.
         """
-        return self.render_by(Runtime(now), names)
+        if not self.exact:
+            return self.render_by(Runtime(now), names)
+        return self.render_by(
+            AttributingRuntime(now), {name: all_of(value, NOBODY) for name, value in names.items()}
+        )
 
     def render_by(self, run: Runtime, names: Scope) -> str:
         """The same with a given run."""
@@ -235,12 +243,28 @@ class Template:
         return self._compiled.get_corresponding_lineno(lines[-1]) if lines else None
 
 
-def _only_adds(environment: _Environment, source: str) -> bool:
+_OF_EXACT_TEXTS = frozenset(("capitalize", "title", "sameas"))
+
+
+def needs_exact_texts(template: nodes.Template) -> bool:
+    """Whether a template can tell of which parts a text was joined, or whether two equal ones are the same."""
+    return any(map(_needs_exact_texts, template.find_all(nodes.Expr)))
+
+
+def _needs_exact_texts(node: nodes.Expr) -> bool:
+    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getitem):
+        return True  # of a method by a name that may be anything
+    names = [getattr(node, "name", ""), getattr(node, "attr", "")]
+    if isinstance(node, (nodes.Call, nodes.Filter)):  # the name of a test, as in `select("sameas", x)`
+        names += [part.value for part in node.args if isinstance(part, nodes.Const)]
+    return not _OF_EXACT_TEXTS.isdisjoint(names)
+
+
+def _only_adds(tree: nodes.Template) -> bool:
     """Whether a run without `add_generation_prompt` cannot fail where one with it does not.
 
     That is so if the name only selects blocks, and the blocks that it deselects cannot fail.
     """
-    tree = environment.parse(source)
     decides = 0
     alternatives = {id(other) for node in tree.find_all(nodes.If) for other in node.elif_}
     for node in tree.find_all(nodes.If):

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from . import array_methods as arrays
-from .arguments import MANGLED, Arguments, Scope, as_int, is_a
+from .arguments import Arguments, Scope, as_int, is_a
 from .attributed import attributed
 from .bounds import Bounds, LimitError
-from .functions import GLOBALS, TESTS, Builtin, methods_of
-from .operators import ARITHMETIC, is_number, negated, slice_of
+from .functions import GLOBALS, TESTS, Builtin, methods_of, sliced
+from .operators import ARITHMETIC, is_number, negated
 from .values import (
     UNDEFINED,
     Function,
@@ -46,9 +46,9 @@ class _Float(float):
 class Runtime(Bounds):
     """One run of a template: its clock and what is left of its limits."""
 
-    joined: Callable[[str, Iterable[str]], str] = staticmethod(
-        str.join
-    )  # every join of strings goes through here
+    # Every joining of strings goes through one of these: the one gives a text of a single part, the other of several.
+    joined: Callable[[str, Iterable[str]], str] = staticmethod(str.join)
+    appended: Callable[[Iterable[str]], str] = staticmethod("".join)
 
     def __init__(self, now: time.struct_time) -> None:
         super().__init__()
@@ -114,19 +114,9 @@ class Runtime(Bounds):
         stop = (-1 if backwards else size) if stop is None else stop
         if not isinstance(value, (str, list, tuple)):
             raise TemplateError(f"Unknown (built-in) filter 'slice' for type {type_name(value)}")
-        if not is_a(start, int):
-            raise TemplateError(
-                f"Function 'slice' expected value of type {MANGLED[int]}, got {type_name(start)}"
-            )
-        bounds = [start, as_int(stop), as_int(step)]
-        if bounds[2] == 0:
-            raise TemplateError("slice step cannot be zero")
-        picked = value[slice_of(size, *bounds)]
-        self.spend(len(picked) * (1 if isinstance(value, str) else 8))
-        if isinstance(value, str):
-            return str(picked)
-        self.step(len(picked))
-        return picked
+        given = Arguments((value, start, stop, step))
+        given.function = "slice"
+        return sliced(self, given)
 
     def weigh_key(self, key: Value) -> None:
         """Count the cost of looking up a key: Python hashes all members of a tuple."""
@@ -223,6 +213,10 @@ class Runtime(Bounds):
     def look_at_all(self, value: Value) -> None:
         """Called when a function looks at all members of a value; only the probing of capabilities notes it."""
 
+    def by_parts(self, change: Callable[[str], str], text: str) -> str:
+        """The text with each of its parts changed; a run that keeps no parts has only one."""
+        return change(text)
+
     # ---- operators ------------------------------------------------------------------------------
 
     def string(self, value: Value) -> str:
@@ -256,7 +250,7 @@ class Runtime(Bounds):
         if operator == "+" or operator == "~":
             if isinstance(left, str) and isinstance(right, str):
                 self.spend(len(left) + len(right))
-                return left + right
+                return self.appended((left, right))
         elif operator == "==":
             return self.equal(left, right)
         elif operator == "!=":
@@ -275,7 +269,7 @@ class Runtime(Bounds):
             elif operator in ("in", "not in"):
                 return self._contains(left, operator, right)
         if operator in ("~", "+") and (isinstance(left, str) or isinstance(right, str)):
-            out = self.string(left) + self.string(right)
+            out = self.appended((self.string(left), self.string(right)))
             self.spend(len(out))
             return out
         if operator == "*" and (
@@ -304,9 +298,9 @@ class Runtime(Bounds):
         if operator in ("+", "~"):
             missing = (Undefined, type(None))
             if isinstance(left, missing) and isinstance(right, str):
-                return str(right)
+                return self.appended((right,))
             if isinstance(right, missing) and isinstance(left, str):
-                return str(left)
+                return self.appended((left,))
         if absent is Undefined:
             raise TemplateError(f"Cannot perform operation {operator} on undefined values")
         raise TemplateError("Cannot perform operation on null values")
@@ -328,7 +322,7 @@ class Runtime(Bounds):
         return value
 
     def own(self, value: Value) -> Value:
-        """A literal that is identical to no other, for templates that test this: Python shares equal ones."""
+        """A literal that is identical to no other, and keeps its parts: Python shares equal ones."""
         return attributed(value) if isinstance(value, str) else _Float(value)
 
     # ---- statements -----------------------------------------------------------------------------
