@@ -34,6 +34,9 @@ class AttributingRuntime(Runtime):
     joined: Callable[[str, Iterable[str]], str] = staticmethod(joined_texts)
     appended: Callable[[Iterable[str]], str] = staticmethod(appended_texts)
 
+    def plus(self, left: Value, right: Value, operator: str = "+") -> Value:
+        return self.operate(left, operator, right)
+
     def by_parts(self, change: Callable[[str], str], text: str) -> str:
         return text.by_parts(change) if isinstance(text, Attributed) else change(text)
 

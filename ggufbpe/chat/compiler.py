@@ -16,24 +16,16 @@ from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
 
-_OPERATORS = {
-    "eq": "==",
-    "ne": "!=",
-    "gt": ">",
-    "gteq": ">=",
-    "lt": "<",
-    "lteq": "<=",
-    "in": "in",
-    "notin": "not in",
-}
+from .expressions import Expressions
+from .loop_uses import LoopUses, walked
+
 _HEAD = """\
-from ggufbpe.chat.arguments import bound
-from ggufbpe.chat.values import UNDEFINED, Function, Keyword
+from ggufbpe.chat.values import GIVEN as G, PLAIN as K, SIZED as Z, UNDEFINED as U, Keyword, Loop, Macro, Undefined
 name, blocks, debug_info = None, {}, ''
 def root(run, s0):
     o0 = []
-    w = o0.append; N = run.name; A = run.attribute; I = run.item; C = run.call; F = run.filter; T = run.test
-    O = run.operate; X = run.text; J = run.appended
+    w = o0.append; N = run.name; A = run.attribute; I = run.item; C = run.call; M = run.call_method; F = run.filter
+    T = run.test; O = run.operate; P = run.plus; E = run.equal; S = run.stripped; X = run.text; J = run.written
 """
 
 
@@ -42,8 +34,7 @@ def source_of(template: nodes.Template, exact: bool) -> str:
 
     With `exact`, each literal is a value that is identical to no other.
     """
-    emitter = _Emitter()
-    emitter.exact = exact
+    emitter = _Emitter(exact, LoopUses(template))
     emitter.block(template.body)
     emitter.line(f"return J({emitter.out})")
     lines = "&".join(f"{line}={at}" for line, at in emitter.lines)
@@ -58,25 +49,21 @@ def _unknown_statement(node: nodes.Node) -> TemplateSyntaxError:
     return TemplateSyntaxError(f"Unknown statement: {name}", node.lineno)
 
 
-class _Emitter:
+class _Emitter(Expressions):
     """Writes source, one statement after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, exact: bool, loop_uses: LoopUses) -> None:
+        super().__init__(exact)
+        self.loop_uses = loop_uses
         self.source: list[str] = []
         self.lines: list[tuple[int, int]] = []
         self.depth = 1
-        self.scope, self.out, self.write = "s0", "o0", "w"
-        self.made = 0
+        self.out, self.write = "o0", "w"
         self.mark = ""  # to where a `break` cuts the output back; "-" in a loop without a mark
         self.loops = 0
-        self.exact = False
 
     def line(self, text: str) -> None:
         self.source.append("    " * self.depth + text)
-
-    def new(self, prefix: str) -> str:
-        self.made += 1
-        return f"{prefix}{self.made}"
 
     def at(self, node: nodes.Node) -> None:
         """Notes that what follows comes from the line of this node."""
@@ -111,10 +98,10 @@ class _Emitter:
     def output(self, node: nodes.Output) -> None:
         for part in node.nodes:
             if isinstance(part, nodes.TemplateData):
-                self.line(f"{self.write}(X({part.data!r}))")
+                self.line(f"{self.write}({part.data!r})")
             else:
                 self.at(part)
-                self.line(f"{self.write}(X({self.expression(part)}))")
+                self.line(f"{self.write}({self.text(self.expression(part))})")
 
     def condition(self, node: nodes.If) -> None:
         marked = self.mark == "-" and _leaves_loop(node)
@@ -162,9 +149,23 @@ class _Emitter:
         ran = self.new("n") if node.else_ else ""
         if ran:
             self.line(f"{ran} = False")
-        self.line(f"for {row} in run.loop({scope}, {rows}, {1 + _weight(node.body)}):")
+        rounds = f"run.rounds({rows}, {1 + _weight(node.body)})"
+        members = self.loop_uses.members_in(node)
+        if members is None:
+            self.line(f"for {row} in {rounds}:")
+        else:
+            held, number = self.new("l"), self.new("i")
+            made = f"{held} = {scope}['loop'] = Loop()"
+            if not self.loop_uses.whole:
+                self.line(made)
+            self.line(f"for {number}, {row} in enumerate({rounds}):")
         self.mark, self.loops = "-", self.loops + 1
         self.depth += 1
+        if members is not None:
+            if self.loop_uses.whole:
+                self.line(made)
+            for member, value in members.items():
+                self.line(f"{held}[{member!r}] = {value.format(i=number, rows=rows)}")
         self.line(bind)
         self.block(node.body)
         if ran:
@@ -238,102 +239,35 @@ class _Emitter:
         self.line(f"def {function}({caller}, given):")
         self.depth += 1
         self.scope, self.mark, self.loops = scope, "", 0
-        self.line(f"run.enter({inside or caller}, {_weight([*filter(None, defaults), *body])})")
-        self.line(f"{scope} = bound({name!r}, {listed}, {inside or caller}, given)")
+        weight = _weight([*filter(None, defaults), *body])
+        self.line(f"{scope} = run.bound({name!r}, {listed}, {inside or caller}, given, {weight})")
         self.line(f"return {self.captured(body)}")
         self.depth -= 1
-        self.line(f"{function}.is_macro = True")
         self.scope, self.out, self.write, self.mark, self.loops = outer
         return function
 
     def macro(self, node: nodes.Macro) -> None:
         function = self.function(node.name, node.args, node.defaults, node.body, "")
-        self.line(f"{self.scope}[{node.name!r}] = Function({node.name!r}, {function})")
+        self.line(f"{self.scope}[{node.name!r}] = Macro({node.name!r}, {function})")
 
     def call_block(self, node: nodes.CallBlock) -> None:
         inside, calling = self.new("s"), self.new("s")
         self.line(f"{inside} = run.copied({self.scope})")
         function = self.function("caller", node.args, node.defaults, node.body, inside)
         self.line(f"{calling} = run.copied({self.scope})")
-        self.line(f"{calling}['caller'] = Function('caller', {function})")
+        self.line(f"{calling}['caller'] = Macro('caller', {function})")
         called = self.expression(node.call.node)
-        self.line(f"{self.write}(X(C({calling}, [{self.arguments(node.call)}], {called})))")
+        called = f"C({calling}, [{self.arguments(node.call)}], {called})"
+        self.line(f"{self.write}({self.text(called)})")
 
     def filter_block(self, node: nodes.FilterBlock) -> None:
         text = self.captured(node.body)
-        self.line(f"{self.write}(X({self.filter(node.filter, text)}))")
-
-    # ---- expressions ----------------------------------------------------------------------------
-
-    def expression(self, node: nodes.Node) -> str:
-        method = _EXPRESSIONS.get(type(node))
-        if method is None:
-            raise TemplateSyntaxError(f"Unexpected expression: {type(node).__name__}", node.lineno)
-        return method(self, node)
-
-    def constant(self, node: nodes.Const) -> str:
-        is_new = self.exact and isinstance(node.value, (str, float))
-        return f"run.own({node.value!r})" if is_new else repr(node.value)
-
-    def several(self, items: Sequence[nodes.Node]) -> str:
-        return ", ".join(self.expression(item) for item in items)
-
-    def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
-        if "." in getattr(node, "name", ""):  # jinja2 takes the names of filters and tests with dots
-            raise TemplateSyntaxError(f"Unexpected '.' in {node.name}", node.lineno)  # type: ignore[union-attr]
-        return self.several(node.args)  # including those given by name
-
-    def item(self, node: nodes.Getitem) -> str:
-        of = self.expression(node.node)
-        if isinstance(node.arg, nodes.Slice):
-            bounds = (node.arg.start, node.arg.stop, node.arg.step)
-            return (
-                f"run.slice({of}, {', '.join('None' if b is None else self.expression(b) for b in bounds)})"
-            )
-        return f"I({of}, {self.expression(node.arg)})"
-
-    def call(self, node: nodes.Call) -> str:
-        arguments = self.arguments(node)
-        return f"C({self.scope}, [{arguments}], {self.expression(node.node)})"
-
-    def filter(self, node: nodes.Filter, value: str = "") -> str:
-        value = value or self.expression(node.node)  # type: ignore[arg-type]
-        return f"F({value}, {node.name!r}, [{self.arguments(node)}])"
-
-    def test(self, node: nodes.Test) -> str:
-        rest = self.arguments(node)
-        return f"T({node.name!r}, [{self.expression(node.node)}{', ' + rest if rest else ''}])"
-
-    def comparison(self, node: nodes.Compare) -> str:
-        found = self.expression(node.expr)
-        for operand in node.ops:
-            found = f"O({found}, {_OPERATORS[operand.op]!r}, {self.expression(operand.expr)})"
-        return found
-
-    def joined(self, node: nodes.Concat) -> str:
-        found, *rest = map(self.expression, node.nodes)
-        for part in rest:
-            found = f"O({found}, '~', {part})"
-        return found
-
-    def binary(self, node: nodes.BinExpr) -> str:
-        return f"O({self.expression(node.left)}, {node.operator!r}, {self.expression(node.right)})"
-
-    def logical(self, node: nodes.BinExpr) -> str:
-        return f"({self.expression(node.left)} {node.operator} {self.expression(node.right)})"
-
-    def chosen(self, node: nodes.CondExpr) -> str:
-        otherwise = "UNDEFINED" if node.expr2 is None else self.expression(node.expr2)
-        return f"({self.expression(node.expr1)} if {self.expression(node.test)} else {otherwise})"
-
-    def object(self, node: nodes.Dict) -> str:
-        pairs = (f"({self.expression(pair.key)}, {self.expression(pair.value)})" for pair in node.items)
-        return f"run.made_object({', '.join(pairs)})"
+        self.line(f"{self.write}({self.text(self.filter(node.filter, text))})")
 
 
 def _weight(body: Sequence[nodes.Node]) -> int:
     """How many steps a body counts for each time, by its size."""
-    return sum(1 + sum(1 for _ in node.find_all(nodes.Node)) for node in body) // 20
+    return sum(1 for node in body for _ in walked(node)) // 20
 
 
 def _leaves_loop(node: nodes.Node) -> bool:
@@ -360,31 +294,4 @@ _STATEMENTS: dict[type[nodes.Node], Callable[[_Emitter, Any], None]] = {
     nodes.Macro: _E.macro,
     nodes.CallBlock: _E.call_block,
     nodes.FilterBlock: _E.filter_block,
-}
-_EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
-    nodes.Const: _E.constant,
-    nodes.Name: lambda e, node: f"N({e.scope}, {node.name!r})",
-    nodes.Getattr: lambda e, node: f"A({e.expression(node.node)}, {node.attr!r})",
-    nodes.Getitem: _E.item,
-    nodes.Call: _E.call,
-    nodes.Filter: _E.filter,
-    nodes.Test: _E.test,
-    nodes.Compare: _E.comparison,
-    nodes.Concat: _E.joined,
-    nodes.Not: lambda e, node: f"(not {e.expression(node.node)})",
-    nodes.Neg: lambda e, node: f"run.negative({e.expression(node.node)})",
-    nodes.Pos: lambda e, node: f"run.positive({e.expression(node.node)})",
-    nodes.And: _E.logical,
-    nodes.Or: _E.logical,
-    nodes.CondExpr: _E.chosen,
-    nodes.Keyword: lambda e, node: f"Keyword({node.key!r}, {e.expression(node.value)})",
-    nodes.MarkSafe: lambda e, node: "run.spread()",
-    nodes.List: lambda e, node: f"run.made([{e.several(node.items)}])",
-    nodes.Tuple: lambda e, node: f"run.made(({e.several(node.items)}{',' if node.items else ''}))",
-    nodes.Dict: _E.object,
-    nodes.Add: _E.binary,
-    nodes.Sub: _E.binary,
-    nodes.Mul: _E.binary,
-    nodes.Div: _E.binary,
-    nodes.Mod: _E.binary,
 }

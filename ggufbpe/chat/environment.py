@@ -25,6 +25,7 @@ from .arguments import Scope
 from .attributed import NOBODY, all_of
 from .attributing import AttributingRuntime
 from .compiler import source_of
+from .loop_uses import walked
 from .runtime import Runtime
 from .values import CallError, TemplateError, plain, viewed
 
@@ -248,10 +249,10 @@ _OF_EXACT_TEXTS = frozenset(("capitalize", "title", "sameas"))
 
 def needs_exact_texts(template: nodes.Template) -> bool:
     """Whether a template can tell of which parts a text was joined, or whether two equal ones are the same."""
-    return any(map(_needs_exact_texts, template.find_all(nodes.Expr)))
+    return any(map(_needs_exact_texts, walked(template)))
 
 
-def _needs_exact_texts(node: nodes.Expr) -> bool:
+def _needs_exact_texts(node: nodes.Node) -> bool:
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getitem):
         return True  # of a method by a name that may be anything
     names = [getattr(node, "name", ""), getattr(node, "attr", "")]
@@ -266,19 +267,15 @@ def _only_adds(tree: nodes.Template) -> bool:
     That is so if the name only selects blocks, and the blocks that it deselects cannot fail.
     """
     decides = 0
-    alternatives = {id(other) for node in tree.find_all(nodes.If) for other in node.elif_}
-    for node in tree.find_all(nodes.If):
+    conditions = [node for node in walked(tree) if isinstance(node, nodes.If)]
+    alternatives = {id(other) for node in conditions for other in node.elif_}
+    for node in conditions:
         if id(node) in alternatives:  # what follows is not its own
             continue
-        found = sum(map(_is_prompt_name, _all_of(node.test)))
+        found = sum(map(_is_prompt_name, walked(node.test)))
         if found and not node.elif_ and _cannot_fail(node.else_):
             decides += found if _wants_prompt(node.test) or _cannot_fail(node.body) else 0
-    return decides == sum(map(_is_prompt_name, tree.find_all(nodes.Name)))
-
-
-def _all_of(node: nodes.Node) -> Iterator[nodes.Node]:
-    yield node
-    yield from node.find_all(nodes.Node)
+    return decides == sum(map(_is_prompt_name, walked(tree)))
 
 
 def _is_prompt_name(node: nodes.Node) -> bool:
@@ -288,7 +285,7 @@ def _is_prompt_name(node: nodes.Node) -> bool:
 def _wants_prompt(test: nodes.Node) -> bool:
     """Whether a condition can hold only if the name does, and has the name once."""
     if isinstance(test, nodes.And):
-        return sum(map(_is_prompt_name, _all_of(test))) == 1 and (
+        return sum(map(_is_prompt_name, walked(test))) == 1 and (
             _wants_prompt(test.left) or (_wants_prompt(test.right))
         )
     return _is_prompt_name(test)

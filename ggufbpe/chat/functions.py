@@ -382,6 +382,9 @@ METHODS: dict[type, Table] = {
 }
 
 
+NO_METHODS: Table = {}
+
+
 def methods_of(value: Any) -> Table:
     """The filters and methods of a value's type; `TemplateError` where it has none, as functions do."""
     table = METHODS.get(value.__class__)

@@ -199,8 +199,7 @@ class ChatTemplate:
 
     def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The template's text without a BOS and an EOS that the tokenizer will add."""
-        # A run may change its values, so each gets a copy.
-        return self._ends.without_added(self.rendered(_copied(names), now))
+        return self._ends.without_added(self.rendered(names, now))
 
     def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The text that the template writes."""
@@ -212,10 +211,10 @@ class ChatTemplate:
         llama.cpp runs the template with and without it, and refuses a chat if either fails. The generation prompt is
         needed only for an answer to be continued.
         """
-        text = self._run(names, now)
         asked = names.get("add_generation_prompt") is True
         if asked and self.template.generation_prompt_is_only_added:
-            return text, ""
+            return self._run(names, now), ""
+        text = self._run(_copied(names), now)  # which may change its values
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
         if "add_generation_prompt" in request.template_arguments:
             without["add_generation_prompt"] = viewed(request.template_arguments["add_generation_prompt"])

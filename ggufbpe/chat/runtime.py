@@ -17,12 +17,13 @@ from . import array_methods as arrays
 from .arguments import Arguments, Scope, as_int, is_a
 from .attributed import attributed
 from .bounds import Bounds, LimitError
-from .functions import GLOBALS, TESTS, Builtin, methods_of, sliced
+from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of, sliced
 from .operators import ARITHMETIC, is_number, negated
 from .values import (
     UNDEFINED,
+    WHITE_SPACE,
     Function,
-    Loop,
+    Macro,
     TemplateError,
     Undefined,
     Value,
@@ -36,7 +37,6 @@ from .values import (
 DEEPEST_CALLS = 150
 
 _COERCED = frozenset(("capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"))
-_ALIASES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
 
 
 class _Float(float):
@@ -70,7 +70,7 @@ class Runtime(Bounds):
         return Undefined(name) if found is None else Function(name, found, (value,))
 
     def attribute(self, value: Value, name: str) -> Value:
-        """`value.name`: a method if there is one, else a member."""
+        """`value.name`: a method if there is one, otherwise a member."""
         found = methods_of(value).get(name)
         if found is not None:
             return Function(name, found, (value,))
@@ -84,6 +84,8 @@ class Runtime(Bounds):
         if type(value) is dict and type(key) is str:  # the most common case
             found = value.get(key, UNDEFINED)
             return self.method(value, key) if type(found) is Undefined else found
+        if type(key) is int and (type(value) is list or type(value) is tuple):
+            return value[key] if -len(value) <= key < len(value) else UNDEFINED
         if isinstance(key, Undefined):
             return UNDEFINED
         self.weigh_key(key)
@@ -157,38 +159,49 @@ class Runtime(Bounds):
 
     def call(self, scope: Scope, arguments: list[Value], function: Value) -> Value:
         """`function(arguments)`; a macro sees the names of where it is called."""
-        if not isinstance(function, Function):
-            raise TemplateError(f"Callee is not a function: got {type_name(function)}")
-        given = Arguments((*function.this, *arguments))
-        given.function = function.name
-        if getattr(function.call, "is_macro", False):
-            self.step()
+        if type(function) is Macro:
+            self.steps -= 1
             self.depth += 1
             if self.depth > DEEPEST_CALLS:
                 raise LimitError(f"the template's macros call each other more than {DEEPEST_CALLS} deep")
             try:
-                return function.call(scope, given)
+                return function.call(scope, arguments)
             finally:
                 self.depth -= 1
-        self.read(*given)
+        if not isinstance(function, Function):
+            raise TemplateError(f"Callee is not a function: got {type_name(function)}")
+        given = Arguments((*function.this, *arguments))
+        given.function = function.name
+        self.read(given)
         return self.applied(function.call, given)
+
+    def call_method(self, scope: Scope, arguments: list[Value], value: Value, name: str) -> Value:
+        """`value.name(arguments)`."""
+        found = METHODS.get(value.__class__, NO_METHODS).get(name)
+        if found is None:
+            return self.call(scope, arguments, self.attribute(value, name))
+        given = Arguments((value, *arguments))
+        given.function = name
+        self.read(given)
+        return self.applied(found, given)
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
         """The result of a function or filter, counted."""
         value = function(self, given)
         if isinstance(value, str):
-            self.spend(len(value))
+            self.characters -= len(value)
+            if self.characters < 0:
+                self.spend(0)
         return value
 
     def filter(self, value: Value, name: str, arguments: list[Value]) -> Value:
         """`value | name(arguments)`."""
-        name = _ALIASES.get(name, name)
         if not arguments and name in _COERCED and not isinstance(value, (str, Undefined)):
             value = self.string(value)
         found = self.filter_of(value, name)
         given = Arguments((value, *arguments))
         given.function = name
-        self.read(*given)
+        self.read(given)
         return self.applied(found, given)
 
     def filter_of(self, value: Value, name: str) -> Builtin:
@@ -203,7 +216,7 @@ class Runtime(Bounds):
         found = self.test_named(name)
         if found is None:
             raise TemplateError(f"Unknown test '{name}'")
-        self.read(*arguments)
+        self.read(arguments)
         return found(self, Arguments(arguments))
 
     def test_named(self, name: str) -> Builtin | None:
@@ -226,37 +239,55 @@ class Runtime(Bounds):
         return as_string(value)
 
     def text(self, value: Value) -> str:
-        """What `{{ value }}` writes, counted."""
-        if type(value) is str:
-            self.spend(len(value))
-            return value
+        """What `{{ value }}` writes; strings are counted when all that was written is put together."""
         if isinstance(value, (list, tuple)):
             self.weigh(value)
         return text(value)
+
+    def written(self, texts: list[str]) -> str:
+        """All that was written, put together and counted."""
+        self.characters -= sum(map(len, texts))
+        if self.characters < 0:
+            self.spend(0)
+        return self.appended(texts)
+
+    def stripped(self, text: str) -> str:
+        """`text | trim` for a plain text."""
+        self.characters -= len(text)
+        if self.characters < 0:
+            self.spend(0)
+        return text.strip(WHITE_SPACE)
 
     def equal(self, left: Value, right: Value) -> bool:
         """`left == right`."""
         if type(left) is str:
             if isinstance(right, str) and len(left) == len(right):
-                self.read(left)
+                self.read((left,))
             return bool(left == right)
         if isinstance(left, (dict, list, tuple)) and isinstance(right, type(left)):
             self.weigh(left)
             self.weigh(right)
         return equal(left, right)
 
+    def plus(self, left: Value, right: Value, operator: str = "+") -> Value:
+        """`left + right` or `left ~ right`."""
+        if type(left) is str and type(right) is str:
+            out = left + right
+            self.characters -= len(out)
+            if self.characters < 0:
+                self.spend(0)
+            return out
+        return self.operate(left, operator, right)
+
     def operate(self, left: Value, operator: str, right: Value) -> Value:
-        """`left operator right`, for all operators but `and` and `or`."""
-        if operator == "+" or operator == "~":
-            if isinstance(left, str) and isinstance(right, str):
-                self.spend(len(left) + len(right))
-                return self.appended((left, right))
-        elif operator == "==":
-            return self.equal(left, right)
-        elif operator == "!=":
-            return not self.equal(left, right)
+        """`left operator right`, for all operators but `and`, `or`, `==` and `!=`."""
+        if type(left) is int and type(right) is int and operator in ARITHMETIC:
+            return ARITHMETIC[operator](left, right)
+        if (operator == "+" or operator == "~") and isinstance(left, str) and isinstance(right, str):
+            self.spend(len(left) + len(right))
+            return self.appended((left, right))
         for absent in (Undefined, type(None)):
-            if isinstance(left, absent) or isinstance(right, absent):
+            if type(left) is absent or type(right) is absent:
                 return self._with_absent(left, operator, right, absent)
         if is_number(left) and is_number(right) and operator in ARITHMETIC:
             return ARITHMETIC[operator](left, right)
@@ -351,20 +382,10 @@ class Runtime(Bounds):
             raise TemplateError(f"Too {'few' if names > len(value) else 'many'} items to unpack{where}")
         return value
 
-    def loop(self, scope: Scope, rows: list[Value], weight: int = 1) -> Iterator[Value]:
-        """The rows one by one, setting the variable `loop` for each; `weight` is the number of steps of a round."""
-        count = len(rows)
-        for index, row in enumerate(rows):
-            self.step(weight)
-            scope["loop"] = Loop(
-                index=index + 1,
-                index0=index,
-                revindex=count - index,
-                revindex0=count - index - 1,
-                first=index == 0,
-                last=index == count - 1,
-                length=count,
-                previtem=rows[index - 1] if index else Undefined("previtem"),
-                nextitem=rows[index + 1] if index + 1 < count else Undefined("nextitem"),
-            )
+    def rounds(self, rows: list[Value], weight: int) -> Iterator[Value]:
+        """The rows one by one; `weight` is the number of steps of a round."""
+        for row in rows:
+            self.steps -= weight
+            if self.steps < 0:
+                self.step(0)
             yield row

@@ -56,6 +56,12 @@ class Function:
         raise TemplateError("Function is not a bool value")
 
 
+class Macro(Function):
+    """A macro, or the body of a call: `call(scope, arguments)`, the names of where it is called first."""
+
+    __slots__ = ()
+
+
 class Keyword:
     """An argument given by name."""
 
@@ -71,6 +77,13 @@ class Loop(dict[str, Value]):
 
 
 UNDEFINED = Undefined("object_property")
+
+# The types of values that nothing watches: that there is one is all that has to be known of it.
+PLAIN = frozenset((str, bool, int, float, list, tuple, dict, type(None), Function, Macro, Loop))
+GIVEN = frozenset(
+    (str, bool, int, float, list, tuple)
+)  # those of them that the filter `default` leaves as they are
+SIZED = frozenset((str, list, tuple, dict))  # and those that have a length
 
 
 def viewed(value: Any) -> Value:
