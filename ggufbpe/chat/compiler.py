@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jinja2 import TemplateSyntaxError, nodes
+from jinja2 import nodes
 
 from .expressions import Expressions
 from .loop_uses import LoopUses, walked
@@ -29,31 +29,48 @@ def root(run, s0):
 """
 
 
-def source_of(template: nodes.Template, exact: bool) -> str:
+_KINDS: dict[type[nodes.Node], str] = {  # what llama.cpp calls expressions
+    nodes.Name: "Identifier",
+    nodes.Call: "CallExpression",
+    nodes.Getattr: "MemberExpression",
+    nodes.Getitem: "MemberExpression",
+    nodes.Filter: "FilterExpression",
+    nodes.Test: "TestExpression",
+    nodes.CondExpr: "Ternary",
+    nodes.List: "ArrayLiteral",
+    nodes.Tuple: "TupleLiteral",
+    nodes.Dict: "ObjectLiteral",
+    nodes.Not: "UnaryExpression",
+    nodes.Neg: "UnaryExpression",
+    nodes.Pos: "UnaryExpression",
+}
+
+
+def source_of(template: nodes.Template, exact: bool, constants: bool) -> str:
     """The source of a module whose function `root(run, scope)` returns the text.
 
-    With `exact`, each literal is a value that is identical to no other.
+    With `exact`, each literal is a value that is identical to no other; with `constants`, `true`, `false` and `none`
+    are what they are everywhere.
     """
-    emitter = _Emitter(exact, LoopUses(template))
+    emitter = _Emitter(exact, constants, LoopUses(template))
     emitter.block(template.body)
     emitter.line(f"return J({emitter.out})")
     lines = "&".join(f"{line}={at}" for line, at in emitter.lines)
     return _HEAD.replace("''", repr(lines), 1) + "\n".join(emitter.source) + "\n"
 
 
-def _unknown_statement(node: nodes.Node) -> TemplateSyntaxError:
-    """The error for a statement that only jinja2 has; `autoescape` is wrapped in a scope, which has the line inside."""
-    name = type(node).__name__.lower()
-    if isinstance(node, nodes.Scope):
-        [node], name = node.body, "autoescape"
-    return TemplateSyntaxError(f"Unknown statement: {name}", node.lineno)
+def _kind_of(node: nodes.Node) -> str:
+    """What llama.cpp calls an expression."""
+    if isinstance(node, nodes.Const):
+        return {int: "IntegerLiteral", float: "FloatLiteral"}.get(type(node.value), "StringLiteral")
+    return _KINDS.get(type(node), "BinaryExpression")
 
 
 class _Emitter(Expressions):
     """Writes source, one statement after the other."""
 
-    def __init__(self, exact: bool, loop_uses: LoopUses) -> None:
-        super().__init__(exact)
+    def __init__(self, exact: bool, constants: bool, loop_uses: LoopUses) -> None:
+        super().__init__(exact, constants)
         self.loop_uses = loop_uses
         self.source: list[str] = []
         self.lines: list[tuple[int, int]] = []
@@ -72,10 +89,7 @@ class _Emitter(Expressions):
     def block(self, body: Sequence[nodes.Node]) -> None:
         for node in body:
             self.at(node)
-            method = _STATEMENTS.get(type(node))
-            if method is None:
-                raise _unknown_statement(node)
-            method(self, node)
+            _STATEMENTS[type(node)](self, node)
 
     def inner(self, body: Sequence[nodes.Node]) -> None:
         self.depth += 1
@@ -130,20 +144,15 @@ class _Emitter(Expressions):
         self.line(kind)
 
     def loop(self, node: nodes.For) -> None:
-        if node.recursive:
-            raise TemplateSyntaxError("Expected %} (Got recursive)", node.lineno)
         if node.test is None and isinstance(node.iter, nodes.CondExpr) and node.iter.expr2 is None:
             node.test, node.iter = node.iter.test, node.iter.expr1  # `in (x if y)`, despite the brackets
         outer_scope, outer_mark = self.scope, self.mark
         scope, rows, row = self.new("s"), self.new("r"), self.new("v")
-        several = isinstance(node.target, nodes.Tuple)
-        names = node.target.items if isinstance(node.target, nodes.Tuple) else [node.target]
-        bind = f"{scope}.update({{{', '.join(f'{self.identifier(n)}: {row}[{i}]' for i, n in enumerate(names))}}})"
-        if not several:
-            bind = f"{scope}[{self.identifier(node.target)}] = {row}"
+        names = node.target.items if isinstance(node.target, nodes.Tuple) else []
+        bind = self.bound(node.target, scope, row)
         self.line(f"{scope} = run.copied({outer_scope})")
         self.scope = scope
-        self.line(f"{rows} = run.rows({self.expression(node.iter)}, {len(names) if several else 0})")
+        self.line(f"{rows} = run.rows({self.expression(node.iter)}, {len(names)})")
         if node.test is not None:
             self.filtered(node, rows, row, scope, bind)
         ran = self.new("n") if node.else_ else ""
@@ -193,27 +202,41 @@ class _Emitter(Expressions):
         self.store(node.target, self.expression(node.node))
 
     def assign_block(self, node: nodes.AssignBlock) -> None:
-        if node.filter is not None:
-            raise TemplateSyntaxError(
-                "Invalid LHS inside assignment expression: FilterExpression", node.lineno
-            )
         self.store(node.target, self.captured(node.body))
 
-    def store(self, target: nodes.Expr, value: str) -> None:
-        if isinstance(target, nodes.NSRef):
-            held = self.new("v")
-            self.line(f"{held} = {value}")
-            self.line(f"run.set_member(N({self.scope}, {target.name!r}), {target.attr!r}, {held})")
-        elif isinstance(target, nodes.Tuple):
-            names = ", ".join(f"{self.scope}[{self.identifier(item)}]" for item in target.items)
-            self.line(f"{names}, = run.unpacked({value}, {len(target.items)})")
-        else:
-            self.line(f"{self.scope}[{self.identifier(target)}] = {value}")
+    def bound(self, target: nodes.Node, scope: str, value: str) -> str:
+        """The statement that gives a loop's names the value of a row."""
+        if isinstance(target, nodes.Name):
+            return f"{scope}[{target.name!r}] = {value}"
+        if not isinstance(target, nodes.Tuple):
+            return f"run.fail('Invalid loop variable(s): {_kind_of(target)}')"
+        pairs = (
+            f"{item.name!r}: {value}[{number}]"
+            if isinstance(item, nodes.Name)
+            else f"'': run.fail('Cannot unpack non-identifier type: {_kind_of(item)}')"
+            for number, item in enumerate(target.items)
+        )
+        return f"{scope}.update({{{', '.join(pairs)}}})"
 
-    def identifier(self, node: nodes.Node) -> str:
-        if not isinstance(node, nodes.Name):
-            raise TemplateSyntaxError("Cannot unpack to non-identifier", node.lineno)
-        return repr(node.name)
+    def store(self, target: nodes.Expr, value: str) -> None:
+        if isinstance(target, nodes.Name):
+            self.line(f"{self.scope}[{target.name!r}] = {value}")
+            return
+        held = self.new("v")
+        self.line(f"{held} = {value}")
+        if isinstance(target, nodes.Getattr):
+            self.line(f"run.set_member({self.expression(target.node)}, {target.attr!r}, {held})")
+        elif isinstance(target, nodes.Tuple):
+            self.line(f"run.unpacked({held}, {len(target.items)})")
+            for number, item in enumerate(target.items):
+                if isinstance(item, nodes.Name):
+                    self.line(f"{self.scope}[{item.name!r}] = {held}[{number}]")
+                else:
+                    self.line(f"run.fail('Cannot unpack to non-identifier in set: {_kind_of(item)}')")
+        elif isinstance(target, nodes.Getitem):
+            self.line("run.fail('Cannot assign to computed member')")
+        else:
+            self.line(f"run.fail('Invalid LHS inside assignment expression: {_kind_of(target)}')")
 
     def function(
         self,
@@ -231,7 +254,7 @@ class _Emitter(Expressions):
         outer = self.scope, self.out, self.write, self.mark, self.loops
         parameters = []
         self.scope = caller
-        for argument, default in zip(arguments, [*[None] * (len(arguments) - len(defaults)), *defaults]):
+        for argument, default in zip(arguments, defaults):
             given = "None" if default is None else f"lambda {caller}: {self.expression(default)}"
             parameters.append(f"({argument.name!r}, {given})")
         listed = self.new("p")

@@ -18,6 +18,7 @@ from jinja2 import TemplateSyntaxError, nodes
 
 from .bounds import MOST_OPERATORS
 from .functions import METHODS
+from .values import CONSTANTS
 
 _OPERATORS = {
     "eq": "==",
@@ -47,10 +48,11 @@ _DEEP = 30  # operators in a row that are nested in the source; more would be to
 
 
 class Expressions:
-    """Writes expressions; names are looked up in `scope`."""
+    """Writes expressions; names are looked up in `scope`, or with `constants` those of `CONSTANTS` written out."""
 
-    def __init__(self, exact: bool) -> None:
+    def __init__(self, exact: bool, constants: bool) -> None:
         self.exact = exact
+        self.constants = constants
         self.scope = "s0"
         self.made = 0
 
@@ -91,6 +93,8 @@ class Expressions:
         return f"run.own({node.value!r})" if is_new else repr(node.value)
 
     def name(self, node: nodes.Name, left: str) -> str:
+        if self.constants and node.name in CONSTANTS:
+            return repr(CONSTANTS[node.name])
         return (
             f"(t if type(t := {self.scope}.get({node.name!r}, U)) in K else N({self.scope}, {node.name!r}))"
         )
@@ -101,8 +105,6 @@ class Expressions:
 
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
         """The arguments of a call, including those given by name."""
-        if "." in getattr(node, "name", ""):  # jinja2 takes the names of filters and tests with dots
-            raise TemplateSyntaxError(f"Unexpected '.' in {node.name}", node.lineno)  # type: ignore[union-attr]
         return self.several(node.args)
 
     def attribute(self, node: nodes.Getattr, left: str) -> str:
@@ -134,7 +136,7 @@ class Expressions:
         if name in _FILTERS and not arguments:
             condition, found = _FILTERS[name]
             return f"({found} if {condition.format(left)} else F(t, {name!r}, []))"
-        if name == "default" and len(node.args) == 1 and isinstance(node.args[0], nodes.Const):
+        if name == "default" and len(node.args) == 1 and _is_literal(node.args[0]):
             return f"(t if type(t := {left}) in G else F(t, 'default', [{arguments}]))"
         return f"F({left}, {name!r}, [{arguments}])"
 
@@ -191,6 +193,10 @@ def _member(kind: str, otherwise: str, left: str, name: str) -> str:
     return f"(t if {found} else {otherwise}(v, {name!r}))"
 
 
+def _is_literal(node: nodes.Expr) -> bool:
+    return isinstance(node, nodes.Const) or (isinstance(node, nodes.Name) and node.name in CONSTANTS)
+
+
 def _left_of(node: nodes.Node) -> nodes.Node | None:
     """The operand that an expression begins with, if it is evaluated before all else."""
     if isinstance(node, (nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Test)):
@@ -220,7 +226,7 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[Expressions, Any, str], str]] = {
     nodes.Or: _E.logical,
     nodes.CondExpr: _E.chosen,
     nodes.Keyword: lambda e, node, _: f"Keyword({node.key!r}, {e.expression(node.value)})",
-    nodes.MarkSafe: lambda e, node, _: "run.spread()",
+    nodes.MarkSafe: lambda e, node, _: f"run.fail({e.several(node.expr.items)})",
     nodes.List: lambda e, node, _: f"run.made([{e.several(node.items)}])",
     nodes.Tuple: lambda e, node, _: f"run.made(({e.several(node.items)}{',' if node.items else ''}))",
     nodes.Dict: _E.object,

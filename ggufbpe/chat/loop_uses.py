@@ -8,6 +8,7 @@ Most loops use none or few, and making all nine takes longer than what most loop
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from jinja2 import nodes
 
@@ -38,12 +39,12 @@ class LoopUses:
                 node, (nodes.Macro, nodes.CallBlock)
             ):  # their bodies see the names of where they are called
                 self._seen_by_macros = self._seen_by_macros or _is_seen(node.body)
-            uses += isinstance(node, nodes.Name) and node.name == "loop"
+            uses += _is_loop(node)
             member = _member_of_loop(node)
             if member is not None:
                 named.add(member)
                 uses -= 1
-            is_changed = isinstance(node, nodes.NSRef) and node.name == "loop"
+            is_changed = _is_loop(node) and node.ctx == "store"  # as in `set loop.x = 1`
             self.whole = self.whole or is_changed or isinstance(node, nodes.CallBlock)
         self.whole = self.whole or uses > 0
         self._members = {name: _MEMBERS[name] for name in _MEMBERS if self.whole or name in named}
@@ -62,7 +63,7 @@ def _member_of_loop(node: nodes.Node) -> str | None:
     return None
 
 
-def _is_loop(node: nodes.Node) -> bool:
+def _is_loop(node: nodes.Node) -> TypeGuard[nodes.Name]:
     return isinstance(node, nodes.Name) and node.name == "loop"
 
 

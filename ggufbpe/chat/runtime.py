@@ -153,7 +153,7 @@ class Runtime(Bounds):
 
     # ---- calls ----------------------------------------------------------------------------------
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, *_: Value) -> None:
         """End the run."""
         raise TemplateError(reason)
 
@@ -335,10 +335,6 @@ class Runtime(Bounds):
         if absent is Undefined:
             raise TemplateError(f"Cannot perform operation {operator} on undefined values")
         raise TemplateError("Cannot perform operation on null values")
-
-    def spread(self) -> Value:
-        """`*items` among arguments, which is an error when it is reached."""
-        raise TemplateError("cannot exec SpreadExpression")
 
     def negative(self, value: Value) -> Value:
         """`-value`."""

@@ -78,6 +78,9 @@ class Loop(dict[str, Value]):
 
 UNDEFINED = Undefined("object_property")
 
+# Names that every template has, and may redefine. Source: struct context in runtime.h.
+CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
+
 # The types of values that nothing watches: that there is one is all that has to be known of it.
 PLAIN = frozenset((str, bool, int, float, list, tuple, dict, type(None), Function, Macro, Loop))
 GIVEN = frozenset(
