@@ -146,11 +146,14 @@ _DOUBTFUL = choices(
     {{ "a" ~ 1 + 2 }}  {{ 1 ~ 2 * 3 }}  {% filter upper %}a{% endfilter %}  {% call m() %}a{% endcall %}
     {% autoescape true %}a{% endautoescape %}  {% import 'x' as y %}  {{ self }}  {{ true and }}  {{ x is not }}
     {% set true = 1 %}{{ true }}{{ True }}  {% for none in [1] %}{{ none }}{% endfor %}  {% set ns.a.b = 1 %}
-    {% macro m(false=3) %}{{ false }}{% endmacro %}{{ m() }}  {% set if = 1 %}{{ if }}  {{ for }}  {% set ns['a'] = 1 %}
-    {% set 3 = 4 %}  {% set a, 'b' = [1, 2] %}{{ a }}  {% for 'a' in [1] %}{% endfor %}  {{ 'a'|upper(1)(2) }}  {{ x[] }}
+    {% macro m(false=3) %}{{ false }}{% endmacro %}{{ m() }}  {% set if = 1 %}{{ if }}  {{ for }}
+    {% set ns['a'] = 1 %}
+    {% set 3 = 4 %}  {% set a, 'b' = [1, 2] %}{{ a }}  {% for 'a' in [1] %}{% endfor %}  {{ 'a'|upper(1)(2) }}
+    {{ x[] }}
     {{ 'a'|upper().x }}  {{ [1, 2].1 }}  {{ [1, 2].'a' }}  {{ 'abc'[0:2:1:5] }}  {{ 'a' {# x #} }}  {% call(x) m(1) %}
     {% filter upper|lower %}aB{% endfilter %}  {{ 1 is divisibleby 1 }}  {{ 1 is odd is true }}  {{ 'a' is in ['a'] }}
-    {% macro 3() %}{% endmacro %}  {% macro m(3) %}{% endmacro %}{{ m(1) }}  {% set m = namespace() %}{% set m.x, b = 1, 2 %}
+    {% macro 3() %}{% endmacro %}  {% macro m(3) %}{% endmacro %}{{ m(1) }}
+    {% set m = namespace() %}{% set m.x, b = 1, 2 %}
     {{ 'open }}"""
 )
 
