@@ -143,6 +143,15 @@ LANGUAGE: dict[str, tuple[str, str]] = {
         "{{ 'abcd'.slice(1, 3, 1) }} {{ [1, 2, 3, 4]|slice(0, 4, 2) }} {{ (1, 2)|slice(0, 1, 1)|string }}",
         "bc 13 (1,)",
     ),
+    "what is no number": (
+        "{{ 0 / 0 }} {{ 0.1 % 0 }} {{ (1 / 0) % 2 }} {{ (0 / 0) + 1 }} {{ -(0 / 0) }} {{ (0 / 0)|abs }} "
+        "{{ (0 / 0)|tojson }} {{ 'nan'|float }} {{ 5 % 0 }}",
+        "-nan -nan -nan -nan nan -nan -nan nan -9223372036854775808",
+    ),
+    "ints out of no number": (
+        "{{ (0 / 0)|int }} {{ (1 / 0)|int }} {{ ('1e30'|float)|int }}",
+        "-9223372036854775808 -9223372036854775808 -9223372036854775808",
+    ),
     "true as a name": ("{% set true = 1 %}{{ true }}{{ True }}", "1True"),
     "none as a loop's name": ("{% for none in [1, 2] %}{{ none }}{% endfor %}{{ none is none }}", "12True"),
     "false as a parameter": (

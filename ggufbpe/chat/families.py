@@ -47,6 +47,9 @@ class Handling:
     read_schemas: str = (
         "either"  # of the request: "answer", "tools" or both; "either" is that of the answer first
     )
+    grammar_of_tools: str = (
+        "arguments"  # what it has of the schemas of tools: "whole", "arguments" or nothing
+    )
     output: str = "peg-native"  # the name of that parser
 
     def schemas(self, request: Request) -> list[Any]:
@@ -220,6 +223,7 @@ _HARMONY = Handling(
     middle="<|end|><|start|>assistant<|channel|>final<|message|>",
     adjust=_as_thinking_alone,
     handler="end_for_return",
+    grammar_of_tools="whole",
 )
 _LFM_OPENING = "<|im_start|>assistant\n"
 _LFM = _LFM_OPENING + "<think>"
@@ -233,6 +237,7 @@ HANDLINGS = (
         middle="[/THINK]",
         json_openings=(FENCE, *WHITE_SPACE),
         adjust=_in_blocks,
+        grammar_of_tools="whole",
     ),
     Handling(
         ("chat_format=llm-jp-harmony-v1",),
@@ -241,6 +246,7 @@ HANDLINGS = (
         middle=_HARMONY.middle,
         adjust=_HARMONY.adjust,
         handler=_HARMONY.handler,
+        grammar_of_tools="whole",
     ),
     _HARMONY,
     Handling(
@@ -257,6 +263,7 @@ HANDLINGS = (
         read_schemas="tools",
         plain=True,
         thinking=False,
+        grammar_of_tools="whole",
     ),
     Handling(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
@@ -264,6 +271,7 @@ HANDLINGS = (
         opening="<|im_assistant|>assistant<|im_middle|>",
         read_schemas="tools",
         middle="</think>",
+        grammar_of_tools="whole",
     ),
     Handling(
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
@@ -291,6 +299,7 @@ HANDLINGS = (
         opening="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
         read_schemas="answer tools",
         middle="<|END_THINKING|><|START_TEXT|>",
+        grammar_of_tools="whole",
     ),
     Handling(
         ("<|tool_list_start|>", "<|tool_list_end|>"),
@@ -317,6 +326,7 @@ HANDLINGS = (
         read_schemas="tools",
         plain=True,
         thinking=False,
+        grammar_of_tools="whole",
     ),
     Handling(
         ("]<]minimax[>[", "<tool_call>", "<invoke name="),
@@ -324,6 +334,7 @@ HANDLINGS = (
         middle="</mm:think>",
         handler="after_generation_prompt",
         output="peg-minimax-m3",
+        grammar_of_tools="",
     ),
     Handling(
         ("dsml_token", "DSML", "function_calls"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import array_methods as arrays
 from . import string_methods as strings
 from .arguments import Arguments, as_int, is_a, truth
-from .operators import negated, slice_of
+from .operators import cast_to_int, negated, slice_of
 from .values import (
     Function,
     Loop,
@@ -88,7 +88,7 @@ def absolute(run: Runtime, arguments: Arguments) -> Value:
 
 def number_as_int(run: Runtime, arguments: Arguments) -> Value:
     """A number or bool as an int."""
-    return as_int(arguments[0])
+    return cast_to_int(arguments[0]) if isinstance(arguments[0], float) else as_int(arguments[0])
 
 
 def number_as_float(run: Runtime, arguments: Arguments) -> Value:

@@ -27,6 +27,7 @@ from .families import Handling, handling_of
 from .json_text import JSONError, parsed_as_llama_cpp
 from .messages import Message, Request
 from .output import Output, output_of
+from .patterns import check_patterns
 from .reasoning import Reasoning, common_length, patched, reasoning_of
 from .schemas import check_schema, schemas_of_answer, schemas_of_tools
 from .values import viewed
@@ -257,8 +258,13 @@ class ChatTemplate:
                 begun += marks.end if content else ""
             begun += viewed(last.rendered_content()) if content else ""
         has_calls = output.supports_calls and output.calls
-        for schema in schemas_of_answer(request) or (schemas_of_tools(request) if has_calls else []):
+        of_answer, of_tools = schemas_of_answer(request), schemas_of_tools(request) if has_calls else []
+        for schema in of_answer or of_tools:
             check_schema(schema)
+        if of_answer:
+            check_patterns(of_answer)
+        elif output.calls_start or request.tool_choice == "required":
+            check_patterns([], of_tools) if output.tagged_arguments else check_patterns(of_tools)
         fits = not request.continuation or may_be_output(begun, opening, marks, output, request)
         return text, begun, fits
 
@@ -294,8 +300,15 @@ class ChatTemplate:
                 begun = opening + begun
             elif ends_turn:
                 begun = "<|turn>model\n" + begun
-        for schema in family.schemas(request):
+        schemas, of_tools = family.schemas(request), schemas_of_tools(request)
+        for schema in schemas:
             check_schema(schema)
+        of_answer = [schema for schema in schemas if schema is request.json_schema]
+        check_patterns(of_answer)
+        if len(schemas) > len(of_answer) and family.grammar_of_tools:
+            check_patterns([], of_tools) if family.grammar_of_tools == "arguments" else check_patterns(
+                of_tools
+            )
         return text, begun, not request.continuation or family.may_begin_with(begun, request)
 
     def _begun(self, family: Handling, last: Message, request: Request) -> str:

@@ -242,7 +242,7 @@ def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", l
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return f"{value:g}"
+        return f"{value:g}" if math.isfinite(value) else _float_text(value)
     is_object = isinstance(value, dict)
     if not is_object and not isinstance(value, (list, tuple)):
         return "null"
