@@ -22,7 +22,7 @@ from .attributed import NOBODY, all_of
 from .attributing import AttributingRuntime
 from .compiler import source_of
 from .loop_uses import walked
-from .parser import parsed
+from .parser import parsed_template
 from .runtime import Runtime
 from .values import CONSTANTS, CallError, TemplateError, plain, viewed
 
@@ -106,7 +106,7 @@ class Template:
 
 def _tree_of(source: str) -> nodes.Template:
     try:
-        return parsed(lexer.tokens(source))
+        return parsed_template(lexer.tokens(source))
     except lexer.LexerError as error:
         raise TemplateSyntaxError(str(error), source.count("\n", 0, error.position) + 1) from None
 

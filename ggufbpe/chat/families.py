@@ -10,7 +10,7 @@ Source: common_chat_template_detect_params_init in common/chat.cpp, and common/p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .attributed import with_origin_of
@@ -225,6 +225,15 @@ _HARMONY = Handling(
     handler="end_for_return",
     grammar_of_tools="whole",
 )
+_GEMMA_4 = Handling(
+    ("'<|tool_call>call:'",),
+    start="<|channel>thought\n",
+    json_openings=("<|turn>model\n", "<|channel>", FENCE),
+    output="peg-gemma4",
+    read_schemas="answer",
+    middle="<channel|>",
+    handler="turn_of_model",
+)
 _LFM_OPENING = "<|im_start|>assistant\n"
 _LFM = _LFM_OPENING + "<think>"
 _CALL_AND_PARAMETERS = ("<tool_call>", "<function=", "<parameter=")
@@ -239,15 +248,7 @@ HANDLINGS = (
         adjust=_in_blocks,
         grammar_of_tools="whole",
     ),
-    Handling(
-        ("chat_format=llm-jp-harmony-v1",),
-        start=_HARMONY.start,
-        opening="<|start|>",
-        middle=_HARMONY.middle,
-        adjust=_HARMONY.adjust,
-        handler=_HARMONY.handler,
-        grammar_of_tools="whole",
-    ),
+    replace(_HARMONY, present=("chat_format=llm-jp-harmony-v1",), opening="<|start|>"),
     _HARMONY,
     Handling(
         ("<atem:function_calls>", "<|eom|>"),
@@ -352,26 +353,8 @@ HANDLINGS = (
         adjust=_results_in_order,
         handler="closed_without_reasoning",
     ),
-    Handling(
-        ("'<|tool_call>call:'",),
-        ("{#- OpenAI Chat Completions:",),
-        start="<|channel>thought\n",
-        json_openings=("<|turn>model\n", "<|channel>", FENCE),
-        output="peg-gemma4",
-        read_schemas="answer",
-        middle="<channel|>",
-        adjust=_with_responses,
-        handler="turn_of_model",
-    ),
-    Handling(
-        ("'<|tool_call>call:'",),
-        start="<|channel>thought\n",
-        json_openings=("<|turn>model\n", "<|channel>", FENCE),
-        output="peg-gemma4",
-        read_schemas="answer",
-        middle="<channel|>",
-        handler="turn_of_model",
-    ),
+    replace(_GEMMA_4, absent=("{#- OpenAI Chat Completions:",), adjust=_with_responses),
+    _GEMMA_4,
     Handling(
         ("Tool usage guidelines:", '<function name="', '<param name="'),
         start="<|im_start|>assistant\n<think>\n",

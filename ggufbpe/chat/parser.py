@@ -15,7 +15,7 @@ from .expression_parser import ExpressionParser, failing
 from .lexer import Token
 
 
-def parsed(tokens: Iterable[Token]) -> nodes.Template:
+def parsed_template(tokens: Iterable[Token]) -> nodes.Template:
     """The template; `TemplateSyntaxError` in llama.cpp's words where it has no such template."""
     return _Parser(list(tokens)).template()
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..errors import ChatError
-from .schemas import kind_of, target_of
+from .schemas import schema_kind, target_of
 
 _DEEPEST = 100  # parentheses
 _SPECIAL = frozenset("|.()[]{}*+?^$")
@@ -47,13 +47,13 @@ def check_patterns(whole: Iterable[Any], tools: Iterable[Any] = ()) -> None:
 
 def _arguments(schema: Any) -> list[Any]:
     """The schemas of a tool's arguments that cannot be a string."""
-    if kind_of(schema) != "object":
+    if schema_kind(schema) != "object":
         return []
     return [each for each in schema.get("properties", {}).values() if not _may_be_string(each, schema, ())]
 
 
 def _patterns(schema: Any, root: Any, seen: set[str]) -> Iterator[str]:
-    kind = kind_of(schema)
+    kind = schema_kind(schema)
     if kind == "$ref":
         if schema[kind] not in seen:
             seen.add(schema[kind])
@@ -74,7 +74,7 @@ def _parts(schema: Any, kind: str, root: Any) -> Iterator[Any]:
         yield from ({**schema, "type": one} for one in schema["type"])
     elif kind == "allOf":
         for part in schema[kind]:
-            several = kind_of(part)
+            several = schema_kind(part)
             for one in part[several] if several in ("oneOf", "anyOf") else [part]:
                 yield from _members(one, root)
     elif kind == "object":
@@ -89,15 +89,15 @@ def _parts(schema: Any, kind: str, root: Any) -> Iterator[Any]:
 def _members(schema: Any, root: Any) -> Iterator[Any]:
     """The members that a part of `allOf` adds."""
     seen = set()
-    while kind_of(schema) == "$ref" and schema["$ref"] not in seen:
+    while schema_kind(schema) == "$ref" and schema["$ref"] not in seen:
         seen.add(schema["$ref"])
         schema = target_of(schema["$ref"], root)
-    if kind_of(schema) == "object":
+    if schema_kind(schema) == "object":
         yield from schema.get("properties", {}).values()
 
 
 def _may_be_string(schema: Any, root: Any, seen: tuple[str, ...]) -> bool:
-    kind = kind_of(schema)
+    kind = schema_kind(schema)
     if kind == "$ref":
         reference = schema[kind]
         return reference not in seen and _may_be_string(target_of(reference, root), root, (*seen, reference))
@@ -116,7 +116,7 @@ def _may_be_string(schema: Any, root: Any, seen: tuple[str, ...]) -> bool:
 def _is_anything(schema: Any) -> bool:
     keywords = ("pattern", "minLength", "maxLength")
     known = schema.get("format") in ("uuid", "date", "time", "date-time")
-    return kind_of(schema) == "" and not known and not any(name in schema for name in keywords)
+    return schema_kind(schema) == "" and not known and not any(name in schema for name in keywords)
 
 
 # ---- what is wrong with one --------------------------------------------------------------------

@@ -36,7 +36,7 @@ def check_schema(schema: Any) -> None:
     _Checker(schema).check(schema, "#")
 
 
-def kind_of(schema: Mapping[str, Any]) -> str:
+def schema_kind(schema: Mapping[str, Any]) -> str:
     """What a schema that was checked is: the keyword that decides, or its type; "" if anything goes."""
     kind = schema.get("type", "")
     for keyword in ("$ref", "oneOf", "anyOf"):
@@ -100,7 +100,7 @@ class _Checker:
         return self._of_type(kind or "", schema, path)
 
     def _of_type(self, kind: str, schema: Mapping[str, Any], path: str) -> None:
-        found = kind_of(schema)
+        found = schema_kind(schema)
         if found == "allOf":
             self._alternatives(schema["allOf"], f"{path}/allOf")
         elif found == "object":
