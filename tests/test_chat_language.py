@@ -194,6 +194,8 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
         "Not enough arguments provided to 'm'",
         2,
     ),
+    "a slice of a function": ("{{ range[1:] }}", "Function has no builtins", 1),
+    "a slice of a number": ("{{ 5[1:] }}", "Unknown (built-in) filter 'slice' for type Integer", 1),
     "a filter that is no name": ("{{ 'a'|upper(1)(2) }}", "Filter callee must be an identifier", 1),
     "a filter that is a member": ("{{ 'a'|upper().x }}", "Invalid filter expression", 1),
     "a computed target": ("{% set d = {} %}\n{% set d['k'] = 4 %}", "Cannot assign to computed member", 2),

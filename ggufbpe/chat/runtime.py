@@ -17,7 +17,7 @@ from . import array_methods as arrays
 from .arguments import Arguments, Scope, as_int, is_a
 from .attributed import attributed
 from .bounds import Bounds, LimitError
-from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of, sliced
+from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of
 from .operators import ARITHMETIC, is_number, negated
 from .values import (
     UNDEFINED,
@@ -114,11 +114,9 @@ class Runtime(Bounds):
         backwards = as_int(step) < 0
         start = ((size - 1) if backwards else 0) if start is None else start
         stop = (-1 if backwards else size) if stop is None else stop
-        if not isinstance(value, (str, list, tuple)):
-            raise TemplateError(f"Unknown (built-in) filter 'slice' for type {type_name(value)}")
         given = Arguments((value, start, stop, step))
         given.function = "slice"
-        return sliced(self, given)
+        return Runtime.filter_of(self, value, "slice")(self, given)
 
     def weigh_key(self, key: Value) -> None:
         """Count the cost of looking up a key: Python hashes all members of a tuple."""
