@@ -9,8 +9,7 @@ vocabulary that adds BOS and EOS or not. Both must give the same prompt, number 
 the template that refuses must be the same, too. How many reasons are worded in another way is counted, and shown with
 `--reasons`. A difference is shrunk and printed; with `--templates FOLDER`, its template is written there.
 
-One difference is known and counted by itself (`_BY_PARTS`). Ends with a line of totals, and with status 1 if anything
-else differed. The same seed asks the same questions, whatever the
+Ends with a line of totals, and with status 1 if anything differed. The same seed asks the same questions, whatever the
 number of processes.
 """
 
@@ -56,8 +55,6 @@ _ADDED = {  # what the vocabulary adds to a prompt
     "both": {"tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True},
     "EOS": {"tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.add_eos_token": True},
 }
-# What docs/chat.md names: there, these work on each part of a text that was joined from several.
-_BY_PARTS = re.compile("capitalize|title")
 _LINE = re.compile(r"While executing \w+ at line (\d+), column")  # those of a JSON parser are others
 
 
@@ -103,20 +100,9 @@ class Comparison:
                 totals["reasons in other words"] += 1
                 self.result.reasons[f"{expected!r}\n  ours: {ours.reason!r}"] += 1
         if differ(theirs, ours):
-            if self._differs_by_parts(theirs, ours):
-                totals["known differences"] += 1
-                return
             totals["differences"] += 1
             if len(self.result.differences) < SHOWN:
                 self._report(name, request)
-
-    def _differs_by_parts(self, theirs: Answer | Refusal, ours: Answer | ChatError) -> bool:
-        return (
-            _BY_PARTS.search(self._template) is not None
-            and isinstance(theirs, Answer)
-            and isinstance(ours, Answer)
-            and theirs.prompt.lower() == ours.prompt.lower()
-        )
 
     def _both(self, request: dict[str, Any]) -> tuple[Answer | Refusal, Answer | ChatError]:
         theirs, second = self._server.ask_at(request)
@@ -342,7 +328,7 @@ def main() -> int:
         f"compared with llama-server: {totals['templates']} templates ({totals['templates refused']} refused), "
         f"{totals['chats']} chats ({totals['refused']} refused, {totals['reasons in other words']} in other words), "
         f"{totals['ends of the server']} ends of the server, "
-        f"{totals['differences']} differences, {totals['known differences']} known, "
+        f"{totals['differences']} differences, "
         f"{time.perf_counter() - start:.0f} seconds"
     )
     return 1 if totals["differences"] else 0

@@ -15,10 +15,14 @@ from typing import Any
 
 import pytest
 from chats import VOCABULARY, Chat, recorded_chats, template_names
+from gguf import GGUFWriter
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.extras import NotInstalledError
+from ggufbpe.gguf.metadata import Metadata
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.vocab import chat_templates
 
 USER = {"role": "user", "content": "What is 2 + 2?"}
 ANSWER = {"role": "assistant", "content": "It is"}
@@ -115,6 +119,30 @@ def test_templates_of_a_file(tok: Tokenizer) -> None:
     changed = tok.with_overrides({KEY: "one"})
     assert (changed.chat_template, changed.chat_templates) == ("one", {"": "one"})
     assert changed.apply_chat_template([USER], tokenize=False) == "one"
+
+
+# The pre-tokenizer and number of layers of a file, its template, and the one that llama-server takes.
+MISTRALS: dict[str, tuple[str, int, str | None, str | None]] = {
+    "Mistral-Small-2503": ("tekken", 40, None, "mistral-v7-tekken"),
+    "another number of layers": ("tekken", 41, None, None),
+    "another pre-tokenizer": ("qwen2", 40, None, None),
+    "a template of its own": ("tekken", 40, "own", "own"),
+}
+
+
+@pytest.mark.parametrize("name", MISTRALS)
+def test_a_template_that_one_model_does_not_have(tmp_path: Path, name: str) -> None:
+    pre, layers, template, expected = MISTRALS[name]
+    writer = GGUFWriter(tmp_path / "a.gguf", "llama")
+    writer.add_tokenizer_pre(pre)
+    writer.add_block_count(layers)
+    if template is not None:
+        writer.add_chat_template(template)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with GGUFFile(tmp_path / "a.gguf") as file:
+        assert chat_templates(Metadata(file)).get("") == expected
 
 
 def test_a_template_stays_with_a_pickle(tok: Tokenizer) -> None:

@@ -59,6 +59,7 @@ EXPRESSIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "small letters": ("{{ c.lower() }}", [(CONTENT, "grüße, abc")]),
     "capitalize": ("{{ c|capitalize }}", [(CONTENT, "Grüße, abc")]),
     "title": ("{{ c|title }}", [(CONTENT, "Grüße, Abc")]),
+    "capitals in parts": ("{{ ('a' ~ c)|title }}", [("", "A"), (CONTENT, "Grüße, Abc")]),
     "trim": ("{{ ('  ' + c + ' ')|trim }}", [(CONTENT, "Grüße, ABC")]),
     "strip of letters": ("{{ c.strip('GC') }}", [(CONTENT, "rüße, AB")]),
     "replace": ("{{ c|replace(', ', ' - ') }}", [(CONTENT, "Grüße"), ("", " - "), (CONTENT, "ABC")]),

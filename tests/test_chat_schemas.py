@@ -9,6 +9,7 @@ from chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.known import known_templates
+from ggufbpe.chat.patterns import check_patterns, wrong_with
 from ggufbpe.chat.schemas import check_schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
@@ -76,6 +77,63 @@ def test_schemas(name: str) -> None:
     assert reason == expected
 
 
+# Patterns, and what llama.cpp says of them; "" where it takes them or leaves them out (b11549).
+PATTERNS = {
+    "^a+(b|c)?[d-f]{2,3}$": "",
+    "^$": "",
+    "(a": "",
+    "^(?=a$": "",
+    "^\\d($": "",
+    "^a]($": "",
+    "^(a$": "unbalanced parentheses",
+    "^a)$": "unbalanced parentheses",
+    "^(a|(b)$": "unbalanced parentheses",
+    "^*a$": "nothing to repeat",
+    "^(+)$": "nothing to repeat",
+    "^{2}$": "nothing to repeat",
+    "^{x}$": "",
+    "^a[b$": "unterminated character class",
+    "^[a\\]$": "unterminated character class",
+    "^a\\$": "trailing backslash",
+    "^" + "(" * 101 + "$": "",
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns(pattern: str) -> None:
+    assert wrong_with(pattern) == PATTERNS[pattern]
+
+
+_WRONG = {"type": "string", "pattern": "^(a$"}
+# A schema and how many wrong patterns of it the grammar has: of all of it, and of the arguments of a tool.
+PLACES: dict[str, tuple[Any, int, int]] = {
+    "a string": (_WRONG, 1, 0),
+    "an argument": ({"properties": {"a": _WRONG}}, 1, 0),
+    "in an argument": ({"properties": {"a": {"items": _WRONG}}}, 1, 1),
+    "an argument that may be a string": ({"properties": {"a": {**_WRONG, "type": ["string", "null"]}}}, 1, 0),
+    "an argument by reference": ({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": _WRONG}}, 1, 0),
+    "further members": ({"additionalProperties": _WRONG}, 1, 0),
+    "not used": ({"type": "object", "$defs": {"a": _WRONG}}, 0, 0),
+    "values beside it": ({**_WRONG, "enum": ["a"]}, 0, 0),
+    "all of": ({"allOf": [_WRONG]}, 0, 0),
+    "members of all of": ({"allOf": [{"properties": {"a": _WRONG}}]}, 1, 0),
+    "two": ({"anyOf": [_WRONG, {"items": _WRONG}]}, 2, 0),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_where_patterns_are_looked_at(name: str) -> None:
+    schema, *expected = PLACES[name]
+    found = []
+    for schemas in (([schema],), ([], [schema])):
+        try:
+            check_patterns(*schemas)
+            found.append(0)
+        except ChatError as refusal:
+            found.append(refusal.reason.count("Invalid pattern ^(a$: unbalanced parentheses"))
+    assert found == expected
+
+
 QWEN = "Qwen-Qwen3-0.6B"
 # A template, fields of a request besides a tool whose parameters are no schema, and whether they are looked at.
 REQUESTS: dict[str, tuple[str, dict[str, Any], bool]] = {
@@ -103,3 +161,29 @@ def test_which_schemas_are_looked_at(tok: Tokenizer, name: str) -> None:
     except ChatError as refusal:
         reason = refusal.reason.rpartition("failed: ")[2]
     assert reason == ("JSON schema error at #: unrecognized type dict" if is_refused else "")
+
+
+# A template, fields of a request besides a tool whose argument has a wrong pattern, and whether it is refused.
+GRAMMARS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "calls in JSON": (QWEN, {}, True),
+    "a tag for each argument": ("GLM-4.6", {}, True),
+    "a known template": ("Kimi-K2-Instruct", {}, True),
+    "calls that begin with no mark": ("meta-llama-Llama-3.1-8B-Instruct", {}, False),
+    "one that has to be called": ("meta-llama-Llama-3.1-8B-Instruct", {"tool_choice": "required"}, True),
+    "a grammar without schemas": ("MiniMax-M3", {}, False),
+    "an answer with a wrong one": ("MiniMax-M3", {"json_schema": _WRONG}, True),
+}
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_whose_patterns_are_looked_at(tok: Tokenizer, name: str) -> None:
+    template, fields, is_refused = GRAMMARS[name]
+    source = next(known.source for known in known_templates().values() if known.name == template)
+    parameters = {"type": "object", "properties": {"a": {"type": "array", "items": _WRONG}}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    body = {"messages": [{"role": "user", "content": "Hi"}], "tools": [tool], **fields}
+    try:
+        reason = tok.chats.prompt(body, source)[:0].decode()
+    except ChatError as refusal:
+        reason = refusal.reason.rpartition("\n")[2]
+    assert reason == ("Invalid pattern ^(a$: unbalanced parentheses" if is_refused else "")

@@ -906,7 +906,7 @@ def test_a_chat_template_is_set(case: str, model: Path, template_files: Path) ->
 
 
 BAD_CHAT_TEMPLATES: dict[str, tuple[list[str], str]] = {
-    "not closed": (["open.jinja"], "line 2 of the chat template: unexpected end of template"),
+    "not closed": (["open.jinja"], "line 2 of the chat template: Parser Error: Expected }} (Got )"),
     "refuses a chat": (
         ["refusing.jinja"],
         "Jinja Exception: no chats (nothing was written; --force",

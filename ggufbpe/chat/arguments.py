@@ -38,7 +38,7 @@ class Arguments(list[Value]):
         """`TemplateError` unless the first arguments are of these kinds; more may follow."""
         self.need(len(kinds))
         for value, kind in zip(self, kinds):
-            if not is_a(value, kind):
+            if type(value) is not kind and not is_a(value, kind):
                 raise TemplateError(
                     f"Function '{self.function}' expected value of type {MANGLED[kind]}, got {type_name(value)}"
                 )
@@ -101,24 +101,23 @@ def as_float(value: Value) -> float:
     raise TemplateError(f"{type_name(value)} is not a float value")
 
 
-Default = Callable[[Scope], Value]
+Parameters = list[tuple[str, Callable[[Scope], Value] | None]]  # names and defaults
 
 
-def bound(name: str, parameters: list[tuple[str, Default | None]], scope: Scope, given: Arguments) -> Scope:
-    """The scope of a macro's body: the caller's names and its parameters.
+def bind(name: str, parameters: Parameters, inner: Scope, scope: Scope, given: list[Value]) -> None:
+    """Set the parameters of a macro in the scope of its body, `inner`; defaults are evaluated in its caller's.
 
     As in llama.cpp, an argument by name is found only if at least as many arguments are given as there are parameters
     before it, and a parameter that is skipped in this way is undefined: it does not get its default.
 
     Source: bind_parameters.
     """
-    inner = dict(scope)
-    by_name = any(type(value) is Keyword for value in given)
+    by_name = Arguments(given) if Keyword in map(type, given) else None
+    count = len(given)
     for position, (parameter, default) in enumerate(parameters):
-        if position < len(given):
-            inner[parameter] = given.get(parameter, position) if by_name else given[position]
+        if position < count:
+            inner[parameter] = given[position] if by_name is None else by_name.get(parameter, position)
         elif default is not None:
             inner[parameter] = default(scope)
         else:
             raise CallError(f"Not enough arguments provided to '{name}'")
-    return inner

@@ -62,7 +62,7 @@ def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     out = []
     for item in array:
         looked_at = attribute_of(run, item, attribute, _NONE) if has_attribute else item
-        run.read(looked_at, arguments[-1])
+        run.read((looked_at, arguments[-1]))
         if truth(test(run, Arguments((looked_at, arguments[-1])))) is keep:
             out.append(item)
     return out
@@ -179,7 +179,7 @@ def sort(run: Runtime, arguments: Arguments) -> Value:
     keys = arguments[0]
     if not isinstance(attribute, Undefined):
         keys = [attribute_of(run, item, attribute, _NONE) for item in arguments[0]]
-    run.read(*keys)
+    run.read(keys)
     order = sorted(range(len(keys)), key=lambda index: key(keys[index]))
     return like(arguments[0], [arguments[0][index] for index in order])
 
@@ -208,7 +208,7 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
         a, b = item, result
         if not isinstance(attribute, Undefined):
             a, b = attribute_of(run, item, attribute, _NONE), attribute_of(run, result, attribute, _NONE)
-        run.read(a, b)
+        run.read((a, b))
         if compared(a, b, how):
             result = item
     return result
@@ -272,7 +272,7 @@ def dictsort(run: Runtime, arguments: Arguments) -> Value:
         run.weigh_key(name)
     run.step(len(arguments[0]))
     run.spend(16 * len(arguments[0]))
-    run.read(*arguments[0], *arguments[0].values())
+    run.read((*arguments[0], *arguments[0].values()))
     position = 1 if isinstance(by, str) and by == "value" else 0
     key = cmp_to_key(_ordering(how))
     return dict(sorted(arguments[0].items(), key=lambda pair: key(pair[position])))
@@ -310,6 +310,8 @@ def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
         return False
     if isinstance(haystack, (list, tuple)):
         run.step(len(haystack))
+        if type(needle) is str and len(needle) < 1000:  # whose comparison counts for nothing
+            return needle in haystack
         return any(run.equal(needle, item) for item in haystack)
     if isinstance(haystack, str):
         if not isinstance(needle, str):
@@ -317,7 +319,7 @@ def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
                 "'in' test expects args[1] as string when args[0] is string, got args[1] as "
                 + type_name(needle)
             )
-        run.read(needle, haystack)
+        run.read((needle, haystack))
         return needle in haystack
     if isinstance(haystack, dict):
         run.check_key(needle)

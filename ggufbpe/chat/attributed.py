@@ -1,4 +1,4 @@
-r"""A text that knows where each of its characters comes from.
+r"""A text that knows where each of its characters comes from, and where it was joined.
 
 messages -> [this file: texts with origins] -> the same functions that run any template -> origins of the prompt
 
@@ -9,8 +9,15 @@ a template cannot tell the difference and writes what it always writes.
 >>> (Attributed("ab", "\1\1") + "cd")[1:3].origins
 '\x01\x00'
 
-But: a function that makes a plain `str` out of one loses its origins; those that templates call are in `attribution`.
-llama.cpp marks parts of strings as input, for the same reason (common/jinja/string.h); it has no more than one mark.
+A text that was joined from several is made of parts, as in llama.cpp: `starts` marks the first character of each.
+Changes of letters and `strip` keep the parts; whatever else makes a text makes one of a single part.
+
+>>> (attributed("ab") + "cd").by_parts(str.title)
+'AbCd'
+
+But: a function that makes a plain `str` out of one loses its origins; those that templates call are in `attributing`.
+
+Source: common/jinja/string.h, whose parts are marked as input or not, for the same reason.
 """
 
 from __future__ import annotations
@@ -20,31 +27,35 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, SupportsIndex
 
 NOBODY = "\0"  # the origin of the template's own text
+START, INSIDE = "\1", "\0"  # the first character of a part, and any other
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
+_PART = re.compile(f".{INSIDE}*", re.DOTALL)
 
 
 class Attributed(str):
-    """A text with its origins, one character for each of its own."""
+    """A text with its origins, one character for each of its own, and the starts of its parts, "" for a single one."""
 
-    __slots__ = ("origins",)
+    __slots__ = ("origins", "starts")
     origins: str
+    starts: str
 
-    def __new__(cls, text: str, origins: str) -> Attributed:
+    def __new__(cls, text: str, origins: str, starts: str = "") -> Attributed:
         made = str.__new__(cls, text)
         made.origins = origins
+        made.starts = starts
         return made
 
     def __str__(self) -> str:
         return self
 
     def __add__(self, other: str) -> Attributed:
-        return joined_texts("", (self, other)) if isinstance(other, str) else NotImplemented
+        return appended_texts((self, other)) if isinstance(other, str) else NotImplemented
 
     def __radd__(self, other: str) -> Attributed:
-        return joined_texts("", (other, self)) if isinstance(other, str) else NotImplemented
+        return appended_texts((other, self)) if isinstance(other, str) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> Attributed:
-        return Attributed(str.__mul__(self, count), self.origins * count)
+        return Attributed(str.__mul__(self, count), self.origins * count, starts_of(self) * count)
 
     __rmul__ = __mul__
 
@@ -60,11 +71,21 @@ class Attributed(str):
         """The text with each stretch of a single origin changed separately."""
         return joined_texts("", (attributed(change(text), origin) for text, origin in self.runs()))
 
+    def by_parts(self, change: Callable[[str], str]) -> Attributed:
+        """The text with each of its parts changed separately, none of them in length."""
+        parts = _PART.finditer(starts_of(self))
+        changed = [change(str.__getitem__(self, slice(*part.span()))) for part in parts]
+        return Attributed("".join(changed), self.origins, self.starts)
+
     def lstrip(self, characters: str | None = None) -> Attributed:
-        return self[len(self) - len(str.lstrip(self, characters)) :]
+        return self._kept(slice(len(self) - len(str.lstrip(self, characters)), None))
 
     def rstrip(self, characters: str | None = None) -> Attributed:
-        return self[: len(str.rstrip(self, characters))]
+        return self._kept(slice(len(str.rstrip(self, characters))))
+
+    def _kept(self, key: slice) -> Attributed:
+        """A slice that keeps the parts."""
+        return Attributed(str.__getitem__(self, key), self.origins[key], self.starts[key])
 
     def strip(self, characters: str | None = None) -> Attributed:
         return self.lstrip(characters).rstrip(characters)
@@ -102,7 +123,7 @@ class Attributed(str):
     def translate(self, table: Any) -> Attributed:
         out = str.translate(self, table)
         if len(out) == len(self):
-            return Attributed(out, self.origins)
+            return Attributed(out, self.origins, self.starts)
         return self.changed(lambda text: text.translate(table))
 
 
@@ -120,13 +141,26 @@ def origins_of(text: str) -> str:
     return text.origins if isinstance(text, Attributed) else NOBODY * len(text)
 
 
+def starts_of(text: str) -> str:
+    """For each character whether a part starts there."""
+    found = text.starts if isinstance(text, Attributed) else ""
+    return found or (START + INSIDE * (len(text) - 1) if text else "")
+
+
 def attributed(text: str, origin: str = NOBODY) -> Attributed:
     """A text with a single origin."""
     return Attributed(text, origin * len(text))
 
 
+def appended_texts(texts: Iterable[str]) -> Attributed:
+    """Texts put together, which stay parts of the whole."""
+    texts = list(texts)
+    starts = "".join(map(starts_of, texts))
+    return Attributed(str.join("", texts), "".join(map(origins_of, texts)), starts)
+
+
 def joined_texts(between: str, parts: Iterable[str]) -> Attributed:
-    """`between.join(parts)`."""
+    """`between.join(parts)`, a single part."""
     parts = list(parts)
     return Attributed(str.join(between, parts), origins_of(between).join(map(origins_of, parts)))
 

@@ -7,11 +7,14 @@ Functions of a template count what they will do before they do it.
 
 from __future__ import annotations
 
-from .arguments import Scope
-from .values import TemplateError, Value
+from collections.abc import Iterable
+
+from .arguments import Parameters, Scope, bind
+from .values import Keyword, TemplateError, Value
 
 MOST_STEPS = 2_000_000  # iterations of loops, calls of macros, and items that filters look at
 MOST_CHARACTERS = 64 << 20  # that a run may make, intermediate results included
+MOST_OPERATORS = 2000  # one after the other; llama.cpp has a call on its stack for each
 
 
 class LimitError(TemplateError):
@@ -59,22 +62,42 @@ class Bounds:
         self.step(steps)
         self.spend(size)
 
-    def read(self, *values: Value) -> None:
+    def read(self, values: Iterable[Value]) -> None:
         """Count the reading of long strings from which nothing is made."""
-        long = sum([len(value) for value in values if isinstance(value, str)])
+        long = 0
+        for value in values:
+            if isinstance(value, str):
+                long += len(value)
         if long >= 1000:
             self.step(long // 1000)
 
-    def enter(self, scope: Scope, weight: int = 0) -> None:
-        """Count a body that has a copy of this scope; `weight` are the steps that it takes by its size."""
-        self.step(weight + len(scope) // 50)
-        if len(scope) >= 50:
-            self.spend(8 * len(scope))
-
     def copied(self, scope: Scope, weight: int = 0) -> Scope:
-        """A scope of its own for a loop or a call."""
-        self.enter(scope, weight)
-        return dict(scope)
+        """A scope of its own for a loop or a call; `weight` are the steps that its body takes by its size."""
+        self.steps -= weight
+        if self.steps < 0 or len(scope) >= 50:
+            self.step(len(scope) // 50)
+            self.spend(8 * len(scope))
+        return scope.copy()
+
+    def bound(
+        self, name: str, parameters: Parameters, scope: Scope, given: list[Value], weight: int
+    ) -> Scope:
+        """The scope of a macro's body: the caller's names and its parameters."""
+        self.steps -= weight
+        if self.steps < 0 or len(scope) >= 50:
+            self.copied(scope)
+        inner = scope.copy()
+        if len(given) == len(parameters) and Keyword not in map(type, given):  # as nearly always
+            for (parameter, _), value in zip(parameters, given):
+                inner[parameter] = value
+        else:
+            bind(name, parameters, inner, scope, given)
+        return inner
+
+    def made_with_names(self, members: dict[Value, Value]) -> dict[Value, Value]:
+        """An object that the template writes down, with strings as keys, counted."""
+        self.spend(64 + 16 * len(members))
+        return members
 
     def made(self, array: Value) -> Value:
         """An array that the template writes down, counted."""

@@ -103,6 +103,9 @@ class _WatchingRuntime(Runtime):
             _touch(found)
         return found
 
+    def call_method(self, scope: Scope, arguments: list[Value], value: Value, name: str) -> Value:
+        return self.call(scope, arguments, self.attribute(value, name))
+
     def item(self, value: Value, key: Value) -> Value:
         found = super().item(value, key)
         if not isinstance(key, Undefined) and not isinstance(value, Undefined):

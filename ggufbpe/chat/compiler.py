@@ -14,66 +14,73 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jinja2 import TemplateSyntaxError, nodes
+from jinja2 import nodes
 
-_OPERATORS = {
-    "eq": "==",
-    "ne": "!=",
-    "gt": ">",
-    "gteq": ">=",
-    "lt": "<",
-    "lteq": "<=",
-    "in": "in",
-    "notin": "not in",
-}
+from .expressions import Expressions
+from .loop_uses import LoopUses, walked
+
 _HEAD = """\
-from ggufbpe.chat.arguments import bound
-from ggufbpe.chat.values import UNDEFINED, Function, Keyword
+from ggufbpe.chat.values import GIVEN as G, PLAIN as K, SIZED as Z, UNDEFINED as U, Keyword, Loop, Macro, Undefined
 name, blocks, debug_info = None, {}, ''
 def root(run, s0):
     o0 = []
-    w = o0.append; N = run.name; A = run.attribute; I = run.item; C = run.call; F = run.filter; T = run.test
-    O = run.operate; X = run.text; J = run.joined
+    w = o0.append; N = run.name; A = run.attribute; I = run.item; C = run.call; M = run.call_method; F = run.filter
+    T = run.test; O = run.operate; P = run.plus; E = run.equal; S = run.stripped; X = run.text; J = run.written
 """
 
 
-def source_of(template: nodes.Template) -> str:
-    """The source of a module whose function `root(run, scope)` returns the text."""
-    emitter = _Emitter()
-    emitter.by_place = any(node.name == "sameas" for node in template.find_all(nodes.Test))
+_KINDS: dict[type[nodes.Node], str] = {  # what llama.cpp calls expressions
+    nodes.Name: "Identifier",
+    nodes.Call: "CallExpression",
+    nodes.Getattr: "MemberExpression",
+    nodes.Getitem: "MemberExpression",
+    nodes.Filter: "FilterExpression",
+    nodes.Test: "TestExpression",
+    nodes.CondExpr: "Ternary",
+    nodes.List: "ArrayLiteral",
+    nodes.Tuple: "TupleLiteral",
+    nodes.Dict: "ObjectLiteral",
+    nodes.Not: "UnaryExpression",
+    nodes.Neg: "UnaryExpression",
+    nodes.Pos: "UnaryExpression",
+}
+
+
+def source_of(template: nodes.Template, exact: bool, constants: bool) -> str:
+    """The source of a module whose function `root(run, scope)` returns the text.
+
+    With `exact`, each literal is a value that is identical to no other; with `constants`, `true`, `false` and `none`
+    are what they are everywhere.
+    """
+    emitter = _Emitter(exact, constants, LoopUses(template))
     emitter.block(template.body)
-    emitter.line(f"return J('', {emitter.out})")
+    emitter.line(f"return J({emitter.out})")
     lines = "&".join(f"{line}={at}" for line, at in emitter.lines)
     return _HEAD.replace("''", repr(lines), 1) + "\n".join(emitter.source) + "\n"
 
 
-def _unknown_statement(node: nodes.Node) -> TemplateSyntaxError:
-    """The error for a statement that only jinja2 has; `autoescape` is wrapped in a scope, which has the line inside."""
-    name = type(node).__name__.lower()
-    if isinstance(node, nodes.Scope):
-        [node], name = node.body, "autoescape"
-    return TemplateSyntaxError(f"Unknown statement: {name}", node.lineno)
+def _kind_of(node: nodes.Node) -> str:
+    """What llama.cpp calls an expression."""
+    if isinstance(node, nodes.Const):
+        return {int: "IntegerLiteral", float: "FloatLiteral"}.get(type(node.value), "StringLiteral")
+    return _KINDS.get(type(node), "BinaryExpression")
 
 
-class _Emitter:
+class _Emitter(Expressions):
     """Writes source, one statement after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, exact: bool, constants: bool, loop_uses: LoopUses) -> None:
+        super().__init__(exact, constants)
+        self.loop_uses = loop_uses
         self.source: list[str] = []
         self.lines: list[tuple[int, int]] = []
         self.depth = 1
-        self.scope, self.out, self.write = "s0", "o0", "w"
-        self.made = 0
+        self.out, self.write = "o0", "w"
         self.mark = ""  # to where a `break` cuts the output back; "-" in a loop without a mark
         self.loops = 0
-        self.by_place = False  # whether each literal has to be a distinct value
 
     def line(self, text: str) -> None:
         self.source.append("    " * self.depth + text)
-
-    def new(self, prefix: str) -> str:
-        self.made += 1
-        return f"{prefix}{self.made}"
 
     def at(self, node: nodes.Node) -> None:
         """Notes that what follows comes from the line of this node."""
@@ -82,10 +89,7 @@ class _Emitter:
     def block(self, body: Sequence[nodes.Node]) -> None:
         for node in body:
             self.at(node)
-            method = _STATEMENTS.get(type(node))
-            if method is None:
-                raise _unknown_statement(node)
-            method(self, node)
+            _STATEMENTS[type(node)](self, node)
 
     def inner(self, body: Sequence[nodes.Node]) -> None:
         self.depth += 1
@@ -99,7 +103,7 @@ class _Emitter:
         self.out, self.write = self.new("o"), self.new("w")
         self.line(f"{self.out} = []; {self.write} = {self.out}.append")
         self.block(body)
-        text = f"J('', {self.out})"
+        text = f"J({self.out})"
         self.out, self.write = outer
         return text
 
@@ -108,10 +112,10 @@ class _Emitter:
     def output(self, node: nodes.Output) -> None:
         for part in node.nodes:
             if isinstance(part, nodes.TemplateData):
-                self.line(f"{self.write}(X({part.data!r}))")
+                self.line(f"{self.write}({part.data!r})")
             else:
                 self.at(part)
-                self.line(f"{self.write}(X({self.expression(part)}))")
+                self.line(f"{self.write}({self.text(self.expression(part))})")
 
     def condition(self, node: nodes.If) -> None:
         marked = self.mark == "-" and _leaves_loop(node)
@@ -140,28 +144,37 @@ class _Emitter:
         self.line(kind)
 
     def loop(self, node: nodes.For) -> None:
-        if node.recursive:
-            raise TemplateSyntaxError("Expected %} (Got recursive)", node.lineno)
         if node.test is None and isinstance(node.iter, nodes.CondExpr) and node.iter.expr2 is None:
             node.test, node.iter = node.iter.test, node.iter.expr1  # `in (x if y)`, despite the brackets
         outer_scope, outer_mark = self.scope, self.mark
         scope, rows, row = self.new("s"), self.new("r"), self.new("v")
-        several = isinstance(node.target, nodes.Tuple)
-        names = node.target.items if isinstance(node.target, nodes.Tuple) else [node.target]
-        bind = f"{scope}.update({{{', '.join(f'{self.identifier(n)}: {row}[{i}]' for i, n in enumerate(names))}}})"
-        if not several:
-            bind = f"{scope}[{self.identifier(node.target)}] = {row}"
+        names = node.target.items if isinstance(node.target, nodes.Tuple) else []
+        bind = self.bound(node.target, scope, row)
         self.line(f"{scope} = run.copied({outer_scope})")
         self.scope = scope
-        self.line(f"{rows} = run.rows({self.expression(node.iter)}, {len(names) if several else 0})")
+        self.line(f"{rows} = run.rows({self.expression(node.iter)}, {len(names)})")
         if node.test is not None:
             self.filtered(node, rows, row, scope, bind)
         ran = self.new("n") if node.else_ else ""
         if ran:
             self.line(f"{ran} = False")
-        self.line(f"for {row} in run.loop({scope}, {rows}, {1 + _weight(node.body)}):")
+        rounds = f"run.rounds({rows}, {1 + _weight(node.body)})"
+        members = self.loop_uses.members_in(node)
+        if members is None:
+            self.line(f"for {row} in {rounds}:")
+        else:
+            held, number = self.new("l"), self.new("i")
+            made = f"{held} = {scope}['loop'] = Loop()"
+            if not self.loop_uses.whole:
+                self.line(made)
+            self.line(f"for {number}, {row} in enumerate({rounds}):")
         self.mark, self.loops = "-", self.loops + 1
         self.depth += 1
+        if members is not None:
+            if self.loop_uses.whole:
+                self.line(made)
+            for member, value in members.items():
+                self.line(f"{held}[{member!r}] = {value.format(i=number, rows=rows)}")
         self.line(bind)
         self.block(node.body)
         if ran:
@@ -189,27 +202,41 @@ class _Emitter:
         self.store(node.target, self.expression(node.node))
 
     def assign_block(self, node: nodes.AssignBlock) -> None:
-        if node.filter is not None:
-            raise TemplateSyntaxError(
-                "Invalid LHS inside assignment expression: FilterExpression", node.lineno
-            )
         self.store(node.target, self.captured(node.body))
 
-    def store(self, target: nodes.Expr, value: str) -> None:
-        if isinstance(target, nodes.NSRef):
-            held = self.new("v")
-            self.line(f"{held} = {value}")
-            self.line(f"run.set_member(N({self.scope}, {target.name!r}), {target.attr!r}, {held})")
-        elif isinstance(target, nodes.Tuple):
-            names = ", ".join(f"{self.scope}[{self.identifier(item)}]" for item in target.items)
-            self.line(f"{names}, = run.unpacked({value}, {len(target.items)})")
-        else:
-            self.line(f"{self.scope}[{self.identifier(target)}] = {value}")
+    def bound(self, target: nodes.Node, scope: str, value: str) -> str:
+        """The statement that gives a loop's names the value of a row."""
+        if isinstance(target, nodes.Name):
+            return f"{scope}[{target.name!r}] = {value}"
+        if not isinstance(target, nodes.Tuple):
+            return f"run.fail('Invalid loop variable(s): {_kind_of(target)}')"
+        pairs = (
+            f"{item.name!r}: {value}[{number}]"
+            if isinstance(item, nodes.Name)
+            else f"'': run.fail('Cannot unpack non-identifier type: {_kind_of(item)}')"
+            for number, item in enumerate(target.items)
+        )
+        return f"{scope}.update({{{', '.join(pairs)}}})"
 
-    def identifier(self, node: nodes.Node) -> str:
-        if not isinstance(node, nodes.Name):
-            raise TemplateSyntaxError("Cannot unpack to non-identifier", node.lineno)
-        return repr(node.name)
+    def store(self, target: nodes.Expr, value: str) -> None:
+        if isinstance(target, nodes.Name):
+            self.line(f"{self.scope}[{target.name!r}] = {value}")
+            return
+        held = self.new("v")
+        self.line(f"{held} = {value}")
+        if isinstance(target, nodes.Getattr):
+            self.line(f"run.set_member({self.expression(target.node)}, {target.attr!r}, {held})")
+        elif isinstance(target, nodes.Tuple):
+            self.line(f"run.unpacked({held}, {len(target.items)})")
+            for number, item in enumerate(target.items):
+                if isinstance(item, nodes.Name):
+                    self.line(f"{self.scope}[{item.name!r}] = {held}[{number}]")
+                else:
+                    self.line(f"run.fail('Cannot unpack to non-identifier in set: {_kind_of(item)}')")
+        elif isinstance(target, nodes.Getitem):
+            self.line("run.fail('Cannot assign to computed member')")
+        else:
+            self.line(f"run.fail('Invalid LHS inside assignment expression: {_kind_of(target)}')")
 
     def function(
         self,
@@ -227,7 +254,7 @@ class _Emitter:
         outer = self.scope, self.out, self.write, self.mark, self.loops
         parameters = []
         self.scope = caller
-        for argument, default in zip(arguments, [*[None] * (len(arguments) - len(defaults)), *defaults]):
+        for argument, default in zip(arguments, defaults):
             given = "None" if default is None else f"lambda {caller}: {self.expression(default)}"
             parameters.append(f"({argument.name!r}, {given})")
         listed = self.new("p")
@@ -235,102 +262,35 @@ class _Emitter:
         self.line(f"def {function}({caller}, given):")
         self.depth += 1
         self.scope, self.mark, self.loops = scope, "", 0
-        self.line(f"run.enter({inside or caller}, {_weight([*filter(None, defaults), *body])})")
-        self.line(f"{scope} = bound({name!r}, {listed}, {inside or caller}, given)")
+        weight = _weight([*filter(None, defaults), *body])
+        self.line(f"{scope} = run.bound({name!r}, {listed}, {inside or caller}, given, {weight})")
         self.line(f"return {self.captured(body)}")
         self.depth -= 1
-        self.line(f"{function}.is_macro = True")
         self.scope, self.out, self.write, self.mark, self.loops = outer
         return function
 
     def macro(self, node: nodes.Macro) -> None:
         function = self.function(node.name, node.args, node.defaults, node.body, "")
-        self.line(f"{self.scope}[{node.name!r}] = Function({node.name!r}, {function})")
+        self.line(f"{self.scope}[{node.name!r}] = Macro({node.name!r}, {function})")
 
     def call_block(self, node: nodes.CallBlock) -> None:
         inside, calling = self.new("s"), self.new("s")
         self.line(f"{inside} = run.copied({self.scope})")
         function = self.function("caller", node.args, node.defaults, node.body, inside)
         self.line(f"{calling} = run.copied({self.scope})")
-        self.line(f"{calling}['caller'] = Function('caller', {function})")
+        self.line(f"{calling}['caller'] = Macro('caller', {function})")
         called = self.expression(node.call.node)
-        self.line(f"{self.write}(X(C({calling}, [{self.arguments(node.call)}], {called})))")
+        called = f"C({calling}, [{self.arguments(node.call)}], {called})"
+        self.line(f"{self.write}({self.text(called)})")
 
     def filter_block(self, node: nodes.FilterBlock) -> None:
         text = self.captured(node.body)
-        self.line(f"{self.write}(X({self.filter(node.filter, text)}))")
-
-    # ---- expressions ----------------------------------------------------------------------------
-
-    def expression(self, node: nodes.Node) -> str:
-        method = _EXPRESSIONS.get(type(node))
-        if method is None:
-            raise TemplateSyntaxError(f"Unexpected expression: {type(node).__name__}", node.lineno)
-        return method(self, node)
-
-    def constant(self, node: nodes.Const) -> str:
-        is_new = self.by_place and isinstance(node.value, (str, float))
-        return f"run.own({node.value!r})" if is_new else repr(node.value)
-
-    def several(self, items: Sequence[nodes.Node]) -> str:
-        return ", ".join(self.expression(item) for item in items)
-
-    def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
-        if "." in getattr(node, "name", ""):  # jinja2 takes the names of filters and tests with dots
-            raise TemplateSyntaxError(f"Unexpected '.' in {node.name}", node.lineno)  # type: ignore[union-attr]
-        return self.several(node.args)  # including those given by name
-
-    def item(self, node: nodes.Getitem) -> str:
-        of = self.expression(node.node)
-        if isinstance(node.arg, nodes.Slice):
-            bounds = (node.arg.start, node.arg.stop, node.arg.step)
-            return (
-                f"run.slice({of}, {', '.join('None' if b is None else self.expression(b) for b in bounds)})"
-            )
-        return f"I({of}, {self.expression(node.arg)})"
-
-    def call(self, node: nodes.Call) -> str:
-        arguments = self.arguments(node)
-        return f"C({self.scope}, [{arguments}], {self.expression(node.node)})"
-
-    def filter(self, node: nodes.Filter, value: str = "") -> str:
-        value = value or self.expression(node.node)  # type: ignore[arg-type]
-        return f"F({value}, {node.name!r}, [{self.arguments(node)}])"
-
-    def test(self, node: nodes.Test) -> str:
-        rest = self.arguments(node)
-        return f"T({node.name!r}, [{self.expression(node.node)}{', ' + rest if rest else ''}])"
-
-    def comparison(self, node: nodes.Compare) -> str:
-        found = self.expression(node.expr)
-        for operand in node.ops:
-            found = f"O({found}, {_OPERATORS[operand.op]!r}, {self.expression(operand.expr)})"
-        return found
-
-    def joined(self, node: nodes.Concat) -> str:
-        found, *rest = map(self.expression, node.nodes)
-        for part in rest:
-            found = f"O({found}, '~', {part})"
-        return found
-
-    def binary(self, node: nodes.BinExpr) -> str:
-        return f"O({self.expression(node.left)}, {node.operator!r}, {self.expression(node.right)})"
-
-    def logical(self, node: nodes.BinExpr) -> str:
-        return f"({self.expression(node.left)} {node.operator} {self.expression(node.right)})"
-
-    def chosen(self, node: nodes.CondExpr) -> str:
-        otherwise = "UNDEFINED" if node.expr2 is None else self.expression(node.expr2)
-        return f"({self.expression(node.expr1)} if {self.expression(node.test)} else {otherwise})"
-
-    def object(self, node: nodes.Dict) -> str:
-        pairs = (f"({self.expression(pair.key)}, {self.expression(pair.value)})" for pair in node.items)
-        return f"run.made_object({', '.join(pairs)})"
+        self.line(f"{self.write}({self.text(self.filter(node.filter, text))})")
 
 
 def _weight(body: Sequence[nodes.Node]) -> int:
     """How many steps a body counts for each time, by its size."""
-    return sum(1 + sum(1 for _ in node.find_all(nodes.Node)) for node in body) // 20
+    return sum(1 for node in body for _ in walked(node)) // 20
 
 
 def _leaves_loop(node: nodes.Node) -> bool:
@@ -357,31 +317,4 @@ _STATEMENTS: dict[type[nodes.Node], Callable[[_Emitter, Any], None]] = {
     nodes.Macro: _E.macro,
     nodes.CallBlock: _E.call_block,
     nodes.FilterBlock: _E.filter_block,
-}
-_EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
-    nodes.Const: _E.constant,
-    nodes.Name: lambda e, node: f"N({e.scope}, {node.name!r})",
-    nodes.Getattr: lambda e, node: f"A({e.expression(node.node)}, {node.attr!r})",
-    nodes.Getitem: _E.item,
-    nodes.Call: _E.call,
-    nodes.Filter: _E.filter,
-    nodes.Test: _E.test,
-    nodes.Compare: _E.comparison,
-    nodes.Concat: _E.joined,
-    nodes.Not: lambda e, node: f"(not {e.expression(node.node)})",
-    nodes.Neg: lambda e, node: f"run.negative({e.expression(node.node)})",
-    nodes.Pos: lambda e, node: f"run.positive({e.expression(node.node)})",
-    nodes.And: _E.logical,
-    nodes.Or: _E.logical,
-    nodes.CondExpr: _E.chosen,
-    nodes.Keyword: lambda e, node: f"Keyword({node.key!r}, {e.expression(node.value)})",
-    nodes.MarkSafe: lambda e, node: "run.spread()",
-    nodes.List: lambda e, node: f"run.made([{e.several(node.items)}])",
-    nodes.Tuple: lambda e, node: f"run.made(({e.several(node.items)}{',' if node.items else ''}))",
-    nodes.Dict: _E.object,
-    nodes.Add: _E.binary,
-    nodes.Sub: _E.binary,
-    nodes.Mul: _E.binary,
-    nodes.Div: _E.binary,
-    nodes.Mod: _E.binary,
 }

@@ -10,7 +10,7 @@ Source: common_chat_template_detect_params_init in common/chat.cpp, and common/p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .attributed import with_origin_of
@@ -46,6 +46,9 @@ class Handling:
     json_openings: tuple[str, ...] = ()  # of which it expects one first, if JSON is asked for
     read_schemas: str = (
         "either"  # of the request: "answer", "tools" or both; "either" is that of the answer first
+    )
+    grammar_of_tools: str = (
+        "arguments"  # what it has of the schemas of tools: "whole", "arguments" or nothing
     )
     output: str = "peg-native"  # the name of that parser
 
@@ -220,6 +223,16 @@ _HARMONY = Handling(
     middle="<|end|><|start|>assistant<|channel|>final<|message|>",
     adjust=_as_thinking_alone,
     handler="end_for_return",
+    grammar_of_tools="whole",
+)
+_GEMMA_4 = Handling(
+    ("'<|tool_call>call:'",),
+    start="<|channel>thought\n",
+    json_openings=("<|turn>model\n", "<|channel>", FENCE),
+    output="peg-gemma4",
+    read_schemas="answer",
+    middle="<channel|>",
+    handler="turn_of_model",
 )
 _LFM_OPENING = "<|im_start|>assistant\n"
 _LFM = _LFM_OPENING + "<think>"
@@ -233,15 +246,9 @@ HANDLINGS = (
         middle="[/THINK]",
         json_openings=(FENCE, *WHITE_SPACE),
         adjust=_in_blocks,
+        grammar_of_tools="whole",
     ),
-    Handling(
-        ("chat_format=llm-jp-harmony-v1",),
-        start=_HARMONY.start,
-        opening="<|start|>",
-        middle=_HARMONY.middle,
-        adjust=_HARMONY.adjust,
-        handler=_HARMONY.handler,
-    ),
+    replace(_HARMONY, present=("chat_format=llm-jp-harmony-v1",), opening="<|start|>"),
     _HARMONY,
     Handling(
         ("<atem:function_calls>", "<|eom|>"),
@@ -257,6 +264,7 @@ HANDLINGS = (
         read_schemas="tools",
         plain=True,
         thinking=False,
+        grammar_of_tools="whole",
     ),
     Handling(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
@@ -264,6 +272,7 @@ HANDLINGS = (
         opening="<|im_assistant|>assistant<|im_middle|>",
         read_schemas="tools",
         middle="</think>",
+        grammar_of_tools="whole",
     ),
     Handling(
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
@@ -291,6 +300,7 @@ HANDLINGS = (
         opening="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
         read_schemas="answer tools",
         middle="<|END_THINKING|><|START_TEXT|>",
+        grammar_of_tools="whole",
     ),
     Handling(
         ("<|tool_list_start|>", "<|tool_list_end|>"),
@@ -317,6 +327,7 @@ HANDLINGS = (
         read_schemas="tools",
         plain=True,
         thinking=False,
+        grammar_of_tools="whole",
     ),
     Handling(
         ("]<]minimax[>[", "<tool_call>", "<invoke name="),
@@ -324,6 +335,7 @@ HANDLINGS = (
         middle="</mm:think>",
         handler="after_generation_prompt",
         output="peg-minimax-m3",
+        grammar_of_tools="",
     ),
     Handling(
         ("dsml_token", "DSML", "function_calls"),
@@ -341,26 +353,8 @@ HANDLINGS = (
         adjust=_results_in_order,
         handler="closed_without_reasoning",
     ),
-    Handling(
-        ("'<|tool_call>call:'",),
-        ("{#- OpenAI Chat Completions:",),
-        start="<|channel>thought\n",
-        json_openings=("<|turn>model\n", "<|channel>", FENCE),
-        output="peg-gemma4",
-        read_schemas="answer",
-        middle="<channel|>",
-        adjust=_with_responses,
-        handler="turn_of_model",
-    ),
-    Handling(
-        ("'<|tool_call>call:'",),
-        start="<|channel>thought\n",
-        json_openings=("<|turn>model\n", "<|channel>", FENCE),
-        output="peg-gemma4",
-        read_schemas="answer",
-        middle="<channel|>",
-        handler="turn_of_model",
-    ),
+    replace(_GEMMA_4, absent=("{#- OpenAI Chat Completions:",), adjust=_with_responses),
+    _GEMMA_4,
     Handling(
         ("Tool usage guidelines:", '<function name="', '<param name="'),
         start="<|im_start|>assistant\n<think>\n",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import array_methods as arrays
 from . import string_methods as strings
 from .arguments import Arguments, as_int, is_a, truth
-from .operators import negated
+from .operators import cast_to_int, negated, slice_of
 from .values import (
     Function,
     Loop,
@@ -83,17 +83,17 @@ def written(run: Runtime, arguments: Arguments) -> Value:
 
 def absolute(run: Runtime, arguments: Arguments) -> Value:
     """A number without its sign."""
-    return negated(arguments[0]) if arguments[0] < 0 else arguments[0]
+    return negated(arguments[0]) if arguments[0] < 0 else arguments[0] * 1  # another float
 
 
 def number_as_int(run: Runtime, arguments: Arguments) -> Value:
     """A number or bool as an int."""
-    return as_int(arguments[0])
+    return cast_to_int(arguments[0]) if isinstance(arguments[0], float) else as_int(arguments[0])
 
 
 def number_as_float(run: Runtime, arguments: Arguments) -> Value:
     """A number or bool as a float."""
-    return float(arguments[0])
+    return arguments[0] * 1.0  # another float
 
 
 def constant(make: Callable[[], Value]) -> Builtin:
@@ -129,6 +129,22 @@ def number_range(run: Runtime, arguments: Arguments) -> Value:
     found = range(*numbers)
     run.step(len(found))
     return list(found)
+
+
+def sliced(run: Runtime, arguments: Arguments) -> Value:
+    """The items of an array or the bytes of a text from one to another; all three numbers are required."""
+    arguments.need(1, 4)
+    value = arguments[0]
+    arguments.need_kinds(str if isinstance(value, str) else list, int)
+    start, stop, step = map(as_int, [*arguments[1:], Undefined(), Undefined()][:3])
+    if step == 0:
+        raise TemplateError("slice step cannot be zero")
+    picked = value[slice_of(len(value), start, stop, step)]
+    run.spend(len(picked) * (1 if isinstance(value, str) else 8))
+    if isinstance(value, str):
+        return str(picked)
+    run.step(len(picked))
+    return (*picked,) if isinstance(picked, tuple) else picked
 
 
 def is_same(run: Runtime, arguments: Arguments) -> Value:
@@ -288,10 +304,11 @@ _STRING: Table = {
     "format": strings.formatted,
     "int": strings.leading_int_or_default,
     "float": strings.leading_float_or_default,
-    "string": strings.unchanged,
+    "string": strings.copied,
     "safe": strings.unchanged,
     "tojson": tojson,
     "indent": strings.indent,
+    "slice": sliced,
     "join": strings.not_implemented("String join builtin"),
 }
 _ARRAY: Table = {
@@ -300,6 +317,7 @@ _ARRAY: Table = {
     "first": arrays.first,
     "last": arrays.last,
     "length": arrays.item_count,
+    "slice": sliced,
     "selectattr": arrays.select,
     "select": arrays.select,
     "rejectattr": arrays.reject,
@@ -362,6 +380,9 @@ METHODS: dict[type, Table] = {
     type(None): _NONE,
     Undefined: _UNDEFINED,
 }
+
+
+NO_METHODS: Table = {}
 
 
 def methods_of(value: Any) -> Table:

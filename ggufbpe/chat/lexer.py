@@ -1,10 +1,10 @@
-"""Cuts a template into tokens as llama.cpp does, for jinja2's parser.
+"""Cuts a template into tokens as llama.cpp does.
 
-source of a template, one character for each byte -> [this file] -> (line, type, value) ... -> environment
+source of a template, one character for each byte -> [this file] -> (line, type, value) ... -> parser
 
 A block takes away the line break after it and the white space before it on its line. White space is that of ASCII.
 
-Source: common/jinja/lexer.cpp, lexer.h. The names of types are jinja2's.
+Source: common/jinja/lexer.cpp, lexer.h. The names of types are those of jinja2's lexer.
 """
 
 from __future__ import annotations
@@ -100,11 +100,8 @@ def tokens(source: str) -> Iterator[Token]:
                 cursor.last = "data"
                 yield cursor.line(start), "data", data
                 continue
-            if cursor.source.startswith("{#", cursor.position):
-                _comment(cursor)
-                continue
-        elif cursor.source.startswith("{#", cursor.position):
-            _comment(cursor)
+        if cursor.source.startswith("{#", cursor.position):
+            yield _comment(cursor)
             continue
         token = _in_block(cursor)
         if token is None:
@@ -143,12 +140,14 @@ def _text(cursor: _Cursor) -> str:
     return text
 
 
-def _comment(cursor: _Cursor) -> None:
+def _comment(cursor: _Cursor) -> Token:
+    start = cursor.position
     end = cursor.source.find("#}", cursor.position + 2)
     if end < 0:
         raise LexerError("missing end of comment tag", max(len(cursor.source) - 2, 0))
     cursor.position = end + 2
     cursor.last = "comment"
+    return cursor.line(start), "comment", cursor.source[start + 2 : end]
 
 
 def _in_block(cursor: _Cursor) -> Token | None:

@@ -30,7 +30,7 @@ def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value]
             exact = operation(left, right)
             if abs(exact) < 1 << 53 and abs(left) < 1 << 53 and abs(right) < 1 << 53:
                 return exact
-            return _cast(operation(_as_float(left), _as_float(right)))
+            return cast_to_int(operation(_as_float(left), _as_float(right)))
         return operation(_as_float(left), _as_float(right))
 
     return operate
@@ -41,22 +41,30 @@ def _as_float(value: Value) -> float:
     return number if isinstance(value, float) or int(number) == value else math.copysign(math.inf, number)
 
 
-def _cast(number: float) -> int:
+def cast_to_int(number: float) -> int:
     """A float as an int64, as on x86: what does not fit becomes the smallest int64."""
     return int(number) if abs(number) < 2.0**63 else -(1 << 63)
+
+
+_INVALID = math.copysign(math.nan, -1)  # what x86 gives for 0/0
+
+
+def _nan_of(a: float, b: float) -> float:
+    """The result of an operation that is invalid, or has a NaN, which goes through with its sign."""
+    return a if a != a else b if b != b else _INVALID
 
 
 def _divide(left: Value, right: Value) -> Value:
     a, b = _as_float(left), _as_float(right)
     if b:
         return a / b
-    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+    return _nan_of(a, b) if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
 
 
 def _remainder(left: Value, right: Value) -> Value:
     a, b = _as_float(left), _as_float(right)
-    found = math.nan if not b or math.isinf(a) else math.fmod(a, b)
-    return _cast(found) if isinstance(left, int) and isinstance(right, int) else found
+    found = _nan_of(a, b) if not b or math.isinf(a) or a != a or b != b else math.fmod(a, b)
+    return cast_to_int(found) if isinstance(left, int) and isinstance(right, int) else found
 
 
 ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {

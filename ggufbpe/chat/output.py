@@ -19,6 +19,7 @@ from ..errors import ChatError
 from .json_text import JSONError, parsed_as_llama_cpp
 from .reasoning import (
     ANSWER,
+    ARGUMENT,
     FIRST,
     MARK,
     SECOND,
@@ -41,7 +42,7 @@ class Output:
     """The mark before each answer's text, the form of tool calls, and the text before the first call, if any.
 
     `supports_calls` says whether the template takes calls at all, in whatever form. `name_start` is what comes before
-    the name in tagged calls that have no `calls_start`.
+    the name in tagged calls that have no `calls_start`. With `tagged_arguments`, each argument has a tag of its own.
     """
 
     content_start: str = ""
@@ -49,6 +50,7 @@ class Output:
     calls_start: str = ""
     name_start: str = ""
     supports_calls: bool = False
+    tagged_arguments: bool = False
 
 
 _WRAPPED = re.compile(rf"({MARK}{SPACE}){ANSWER}{SPACE}{MARK}")
@@ -108,6 +110,8 @@ def _with_calls(found: Output, render: Render, marks: Reasoning) -> Output:
     if not written:
         return found
     is_json = re.search(_IN_JSON.format(SPACE, FIRST), written)
+    in_json = is_json or re.search(_IN_JSON.format(SPACE, ARGUMENT), written)
+    found = replace(found, tagged_arguments=not in_json)
     for mark in filter(None, (marks.start, marks.end)):
         written = written.replace(mark, "", 1)
     if is_json:

@@ -50,6 +50,7 @@ _PARAMETERS = {
     "required": [],
 }
 FIRST, SECOND = "FFF_FIRST_FUN_F", "SSS_SECOND_FUN_S"
+ARGUMENT = "AA_ARG_FST_AA"
 _FUNCTIONS = ((FIRST, "Test function foo"), (SECOND, "Test function bar"))
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": about, "parameters": _PARAMETERS}}
@@ -59,7 +60,7 @@ TOOLS = [
 
 def tool_call(name: str, first: str, second: str, identity: str = "call00001") -> dict[str, Any]:
     """A tool call with values for its two arguments."""
-    arguments = {"AA_ARG_FST_AA": first, "BB_ARG_SND_BB": second}
+    arguments = {ARGUMENT: first, "BB_ARG_SND_BB": second}
     return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

@@ -27,6 +27,7 @@ from .families import Handling, handling_of
 from .json_text import JSONError, parsed_as_llama_cpp
 from .messages import Message, Request
 from .output import Output, output_of
+from .patterns import check_patterns
 from .reasoning import Reasoning, common_length, patched, reasoning_of
 from .schemas import check_schema, schemas_of_answer, schemas_of_tools
 from .values import viewed
@@ -199,8 +200,7 @@ class ChatTemplate:
 
     def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The template's text without a BOS and an EOS that the tokenizer will add."""
-        # A run may change its values, so each gets a copy.
-        return self._ends.without_added(self.rendered(_copied(names), now))
+        return self._ends.without_added(self.rendered(names, now))
 
     def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The text that the template writes."""
@@ -212,10 +212,10 @@ class ChatTemplate:
         llama.cpp runs the template with and without it, and refuses a chat if either fails. The generation prompt is
         needed only for an answer to be continued.
         """
-        text = self._run(names, now)
         asked = names.get("add_generation_prompt") is True
         if asked and self.template.generation_prompt_is_only_added:
-            return text, ""
+            return self._run(names, now), ""
+        text = self._run(_copied(names), now)  # which may change its values
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
         if "add_generation_prompt" in request.template_arguments:
             without["add_generation_prompt"] = viewed(request.template_arguments["add_generation_prompt"])
@@ -258,8 +258,13 @@ class ChatTemplate:
                 begun += marks.end if content else ""
             begun += viewed(last.rendered_content()) if content else ""
         has_calls = output.supports_calls and output.calls
-        for schema in schemas_of_answer(request) or (schemas_of_tools(request) if has_calls else []):
+        of_answer, of_tools = schemas_of_answer(request), schemas_of_tools(request) if has_calls else []
+        for schema in of_answer or of_tools:
             check_schema(schema)
+        if of_answer:
+            check_patterns(of_answer)
+        elif output.calls_start or request.tool_choice == "required":
+            check_patterns([], of_tools) if output.tagged_arguments else check_patterns(of_tools)
         fits = not request.continuation or may_be_output(begun, opening, marks, output, request)
         return text, begun, fits
 
@@ -295,8 +300,15 @@ class ChatTemplate:
                 begun = opening + begun
             elif ends_turn:
                 begun = "<|turn>model\n" + begun
-        for schema in family.schemas(request):
+        schemas, of_tools = family.schemas(request), schemas_of_tools(request)
+        for schema in schemas:
             check_schema(schema)
+        of_answer = [schema for schema in schemas if schema is request.json_schema]
+        check_patterns(of_answer)
+        if len(schemas) > len(of_answer) and family.grammar_of_tools:
+            check_patterns([], of_tools) if family.grammar_of_tools == "arguments" else check_patterns(
+                of_tools
+            )
         return text, begun, not request.continuation or family.may_begin_with(begun, request)
 
     def _begun(self, family: Handling, last: Message, request: Request) -> str:

@@ -14,15 +14,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from . import array_methods as arrays
-from .arguments import MANGLED, Arguments, Scope, as_int, is_a
+from .arguments import Arguments, Scope, as_int, is_a
 from .attributed import attributed
 from .bounds import Bounds, LimitError
-from .functions import GLOBALS, TESTS, Builtin, methods_of
-from .operators import ARITHMETIC, is_number, negated, slice_of
+from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of
+from .operators import ARITHMETIC, is_number, negated
 from .values import (
     UNDEFINED,
+    WHITE_SPACE,
     Function,
-    Loop,
+    Macro,
     TemplateError,
     Undefined,
     Value,
@@ -36,7 +37,6 @@ from .values import (
 DEEPEST_CALLS = 150
 
 _COERCED = frozenset(("capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"))
-_ALIASES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
 
 
 class _Float(float):
@@ -46,9 +46,9 @@ class _Float(float):
 class Runtime(Bounds):
     """One run of a template: its clock and what is left of its limits."""
 
-    joined: Callable[[str, Iterable[str]], str] = staticmethod(
-        str.join
-    )  # every join of strings goes through here
+    # Every joining of strings goes through one of these: the one gives a text of a single part, the other of several.
+    joined: Callable[[str, Iterable[str]], str] = staticmethod(str.join)
+    appended: Callable[[Iterable[str]], str] = staticmethod("".join)
 
     def __init__(self, now: time.struct_time) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Runtime(Bounds):
         return Undefined(name) if found is None else Function(name, found, (value,))
 
     def attribute(self, value: Value, name: str) -> Value:
-        """`value.name`: a method if there is one, else a member."""
+        """`value.name`: a method if there is one, otherwise a member."""
         found = methods_of(value).get(name)
         if found is not None:
             return Function(name, found, (value,))
@@ -84,6 +84,8 @@ class Runtime(Bounds):
         if type(value) is dict and type(key) is str:  # the most common case
             found = value.get(key, UNDEFINED)
             return self.method(value, key) if type(found) is Undefined else found
+        if type(key) is int and (type(value) is list or type(value) is tuple):
+            return value[key] if -len(value) <= key < len(value) else UNDEFINED
         if isinstance(key, Undefined):
             return UNDEFINED
         self.weigh_key(key)
@@ -112,21 +114,9 @@ class Runtime(Bounds):
         backwards = as_int(step) < 0
         start = ((size - 1) if backwards else 0) if start is None else start
         stop = (-1 if backwards else size) if stop is None else stop
-        if not isinstance(value, (str, list, tuple)):
-            raise TemplateError(f"Unknown (built-in) filter 'slice' for type {type_name(value)}")
-        if not is_a(start, int):
-            raise TemplateError(
-                f"Function 'slice' expected value of type {MANGLED[int]}, got {type_name(start)}"
-            )
-        bounds = [start, as_int(stop), as_int(step)]
-        if bounds[2] == 0:
-            raise TemplateError("slice step cannot be zero")
-        picked = value[slice_of(size, *bounds)]
-        self.spend(len(picked) * (1 if isinstance(value, str) else 8))
-        if isinstance(value, str):
-            return str(picked)
-        self.step(len(picked))
-        return picked
+        given = Arguments((value, start, stop, step))
+        given.function = "slice"
+        return Runtime.filter_of(self, value, "slice")(self, given)
 
     def weigh_key(self, key: Value) -> None:
         """Count the cost of looking up a key: Python hashes all members of a tuple."""
@@ -161,44 +151,55 @@ class Runtime(Bounds):
 
     # ---- calls ----------------------------------------------------------------------------------
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, *_: Value) -> None:
         """End the run."""
         raise TemplateError(reason)
 
     def call(self, scope: Scope, arguments: list[Value], function: Value) -> Value:
         """`function(arguments)`; a macro sees the names of where it is called."""
-        if not isinstance(function, Function):
-            raise TemplateError(f"Callee is not a function: got {type_name(function)}")
-        given = Arguments((*function.this, *arguments))
-        given.function = function.name
-        if getattr(function.call, "is_macro", False):
-            self.step()
+        if type(function) is Macro:
+            self.steps -= 1
             self.depth += 1
             if self.depth > DEEPEST_CALLS:
                 raise LimitError(f"the template's macros call each other more than {DEEPEST_CALLS} deep")
             try:
-                return function.call(scope, given)
+                return function.call(scope, arguments)
             finally:
                 self.depth -= 1
-        self.read(*given)
+        if not isinstance(function, Function):
+            raise TemplateError(f"Callee is not a function: got {type_name(function)}")
+        given = Arguments((*function.this, *arguments))
+        given.function = function.name
+        self.read(given)
         return self.applied(function.call, given)
+
+    def call_method(self, scope: Scope, arguments: list[Value], value: Value, name: str) -> Value:
+        """`value.name(arguments)`."""
+        found = METHODS.get(value.__class__, NO_METHODS).get(name)
+        if found is None:
+            return self.call(scope, arguments, self.attribute(value, name))
+        given = Arguments((value, *arguments))
+        given.function = name
+        self.read(given)
+        return self.applied(found, given)
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
         """The result of a function or filter, counted."""
         value = function(self, given)
         if isinstance(value, str):
-            self.spend(len(value))
+            self.characters -= len(value)
+            if self.characters < 0:
+                self.spend(0)
         return value
 
     def filter(self, value: Value, name: str, arguments: list[Value]) -> Value:
         """`value | name(arguments)`."""
-        name = _ALIASES.get(name, name)
         if not arguments and name in _COERCED and not isinstance(value, (str, Undefined)):
             value = self.string(value)
         found = self.filter_of(value, name)
         given = Arguments((value, *arguments))
         given.function = name
-        self.read(*given)
+        self.read(given)
         return self.applied(found, given)
 
     def filter_of(self, value: Value, name: str) -> Builtin:
@@ -213,7 +214,7 @@ class Runtime(Bounds):
         found = self.test_named(name)
         if found is None:
             raise TemplateError(f"Unknown test '{name}'")
-        self.read(*arguments)
+        self.read(arguments)
         return found(self, Arguments(arguments))
 
     def test_named(self, name: str) -> Builtin | None:
@@ -222,6 +223,10 @@ class Runtime(Bounds):
 
     def look_at_all(self, value: Value) -> None:
         """Called when a function looks at all members of a value; only the probing of capabilities notes it."""
+
+    def by_parts(self, change: Callable[[str], str], text: str) -> str:
+        """The text with each of its parts changed; a run that keeps no parts has only one."""
+        return change(text)
 
     # ---- operators ------------------------------------------------------------------------------
 
@@ -232,37 +237,55 @@ class Runtime(Bounds):
         return as_string(value)
 
     def text(self, value: Value) -> str:
-        """What `{{ value }}` writes, counted."""
-        if type(value) is str:
-            self.spend(len(value))
-            return value
+        """What `{{ value }}` writes; strings are counted when all that was written is put together."""
         if isinstance(value, (list, tuple)):
             self.weigh(value)
         return text(value)
+
+    def written(self, texts: list[str]) -> str:
+        """All that was written, put together and counted."""
+        self.characters -= sum(map(len, texts))
+        if self.characters < 0:
+            self.spend(0)
+        return self.appended(texts)
+
+    def stripped(self, text: str) -> str:
+        """`text | trim` for a plain text."""
+        self.characters -= len(text)
+        if self.characters < 0:
+            self.spend(0)
+        return text.strip(WHITE_SPACE)
 
     def equal(self, left: Value, right: Value) -> bool:
         """`left == right`."""
         if type(left) is str:
             if isinstance(right, str) and len(left) == len(right):
-                self.read(left)
+                self.read((left,))
             return bool(left == right)
         if isinstance(left, (dict, list, tuple)) and isinstance(right, type(left)):
             self.weigh(left)
             self.weigh(right)
         return equal(left, right)
 
+    def plus(self, left: Value, right: Value, operator: str = "+") -> Value:
+        """`left + right` or `left ~ right`."""
+        if type(left) is str and type(right) is str:
+            out = left + right
+            self.characters -= len(out)
+            if self.characters < 0:
+                self.spend(0)
+            return out
+        return self.operate(left, operator, right)
+
     def operate(self, left: Value, operator: str, right: Value) -> Value:
-        """`left operator right`, for all operators but `and` and `or`."""
-        if operator == "+" or operator == "~":
-            if isinstance(left, str) and isinstance(right, str):
-                self.spend(len(left) + len(right))
-                return left + right
-        elif operator == "==":
-            return self.equal(left, right)
-        elif operator == "!=":
-            return not self.equal(left, right)
+        """`left operator right`, for all operators but `and`, `or`, `==` and `!=`."""
+        if type(left) is int and type(right) is int and operator in ARITHMETIC:
+            return ARITHMETIC[operator](left, right)
+        if (operator == "+" or operator == "~") and isinstance(left, str) and isinstance(right, str):
+            self.spend(len(left) + len(right))
+            return self.appended((left, right))
         for absent in (Undefined, type(None)):
-            if isinstance(left, absent) or isinstance(right, absent):
+            if type(left) is absent or type(right) is absent:
                 return self._with_absent(left, operator, right, absent)
         if is_number(left) and is_number(right) and operator in ARITHMETIC:
             return ARITHMETIC[operator](left, right)
@@ -275,7 +298,7 @@ class Runtime(Bounds):
             elif operator in ("in", "not in"):
                 return self._contains(left, operator, right)
         if operator in ("~", "+") and (isinstance(left, str) or isinstance(right, str)):
-            out = self.string(left) + self.string(right)
+            out = self.appended((self.string(left), self.string(right)))
             self.spend(len(out))
             return out
         if operator == "*" and (
@@ -304,16 +327,12 @@ class Runtime(Bounds):
         if operator in ("+", "~"):
             missing = (Undefined, type(None))
             if isinstance(left, missing) and isinstance(right, str):
-                return str(right)
+                return self.appended((right,))
             if isinstance(right, missing) and isinstance(left, str):
-                return str(left)
+                return self.appended((left,))
         if absent is Undefined:
             raise TemplateError(f"Cannot perform operation {operator} on undefined values")
         raise TemplateError("Cannot perform operation on null values")
-
-    def spread(self) -> Value:
-        """`*items` among arguments, which is an error when it is reached."""
-        raise TemplateError("cannot exec SpreadExpression")
 
     def negative(self, value: Value) -> Value:
         """`-value`."""
@@ -328,7 +347,7 @@ class Runtime(Bounds):
         return value
 
     def own(self, value: Value) -> Value:
-        """A literal that is identical to no other, for templates that test this: Python shares equal ones."""
+        """A literal that is identical to no other, and keeps its parts: Python shares equal ones."""
         return attributed(value) if isinstance(value, str) else _Float(value)
 
     # ---- statements -----------------------------------------------------------------------------
@@ -357,20 +376,10 @@ class Runtime(Bounds):
             raise TemplateError(f"Too {'few' if names > len(value) else 'many'} items to unpack{where}")
         return value
 
-    def loop(self, scope: Scope, rows: list[Value], weight: int = 1) -> Iterator[Value]:
-        """The rows one by one, setting the variable `loop` for each; `weight` is the number of steps of a round."""
-        count = len(rows)
-        for index, row in enumerate(rows):
-            self.step(weight)
-            scope["loop"] = Loop(
-                index=index + 1,
-                index0=index,
-                revindex=count - index,
-                revindex0=count - index - 1,
-                first=index == 0,
-                last=index == count - 1,
-                length=count,
-                previtem=rows[index - 1] if index else Undefined("previtem"),
-                nextitem=rows[index + 1] if index + 1 < count else Undefined("nextitem"),
-            )
+    def rounds(self, rows: list[Value], weight: int) -> Iterator[Value]:
+        """The rows one by one; `weight` is the number of steps of a round."""
+        for row in rows:
+            self.steps -= weight
+            if self.steps < 0:
+                self.step(0)
             yield row

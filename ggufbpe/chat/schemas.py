@@ -5,7 +5,6 @@ Request -> [this file] -> `ChatError` for a schema that llama.cpp does not take 
 Only the schemas are checked that the parser of the model's output would have: of tools that may be called, and of a
 `response_format`.
 
-But: a `pattern` in a schema is not looked at. llama.cpp refuses a few that are no regular expressions.
 Source: common_chat_schema_builder in common/json-schema.cpp.
 """
 
@@ -35,6 +34,33 @@ def schemas_of_answer(request: Request) -> list[Any]:
 def check_schema(schema: Any) -> None:
     """`ChatError` in llama.cpp's words, with the place, unless it takes the schema."""
     _Checker(schema).check(schema, "#")
+
+
+def schema_kind(schema: Mapping[str, Any]) -> str:
+    """What a schema that was checked is: the keyword that decides, or its type; "" if anything goes."""
+    kind = schema.get("type", "")
+    for keyword in ("$ref", "oneOf", "anyOf"):
+        if keyword in schema:
+            return keyword
+    if isinstance(kind, list):
+        return "type"
+    for keyword in ("const", "enum"):
+        if keyword in schema:
+            return keyword
+    kind = kind or ""
+    has_properties = "properties" in schema or schema.get("additionalProperties", True) is not True
+    if "allOf" in schema and (kind == "string" or (kind in ("", "object") and not has_properties)):
+        return "allOf"
+    if not kind and has_properties:
+        return "object"
+    if not kind and ("items" in schema or "prefixItems" in schema):
+        return "array"
+    return kind if isinstance(kind, str) else ""
+
+
+def target_of(reference: str, root: Any) -> Any:
+    """What a `$ref` that was checked points to."""
+    return _Checker(root).target(reference, "#")
 
 
 def _refused(path: str, message: str) -> ChatError:
@@ -74,13 +100,12 @@ class _Checker:
         return self._of_type(kind or "", schema, path)
 
     def _of_type(self, kind: str, schema: Mapping[str, Any], path: str) -> None:
-        has_properties = "properties" in schema or schema.get("additionalProperties", True) is not True
-        all_of = "allOf" in schema and (kind == "string" or (kind in ("", "object") and not has_properties))
-        if all_of:
+        found = schema_kind(schema)
+        if found == "allOf":
             self._alternatives(schema["allOf"], f"{path}/allOf")
-        elif kind == "object" or (not kind and has_properties):
+        elif found == "object":
             self._object(schema, path)
-        elif kind == "array" or (not kind and ("items" in schema or "prefixItems" in schema)):
+        elif found == "array":
             self._array(schema, path)
         elif kind in ("", "string"):
             self._string(schema, path, is_typed=bool(kind))
@@ -141,9 +166,10 @@ class _Checker:
             raise _refused(path, f"unsupported $ref {reference}, {only}")
         if reference not in self._seen:
             self._seen.add(reference)
-            self.check(self._target(reference, path), reference)
+            self.check(self.target(reference, path), reference)
 
-    def _target(self, reference: str, path: str) -> Any:
+    def target(self, reference: str, path: str) -> Any:
+        """What a reference points to. `ChatError` if that is nothing."""
         found = self._root
         for name in reference.split("/")[1:]:
             if isinstance(found, dict) and name in found:

@@ -35,15 +35,19 @@ def lower_case(run: Runtime, arguments: Arguments) -> Value:
 
 
 def capitalize(run: Runtime, arguments: Arguments) -> Value:
-    """The first letter in upper case, the rest in lower case."""
+    """The first letter in upper case, the rest in lower case, in each part of the text."""
     arguments.need_kinds(str)
-    return arguments[0][:1].translate(_UPPER) + arguments[0][1:].translate(_LOWER)
+    return run.by_parts(_capitalized, arguments[0])
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].translate(_UPPER) + text[1:].translate(_LOWER)
 
 
 def title(run: Runtime, arguments: Arguments) -> Value:
-    """Each letter after white space in upper case, the rest in lower case."""
+    """Each letter after white space in upper case, the rest in lower case, in each part of the text."""
     arguments.need_kinds(str)
-    return _WORD.sub(lambda m: m[0][0].translate(_UPPER) + m[0][1:].translate(_LOWER), arguments[0])
+    return run.by_parts(lambda part: _WORD.sub(lambda word: _capitalized(word[0]), part), arguments[0])
 
 
 def _characters(arguments: Arguments) -> str:
@@ -127,7 +131,7 @@ def replaced(run: Runtime, arguments: Arguments) -> Value:
     if len(arguments) > 3 and as_int(arguments[3]) > 0:
         raise TemplateError("NotImplemented: String replace with count argument not implemented")
     if old == new:
-        return text
+        return text[:]
     run.spend(len(text) + (text.count(old) if old else len(text) + 1) * max(len(new) - len(old), 0))
     return text.replace(old, new)
 
@@ -146,7 +150,7 @@ def formatted(run: Runtime, arguments: Arguments) -> Value:
         out.append(piece[1:])
         following += 1
         run.spend(len(out[-2]))
-    return run.joined("", out)
+    return run.appended(out)
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -220,6 +224,12 @@ def unchanged(run: Runtime, arguments: Arguments) -> Value:
     return arguments[0]
 
 
+def copied(run: Runtime, arguments: Arguments) -> Value:
+    """The same text as another value."""
+    arguments.need_kinds(str)
+    return run.appended((arguments[0],))
+
+
 def indent(run: Runtime, arguments: Arguments) -> Value:
     """The text with all lines but the first indented."""
     arguments.need(1, 4)
@@ -247,10 +257,9 @@ def indent(run: Runtime, arguments: Arguments) -> Value:
             parts.append(margin)
         parts.append(line)
         begun = begun or bool(line) or (first and bool(margin))
-    out = run.joined("", parts)
     if ends_in_break:
-        out += "\n" + (margin if blank else "")
-    return out
+        parts += ["\n", margin if blank else ""]
+    return run.joined("", parts)
 
 
 def not_implemented(what: str) -> Callable[[Runtime, Arguments], Value]:

@@ -56,6 +56,12 @@ class Function:
         raise TemplateError("Function is not a bool value")
 
 
+class Macro(Function):
+    """A macro, or the body of a call: `call(scope, arguments)`, the names of where it is called first."""
+
+    __slots__ = ()
+
+
 class Keyword:
     """An argument given by name."""
 
@@ -71,6 +77,16 @@ class Loop(dict[str, Value]):
 
 
 UNDEFINED = Undefined("object_property")
+
+# Names that every template has, and may redefine. Source: struct context in runtime.h.
+CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
+
+# The types of values that nothing watches: that there is one is all that has to be known of it.
+PLAIN = frozenset((str, bool, int, float, list, tuple, dict, type(None), Function, Macro, Loop))
+GIVEN = frozenset(
+    (str, bool, int, float, list, tuple)
+)  # those of them that the filter `default` leaves as they are
+SIZED = frozenset((str, list, tuple, dict))  # and those that have a length
 
 
 def viewed(value: Any) -> Value:
@@ -226,7 +242,7 @@ def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", l
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return f"{value:g}"
+        return f"{value:g}" if math.isfinite(value) else _float_text(value)
     is_object = isinstance(value, dict)
     if not is_object and not isinstance(value, (list, tuple)):
         return "null"

@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import GGUFError
-from ..gguf.constants import GGUFValueType, TokenizerKey
+from ..gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from ..gguf.metadata import Metadata
 
 _NAMES = "tokenizer.chat_templates"  # the names that follow the key and a dot
 _ASKED_FOR = ("tool_use",)  # llama.cpp looks for it, listed or not
 
 
+# What llama.cpp puts in the place of a template that Mistral-Small-2503 does not have: a name that only its older
+# engine knows, so that llama-server's prompts consist of it.
+_OF_TEKKEN = "mistral-v7-tekken"
+_LAYERS_OF_TEKKEN = 40
+
+
 def chat_templates(file: Metadata) -> dict[str, str]:
     """Templates by name; the unnamed one is "". Values that are not text, or cannot be read, are left out."""
-    found = {}
+    found = {"": _OF_TEKKEN} if _is_small_tekken(file) else {}
     for name in ("", *dict.fromkeys((*_ASKED_FOR, *_listed(file)))):
         key = f"{TokenizerKey.CHAT_TEMPLATE}.{name}" if name else TokenizerKey.CHAT_TEMPLATE
         try:
@@ -28,6 +34,18 @@ def chat_templates(file: Metadata) -> dict[str, str]:
         except GGUFError:
             continue
     return found
+
+
+def _is_small_tekken(file: Metadata) -> bool:
+    """Whether llama.cpp takes it for Mistral-Small-2503. Source: llama_model_chat_template."""
+    try:
+        return (
+            file[TokenizerKey.PRE] == "tekken"
+            and TokenizerKey.CHAT_TEMPLATE not in file
+            and file[f"{file[KEY_ARCHITECTURE]}.block_count"] == _LAYERS_OF_TEKKEN
+        )
+    except (GGUFError, KeyError):
+        return False
 
 
 def _listed(file: Metadata) -> Iterator[str]:

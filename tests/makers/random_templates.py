@@ -55,7 +55,8 @@ _MARKERS = [
 _VALUES = {
     "string": choices(
         r"""''  'a'  ' pad\n'  "it\"s"  'é🙂'  'x\ny\n'  '3'  '1.5'  'A_b-c D'  'a,b,,c'  'a\\b'  '%s-%d'  '{} {}'
-        '<think>x</think>\n y'  ' '  'ß'  'aXbXc'  messages[0]['content']  messages[-1].content  messages[0].role"""
+        '<think>x</think>\n y'  ' '  'ß'  'aXbXc'  ('ab' ~ ' ' ~ 'cD')
+        ('x' + messages[0].content)  messages[0]['content']  messages[-1].content  messages[0].role"""
     ),
     "number": choices("0  1  2  (-1)  3  10  7  1.5  2.0  (-0.5)  100  0.1  1000000"),
     "list": choices(
@@ -74,7 +75,7 @@ _VALUES = {
 _TESTS = choices(
     """defined  undefined  none  string  mapping  iterable  sequence  number  integer  float  boolean  true  false
     callable  odd  even  divisibleby(2)  eq(1)  equalto('a')  ne(1)  lower  upper  in([1, 'a'])  sameas(none)
-    sameas true  gt(1)  lt(2)  ge(1)  test  filter"""
+    sameas true  sameas('a')  sameas(messages[0].role)  sameas(ns)  gt(1)  lt(2)  ge(1)  test  filter"""
 )
 _FILTERS = {
     "string": choices(
@@ -106,11 +107,13 @@ _METHODS = {
         r"""strip()  strip('a ')  lstrip('\n')  rstrip()  upper()  lower()  title()  capitalize()  split()
         split(',')  split('</think>')  split('X', 1)  rsplit('X', 1)  split('')  startswith('a')  endswith('c')
         replace('a', '')  replace('', '-')  split(',')[-1]  format(1, 2)  startswith(('a', 'x'))  find('a')
-        count('a')  join(['p', 'q'])  splitlines()  removeprefix('a')  replace('X', 'y', 1)  length"""
+        count('a')  join(['p', 'q'])  splitlines()  removeprefix('a')  replace('X', 'y', 1)  length
+        slice(0, 3, 1)  slice(1, 2)"""
     ),
     "number": choices("real  bit_length()"),
     "list": choices(
-        """append(9)  pop()  pop(0)  index(1)  count(1)  length  extend([1])  reverse()  insert(0, 5)  copy()"""
+        """append(9)  pop()  pop(0)  index(1)  count(1)  length  extend([1])  reverse()  insert(0, 5)  copy()
+        slice(0, 2, 1)"""
     ),
     "dict": choices(
         """items()  keys()  values()  get('a')  get('zz')  get('zz', 'd')  get('role')  items  pop('a')  a  content
@@ -142,6 +145,15 @@ _DOUBTFUL = choices(
     {% elif 1 %}  {% else %}  {% if 1 %}{% else %}{% else %}{% endif %}  {{ a & b }}  {{ x|f|g(1)|h }}
     {{ "a" ~ 1 + 2 }}  {{ 1 ~ 2 * 3 }}  {% filter upper %}a{% endfilter %}  {% call m() %}a{% endcall %}
     {% autoescape true %}a{% endautoescape %}  {% import 'x' as y %}  {{ self }}  {{ true and }}  {{ x is not }}
+    {% set true = 1 %}{{ true }}{{ True }}  {% for none in [1] %}{{ none }}{% endfor %}  {% set ns.a.b = 1 %}
+    {% macro m(false=3) %}{{ false }}{% endmacro %}{{ m() }}  {% set if = 1 %}{{ if }}  {{ for }}
+    {% set ns['a'] = 1 %}
+    {% set 3 = 4 %}  {% set a, 'b' = [1, 2] %}{{ a }}  {% for 'a' in [1] %}{% endfor %}  {{ 'a'|upper(1)(2) }}
+    {{ x[] }}
+    {{ 'a'|upper().x }}  {{ [1, 2].1 }}  {{ [1, 2].'a' }}  {{ 'abc'[0:2:1:5] }}  {{ 'a' {# x #} }}  {% call(x) m(1) %}
+    {% filter upper|lower %}aB{% endfilter %}  {{ 1 is divisibleby 1 }}  {{ 1 is odd is true }}  {{ 'a' is in ['a'] }}
+    {% macro 3() %}{% endmacro %}  {% macro m(3) %}{% endmacro %}{{ m(1) }}
+    {% set m = namespace() %}{% set m.x, b = 1, 2 %}
     {{ 'open }}"""
 )
 
