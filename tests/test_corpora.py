@@ -262,7 +262,7 @@ def test_a_plain_folder_needs_no_other_package(
 ) -> None:
     write_folder(tmp_path / "folder")
     write_jsonl(tmp_path / "folder" / "a.jsonl")
-    for package in ("pyarrow", "fsspec.core", "orjson", "zstandard"):
+    for package in ("pyarrow", "fsspec", "orjson", "zstandard"):
         monkeypatch.setitem(sys.modules, package, None)
     for form in ("megatron", "npy"):
         found = encode_corpus(tmp_path / "folder", tok, tmp_path / form, format=form)
