@@ -17,8 +17,8 @@ from typing import Any
 
 LOOP_SECONDS = 0.02  # a short action is repeated for this long
 MORE_ROUNDS = 3  # times as many for short actions
-# Encoded before anything is timed, so that all that is made on first use is there: without the long word, SPM and
-# WPM would look up the first words one by one and build their tables later.
+# Encoded first where what is made on first use is not to be timed: without the long word, SPM and WPM would look up
+# the first words one by one and build their tables later. First passes count that, and begin after two words.
 FIRST_TEXT = f"Hello world {'w' * 300}"
 
 

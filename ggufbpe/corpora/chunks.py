@@ -158,7 +158,7 @@ class ChunkReader:
                 place = _behind(place, chunk.data[0])
                 parts = [
                     memoryview(block)[end:]
-                ]  # before the yield, so that a line of a gigabyte is not kept here
+                ]  # now, so that no line of a gigabyte is kept during the yield
                 yield chunk
             else:
                 parts = [block]

@@ -57,9 +57,7 @@ class Client:
         `secret` holds headers for that address's server only.
         """
         self.name = name
-        self.connecting = (
-            0.0  # seconds from asking for a new connection until it could be used, the most so far
-        )
+        self.connecting = 0.0  # seconds until a new connection could be used, the most so far
         self._http = http_library()
         self._named, self._secret = named, dict(secret or {})
         self._hosts = Lookups()

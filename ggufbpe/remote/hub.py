@@ -176,11 +176,11 @@ def _errors(name: HubName) -> Iterator[None]:
 
 def _require_network() -> None:
     """`socket.gaierror` if the hub's host has no address; the library would try again for half a minute."""
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies
+    from .hosts import origin
+    from .transport import proxy_of
 
-    host = urlsplit(endpoint()).hostname
-    if host and not is_offline() and not {"http", "https", "all"} & getproxies().keys():
+    scheme, host, port = origin(endpoint())
+    if host and not is_offline() and not proxy_of(scheme, host, port):
         socket.getaddrinfo(host, None)
 
 

@@ -65,9 +65,8 @@ class Application:
         self._work = Work(settings.threads, settings.most_waiting, settings.timeout)
         self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), settings.timeout)
         self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be accepted
-        self.known_heads: dict[
-            bytes, tuple[str, Mapping[bytes, bytes], int]
-        ] = {}  # of short requests, by protocol.py
+        # Of short requests; protocol.py keeps them.
+        self.known_heads: dict[bytes, tuple[str, Mapping[bytes, bytes], int]] = {}
         self._pages = pages(self.metrics, self.models, self._close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
