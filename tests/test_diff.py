@@ -306,6 +306,20 @@ def test_causes_name_both_models(overrides: dict[str, Any], what: str, fix: str,
     assert [str(cause.detail["what"])[: len(what)], cause.fix[: len(fix)]] == [what, fix]
 
 
+@pytest.mark.parametrize("pre", ["qwen2", "grok-2", "viking", "starcoder"])
+def test_the_pre_tokenizer_that_the_file_says_is_not_guessed(pre: str, tmp_path: Path) -> None:
+    theirs = Tokenizer(load(GPT2, {K.PRE: pre})[0])
+    texts = ["in 2024, 12345 of them", "I'LL go", "a  b\n\n c"]
+    found = diff(GPT2, theirs, texts)
+    assert found.texts is not None
+    causes = [cause for difference in found.texts.differences for cause in difference.causes]
+    assert [cause for cause in causes if cause.id == "pre_type"]
+    for cause in causes:
+        assert cause.detail["pre"] == pre
+        assert str(cause.detail["what"]).endswith(f" splits like {pre}, not gpt-2")
+        assert f"--set tokenizer.ggml.pre={pre} -o" in cause.fix
+
+
 @pytest.mark.parametrize(
     ("sentence", "renamed"),
     [

@@ -289,6 +289,16 @@ def test_step_cause_and_smallest_text(
     assert "".join(cause.id for cause in first.causes) == cause
 
 
+def test_a_cause_holds_for_texts_that_do_not_differ(gpt2: Tokenizer) -> None:
+    """chameleon has these ids of the first text, too, but not of the second, which gpt-2 and qwen2 encode alike."""
+    texts = [b"in 2024, 12345 of them", b"a  b\n\n c"]
+    result = compared(gpt2, Engine(tokenizer_as("qwen2")), *texts)
+    assert result.different == 1
+    [cause] = result.differences[0].causes
+    theirs, found = tokenizer_as("qwen2"), tokenizer_as(str(cause.detail["pre"]))
+    assert [found.encode(text) for text in texts] == [theirs.encode(text) for text in texts]
+
+
 def test_special_tokens(gpt2: Tokenizer) -> None:
     """The oracle takes special tokens for text."""
     plain = with_changes(gpt2, special_token_ids=())

@@ -172,6 +172,21 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
     return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
 
 
+def with_known_pre(cause: Cause, ours: Vocabulary, theirs: Vocabulary) -> Cause:
+    """A `pre_type` cause for ids of a model whose file says by which pre-tokenizer: none has to be guessed."""
+    entry = theirs.pre_tokenizer
+    if entry.family not in (cause.detail["family"], *cause.detail["alike"]):  # type: ignore[misc]
+        return cause
+    what = f"the pre-tokenizer is {entry.name}, not {cause.detail['ours']}"
+    detail = {**cause.detail, "what": what, "pre": entry.name, "names": [entry.name], "alike": []}
+    fix = cause.fix
+    if fix.startswith("ggufbpe fix "):
+        fix = set_keys(ours, {_K.PRE: entry.name})
+        if ours.named_add_bos is None and entry.add_bos != theirs.add_bos:
+            fix = also_set_add_bos(fix, theirs.add_bos)
+    return cause._replace(detail=detail, fix=fix)
+
+
 ALWAYS_ADDS_BOS = "the file cannot express it: under {} llama.cpp always adds BOS, and the ids have none"
 
 

@@ -18,6 +18,7 @@ from .result import Difference, Example, FailureGroup, Progress, Result, Shown, 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
 _MOST_SHOWN = 24  # tokens of a differing span that are shown
+_AGREEING = 10  # texts that are kept of those that do not differ
 
 
 class Comparison(NamedTuple):
@@ -47,6 +48,7 @@ class Comparing:
         self._kinds: dict[str, Difference] = {}
         self._failures: dict[tuple[str, str], FailureGroup] = {}
         self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
+        self._agreeing: list[bytes] = []  # texts that do not differ, which a cause must not change
         self.result = Result(oracle.name)
 
     # ---- comparing ------------------------------------------------------------------------------
@@ -74,6 +76,8 @@ class Comparing:
                 result.oracle_tokens += len(answer)
                 if answer != ids:
                     self._differs(text, answer)
+                elif len(self._agreeing) < _AGREEING:
+                    self._agreeing.append(text.data)
             result.texts += 1
 
     def _choose_meaning(self, first: Text) -> None:

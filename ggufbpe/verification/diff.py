@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..corpora.records import raised
-from ..diagnosis.causes import of_two_models
+from ..diagnosis.causes import of_two_models, with_known_pre
 from ..inputs import Model, tokenizers_of
 from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
@@ -79,6 +79,10 @@ def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str
     """How the two encode the texts, without the cause that the ids are b's, which is clear."""
     result = ids_compared(a, OtherModel(b, names[1]), texts)
     for difference in result.differences:
-        causes = [cause for cause in difference.causes if cause.id != "vocabulary"]
+        causes = [
+            with_known_pre(cause, a.vocabulary, b.vocabulary) if cause.id == "pre_type" else cause
+            for cause in difference.causes
+            if cause.id != "vocabulary"
+        ]
         difference.causes = tuple(of_two_models(cause, *names) for cause in causes)
     return result

@@ -22,6 +22,7 @@ EXAMINED = 12  # kinds that are shrunk, those with most places first
 SHRINK_SECONDS = 40.0  # for all of them; each gets `SECONDS` at most
 _EVIDENCE = 8000  # bytes of text in which causes are looked for
 _WINDOW = 400  # bytes of a long text around a difference
+_BEGINNING = 200  # bytes of a text that does not differ, up to the end of a line
 
 WORDS, MERGES, VOCABULARY, SPECIAL, ENDS, TEXT = (
     *("words", "merges", "vocabulary", "special tokens", "BOS/EOS", "text"),
@@ -162,7 +163,7 @@ class Examining(Comparing):
                 _attribute(group, explanation)
 
     def _evidence(self, kinds: list[Difference]) -> _Evidence:
-        """A text that contains the differences."""
+        """A text that contains the differences, and some that both sides encode alike."""
         if self._oracle.recorded:
             return self._recorded_evidence(kinds[0])
         parts: list[bytes] = []
@@ -172,6 +173,9 @@ class Examining(Comparing):
             parts.append(text[first:last])
             if sum(map(len, parts)) > _EVIDENCE:
                 break
+        for text in self._agreeing:  # else a cause might explain what differs, and make what is alike differ
+            first, last = _window(text, 0, min(len(text), _BEGINNING))
+            parts.append(text[first:last])
         text = b"\n".join(dict.fromkeys(parts)) if len(parts) > 1 else parts[0]
         return _Evidence(text, self._ask([text])[0], self._add_special)
 
