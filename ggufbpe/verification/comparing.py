@@ -18,7 +18,7 @@ from .result import Difference, Example, FailureGroup, Progress, Result, Shown, 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
 _MOST_SHOWN = 24  # tokens of a differing span that are shown
-_AGREEING = 10  # texts that are kept of those that do not differ
+_AGREEING, _OF_ONE = 10, 1024  # texts that are kept of those that do not differ, and bytes of each
 
 
 class Comparison(NamedTuple):
@@ -48,7 +48,9 @@ class Comparing:
         self._kinds: dict[str, Difference] = {}
         self._failures: dict[tuple[str, str], FailureGroup] = {}
         self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
-        self._agreeing: list[bytes] = []  # texts that do not differ, which a cause must not change
+        self._agreeing: list[
+            bytes
+        ] = []  # the beginnings of texts that do not differ, which a cause must not change
         self.result = Result(oracle.name)
 
     # ---- comparing ------------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class Comparing:
                 if answer != ids:
                     self._differs(text, answer)
                 elif len(self._agreeing) < _AGREEING:
-                    self._agreeing.append(text.data)
+                    self._agreeing.append(text.data[:_OF_ONE])
             result.texts += 1
 
     def _choose_meaning(self, first: Text) -> None:
