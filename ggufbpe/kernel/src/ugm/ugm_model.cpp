@@ -4,9 +4,11 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include "machine.h"
 #include "ugm/ugm_scratch.h"
 
 namespace ggufbpe {
@@ -23,12 +25,26 @@ bool is_matched(uint16_t attribute) { return attribute & (NORMAL | USER_DEFINED 
 
 // How many bits a finite score has after the binary point.
 int fraction_bits(float score) {
-    if (score == 0) return -1000;
-    int exponent;
-    auto mantissa = static_cast<uint32_t>(std::ldexp(std::fabs(std::frexp(score, &exponent)), 24));
-    int bits = 24 - exponent;
-    for (; !(mantissa & 1); mantissa >>= 1) --bits;
-    return bits;
+    static_assert(sizeof(float) == 4 && std::numeric_limits<float>::is_iec559, "scores are 32 bits of IEEE 754");
+    constexpr int FRACTION = 23, LEAST_EXPONENT = 149;
+    uint32_t bits;
+    std::memcpy(&bits, &score, sizeof bits);
+    const auto exponent = static_cast<int>(bits >> FRACTION & 0xFF);
+    const uint32_t fraction = bits & ((1u << FRACTION) - 1), mantissa = exponent ? fraction | 1u << FRACTION : fraction;
+    if (!mantissa) return -1000;
+    return LEAST_EXPONENT + !!exponent - exponent - static_cast<int>(lowest_bit(mantissa));
+}
+
+// Whether a token has a U+2581 that does not begin it. Where none has, counting them all takes a tenth of a search in each.
+bool may_have_spaces_within(const Strings &tokens) {
+    if (!tokens.size()) return false;
+    size_t found = 0, first = 0;
+    const char *const all = tokens[0].data();
+    for (size_t at = 2; at < tokens.byte_size(); ++at) {
+        found += (all[at - 2] == SPACE[0]) & (all[at - 1] == SPACE[1]) & (all[at] == SPACE[2]);
+    }
+    for (size_t id = 0; id < tokens.size(); ++id) first += tokens[id].substr(0, 3) == SPACE;
+    return found != first;
 }
 
 // The length of a character as llama.cpp reads it; 0 if it cannot (src/unicode.cpp: unicode_cpt_from_utf8).
@@ -109,12 +125,14 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
 // Words are independent if no lookup and no replacement crosses the bytes between them.
 void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by) {
     const Charsmap::Survey survey = charsmap_.survey();
+    const bool has_spaces_within = may_have_spaces_within(tokens);
     growth_ = std::max(survey.growth, 3.0);
     bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_spaces = false, has_unknown = false;
     for (size_t id = 0; id < tokens.size(); ++id) {
         if (!is_matched(matched_by[id])) continue;
         has_unknown = has_unknown || static_cast<int32_t>(id) == options_.unknown;
-        for (size_t at = tokens[id].find(SPACE, 1); at != std::string_view::npos; at = tokens[id].find(SPACE, at + 1)) {
+        for (size_t at = has_spaces_within ? tokens[id].find(SPACE, 1) : std::string_view::npos; at != std::string_view::npos;
+             at = tokens[id].find(SPACE, at + 1)) {
             joins_spaces = true;
             is_joined_[static_cast<unsigned char>(tokens[id][at - 1])] = true;
         }
