@@ -111,11 +111,11 @@ class UnigramModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`ugm/ugm_model.h`."""
-        from ..kernel.lazy import compiled, strings_of
+        from ..kernel.lazy import compiled, tokens_of
 
         unknown = vocabulary.special_ids["unk"]
         return compiled().UGMModel(
-            strings_of(vocabulary.tokens),
+            tokens_of(vocabulary.token_to_id),
             array("H", first_attributes(vocabulary)).tobytes(),
             array("H", vocabulary.attributes).tobytes(),
             array("f", vocabulary.scores).tobytes(),
