@@ -99,9 +99,9 @@ class UnigramModel(TokenizerModel):
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int] = ()) -> int:
         """What "\\n" becomes before the file's special ids are known: with T5's own, for unknown and for none."""
-        from .unigram_text import line_break
+        from .unigram_text import line_break_token
 
-        return line_break(vocabulary, self.default_ids["unk"], self.default_ids["pad"])
+        return line_break_token(vocabulary, self.default_ids["unk"], self.default_ids["pad"])
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> UnigramText:
         """Normalization and the best path."""

@@ -188,7 +188,7 @@ class CharsmapNormalizer(NamedTuple):
 # ---- out of a vocabulary --------------------------------------------------------------------------------
 
 
-def line_break(vocabulary: Vocabulary, unknown: int, none: int) -> int:
+def line_break_token(vocabulary: Vocabulary, unknown: int, none: int) -> int:
     """What "\\n" becomes with this unknown token; `none` if nothing is left of it."""
     text = UnigramText(vocabulary).normalizer.normalize(b"\n").text
     first = first_attributes(vocabulary)
