@@ -17,8 +17,8 @@ from typing import Any
 
 LOOP_SECONDS = 0.02  # a short action is repeated for this long
 MORE_ROUNDS = 3  # times as many for short actions
-# Encoded first where what is made on first use is not to be timed: without the long word, SPM and WPM would look up
-# the first words one by one and build their tables later. First passes count that, and begin after two words.
+# Encoded first where what is made on first use is not to be timed: without the long word, SPM, WPM and UGM would
+# look up the first words one by one and build their tables later. First passes count that, and begin after two words.
 FIRST_TEXT = f"Hello world {'w' * 300}"
 
 

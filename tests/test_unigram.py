@@ -21,7 +21,8 @@ from synthetic import make_vocabulary
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.kernel import native
 from ggufbpe.models.charsmap import Charsmap
-from ggufbpe.models.ugm import _NO_PRE_TOKENIZER, UnigramText
+from ggufbpe.models.ugm import _NO_PRE_TOKENIZER, _drops_line_breaks
+from ggufbpe.models.unigram_text import UnigramText
 from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]
@@ -281,6 +282,22 @@ def test_words(engine: Any) -> None:
 def test_line_break(keys: dict[str, Any], nl: int | None) -> None:
     found = {opened(UNIGRAM, engine=engine, overrides=keys).nl_id for engine in ENGINES}
     assert found == {opened(UNIGRAM).token_to_id("▁") if nl is None else nl}
+
+
+@pytest.mark.parametrize("becomes", ["", " ", "  ", " b ", "\n", None])
+@pytest.mark.parametrize("own", [{}, {"\nx": USER_DEFINED}, {"x\n": USER_DEFINED}])
+@pytest.mark.parametrize("merges", [False, True])
+def test_what_is_said_of_line_breaks_is_what_becomes_of_them(
+    becomes: str | None, own: dict[str, int], merges: bool
+) -> None:
+    replaced = {} if becomes is None else {b"\n": becomes.encode(), b"\nx": b"y"}
+    made = vocabulary(
+        {**WORDS, **dict.fromkeys(own, -1.0)},
+        own,
+        charsmap=charsmap(replaced),
+        remove_extra_whitespaces=merges,
+    )
+    assert _drops_line_breaks(made) == (not UnigramText(made).normalizer.normalize(b"\n").text)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,45 +1,34 @@
 """Unigram language models, as of T5 and XLM-RoBERTa: the model `t5`, which llama.cpp calls UGM.
 
-    fragment -> CharsmapNormalizer (user-defined tokens, Charsmap, spaces) -> lattice.py -> ids
+    metadata -> [this file] -> vocabulary -> the compiled engine (ugm/ugm_model.h), or unigram_text.py -> ids
 
-Texts are bytes: the normalizer handles those that are not UTF-8. All sums are doubles, added in llama.cpp's order, so
-that ties are broken alike.
+Whoever opens a file waits for what is imported here, so what only the reference engine needs is in a file of its own.
 
-Where llama.cpp throws an exception (an offset in the charsmap that leads out of it) there is a `ValueError`, for the
-texts that lead there and no others.
-
-Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
+Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llama_vocab::impl::load.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import VocabularyError
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from ..once import made_once
-from ..spelling import SPACE
 from .bpe.registry import PreTokenizer
 from .charsmap import Charsmap, lacks
-from .lattice import Lattice
-from .model import TextModel, TokenizerModel, Warn
+from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
     from .looks import Looks
-    from .steps import Tracer
+    from .unigram_text import UnigramText
 
-_NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
-_MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # tokens that plain text may become
-_SPACE = SPACE.encode()
-_REPLACEMENT = "\ufffd".encode()
-_LARGEST_FLOAT = 3.4028234663852886e38
-_PENALTY = 10.0  # of the unknown token, below the lowest score
+NORMAL, _UNUSED, USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
+MATCHED = NORMAL | USER_DEFINED | _UNUSED  # tokens that plain text may become
 _NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False)
 
 
@@ -57,7 +46,6 @@ class UnigramModel(TokenizerModel):
     has_scores = True
     has_pre_tokenizer = False
     normalizes = True
-    keepsfirst_attributes = True
     keeps_first_attributes = True
     has_charsmap = True
     needs_unknown = True
@@ -91,7 +79,7 @@ class UnigramModel(TokenizerModel):
         """`VocabularyError` if llama.cpp finds no token for a line break, or an id without a token, and so refuses."""
         key, problem = TokenizerKey.LIST, ""
         try:
-            if not _line_break(vocabulary):
+            if _drops_line_breaks(vocabulary):
                 warn(f"a line break becomes nothing; for its token llama.cpp takes {self.default_ids['pad']}")
         except ValueError as error:
             key, problem = TokenizerKey.PRECOMPILED_CHARSMAP, str(error)
@@ -111,28 +99,24 @@ class UnigramModel(TokenizerModel):
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int] = ()) -> int:
         """What "\\n" becomes before the file's special ids are known: with T5's own, for unknown and for none."""
-        text = _line_break(vocabulary)
-        first = _first_attributes(vocabulary)
-        lattice = _lattice(vocabulary, first, self.default_ids["unk"])
-        matches: dict[bytes, int] = {}
-        for part in (text[a:b] for a in range(len(text)) for b in range(a + 1, len(text) + 1)):
-            token = vocabulary.token_to_id.get(part.decode("utf-8", "surrogateescape"), -1)
-            matches[part] = token if token >= 0 and first[token] & _MATCHED else -1
-        path = lattice._replace(tokens=matches).best_path(text)
-        return path[0][0] if path else self.default_ids["pad"]
+        from .unigram_text import line_break_token
+
+        return line_break_token(vocabulary, self.default_ids["unk"], self.default_ids["pad"])
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> UnigramText:
         """Normalization and the best path."""
+        from .unigram_text import UnigramText
+
         return UnigramText(vocabulary)
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`ugm/ugm_model.h`."""
-        from ..kernel.lazy import compiled, strings_of
+        from ..kernel.lazy import compiled, tokens_of
 
         unknown = vocabulary.special_ids["unk"]
         return compiled().UGMModel(
-            strings_of(vocabulary.tokens),
-            array("H", _first_attributes(vocabulary)).tobytes(),
+            tokens_of(vocabulary.token_to_id),
+            array("H", first_attributes(vocabulary)).tobytes(),
             array("H", vocabulary.attributes).tobytes(),
             array("f", vocabulary.scores).tobytes(),
             vocabulary.charsmap,
@@ -143,211 +127,20 @@ class UnigramModel(TokenizerModel):
         )
 
 
-class UnigramText(TextModel):
-    """The `TextModel` (models/model.py) of unigram models, without a cache."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
-
-    @made_once
-    def normalizer(self) -> CharsmapNormalizer:
-        """Plain text to text for lookup."""
-        from ..vocab.tokens import tokens_with
-
-        vocabulary = self.vocabulary
-        user_defined = tokens_with(array("H", _first_attributes(vocabulary)), _USER_DEFINED)
-        return CharsmapNormalizer(
-            Charsmap(vocabulary.charsmap),
-            _prefixes((vocabulary.tokens[token].encode(), 0) for token in user_defined),
-            vocabulary.add_space_prefix,
-            vocabulary.remove_extra_whitespaces,
-        )
-
-    @made_once
-    def lattice(self) -> Lattice:
-        """Normalized text to ids."""
-        lattice = _lattice(self.vocabulary, self.vocabulary.attributes, self.vocabulary.special_ids["unk"])
-        return lattice._replace(tokens=_prefixes(_matched(self.vocabulary)))
-
-    @made_once
-    def _joined(self) -> frozenset[int]:
-        """The bytes that stand before a space in some token."""
-        tokens = (token for token, _ in _matched(self.vocabulary) if token.find(_SPACE, 1) > 0)
-        return frozenset(t[at - 1] for t in tokens for at in range(1, len(t)) if t.startswith(_SPACE, at))
-
-    def tracer(self) -> Tracer:
-        """The tracer of its steps."""
-        from .tracers.ugm import UnigramTracer
-
-        return UnigramTracer(self)
-
-    def words(self, fragment: str | bytes) -> list[str]:
-        """The normalized text, cut before each space that no token joins to the text before it."""
-        text = self.normalizer.normalize(_bytes_of(fragment)).text
-        return [text[a:b].decode("utf-8", "replace") for a, b in self.word_bounds(text)]
-
-    def is_matched(self, token: int) -> bool:
-        """Whether plain text may become the token."""
-        return bool(_first_attributes(self.vocabulary)[token] & _MATCHED)
-
-    def word_bounds(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """Where each word of a normalized text begins and ends."""
-        start = 0
-        for at in _places(text, _SPACE):
-            if at and text[at - 1] not in self._joined:
-                yield start, at
-                start = at
-        if start < len(text):
-            yield start, len(text)
-
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, all in one tuple, since every sum begins with the first token."""
-        text = self.normalizer.normalize(_bytes_of(fragment)).text
-        yield (tuple(token for token, _, _ in self.lattice.best_path(text)),)
-
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
-        """(id, start, end) of each token, in bytes of the fragment."""
-        text, starts, ends = self.normalizer.normalize(_bytes_of(fragment))
-        for token, start, end in self.lattice.best_path(text):
-            yield token, starts[start], ends[end - 1]
-
-
-# ---- normalization --------------------------------------------------------------------------------------
-
-
-class Normalized(NamedTuple):
-    """The normalized text, and for each of its bytes which bytes of the text it stands for."""
-
-    text: bytes
-    starts: Sequence[int]
-    ends: Sequence[int]
-
-
-class CharsmapNormalizer(NamedTuple):
-    """User-defined tokens stay as they are, the charsmap maps everything else; then spaces are normalized."""
-
-    charsmap: Charsmap
-    user_defined: Mapping[bytes, int]  # and every beginning of such a token
-    add_space_prefix: bool
-    remove_extra_whitespaces: bool
-
-    def normalize(self, text: bytes) -> Normalized:
-        """`text` with spaces as U+2581. `ValueError` if the text leads out of the charsmap.
-
-        One U+2581 goes before the first character that is not a space (`add_space_prefix`), or, if the other spaces are
-        dropped (`remove_extra_whitespaces`), before each that follows one or begins the text. It stands for the spaces
-        that it replaces.
-        """
-        made, starts, ends = bytearray(), array("Q"), array("Q")
-        is_prefix_due, merges = self.add_space_prefix, self.remove_extra_whitespaces
-        is_in_word, space_start, space_end = False, -1, -1  # spaces not yet written
-
-        def put(what: bytes, start: int, end: int) -> None:
-            made.extend(what)
-            starts.extend((start,) * len(what))
-            ends.extend((end,) * len(what))
-
-        position = 0
-        while position < len(text):
-            piece, length = self.next_piece(text, position)
-            end = position + length
-            for byte in piece:
-                if byte == 0x20:
-                    is_in_word = False
-                    if not merges:
-                        put(_SPACE, position, end)
-                    space_start = position if space_start < 0 else space_start
-                    space_end = end
-                    continue
-                if not is_in_word:
-                    is_in_word = True
-                    if merges and space_start >= 0:
-                        put(_SPACE, space_start, space_end)
-                    elif merges or is_prefix_due:
-                        put(_SPACE, position, position)
-                    is_prefix_due = False
-                    space_start = -1
-                made.append(byte)
-                starts.append(position)
-                ends.append(end)
-            position = end
-        return Normalized(bytes(made), starts, ends)
-
-    def next_piece(self, text: bytes, start: int) -> tuple[bytes, int]:
-        """The text at `start` before spaces are normalized, and how many bytes of `text` it stands for."""
-        if self.user_defined:
-            end = start  # the beginning of a user-defined token is enough
-            while end < len(text) and text[start : end + 1] in self.user_defined:
-                end += 1
-            if end > start:
-                return text[start:end], end - start
-        replaced = self.charsmap.longest(text, start)
-        if replaced is not None:
-            return replaced
-        lead = text[start]
-        length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-        char = text[start : start + length]
-        if lead < 0x80 or (
-            0xC0 <= lead < 0xF8 and len(char) == length and all(byte & 0xC0 == 0x80 for byte in char[1:])
-        ):
-            return char, length  # overlong forms, surrogates and code points beyond Unicode pass unchanged
-        return _REPLACEMENT, 1
-
-
-# ---- out of a vocabulary --------------------------------------------------------------------------------
-
-
-def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
-    """The lattice of a vocabulary, without its tokens. Without an unknown token, llama.cpp gives -1, too."""
-    scores = vocabulary.scores or array("f", [0.0]) * len(vocabulary.tokens)
-    normal = (score for score, kind in zip(scores, _first_attributes(vocabulary)) if kind & _NORMAL)
-    lowest = _LARGEST_FLOAT
-    for score in normal:
-        lowest = score if score < lowest else lowest  # no min(): NaN counts as nothing
-    return Lattice(
-        tokens={},
-        scores=scores,
-        is_user_defined=[kind & _USER_DEFINED for kind in attributes],
-        unknown=-1 if unknown is None else unknown,
-        unknown_score=array("f", [lowest - _PENALTY])[0],
-    )
-
-
-def _line_break(vocabulary: Vocabulary) -> bytes:
-    """The normalized form of a line break. `ValueError` if the charsmap is damaged just there."""
-    return UnigramText(vocabulary).normalizer.normalize(b"\n").text
-
-
-def _first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
+def first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
     """Attributes when llama.cpp made its tries: before special tokens were found by their texts."""
     return vocabulary.first_attributes or vocabulary.attributes
 
 
-def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
-    """The tokens that plain text may become, with their ids."""
-    for token, (text, kind) in enumerate(zip(vocabulary.tokens, _first_attributes(vocabulary))):
-        if kind & _MATCHED:
-            yield text.encode(), token
+def _drops_line_breaks(vocabulary: Vocabulary) -> bool:
+    """Whether `CharsmapNormalizer` leaves nothing of a line break, told without that class.
 
+    `ValueError` if the charsmap is damaged just there.
+    """
+    from ..vocab.tokens import tokens_with
 
-def _prefixes(tokens: Iterable[tuple[bytes, int]]) -> dict[bytes, int]:
-    """A trie, written flat: each token with its id, and each beginning of a token with -1."""
-    found: dict[bytes, int] = {}
-    for text, token in tokens:
-        found[text] = token
-        for end in range(len(text) - 1, 0, -1):
-            if text[:end] in found:
-                break
-            found[text[:end]] = -1
-    return found
-
-
-def _places(text: bytes, part: bytes) -> Iterator[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + len(part))
-
-
-def _bytes_of(fragment: str | bytes) -> bytes:
-    return fragment.encode() if isinstance(fragment, str) else fragment
+    user_defined = tokens_with(array("H", first_attributes(vocabulary)), USER_DEFINED)
+    if any(vocabulary.tokens[token].startswith("\n") for token in user_defined):
+        return False
+    made, _ = Charsmap(vocabulary.charsmap).longest(b"\n", 0) or (b"\n", 1)
+    return not made or (vocabulary.remove_extra_whitespaces and not made.strip(b" "))

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "compare.h"
-#include "longest_match.h"
+#include "token_trie.h"
 #include "rwkv/rwkv_model.h"
 #include "utf8.h"
 #include "wpm/wpm_model.h"

@@ -60,7 +60,7 @@ std::vector<Number> numbers_of(const nb::bytes &memory) {
     return numbers;
 }
 
-std::shared_ptr<UGMModel> ugm_model_of(const Strings &tokens, const nb::bytes &matched_by, const nb::bytes &attributes,
+std::shared_ptr<UGMModel> ugm_model_of(std::shared_ptr<Strings> tokens, const nb::bytes &matched_by, const nb::bytes &attributes,
                                        const nb::bytes &scores, const nb::bytes &charsmap, bool add_space_prefix,
                                        bool remove_extra_whitespaces, int32_t unknown, size_t cache_bytes) {
     const UGMOptions options{add_space_prefix, remove_extra_whitespaces, unknown};

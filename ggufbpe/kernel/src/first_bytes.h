@@ -1,6 +1,6 @@
 // What may be encoded without a table: whoever opens a vocabulary for a few words should not wait for one to be built.
 //
-//     spm/spm_model.h, wpm/wpm_model.h -> [this file] -> words by looking their parts up among the tokens, or by the table
+//     spm/spm_model.h, wpm/wpm_model.h, ugm/ugm_model.h -> [this file] -> words by looking their parts up among the tokens, or by the table
 
 #pragma once
 

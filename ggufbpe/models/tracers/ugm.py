@@ -1,6 +1,6 @@
 """The steps of unigram models: what the charsmap and the rules for spaces change, and the lattice of each word.
 
-    UnigramText (models/ugm.py) -> [this file] -> models/steps.py -> trace/
+    UnigramText (models/unigram_text.py) -> [this file] -> models/steps.py -> trace/
 
 No token crosses the end of a word, so every path passes through it: the best path of the text consists of the best
 paths of its words, each starting with the total of those before it.
@@ -30,7 +30,7 @@ from ..steps import (
 )
 
 if TYPE_CHECKING:
-    from ..ugm import Normalized, UnigramText
+    from ..unigram_text import Normalized, UnigramText
 
 
 class UnigramTracer(Tracer):

@@ -87,7 +87,7 @@ void RWKVModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids,
     const auto match = [&](const unsigned char *word, size_t size) {
         own.word_ids.clear();
         for (const unsigned char *const stop = word + size; word < stop;) {
-            const LongestMatch::Match found = tokens_.find(word, stop);
+            const TokenTrie::Match found = tokens_.find(word, stop);
             own.word_ids.push(found.size ? found.token : unknown_);
             word += found.size ? found.size : 1;
         }
@@ -141,7 +141,7 @@ const unsigned char *RWKVModel::encode_long(const unsigned char *at, const unsig
         size_t count = 0;
         int32_t *to = ids.room(BLOCK);
         while (at < stop && !is_at_end) {
-            const LongestMatch::Match match = tokens_.find(at, end);
+            const TokenTrie::Match match = tokens_.find(at, end);
             const bool is_known = match.size > 0;
             if (spans) spans->push(at, is_known ? match.size : 1);
             at += is_known ? match.size : 1;

@@ -1,7 +1,7 @@
 // RWKV's tokenizer: the longest token at each place of a text, in bytes. ggufbpe/models/rwkv.py, compiled.
 //
 //     text -> words -> cache.h -> ids
-//                         ^ new words: longest_match.h
+//                         ^ new words: token_trie.h
 //
 // Where a token ends depends on everything before it. But between two bytes that no token has side by side one ends whatever
 // comes before: there words are cut, and long texts are divided among threads.
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "caching_model.h"
-#include "longest_match.h"
+#include "token_trie.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -50,7 +50,7 @@ private:
     const unsigned char *find_words(const unsigned char *at, const unsigned char *end, Words &words) const;
     const unsigned char *encode_long(const unsigned char *at, const unsigned char *end, Sink &ids, Pace &pace) const;
 
-    LongestMatch tokens_;
+    TokenTrie tokens_;
     int32_t unknown_;
     std::vector<uint32_t> lengths_;   // of tokens, in bytes
     std::vector<uint64_t> joined_;  // a bit for each two bytes that a token has side by side

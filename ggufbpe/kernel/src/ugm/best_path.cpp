@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <string_view>
 
 #include "ugm/ugm_scratch.h"
 
@@ -49,7 +50,7 @@ void UGMModel::encode_in_windows(const Word &word, double sum, Scratch &scratch,
         const bool is_last = p == end;
         scratch.path.resize(text.size() + 1, UNREACHED);
         const size_t stop = is_last ? text.size() : text.size() - std::min(text.size(), ring_);
-        at = extend_path(at, stop, base, scratch, pace);
+        at = extend_path(at, stop, base, &trie(), scratch, pace);
         const size_t certain = is_last ? text.size() : meeting_place(at, scratch, pace);
         follow_path(certain, scratch, pace);
         // An unknown token stands for all unknown characters side by side.
@@ -82,8 +83,8 @@ void UGMModel::begin_path(double sum, Scratch &scratch) const {
 }
 
 // Continues all paths from those to the place `from` to those to `stop`, or the first character's end after it, in a text that
-// begins `base` bytes after its word; returns where they go on.
-size_t UGMModel::extend_path(size_t from, size_t stop, size_t base, Scratch &scratch, Pace &pace) const {
+// begins `base` bytes after its word; returns where they go on. Without a trie, all parts of the text are looked up.
+size_t UGMModel::extend_path(size_t from, size_t stop, size_t base, const TokenTrie *trie, Scratch &scratch, Pace &pace) const {
     const auto *text = reinterpret_cast<const unsigned char *>(scratch.normalized.data());
     const size_t size = scratch.normalized.size(), mask = ring_ - 1;
     double *const sums = scratch.sums.data();
@@ -93,18 +94,28 @@ size_t UGMModel::extend_path(size_t from, size_t stop, size_t base, Scratch &scr
         behind = std::min(at + code_units(text[at]), size);
         const double so_far = sums[(base + at) & mask];
         bool is_found = false;
-        uint32_t node = TokenTrie::ROOT;
         size_t end = at;
-        while (end < size && (node = tokens_.next(node, text[end])) != TokenTrie::ROOT) {
-            ++end;
-            const int32_t token = tokens_.token(node);
-            if (token == TokenTrie::NO_TOKEN) continue;
+        const auto take = [&](int32_t token) {  // from `at` to `end`
             is_found = is_found || end == behind;
             const double here = so_far + double(scores_[static_cast<size_t>(token)]);
             double &sum = sums[(base + end) & mask];
             if (here > sum) {
                 sum = here;
                 path[end] = token;
+            }
+        };
+        if (trie) {
+            TokenTrie::Walk walk(*trie);
+            while (end < size && walk.step(text[end])) {
+                ++end;
+                if (walk.is_at_token()) take(trie->token(walk));
+            }
+        } else {
+            const size_t most = std::min(size, at + longest_);
+            while (end < most) {
+                ++end;
+                const int64_t token = tokens_->find(std::string_view(scratch.normalized).substr(at, end - at));
+                if (token != Strings::NOT_FOUND && lengths_[static_cast<size_t>(token)]) take(static_cast<int32_t>(token));
             }
         }
         double &sum_behind = sums[(base + behind) & mask];
@@ -152,7 +163,7 @@ void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
     const size_t size = scratch.normalized.size();
     begin_path(sum, scratch);
     scratch.path.resize(size + 1, UNREACHED);
-    extend_path(0, size, 0, scratch, pace);
+    extend_path(0, size, 0, trie_for(size), scratch, pace);
     scratch.sum_of_word = scratch.sums[size & (ring_ - 1)];
     follow_path(size, scratch, pace);
 }

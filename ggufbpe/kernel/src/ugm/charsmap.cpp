@@ -67,23 +67,53 @@ Charsmap::Match Charsmap::search(const unsigned char *p, const unsigned char *en
     return found;
 }
 
+// The children of each place, in lists: most places have one of the 255 that are possible.
+class Charsmap::Children {
+public:
+    explicit Children(const std::vector<uint32_t> &units)
+        : first_((units.size() | BLOCK) + 1, NONE), further_(units.size(), NONE) {
+        for (uint32_t index = 0; index < units.size(); ++index) {
+            const auto byte = static_cast<unsigned char>(units[index]);
+            if (!byte || !is_child(units[index], byte)) continue;
+            uint32_t &first = first_[index ^ byte];
+            further_[index] = first;
+            first = index;
+        }
+    }
+
+    template <typename Take>
+    void each(uint32_t place, Take take) const {
+        if (place >= first_.size()) return;
+        for (uint32_t index = first_[place]; index != NONE; index = further_[index]) take(index);
+    }
+
+private:
+    static constexpr uint32_t NONE = UINT32_MAX;
+    static constexpr size_t BLOCK = 255;  // a place and its children differ in these bits only
+
+    std::vector<uint32_t> first_;    // by place
+    std::vector<uint32_t> further_;  // by child: another one of the same place
+};
+
+// Whether some byte of 1 to `most`, which is 127 or 255, leads out of the map.
+bool Charsmap::leads_out(uint32_t place, uint32_t most) const {
+    const uint32_t last = place | most;
+    return (last == place ? place ^ 1 : last) >= units_.size();
+}
+
 Charsmap::Survey Charsmap::survey() const {
     Survey found;
     if (units_.empty()) return found;
+    const Children children(units_);
     std::vector<bool> seen(units_.size());
     std::vector<std::pair<uint32_t, uint32_t>> waiting{{base(units_[0]), 0}};  // where children are, and how deep: breadth first
     for (size_t i = 0; i < waiting.size(); ++i) {
         const auto [place, depth] = waiting[i];
         const bool is_root = depth == 0;
-        for (uint32_t c = 1; c < 256; ++c) {
-            const uint32_t index = place ^ c;
-            if (index >= units_.size()) {
-                found.is_sound = false;
-                continue;
-            }
-            const uint32_t unit = units_[index];
-            if (!is_child(unit, static_cast<unsigned char>(c))) continue;
-            const uint32_t next = index ^ base(unit);
+        if (leads_out(place, 255)) found.is_sound = false;
+        children.each(place, [&, depth = depth](uint32_t index) {
+            const uint32_t unit = units_[index], next = index ^ base(unit);
+            const auto c = static_cast<unsigned char>(unit);
             if (!is_root) found.has_within[c] = true;
             if (unit & IS_KEY) {
                 if (is_root) found.has_alone[c] = true;
@@ -97,18 +127,18 @@ Charsmap::Survey Charsmap::survey() const {
                 }
             }
             if (is_root) {
-                for (uint32_t d = 1; d < 256; ++d) {
-                    const uint32_t further = next ^ d;
-                    if (further < units_.size() && !is_child(units_[further], static_cast<unsigned char>(d))) continue;
+                found.begins[c] = leads_out(next, 255);
+                found.begins_ascii[c] = leads_out(next, 127);
+                children.each(next, [&](uint32_t further) {
                     found.begins[c] = true;
-                    found.begins_ascii[c] = found.begins_ascii[c] || d < 0x80;
-                }
+                    found.begins_ascii[c] = found.begins_ascii[c] || (units_[further] & 0xFF) < 0x80;
+                });
             }
             if (!seen[index]) {
                 seen[index] = true;
                 waiting.emplace_back(next, depth + 1);
             }
-        }
+        });
     }
     return found;
 }

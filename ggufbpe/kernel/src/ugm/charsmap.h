@@ -45,6 +45,9 @@ private:
     static bool is_child(uint32_t unit, unsigned char byte) { return (unit & 0x800000FF) == byte; }
     static constexpr uint32_t IS_KEY = 0x100, VALUE = 0x7FFFFFFF;
 
+    class Children;
+
+    bool leads_out(uint32_t place, uint32_t most) const;
     Match search(const unsigned char *p, const unsigned char *end) const;
     Match match_of(uint32_t value, size_t length) const;  // its text is null if the replacement does not end
 

@@ -4,9 +4,11 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include "machine.h"
 #include "ugm/ugm_scratch.h"
 
 namespace ggufbpe {
@@ -14,21 +16,48 @@ namespace ggufbpe {
 namespace {
 
 constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/vocabulary.py
+constexpr uint16_t MATCHED = NORMAL | USER_DEFINED | UNUSED;
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
 constexpr size_t GROUP = 256;             // words whose slots are fetched together
+constexpr size_t LONGEST_LOOKED_UP = 64;  // bytes of a word: the time grows with their square
 constexpr int32_t CONTINUED = -4;         // a part's token: it continues where another text ended
 
-bool is_matched(uint16_t attribute) { return attribute & (NORMAL | USER_DEFINED | UNUSED); }
+bool is_matched(uint16_t attribute) { return attribute & MATCHED; }
+
+// The tokens of some kinds. std::invalid_argument if there are not as many kinds as tokens.
+std::vector<uint32_t> ids_with(const std::vector<uint16_t> &attributes, uint16_t kinds, const Strings &tokens) {
+    if (attributes.size() != tokens.size()) throw std::invalid_argument("as many attributes as tokens are needed");
+    std::vector<uint32_t> ids;
+    for (size_t id = 0; id < tokens.size(); ++id) {
+        if (attributes[id] & kinds) ids.push_back(static_cast<uint32_t>(id));
+    }
+    return ids;
+}
 
 // How many bits a finite score has after the binary point.
 int fraction_bits(float score) {
-    if (score == 0) return -1000;
-    int exponent;
-    auto mantissa = static_cast<uint32_t>(std::ldexp(std::fabs(std::frexp(score, &exponent)), 24));
-    int bits = 24 - exponent;
-    for (; !(mantissa & 1); mantissa >>= 1) --bits;
-    return bits;
+    static_assert(sizeof(float) == 4 && std::numeric_limits<float>::is_iec559, "scores are 32 bits of IEEE 754");
+    constexpr int FRACTION = 23, LEAST_EXPONENT = 149;
+    uint32_t bits;
+    std::memcpy(&bits, &score, sizeof bits);
+    const auto exponent = static_cast<int>(bits >> FRACTION & 0xFF);
+    const uint32_t fraction = bits & ((1u << FRACTION) - 1), mantissa = exponent ? fraction | 1u << FRACTION : fraction;
+    if (!mantissa) return -1000;
+    return LEAST_EXPONENT + !!exponent - exponent - static_cast<int>(lowest_bit(mantissa));
+}
+
+// Whether a token has a U+2581 that does not begin it. Where none has, counting all of them is faster than a
+// search in each token.
+bool may_have_spaces_within(const Strings &tokens) {
+    if (!tokens.size()) return false;
+    size_t found = 0, first = 0;
+    const char *const all = tokens[0].data();
+    for (size_t at = 2; at < tokens.byte_size(); ++at) {
+        found += (all[at - 2] == SPACE[0]) & (all[at - 1] == SPACE[1]) & (all[at] == SPACE[2]);
+    }
+    for (size_t id = 0; id < tokens.size(); ++id) first += tokens[id].substr(0, 3) == SPACE;
+    return found != first;
 }
 
 // The length of a character as llama.cpp reads it; 0 if it cannot (src/unicode.cpp: unicode_cpt_from_utf8).
@@ -48,38 +77,52 @@ size_t character_size(const unsigned char *p, const unsigned char *end) {
 
 // ---- loading ----
 
-UGMModel::UGMModel(const Strings &tokens, std::vector<uint16_t> matched_by, const std::vector<uint16_t> &attributes,
-                   std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes)
-    : CachingModel(cache_bytes), options_(options), charsmap_(charsmap) {
-    const size_t count = tokens.size();
-    if (matched_by.size() != count || attributes.size() != count || (!scores.empty() && scores.size() != count)) {
+UGMModel::UGMModel(std::shared_ptr<const Strings> tokens, const std::vector<uint16_t> &matched_by,
+                   const std::vector<uint16_t> &attributes, std::vector<float> scores, const std::string &charsmap,
+                   const UGMOptions &options, size_t cache_bytes)
+    : CachingModel(cache_bytes),
+      options_(options),
+      charsmap_(charsmap),
+      tokens_(std::move(tokens)),
+      user_defined_(*tokens_, ids_with(matched_by, USER_DEFINED, *tokens_)) {
+    const size_t count = tokens_->size();
+    if (attributes.size() != count || (!scores.empty() && scores.size() != count)) {
         throw std::invalid_argument("as many attributes and scores as tokens are needed");
     }
     scores.resize(count);
     lengths_.resize(count);
-    size_t longest = 4;
     for (size_t id = 0; id < count; ++id) {
         if (!is_matched(matched_by[id])) continue;
-        lengths_[id] = static_cast<uint32_t>(tokens[id].size());
-        longest = std::max(longest, tokens[id].size());
+        const size_t length = (*tokens_)[id].size();
+        lengths_[id] = static_cast<uint32_t>(length);
+        longest_ = std::max(longest_, length);
+        has_user_defined_ = has_user_defined_ || matched_by[id] & USER_DEFINED;
     }
-    const auto insert = [&](TokenTrie &trie, uint16_t kinds) {
-        size_t bytes = 0, id = 0;
-        for (size_t each = 0; each < count; ++each) bytes += matched_by[each] & kinds ? tokens[each].size() : 0;
-        trie.insert_all(bytes, [&](TokenTrie::Entry &entry) {
-            while (id < count && !(matched_by[id] & kinds)) ++id;
-            if (id == count) return false;
-            entry.text = tokens[id];
-            entry.token = static_cast<int32_t>(id++);
-            return true;
-        });
-    };
-    insert(tokens_, NORMAL | USER_DEFINED | UNUSED);
-    insert(user_defined_, USER_DEFINED);
-    has_user_defined_ = !user_defined_.is_empty();
-    while (ring_ <= longest) ring_ *= 2;
-    set_scores(tokens, matched_by, attributes, std::move(scores));
-    find_separators(tokens, matched_by);
+    while (ring_ <= longest_) ring_ *= 2;
+    set_scores(*tokens_, matched_by, attributes, std::move(scores));
+    find_separators(*tokens_, matched_by);
+}
+
+const TokenTrie &UGMModel::trie() const {
+    return trie_.get([&] {
+        std::vector<uint32_t> ids;
+        for (size_t id = 0; id < lengths_.size(); ++id) {
+            if (lengths_[id]) ids.push_back(static_cast<uint32_t>(id));
+        }
+        return std::make_unique<TokenTrie>(*tokens_, ids);
+    });
+}
+
+// The trie for a word of so many bytes; null if it is looked up, part by part, among the tokens.
+const TokenTrie *UGMModel::trie_for(size_t bytes) const {
+    const bool may_be_looked_up = tokens_->indexed() && tokens_->are_different() && bytes <= LONGEST_LOOKED_UP;
+    if (!trie_.is_made() && may_be_looked_up && first_bytes_.take(bytes)) return nullptr;
+    return &trie();
+}
+
+void UGMModel::expect(size_t bytes, const Poll &poll) const {
+    CachingModel::expect(bytes, poll);
+    trie();
 }
 
 void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &matched_by,
@@ -109,12 +152,15 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
 // Words are independent if no lookup and no replacement crosses the bytes between them.
 void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by) {
     const Charsmap::Survey survey = charsmap_.survey();
+    const bool has_spaces_within = may_have_spaces_within(tokens);
     growth_ = std::max(survey.growth, 3.0);
-    bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_spaces = false, has_unknown = false;
+    bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_spaces = false, has_unknown = false, has_space = false;
     for (size_t id = 0; id < tokens.size(); ++id) {
         if (!is_matched(matched_by[id])) continue;
         has_unknown = has_unknown || static_cast<int32_t>(id) == options_.unknown;
-        for (size_t at = tokens[id].find(SPACE, 1); at != std::string_view::npos; at = tokens[id].find(SPACE, at + 1)) {
+        has_space = has_space || tokens[id] == SPACE;
+        for (size_t at = has_spaces_within ? tokens[id].find(SPACE, 1) : std::string_view::npos; at != std::string_view::npos;
+             at = tokens[id].find(SPACE, at + 1)) {
             joins_spaces = true;
             is_joined_[static_cast<unsigned char>(tokens[id][at - 1])] = true;
         }
@@ -127,11 +173,6 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
     for (unsigned c = 1; c < 128; ++c) {
         is_copied_[c] = survey.is_sound && !survey.has_alone[c] && !survey.begins_ascii[c] && !is_user_defined[c];
     }
-    uint32_t space = TokenTrie::ROOT;
-    for (const char c : {SPACE[0], SPACE[1], SPACE[2]}) {
-        space = space == TokenTrie::ROOT && c != SPACE[0] ? space : tokens_.next(space, static_cast<unsigned char>(c));
-    }
-    const bool has_space = space != TokenTrie::ROOT && tokens_.token(space) != TokenTrie::NO_TOKEN;
     // A truncated character, or an unknown token at a word's beginning, would extend into the next word.
     if (largest_ == 0 || joins_spaces || !has_space || has_unknown || !survey.is_sound || !survey.is_utf8 || has_beyond_ascii) {
         return;
@@ -362,10 +403,7 @@ const unsigned char *UGMModel::normalize(const unsigned char *p, const unsigned 
         }
         if (has_user_defined_) {
             const unsigned char *at = p;  // the beginning of a user-defined token is enough
-            for (uint32_t node = TokenTrie::ROOT; at < end; ++at) {
-                node = user_defined_.next(node, *at);
-                if (node == TokenTrie::ROOT) break;
-            }
+            for (TokenTrie::Walk walk(user_defined_); at < end && walk.step(*at);) ++at;
             if (at > p) {
                 pace.count(static_cast<size_t>(at - p));
                 for (const unsigned char *c = p; c < at; ++c) put(static_cast<char>(*c), p, at);

@@ -1,4 +1,4 @@
-// Unigram models (llama.cpp's UGM) on plain text: ggufbpe/models/ugm.py, compiled.
+// Unigram models (llama.cpp's UGM) on plain text: ggufbpe/models/unigram_text.py, compiled.
 //
 //     text -> words -> cache.h -> ids
 //                         ^ new words: normalized, then the best path through their lattice
@@ -18,8 +18,10 @@
 #include <vector>
 
 #include "caching_model.h"
+#include "first_bytes.h"
+#include "lazy.h"
 #include "ugm/charsmap.h"
-#include "ugm/token_trie.h"
+#include "token_trie.h"
 
 namespace ggufbpe {
 
@@ -38,10 +40,11 @@ class UGMModel final : public CachingModel {
 public:
     // `matched_by` are the attributes of tokens before special ones were found, `attributes` those after; `scores` may be
     // empty. std::invalid_argument if lengths do not fit.
-    UGMModel(const Strings &tokens, std::vector<uint16_t> matched_by, const std::vector<uint16_t> &attributes,
+    UGMModel(std::shared_ptr<const Strings> tokens, const std::vector<uint16_t> &matched_by, const std::vector<uint16_t> &attributes,
              std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes);
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
+    void expect(size_t bytes, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool reads_bytes() const override { return true; }
     int32_t continued(int32_t token) const override;
@@ -82,7 +85,9 @@ private:
     // best_path.cpp
     void encode_in_windows(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const;
     void begin_path(double sum, Scratch &scratch) const;
-    size_t extend_path(size_t from, size_t stop, size_t base, Scratch &scratch, Pace &pace) const;
+    size_t extend_path(size_t from, size_t stop, size_t base, const TokenTrie *trie, Scratch &scratch, Pace &pace) const;
+    const TokenTrie &trie() const;
+    const TokenTrie *trie_for(size_t bytes) const;
     size_t meeting_place(size_t from, Scratch &scratch, Pace &pace) const;
     size_t former_place(int32_t step, size_t end) const;
     void find_path(double sum, Scratch &scratch, Pace &pace) const;
@@ -91,10 +96,14 @@ private:
 
     UGMOptions options_;
     Charsmap charsmap_;
-    TokenTrie tokens_, user_defined_;
+    std::shared_ptr<const Strings> tokens_;
+    Lazy<TokenTrie> trie_;            // of the tokens that text may become
+    FirstBytes first_bytes_;          // encoded without it
+    TokenTrie user_defined_;
     bool has_user_defined_ = false;
     std::vector<float> scores_;       // of tokens, as they are added
-    std::vector<uint32_t> lengths_;   // of tokens, in bytes
+    std::vector<uint32_t> lengths_;   // of tokens, in bytes; 0: text never becomes it
+    size_t longest_ = 4;              // of these, and of characters
     float unknown_score_ = 0;
     size_t ring_ = 8;                 // a power of two above the longest token
     double most_ = 0, largest_ = 0;   // sums up to `most_` are exact; no score is larger than `largest_`; 0: none is

@@ -32,8 +32,8 @@ struct WPMModel::Scratch : CachingModel::Scratch {
 struct WPMModel::Matcher {
     explicit Matcher(const Strings &texts) : tokens(texts), beginning(tokens.place_behind(BEGIN)) {}
 
-    LongestMatch tokens;
-    LongestMatch::Place beginning;
+    TokenTrie tokens;
+    TokenTrie::Place beginning;
 };
 
 WPMModel::WPMModel(std::shared_ptr<const Strings> tokens, int32_t unknown, bool lowercase, bool strip_accents,
@@ -183,18 +183,18 @@ void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &sc
     if (at == end) return;  // all of it was dropped
     if (!matcher_.is_made() && match_first(scratch)) return;
     const Matcher &matcher = this->matcher();
-    const LongestMatch &tokens = matcher.tokens;
+    const TokenTrie &tokens = matcher.tokens;
     Pace pace(poll);
     bool is_known = matcher.beginning.is_somewhere();
     if (is_known) {
-        const LongestMatch::Match match = tokens.find(at, end, matcher.beginning);
-        is_known = match.token != LongestMatch::NONE;
+        const TokenTrie::Match match = tokens.find(at, end, matcher.beginning);
+        is_known = match.token != TokenTrie::NONE;
         ids.push(match.token);
         at += match.size;
     }
     while (is_known && at < end) {
-        const LongestMatch::Match match = tokens.find(at, end);
-        is_known = match.token != LongestMatch::NONE;
+        const TokenTrie::Match match = tokens.find(at, end);
+        is_known = match.token != TokenTrie::NONE;
         ids.push(match.token);
         at += match.size;
         pace.count(match.size);

@@ -2,7 +2,7 @@
 // ggufbpe/models/wpm.py, compiled.
 //
 //     text -> normalizer.h (where words end) -> unchanged words -> cache.h -> ids
-//                                                   ^ new words: normalizer.h, longest_match.h
+//                                                   ^ new words: normalizer.h, token_trie.h
 
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "caching_model.h"
 #include "first_bytes.h"
 #include "lazy.h"
-#include "longest_match.h"
+#include "token_trie.h"
 #include "string_array.h"
 #include "wpm/ascii_words.h"
 #include "wpm/normalizer.h"

@@ -1,7 +1,8 @@
-#include "longest_match.h"
+#include "token_trie.h"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
 
@@ -13,8 +14,8 @@ namespace ggufbpe {
 namespace {
 
 // After so many tries, a set of children that fits nowhere gets a new block. Single children, the most common, always fit.
-constexpr size_t TRIES = 32;
-constexpr size_t MOST_RESERVED = size_t(1) << 20;  // cells
+constexpr size_t TRIES = 256;
+constexpr size_t MOST_RESERVED = size_t(1) << 21;  // cells
 
 // The first eight bytes, as a number that sorts the same way; zeros after a shorter text.
 uint64_t beginning(std::string_view text) {
@@ -28,48 +29,89 @@ uint64_t beginning(std::string_view text) {
 }
 
 // The tokens by their bytes; equal ones stay in their order.
+//
+// The first bytes of each are kept side by side in that order: the texts lie elsewhere, and each would be waited for.
 struct SortedTokens {
+    static constexpr size_t HALF = 8, WHOLE = 2 * HALF;  // bytes
+    struct Key {
+        uint64_t first, further;
+    };
+
+    const Strings &tokens;
     std::vector<uint32_t> order;
+    std::vector<Key> keys;         // what each begins with
     std::vector<uint32_t> shared;  // bytes that each has in common with the one before it
 
-    explicit SortedTokens(const Strings &tokens) {
-        std::vector<uint64_t> keys(tokens.size());
-        for (size_t i = 0; i < keys.size(); ++i) keys[i] = beginning(tokens[i]);
-        order = sorted_places(keys);
-        for (size_t first = 0, end; first < order.size(); first = end) {
-            for (end = first + 1; end < order.size() && keys[order[end]] == keys[order[first]];) ++end;
-            if (end - first == 1) continue;
-            std::sort(order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(end),
+    SortedTokens(const Strings &texts, const std::vector<uint32_t> &ids) : tokens(texts) {
+        std::vector<uint64_t> first(ids.size()), further(ids.size());
+        for (size_t i = 0; i < ids.size(); ++i) {
+            const std::string_view text = tokens[ids[i]];
+            first[i] = beginning(text);
+            further[i] = beginning(text.substr(std::min(HALF, text.size())));
+        }
+        order = sorted_places(first);
+        for (size_t begin = 0, end; begin < order.size(); begin = end) {
+            for (end = begin + 1; end < order.size() && first[order[end]] == first[order[begin]];) ++end;
+            if (end - begin == 1) continue;
+            std::sort(order.begin() + static_cast<ptrdiff_t>(begin), order.begin() + static_cast<ptrdiff_t>(end),
                       [&](uint32_t one, uint32_t other) {
-                          const int compared = tokens[one].compare(tokens[other]);
+                          if (further[one] != further[other]) return further[one] < further[other];
+                          const int compared = tokens[ids[one]].compare(tokens[ids[other]]);
                           return compared ? compared < 0 : one < other;
                       });
         }
-        shared.resize(order.size());
-        for (size_t i = 1; i < order.size(); ++i) {
-            const std::string_view before = tokens[order[i - 1]], text = tokens[order[i]];
-            const size_t most = std::min(before.size(), text.size());
-            const uint64_t differ = keys[order[i - 1]] ^ keys[order[i]];
-            size_t same = differ ? (63 - highest_bit(differ)) / 8 : 8;
-            while (same < most && before[same] == text[same]) ++same;
-            shared[i] = static_cast<uint32_t>(std::min(same, most));
+        keys.reserve(order.size());
+        for (uint32_t &place : order) {
+            keys.push_back({first[place], further[place]});
+            place = ids[place];
         }
+        shared.resize(order.size());
+        for (size_t i = 1; i < order.size(); ++i) shared[i] = static_cast<uint32_t>(shared_with_former(i));
+    }
+
+    unsigned char byte(size_t at, size_t depth) const {
+        if (depth >= WHOLE) return static_cast<unsigned char>(tokens[order[at]][depth]);
+        const uint64_t half = depth < HALF ? keys[at].first : keys[at].further;
+        return static_cast<unsigned char>(half >> 8 * (HALF - 1 - depth % HALF));
+    }
+    bool ends(size_t at, size_t depth) const {
+        return !(depth < WHOLE && byte(at, depth)) && tokens[order[at]].size() == depth;
+    }
+
+private:
+    size_t shared_with_former(size_t at) const {
+        const uint64_t first = keys[at - 1].first ^ keys[at].first, further = keys[at - 1].further ^ keys[at].further;
+        const auto equal_bytes = [](uint64_t differ) { return (63 - highest_bit(differ)) / 8; };
+        size_t same = first ? equal_bytes(first) : HALF + (further ? equal_bytes(further) : HALF);
+        if (same < WHOLE && (!same || byte(at, same - 1))) return same;  // a zero may be what follows the end
+        const std::string_view before = tokens[order[at - 1]], text = tokens[order[at]];
+        const size_t most = std::min(before.size(), text.size());
+        while (same < most && before[same] == text[same]) ++same;
+        return std::min(same, most);
     }
 };
+
+std::vector<uint32_t> all_ids(const Strings &tokens) {
+    std::vector<uint32_t> ids(tokens.size());
+    std::iota(ids.begin(), ids.end(), 0);
+    return ids;
+}
 
 }  // namespace
 
 // Finds cells for the children of each node.
-class LongestMatch::Builder {
+class TokenTrie::Builder {
 public:
-    Builder(LongestMatch &made, const Strings &tokens)
-        : tokens_(tokens), sorted_(tokens), cells_(made.cells_), token_of_(made.tokens_) {
+    Builder(TokenTrie &made, const Strings &tokens, const std::vector<uint32_t> &ids)
+        : tokens_(tokens), sorted_(tokens, ids), cells_(made.cells_), token_of_(made.tokens_) {
         // At most a cell for each byte. The system gives memory only for those that are written.
-        const size_t most = std::min(tokens.byte_size() + 2 * BLOCK, MOST_RESERVED);
+        size_t bytes = 0;
+        for (const uint32_t id : ids) bytes += tokens[id].size();
+        const size_t most = std::min(bytes + 2 * BLOCK, MOST_RESERVED);
         cells_.reserve(most);
         token_of_.reserve(most);
         add_block();
-        nodes_.push_back({ROOT, 0, static_cast<uint32_t>(tokens.size()), 0});
+        nodes_.push_back({ROOT, 0, static_cast<uint32_t>(ids.size()), 0});
         while (!nodes_.empty()) {
             const Node node = nodes_.back();
             nodes_.pop_back();
@@ -106,7 +148,7 @@ private:
 
     void place_children(const Node &node) {
         uint32_t at = node.first;
-        for (; at < node.last && tokens_[sorted_.order[at]].size() == node.depth; ++at) {
+        for (; at < node.last && sorted_.ends(at, node.depth); ++at) {
             if (node.depth) note_end(node.cell, sorted_.order[at]);
         }
         if (at == node.last) return;
@@ -114,7 +156,7 @@ private:
         starts_.clear();
         const uint32_t *const shared = sorted_.shared.data(), depth = node.depth, last = node.last;
         while (at < last) {
-            bytes_.push_back(static_cast<unsigned char>(tokens_[sorted_.order[at]][depth]));
+            bytes_.push_back(sorted_.byte(at, depth));
             starts_.push_back(at);
             do ++at;
             while (at < last && shared[at] != depth);
@@ -201,9 +243,11 @@ private:
     std::vector<unsigned char> bytes_;
 };
 
-LongestMatch::LongestMatch(const Strings &tokens) { Builder(*this, tokens); }
+TokenTrie::TokenTrie(const Strings &tokens) : TokenTrie(tokens, all_ids(tokens)) {}
 
-LongestMatch::Place LongestMatch::place_behind(std::string_view read) const {
+TokenTrie::TokenTrie(const Strings &tokens, const std::vector<uint32_t> &ids) { Builder(*this, tokens, ids); }
+
+TokenTrie::Place TokenTrie::place_behind(std::string_view read) const {
     uint32_t at = ROOT;
     for (const char c : read) {
         const uint32_t child = (cells_[at].children >> 1) ^ static_cast<unsigned char>(c);

@@ -1,6 +1,6 @@
-// Tokens as a trie that finds the longest one at a place of a text: a double array, so that each step is one lookup.
+// Tokens as a trie, which finds those at a place of a text: a double array, so that each step is one lookup.
 //
-//     tokens -> [this file] -> wpm/wpm_model.h, rwkv/rwkv_model.h
+//     tokens -> [this file] -> wpm/wpm_model.h, rwkv/rwkv_model.h (the longest one), ugm/ugm_model.h (all)
 //
 // Source: src/llama-vocab.cpp, naive_trie.
 
@@ -15,7 +15,9 @@
 
 namespace ggufbpe {
 
-class LongestMatch {
+class TokenTrie {
+    struct Cell;
+
 public:
     static constexpr int32_t NONE = -1;              // no token
     static constexpr uint32_t NOBODY = UINT32_MAX;  // no cell
@@ -26,7 +28,10 @@ public:
     };
 
     // The index of a token is its id. Of equal tokens the last counts; empty ones are never found.
-    explicit LongestMatch(const Strings &tokens);
+    explicit TokenTrie(const Strings &tokens);
+
+    // Only some of them; `ids` are ascending.
+    TokenTrie(const Strings &tokens, const std::vector<uint32_t> &ids);
 
     // Where the walk for a text begins: after what was read before, if that begins a token; else nowhere.
     struct Place {
@@ -58,6 +63,31 @@ public:
         }
         return {best ? tokens_[best] : place.token, static_cast<size_t>(best_end - text)};
     }
+
+    // A way from the root down, a byte at a time.
+    class Walk {
+    public:
+        explicit Walk(const TokenTrie &trie) : cells_(trie.cells_.data()), children_(cells_[ROOT].children) {}
+
+        // Whether some token begins with the bytes so far and this one; if not, the walk is over.
+        bool step(unsigned char byte) {
+            const uint32_t child = (children_ >> 1) ^ byte;
+            const Cell cell = cells_[child];
+            if (cell.parent != at_) return false;
+            at_ = child;
+            children_ = cell.children;
+            return true;
+        }
+        bool is_at_token() const { return children_ & IS_TOKEN; }  // the bytes so far are one
+        uint32_t cell() const { return at_; }
+
+    private:
+        const Cell *cells_;
+        uint32_t at_ = ROOT, children_;
+    };
+
+    // The token where a walk stands; NONE if it stands at none.
+    int32_t token(const Walk &walk) const { return tokens_[walk.cell()]; }
 
 private:
     // Children of a cell are at `children` >> 1 xor their byte, and name it as their parent.
