@@ -165,3 +165,8 @@ class TokenizerModel:
     def added_names(self, add_bos: bool, add_eos: bool) -> tuple[Sequence[str], Sequence[str]]:
         """The names of these tokens among the special ids, by the flags of a vocabulary."""
         return ("bos",) * add_bos, ("eos",) * add_eos
+
+
+def first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
+    """Attributes when llama.cpp made its tries: before special tokens were found by their texts."""
+    return vocabulary.first_attributes or vocabulary.attributes

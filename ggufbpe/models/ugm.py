@@ -10,7 +10,7 @@ Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llama_vocab::impl::load.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +20,14 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .bpe.registry import PreTokenizer
 from .charsmap import Charsmap, lacks
-from .model import TokenizerModel, Warn
+from .model import TokenizerModel, Warn, first_attributes
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
     from .looks import Looks
     from .unigram_text import UnigramText
 
-NORMAL, _UNUSED, USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
-MATCHED = NORMAL | USER_DEFINED | _UNUSED  # tokens that plain text may become
+_USER_DEFINED = 16  # vocab/vocabulary.py, which imports this room
 _NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False)
 
 
@@ -127,11 +126,6 @@ class UnigramModel(TokenizerModel):
         )
 
 
-def first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
-    """Attributes when llama.cpp made its tries: before special tokens were found by their texts."""
-    return vocabulary.first_attributes or vocabulary.attributes
-
-
 def _drops_line_breaks(vocabulary: Vocabulary) -> bool:
     """Whether `CharsmapNormalizer` leaves nothing of a line break, told without that class.
 
@@ -139,7 +133,7 @@ def _drops_line_breaks(vocabulary: Vocabulary) -> bool:
     """
     from ..vocab.tokens import tokens_with
 
-    user_defined = tokens_with(array("H", first_attributes(vocabulary)), USER_DEFINED)
+    user_defined = tokens_with(array("H", first_attributes(vocabulary)), _USER_DEFINED)
     if any(vocabulary.tokens[token].startswith("\n") for token in user_defined):
         return False
     made, _ = Charsmap(vocabulary.charsmap).longest(b"\n", 0) or (b"\n", 1)

@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..once import made_once
 from ..spelling import SPACE
+from ..vocab.vocabulary import NORMAL, UNUSED, USER_DEFINED
 from .charsmap import Charsmap
 from .lattice import Lattice
-from .model import TextModel
-from .ugm import MATCHED, NORMAL, USER_DEFINED, first_attributes
+from .model import TextModel, first_attributes
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
     from .steps import Tracer
 
+_MATCHED = NORMAL | USER_DEFINED | UNUSED  # tokens that plain text may become
 _SPACE = SPACE.encode()
 _REPLACEMENT = "\ufffd".encode()
 _LARGEST_FLOAT = 3.4028234663852886e38
@@ -79,7 +80,7 @@ class UnigramText(TextModel):
 
     def is_matched(self, token: int) -> bool:
         """Whether plain text may become the token."""
-        return bool(first_attributes(self.vocabulary)[token] & MATCHED)
+        return bool(first_attributes(self.vocabulary)[token] & _MATCHED)
 
     def word_bounds(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Where each word of a normalized text begins and ends."""
@@ -196,7 +197,7 @@ def line_break_token(vocabulary: Vocabulary, unknown: int, none: int) -> int:
     matches: dict[bytes, int] = {}
     for part in (text[a:b] for a in range(len(text)) for b in range(a + 1, len(text) + 1)):
         token = vocabulary.token_to_id.get(part.decode("utf-8", "surrogateescape"), -1)
-        matches[part] = token if token >= 0 and first[token] & MATCHED else -1
+        matches[part] = token if token >= 0 and first[token] & _MATCHED else -1
     path = lattice._replace(tokens=matches).best_path(text)
     return path[0][0] if path else none
 
@@ -220,7 +221,7 @@ def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | N
 def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
     """The tokens that plain text may become, with their ids."""
     for token, (text, kind) in enumerate(zip(vocabulary.tokens, first_attributes(vocabulary))):
-        if kind & MATCHED:
+        if kind & _MATCHED:
             yield text.encode(), token
 
 
