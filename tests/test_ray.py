@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,12 @@ from test_corpora import TEXTS, expected, files_in, json_lines, large, prose, sm
 import ggufbpe
 from ggufbpe import EncodeStage, Tokenizer, encode_corpus, train
 from ggufbpe.corpora import distributed, segments
-from ggufbpe.corpora.distributed import EncodingRun, PlannedShard, Written, write_shard
+from ggufbpe.corpora.chunks import FIRST
+from ggufbpe.corpora.distributed import EncodingRun, PlannedShard, Written, segment_sizes, write_shard
 from ggufbpe.corpora.encoding import ChunkEncoder, Options, chunk_reader
-from ggufbpe.corpora.places import SEGMENTS, ChangedError, folder_at
+from ggufbpe.corpora.places import SEGMENTS, ChangedError, Input, folder_at
 from ggufbpe.corpora.records import CorpusError
-from ggufbpe.corpora.segments import EncodedBatch, Segment, encode_segment, id_bytes, pickled, write_batches
+from ggufbpe.corpora.segments import EncodedBatch, Segment, encode_segment, write_batches
 
 __all__ = ["large", "run", "small_chunks", "tok"]  # fixtures
 
@@ -58,15 +59,14 @@ class ThisMachine:
     ) -> None:
         self._work, self._tokenizer, self._options = work, tokenizer, options
 
-    def encode(self, segments: Iterable[Segment]) -> Iterator[EncodedBatch]:
+    def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
         encoder = ChunkEncoder(self._tokenizer, self._options.document, self._work.layout.dtype)
-        for segment in reversed(list(segments)):
+        found = []
+        for segment in reversed(segments):
             reader = chunk_reader(self._tokenizer, segment.inputs, self._options)
-            rows = (
-                (batch, pickled(encoded), id_bytes(encoded))
-                for batch, encoded in encode_segment(segment, reader, encoder)
-            )
-            yield from write_batches(rows, folder_at(self._work.segments), f"{segment.number}")
+            batches = encode_segment(segment, reader, encoder)
+            found.append(write_batches(batches, folder_at(self._work.segments), f"{segment.number}"))
+        yield from reversed(found)
 
     def write(self, shards: Iterable[PlannedShard]) -> list[Written]:
         return [write_shard(self._work, shard, ".attempt") for shard in shards]
@@ -78,6 +78,7 @@ def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     on_ray = pytest.importorskip("ggufbpe.corpora.on_ray")
     monkeypatch.setattr(on_ray, "RayMachines", ThisMachine)
     monkeypatch.setattr(on_ray, "connected", lambda address, workers: nullcontext())
+    monkeypatch.setattr(on_ray, "quiet_context", nullcontext)
     monkeypatch.setattr(distributed, "_SMALLEST", 3_000)
     monkeypatch.setattr(distributed, "_LARGEST", 3_000)
     monkeypatch.setattr(distributed, "_WAVE", 4)
@@ -166,6 +167,20 @@ def test_a_run_that_was_stopped_goes_on_there_or_on_one_machine(
             (tmp_path / "out" / SEGMENTS).mkdir()  # as a kill leaves it
     assert stops == 3
     assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("total", "processors"), [(10**6, 2), (10**9, 2), (10**11, 1), (10**11, 100)])
+def test_the_last_segments_are_small(total: int, processors: int) -> None:
+    inputs = [Input(name, total // 2, "") for name in ("a.jsonl", "b.jsonl")]
+    sizes = segment_sizes(total, processors)
+    found = [
+        each.end - each.start.offset if each.end else sum(given.size for given in each.inputs)
+        for each in segments.segments_of(inputs, False, FIRST, sizes)
+    ]
+    assert sum(found) == total
+    assert max(found) <= 1.25 * (128 << 20)
+    assert max(found[-processors:]) <= max(max(found) / 2, 1 << 20)
+    assert len(found) <= total // (128 << 20) + 16 * processors
 
 
 @pytest.mark.usefixtures("on_this_machine")
@@ -306,6 +321,16 @@ def test_bad_records_are_told_as_on_one_machine(
         assert "line 4001" in one.err
         assert (many.code, many.err) == (one.code, one.err)
     assert files_in(tmp_path / "many") == files_in(tmp_path / "one")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_bad_record_ends_the_run_while_others_are_encoded(
+    corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    (tmp_path / "bad.jsonl").write_bytes(BAD + corpus.read_bytes() * 20)
+    with pytest.raises(CorpusError, match="line 1: "):
+        encode_corpus(tmp_path / "bad.jsonl", tok, tmp_path / "out", ray="auto")
+    assert [name for name in os.listdir(tmp_path / "out") if name.startswith(".")] == []
 
 
 @pytest.mark.usefixtures("cluster")

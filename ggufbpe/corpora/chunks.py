@@ -49,6 +49,7 @@ class Chunk(NamedTuple):
     read: int = 0  # bytes of the corpus read so far
     is_first: bool = True  # of the pieces of a text
     after: CorpusPlace | None = None  # for the last piece: where the next text begins; otherwise None
+    records: int = 0  # lines, if it has whole ones
 
 
 class ChunkReader:
@@ -155,7 +156,8 @@ class ChunkReader:
             if end:
                 parts.append(memoryview(block)[:end])  # copied once, with the others
                 chunk = Chunk(kind, [b"".join(parts)], place, size + end)
-                place = _behind(place, chunk.data[0])
+                behind = _behind(place, chunk.data[0])
+                chunk, place = chunk._replace(records=behind.record - place.record), behind
                 parts = [
                     memoryview(block)[end:]
                 ]  # now, so that no line of a gigabyte is kept during the yield
@@ -164,7 +166,7 @@ class ChunkReader:
                 parts = [block]
             size = len(block) - end
         if rest := b"".join(parts):
-            yield Chunk(kind, [rest], place, len(rest))
+            yield Chunk(kind, [rest], place, len(rest), records=1)
 
     def _file(self, stream: Any, place: CorpusPlace) -> Iterator[Chunk]:
         head = _read(stream, _LONG)

@@ -3,13 +3,15 @@
     segments -> encoded anywhere -> counts of their batches -> [this file]: which documents each shard has
              -> written anywhere -> what was written, in order -> manifest
 
-Segments come in waves, so that what lies between encoding and writing does not grow with the corpus. A wave is encoded,
-then all shards are written that end in it; the segments of these are removed.
+Shards are written while later segments are encoded, and segments removed that no other shard needs. They come in
+waves, so that what lies between encoding and writing does not grow with the corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +25,7 @@ from .segments import EncodedBatch, Segment, absolute_inputs, encoded_at, part_o
 from .shards import ShardsWriter, limits
 
 _LARGEST, _SMALLEST = 128 << 20, 1 << 20  # bytes of a segment
-_FOR_EACH = 4  # segments for each processor, of a small corpus
+_FOR_EACH = 4  # segments for each processor, of a small corpus; the last ones have a quarter of their size
 _WAVE = 16  # for each processor, of a large one
 
 
@@ -72,11 +74,11 @@ class Machines(Protocol):
 
     processors: int
 
-    def encode(self, segments: Sequence[Segment]) -> Iterable[EncodedBatch]:
-        """The batches of segments in any order; their ids are in files then."""
+    def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
+        """The batches of each segment, in order, as soon as they are there; their ids are in files then."""
 
-    def write(self, shards: Sequence[PlannedShard]) -> Iterable[Written]:
-        """What became of shards, in order."""
+    def write(self, shards: Sequence[PlannedShard]) -> list[Written]:
+        """What became of shards, in order. On another thread than `encode`, and at the same time."""
 
 
 Tell = Callable[[EncodedBatch], object]
@@ -84,7 +86,14 @@ Tell = Callable[[EncodedBatch], object]
 
 def segment_size(total: int, processors: int) -> int:
     """Bytes of a segment, so that all processors of a cluster have some of a corpus."""
-    return max(min(total // (_FOR_EACH * processors), _LARGEST), _SMALLEST)
+    return max(min(-(-total // (_FOR_EACH * processors)), _LARGEST), _SMALLEST)
+
+
+def segment_sizes(total: int, processors: int) -> Callable[[int], int]:
+    """The same by the bytes that are left of a corpus: smaller at its end, where most processors would wait."""
+    most = segment_size(total, processors)
+    least = max(most // 4, _SMALLEST)
+    return lambda left: max(min(left // (2 * processors), most), least)
 
 
 def encode_on(
@@ -100,8 +109,8 @@ def encode_on(
     segments = folder_at(work.segments)
     segments.prepare()
     try:
-        size = segment_size(sum(given.size for given in inputs), machines.processors)
-        every = segments_of(absolute_inputs(inputs), by_line, state.place, size)
+        sizes = segment_sizes(sum(given.size for given in inputs), machines.processors)
+        every = segments_of(absolute_inputs(inputs), by_line, state.place, sizes)
         return _encode(machines, ShardPlan(work, state, segments), folder, every, tell)
     finally:
         segments.release()
@@ -111,24 +120,79 @@ def encode_on(
 def _encode(
     machines: Machines, plan: ShardPlan, folder: Folder, segments: Iterator[Segment], tell: Tell
 ) -> tuple[State, Tail]:
-    records, files = _Records(), set[str]()
-    wave = list(islice(segments, _WAVE * machines.processors))
-    while True:
-        batches = records.counted(wave, machines.encode(wave))
-        planned: list[PlannedShard] = []
-        for batch in batches:
-            tell(batch)
-            planned += plan.add(batch)
-        wave = list(islice(segments, _WAVE * machines.processors))
-        if not wave:
-            planned.append(plan.last())
-        written = list(machines.write(planned))
-        plan.is_written(planned, written)
-        plan.state.write(folder)
-        if not wave:
-            return plan.state, written[-1].tail
-        files |= {batch.file for batch in batches}
-        plan.remove(files)
+    records, writing = _Records(), _Writing(machines, plan, folder)
+    try:
+        wave, following = None, _wave(segments, machines)
+        while wave is None or following:
+            wave, following = following, _wave(segments, machines)
+            with closing(machines.encode(wave)) as encoded:
+                for segment, found in zip(wave, encoded, strict=True):
+                    for batch in records.counted(segment, found):
+                        tell(batch)
+                        writing.add(plan.add(batch))
+                    if following or segment is not wave[-1]:
+                        writing.go_on()
+            if following:
+                writing.wait()
+        writing.add([plan.last()])
+        tail = writing.finish()
+        return plan.state, tail
+    finally:
+        writing.close()
+
+
+def _wave(segments: Iterator[Segment], machines: Machines) -> list[Segment]:
+    return list(islice(segments, _WAVE * machines.processors))
+
+
+class _Writing:
+    """Shards are written while others are encoded: a job for those that were planned during the last one."""
+
+    def __init__(self, machines: Machines, plan: ShardPlan, folder: Folder) -> None:
+        self._machines, self._plan, self._folder = machines, plan, folder
+        self._thread = ThreadPoolExecutor(1, "ggufbpe-shards")
+        self._waiting: list[PlannedShard] = []
+        self._job: tuple[list[PlannedShard], Future[list[Written]]] | None = None
+
+    def add(self, shards: Iterable[PlannedShard]) -> None:
+        """Shards that are to be written next."""
+        self._waiting += shards
+
+    def go_on(self) -> None:
+        """Look what has been written, and begin the next job. Between segments: their files are removed."""
+        if self._job is None or self._job[1].done():
+            self.wait()
+
+    def wait(self) -> Tail | None:
+        """Wait for the job, and begin the next one; what is left behind the last shard written."""
+        tail = None
+        if self._job is not None:
+            shards, job = self._job
+            written, self._job = job.result(), None
+            self._plan.is_written(shards, written)
+            self._plan.state.write(self._folder)
+            self._plan.remove(_files(shards) - _files(self._waiting))
+            tail = written[-1].tail
+        if self._waiting:
+            self._job = self._waiting, self._thread.submit(self._machines.write, self._waiting)
+            self._waiting = []
+        return tail
+
+    def finish(self) -> Tail:
+        """Write all that were added."""
+        tail = self.wait()
+        while self._job is not None:
+            tail = self.wait()
+        assert tail is not None
+        return tail
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+        self._thread.shutdown()
+
+
+def _files(shards: Iterable[PlannedShard]) -> set[str]:
+    return {part.batch.file for shard in shards for part in shard.parts}
 
 
 class _Records:
@@ -137,21 +201,14 @@ class _Records:
     def __init__(self) -> None:
         self._before = 0
 
-    def counted(self, segments: Sequence[Segment], batches: Iterable[EncodedBatch]) -> list[EncodedBatch]:
-        """The batches in order, with records counted from the beginning of their input."""
-        of_segment: dict[int, list[EncodedBatch]] = {segment.number: [] for segment in segments}
-        for batch in batches:
-            of_segment[batch.segment].append(batch)
-        found = []
-        for segment in segments:
-            these = sorted(of_segment[segment.number], key=lambda batch: batch.number)
-            if segment.is_exact:
-                self._before = segment.start.record
-            else:
-                these = [_moved(batch, self._before) for batch in these]
-            self._before += sum(batch.records for batch in these)
-            found += these
-        return found
+    def counted(self, segment: Segment, batches: list[EncodedBatch]) -> list[EncodedBatch]:
+        """The batches of the next segment, with records counted from the beginning of their input."""
+        if segment.is_exact:
+            self._before = segment.start.record
+        else:
+            batches = [_moved(batch, self._before) for batch in batches]
+        self._before += sum(batch.records for batch in batches)
+        return batches
 
 
 def _moved(batch: EncodedBatch, records: int) -> EncodedBatch:
@@ -220,10 +277,9 @@ class ShardPlan:
                 self.state = self.state._replace(place=plan.next_place, carry=plan.next_carry)
 
     def remove(self, files: set[str]) -> None:
-        """Remove those of `files` that are not needed any more."""
-        for name in files - {part.batch.file for part in self._shard.parts}:
+        """Remove those of `files` that the next shard does not need."""
+        for name in files - _files([self._shard]):
             self._segments.remove(name)
-            files.remove(name)
 
     def _last_ids(self, count: int) -> list[int]:
         found: list[int] = []

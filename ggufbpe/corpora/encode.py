@@ -288,7 +288,7 @@ class _Job:
         progress: Callable[[Progress], object] | None,
     ) -> tuple[State, Tail]:
         from .distributed import EncodingRun, encode_on
-        from .on_ray import RayMachines, connected
+        from .on_ray import RayMachines, connected, quiet_context
 
         place, options = self._folder.name, self._options
         place = place if is_url(place) else os.path.abspath(place)
@@ -304,7 +304,7 @@ class _Job:
                 path = self._inputs[min(batch.chunk.place.input, len(self._inputs) - 1)].path
                 progress(Progress(batch.chunk.read, total, documents, tokens, path))
 
-        with connected(address, workers):
+        with connected(address, workers), quiet_context():
             machines = RayMachines(work, self._tokenizer, options, workers)
             return encode_on(machines, work, self._folder, state, self._inputs, options.by_line, tell)
 

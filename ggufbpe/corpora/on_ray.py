@@ -15,9 +15,10 @@ import os
 import pickle
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from ..extras import imported
@@ -25,7 +26,7 @@ from ..tokenizer import Tokenizer, processors
 from .distributed import EncodingRun, PlannedShard, Written, write_shard
 from .encoding import ChunkEncoder, Options, chunk_reader
 from .places import folder_at
-from .segments import EncodedBatch, Segment, encode_segment, id_bytes, pickled, write_batches
+from .segments import EncodedBatch, Segment, encode_segment, write_batches
 from .stage import opened_once
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to Ray's makers
@@ -33,10 +34,12 @@ _WHAT = "work on Ray"
 ray = imported("ray", "ray", _WHAT)
 data = imported("ray.data", "ray", _WHAT)
 pyarrow = imported("pyarrow", "ray", _WHAT)
+streaming_executor_state = imported("ray.data._internal.execution.streaming_executor_state", "ray", _WHAT)
 
 LOCAL = "local"
 _STORE = 256 << 20  # bytes of a local cluster's object store: ids go by files
-_BLOCK = 16 << 20  # bytes that a task collects before they are written
+_BLOCK = 16 << 20  # bytes of rows that a task collects
+_WAIT = 0.05  # seconds; Ray Data looks that often whether a task is done, otherwise a tenth of a second
 
 Table = Any  # pyarrow's
 
@@ -56,9 +59,17 @@ def connected(address: str, workers: int | None) -> Iterator[None]:
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConnectionError(f"no Ray cluster at {address}: {error}") from None
     try:
+        if address == LOCAL:
+            for _ in range(options["num_cpus"]):
+                ray.remote(_import_for_tasks).remote()  # not waited for
         yield
     finally:
         ray.shutdown()
+
+
+def _import_for_tasks() -> None:
+    """Each process of a local cluster begins with it, since it takes a second or two. This module is imported, too."""
+    import_module("pandas")  # Ray Data's form of what was written
 
 
 def processors_of(workers: int | None) -> int:
@@ -117,7 +128,7 @@ class Sink(data.Datasink):  # type: ignore[misc,name-defined]
 
 @contextmanager
 def quiet_context() -> Iterator[None]:
-    """Ray Data's settings for our jobs: in order, in small blocks, without its bars. Errors are those of the tasks."""
+    """Ray Data's settings for our jobs, of this process: in order, in small blocks, without its bars."""
     logger = logging.getLogger("ray.data")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -127,6 +138,8 @@ def quiet_context() -> Iterator[None]:
         settings = [
             (context, "enable_progress_bars", False),
             (context, "target_max_block_size", _BLOCK),
+            (context, "memory_usage_poll_interval_s", None),  # it reads all of a process's map
+            (streaming_executor_state, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S", _WAIT),
             (context.execution_options, "preserve_order", True),
         ]
         before = [getattr(of, name) for of, name, _ in settings]
@@ -134,12 +147,19 @@ def quiet_context() -> Iterator[None]:
             setattr(of, name, value)
         try:
             yield
-        except Exception as error:
-            _raise_cause(error)
         finally:
             for (of, name, _), value in zip(settings, before):
                 setattr(of, name, value)
             logger.setLevel(level)
+
+
+@contextmanager
+def causes_raised() -> Iterator[None]:
+    """Errors of tasks, as they are raised on one machine."""
+    try:
+        yield
+    except Exception as error:
+        _raise_cause(error)
 
 
 class CarriedError(Exception):
@@ -200,38 +220,39 @@ class RayMachines:
         )
         self.processors = processors_of(workers)
 
-    def encode(self, segments: Sequence[Segment]) -> Iterator[EncodedBatch]:
-        """The batches of segments; their ids are in files."""
-        makers = [partial(_encoded, self._shared, segment) for segment in segments]
-        for found in self._run("Encode", makers, partial(_write_batches, self._work)):
-            yield from found
+    def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
+        """The batches of each segment, in order; their ids are in files."""
+        if not segments:
+            return
+        makers = [partial(_encoded, self._shared, self._work.segments, segment) for segment in segments]
+        with causes_raised():
+            for table in dataset_of("Encode", makers, self._workers).iter_batches(
+                batch_size=None, batch_format="pyarrow", prefetch_batches=0
+            ):
+                for found in table["batches"]:
+                    yield pickle.loads(found.as_buffer())
 
     def write(self, shards: Sequence[PlannedShard]) -> list[Written]:
         """Shards out of these files."""
         makers = [partial(_planned, shard) for shard in shards]
-        found = dict(
-            one for some in self._run("Shard", makers, partial(_write_shards, self._work)) for one in some
-        )
+        sink = Sink("Shard", partial(_write_shards, self._work))
+        with causes_raised():
+            dataset_of("Shard", makers, self._workers).write_datasink(sink, concurrency=self._workers)
+        found = dict(one for some in sink.results for one in some)
         return [found[shard.number] for shard in shards]
 
-    def _run(self, name: str, makers: Sequence[Any], write: Callable[[Iterable[Table]], Any]) -> list[Any]:
-        if not makers:
-            return []
-        sink = Sink(name, write)
-        with quiet_context():
-            dataset_of(name, makers, self._workers).write_datasink(sink, concurrency=self._workers)
-        return sink.results
 
+def _encoded(shared: Shared, folder: str, segment: Segment) -> Iterator[Table]:
+    """Write the ids of a segment to a file, and tell of its batches. This and what follows runs in tasks.
 
-def _encoded(shared: Shared, segment: Segment) -> Iterator[Table]:
-    """The batches of a segment, a row each. This and what follows runs in tasks."""
+    Ids are no rows of the dataset: Ray Data would keep all of a task's, and put them into its object store.
+    """
     tokenizer = opened_once(shared.fingerprint, lambda: ray.get(shared.tokenizer))
     reader = chunk_reader(tokenizer, segment.inputs, shared.options)
     encoder = ChunkEncoder(tokenizer, shared.options.document, shared.dtype)
-    for batch, encoded in encode_segment(segment, reader, encoder):
-        columns = [pickle.dumps(batch, 5), pickled(encoded), id_bytes(encoded)]
-        names = ["batch", "known", "ids"]
-        yield pyarrow.table(dict(zip(names, map(_binary, columns))))
+    name = uuid.uuid4().hex  # a task that is run again writes another file
+    found = write_batches(encode_segment(segment, reader, encoder), folder_at(folder), name)
+    yield pyarrow.table({"batches": _binary(pickle.dumps(found, 5))})
 
 
 def _binary(value: Any) -> Any:
@@ -239,17 +260,6 @@ def _binary(value: Any) -> Any:
     data_of = pyarrow.py_buffer(value)
     ends = pyarrow.array([0, data_of.size], pyarrow.int64()).buffers()[1]
     return pyarrow.Array.from_buffers(pyarrow.large_binary(), 1, [None, ends, data_of])
-
-
-def _write_batches(work: EncodingRun, blocks: Iterable[Table]) -> list[EncodedBatch]:
-    rows = (
-        (pickle.loads(batch.as_buffer()), known.as_buffer(), ids.as_buffer())
-        for block in blocks
-        if block.num_rows  # else it has no columns: a segment in which no line begins
-        for batch, known, ids in zip(block["batch"], block["known"], block["ids"])
-    )
-    name = uuid.uuid4().hex  # a task that is run again writes another file
-    return write_batches(rows, folder_at(work.segments), name)
 
 
 def _planned(shard: PlannedShard) -> Iterator[Table]:

@@ -12,6 +12,7 @@ import errno
 import os
 import shutil
 import tempfile
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -192,11 +193,16 @@ class LocalFolder:
         self.clean()
 
     def clean(self) -> None:
+        with suppress(FileNotFoundError):  # tasks that are being cancelled do not find it under another name
+            os.rename(self.path(SEGMENTS), self.path(f".{uuid.uuid4().hex}{_HIDDEN}"))
         for name in os.listdir(self.name):
-            if name == SEGMENTS:
-                shutil.rmtree(self.path(name))
-            elif name.startswith(".") and name.endswith(_HIDDEN):
-                os.unlink(self.path(name))
+            if name.startswith(".") and name.endswith(_HIDDEN):
+                path = self.path(name)
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                else:
+                    with suppress(FileNotFoundError):
+                        os.unlink(path)
 
     def _locked(self) -> int:
         """A lock on the folder. The system releases it even after a kill."""

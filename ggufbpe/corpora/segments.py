@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from .chunks import Chunk, ChunkReader, CorpusPlace
@@ -59,31 +59,39 @@ class EncodedBatch(NamedTuple):
 # ---- what segments there are ----------------------------------------------------------------------------
 
 
-def segments_of(inputs: list[Input], by_line: bool, start: CorpusPlace, size: int) -> Iterator[Segment]:
-    """Segments of about `size` bytes, in order, from a place on."""
+def segments_of(
+    inputs: list[Input], by_line: bool, start: CorpusPlace, size_at: Callable[[int], int]
+) -> Iterator[Segment]:
+    """Segments in order, from a place on, each of about `size_at(bytes that are left)`."""
     number = 0
     before = sum(given.size for given in inputs[: start.input])
+    total = sum(given.size for given in inputs)
     group = _Group(start, [], before)
     for index in range(start.input, len(inputs)):
         place = start if index == start.input else CorpusPlace(index)
         given = inputs[index]
-        ranges = []
-        if _has_plain_lines(given.path, by_line) and given.size - place.offset > size:
-            ranges = list(range(place.offset, given.size, size))
-        elif not group.inputs:
+        size = size_at(total - before - place.offset)
+        is_cut = _has_plain_lines(given.path, by_line) and given.size - place.offset > size
+        if not is_cut and not group.inputs:
             group = _Group(place, [], before)
-        if group.inputs and (ranges or group.is_full(size)):
+        if group.inputs and (is_cut or group.is_full(size)):
             yield Segment(number, *group)
             number, group = number + 1, _Group(place, [], before)
-        for begin in ranges:
-            end = min(begin + size, given.size)
+        begin = place.offset
+        while is_cut and begin < given.size:
+            end = _end_of_range(begin, given.size, size_at(total - before - begin))
             yield Segment(number, place._replace(offset=begin), [given], before, begin == place.offset, end)
-            number += 1
-        if not ranges:
+            number, begin = number + 1, end
+        if not is_cut:
             group.inputs.append(given)
         before += given.size
     if group.inputs:
         yield Segment(number, *group)
+
+
+def _end_of_range(begin: int, end: int, size: int) -> int:
+    """Where a segment of a file ends: what is left of the file is not much less than a segment."""
+    return end if end - begin <= size + size // 4 else begin + size
 
 
 class _Group(NamedTuple):
@@ -119,7 +127,7 @@ def encode_segment(
     if not segment.is_exact:
         start = start._replace(record=0)
     for number, chunk in enumerate(reader.chunks(start, segment.end)):
-        records = _records(chunk)
+        records = chunk.records or int(chunk.after is not None)  # others are never looked for by their number
         encoded = encoder.encode(chunk)
         place = chunk.place._replace(input=chunk.place.input + segment.start.input)
         after = chunk.after and chunk.after._replace(input=chunk.after.input + segment.start.input)
@@ -132,27 +140,22 @@ def encode_segment(
         yield EncodedBatch(segment.number, number, "", 0, known, *counts, encoded.bad), encoded
 
 
-def _records(chunk: Chunk) -> int:
-    """How many there are, of lines; others are never looked for by their number."""
-    if chunk.kind in ("json", "lines"):
-        data = chunk.data[0]
-        return int(data.count(b"\n") + (not data.endswith(b"\n")))
-    return int(chunk.after is not None)
-
-
 # ---- files of segments ----------------------------------------------------------------------------------
 
 
 def write_batches(
-    rows: Iterable[tuple[EncodedBatch, Any, Any]], folder: Folder, name: str
+    rows: Iterable[tuple[EncodedBatch, Encoded]], folder: Folder, name: str
 ) -> list[EncodedBatch]:
-    """Write batches to a file: each with what is known of it, by `pickled`, and the bytes of its ids."""
+    """Write batches to a file, each with what is known of it beside its ids; the same, with where they are."""
     unfinished, at = folder.create(name), 0
     written: list[EncodedBatch] = []
     try:
-        for batch, known, ids in rows:
+        for batch, encoded in rows:
             written.append(batch._replace(file=name, at=at))
-            for part in (_HEAD.pack(len(known), len(ids)), known, ids):
+            known = pickle.dumps(encoded._replace(ids=[]), 5)
+            head = _HEAD.pack(len(known), sum(ids.nbytes for ids in encoded.ids))
+            parts: list[Any] = [head, known, *(ids for ids in encoded.ids if len(ids))]
+            for part in parts:
                 rest = memoryview(part).cast("B")
                 at += len(rest)
                 while rest:
@@ -162,21 +165,6 @@ def write_batches(
         raise
     unfinished.finish(is_kept=False)  # whatever stops the machines, such files are made again
     return written
-
-
-def pickled(encoded: Encoded) -> bytes:
-    """What is known of a batch beside its ids."""
-    return pickle.dumps(encoded._replace(ids=[]), 5)
-
-
-def id_bytes(encoded: Encoded) -> Any:
-    """The bytes of the ids of a batch."""
-    import numpy
-
-    if not encoded.ids:
-        return b""
-    every = encoded.ids[0] if len(encoded.ids) == 1 else numpy.concatenate(encoded.ids)
-    return numpy.ascontiguousarray(every).view("u1")
 
 
 def encoded_at(file: IO[bytes], at: int, dtype: npt.DTypeLike, with_ids: bool = True) -> Encoded:

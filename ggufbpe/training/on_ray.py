@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..corpora.distributed import segment_size
-from ..corpora.on_ray import connected, dataset_of, processors_of, pyarrow, quiet_context, ray
+from ..corpora.on_ray import causes_raised, connected, dataset_of, processors_of, pyarrow, quiet_context, ray
 from ..vocab import Vocabulary
 from .compiled import counter_of, is_there
 from .corpus import CorpusOptions, FilePart, file_parts, files_at, texts_of_part
@@ -41,7 +41,7 @@ def counted_on_ray(
         if not makers:
             return
         last, read = -1, 0
-        with quiet_context():
+        with quiet_context(), causes_raised():
             for table in dataset_of("CountWords", makers, workers).iter_batches(
                 batch_size=None, batch_format="pyarrow"
             ):
