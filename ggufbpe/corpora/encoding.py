@@ -213,10 +213,16 @@ class ChunkEncoder:
             lengths += their_lengths
             if len(found) > 1 and sum(their_lengths) < _MUCH:
                 found = [numpy.concatenate(found, dtype=self._dtype, casting="unsafe")]
-            ids += [part.astype(self._dtype, copy=False) for part in found]
+            ids += map(self._typed, found)
         counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
         ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
         return Encoded(ids, counted[0], counted[1], counted[2], ends, bad)
+
+    def _typed(self, ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Ids in the type that is written; not copied if only the sign is another, which no id has."""
+        if ids.dtype.itemsize == self._dtype.itemsize:
+            return ids.view(self._dtype)
+        return ids.astype(self._dtype)
 
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """Arrays of ids one after the other, and the tokens of each document."""
@@ -259,7 +265,7 @@ class ChunkEncoder:
         )
         is_last = chunk.after is not None
         parts = [*(self._before if chunk.is_first else []), ids, *(self._behind if is_last else [])]
-        parts = [part.astype(self._dtype, copy=False) for part in parts]
+        parts = list(map(self._typed, parts))
         ends = numpy.array([1] if is_last else [], numpy.int64)
         lengths, sizes = ends * sum(map(len, parts)), ends * len(text)
         return Encoded(parts, lengths, sizes, ends, ends, [], 0 if is_last else len(text))
