@@ -466,8 +466,7 @@ def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> No
         "part-00000",
         ggufbpe.corpora.byte_forms.Layout(dtype, "gpt2.gguf", None),
     )
-    writer.write(np.array([1, 69_999, 2], dtype))
-    writer.end(np.array([2, 1]))
+    writer.write([np.array([1, 69_999, 2], dtype)], np.array([2, 1]))
     writer.finish()
     assert READERS[form](tmp_path / "part-00000") == [[1, 69_999], [2]]
 
