@@ -34,7 +34,7 @@ from test_cli import Run, assert_error, posix_only, run
 import ggufbpe
 from ggufbpe import Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe.cli.encode import FORMATS
-from ggufbpe.corpora import chunks, encoding, shards, sources
+from ggufbpe.corpora import chunks, encoding, places, shards, sources
 from ggufbpe.corpora.byte_forms import metric
 from ggufbpe.corpora.chunks import Chunk, ChunkReader
 from ggufbpe.corpora.encode import Options, Progress, chunk_reader
@@ -991,6 +991,71 @@ def test_urls_are_counted_and_measured_as_they_are_encoded(command: str, run: Ru
         {"hidden": 1},
     )
     memory.rm("/counted", recursive=True)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of fsspec's storage in memory of which something is asked."""
+    import fsspec
+
+    memory = type(fsspec.filesystem("memory"))
+    found: list[str] = []
+    info = memory.info
+
+    def counted(self: Any, path: str, **options: Any) -> Any:
+        found.append(path)
+        return info(self, path, **options)
+
+    monkeypatch.setattr(memory, "info", counted)
+    return found
+
+
+@pytest.mark.parametrize("is_version_listed", [True, False])
+def test_files_that_are_listed_are_not_asked_for_one_by_one(
+    is_version_listed: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for number in range(50):
+        memory.pipe_file(f"/listed/{number}.txt", b"x" * number)
+    one_by_one = [
+        file
+        for number in range(50)
+        for file in inputs_of([f"memory://listed/{number}.txt"], Counter(), "out")
+    ]
+    del asked[:]
+    if not is_version_listed:
+        monkeypatch.setattr(sources, "_VERSIONS", ())
+    found = inputs_of(["memory://listed"], Counter(), "out")
+    assert sorted(found) == sorted(one_by_one) or not is_version_listed
+    assert len({path for path in asked if path.endswith(".txt")}) == (0 if is_version_listed else 50)
+    memory.rm("/listed", recursive=True)
+
+
+def test_a_listed_file_that_has_changed() -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/changing/a.txt", b"a")
+    [given] = inputs_of(["memory://changing"], Counter(), "out")
+    memory.pipe_file("/changing/a.txt", b"b")
+    with pytest.raises(ChangedError, match="changed while"), places.open_input(given):
+        pass
+    memory.rm("/changing", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("listed", "version"),
+    [
+        ({"ETag": '"a1"', "LastModified": "x", "size": 3}, "a1"),  # s3fs, whose HEAD has other facts beside
+        ({"etag": "a1", "mtime": "x"}, "a1"),  # gcsfs; adlfs, in a listing without the quotes
+        ({"mtime": 5.0, "created": 7.0}, "5.0"),
+        ({"size": 3, "etag": None}, ""),
+    ],
+)
+def test_what_changes_with_a_file(listed: dict[str, Any], version: str) -> None:
+    assert sources.version_of(listed) == version
 
 
 @pytest.mark.parametrize("command", ["count", "stats", "encode"])

@@ -103,7 +103,7 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
             name = f"text {number}"
             yield _Source(name, _group(name, None, reading), partial(io.BytesIO, utf8(item)))
         elif isinstance(item, os.PathLike):
-            for path, size, root in files_of(
+            for path, size, root, _ in files_of(
                 [os.fsdecode(item)],
                 reading.skipped,
                 reading.report,

@@ -69,7 +69,7 @@ def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
     files = files_at(paths, reading)
     total = sum(file.size for file in files)
     before = 0
-    for path, size, _ in files:
+    for path, size, *_ in files:
 
         def report(raw: IO[bytes], before: int = before) -> None:
             if reading.progress is not None:
