@@ -310,7 +310,7 @@ def test_a_very_long_line_is_read_as_a_short_one(
     (tmp_path / "a.jsonl").write_bytes(line + b"\n")
     found = []
     for length, name in ((1 << 24, "short"), (0, "long")):
-        monkeypatch.setattr(encoding, "_LONG", length)
+        monkeypatch.setattr(encoding, "LONG_LINE", length)
         corpus = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / name, on_error="skip")
         found.append((rows(corpus), corpus.bad_records))
     assert found[0] == found[1]

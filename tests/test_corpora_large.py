@@ -19,15 +19,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import GPT2
-from test_cli import posix_only
+from test_cli import Run, posix_only, run
 
-from ggufbpe.corpora import byte_forms, long_lines, parquet_form
+from ggufbpe import stats
+from ggufbpe.cli import count
+from ggufbpe.corpora import byte_forms, long_lines, parquet_form, readers
 from ggufbpe.corpora import csv_rows as module
 from ggufbpe.corpora.csv_rows import csv_rows
 from ggufbpe.corpora.forms import FORMS
 from ggufbpe.corpora.long_lines import text_of_long_line
 from ggufbpe.corpora.places import folder_at
 from ggufbpe.corpora.records import record_of, utf8
+from ggufbpe.pipeline.blocks import blocks
+from ggufbpe.statistics import reading
+
+__all__ = ["run"]  # the fixture
 
 # ---- the same as a short one ----------------------------------------------------------------------------
 
@@ -73,6 +79,38 @@ def test_long_lines_of_json_are_read_as_short_ones(
         fields = [b"".join(rng.choices(pieces, k=rng.choice([0, 3, 20, 60]))) for _ in range(4)]
         line = b'{"x": "%b", "text": "%b", "%b": [{"text": "%b"}]}' % tuple(fields)
         assert text_of_long_line(line, "text") == text_or_none(line), line
+
+
+@pytest.mark.parametrize("size", [8, 60])
+def test_long_records_are_counted_and_measured_as_short_ones(
+    size: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(1)
+    words = ["low ", "lower", "naïve ", "者", "<|endoftext|>", "\n", "it's ", "\udc80"]
+    with (tmp_path / "a.jsonl").open("w") as file:
+        for number in range(40):
+            record = {"text": "".join(rng.choices(words, k=rng.randrange(60)))}
+            record["kind"] = rng.choice(["a", "b" * 30, 3, None, ["c"]])
+            file.write(json.dumps(record) + ("\n" if number % 5 else "\r\n\n"))
+        file.write("{}\n[]\n")
+    found = []
+    for patched in (False, True):
+        if patched:
+            monkeypatch.setattr(readers, "LONG_LINE", size)
+            monkeypatch.setattr(long_lines, "_LONG", size)
+            monkeypatch.setattr(reading, "_LONG", size)
+            monkeypatch.setattr(count, "_LONG", size)
+            monkeypatch.setattr(blocks, "__defaults__", (True, 16))  # bytes of a block
+        errors: list[Exception] = []
+        by_kind = stats(
+            GPT2,
+            [tmp_path / "a.jsonl"],
+            by_field="kind",
+            report=lambda _, error, errors=errors: errors.append(error),
+        )
+        result = run("count", "-m", GPT2, "--json", tmp_path / "a.jsonl")
+        found.append((by_kind.to_dict(), list(map(str, errors)), result))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("longest", [3, 50, 400])
@@ -163,16 +201,14 @@ def write_text(path: Path, size: int) -> None:
     path.write_text(text(size))
 
 
-def peak_memory(corpus: Path, out: Path, form: str) -> int:
+def peak_memory(*arguments: object) -> int:
     code = (
         "import sys; from ggufbpe.cli import main; assert main(sys.argv[1:]) == 0; "
         "print(open('/proc/self/status').read())"
     )
-    arguments = ["encode", "-m", GPT2, corpus, "-o", out, "--format", form]
     ran = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True
     )
-    shutil.rmtree(out)
     return int(ran.stdout.partition("VmHWM:")[2].split()[0]) * 1024
 
 
@@ -198,5 +234,31 @@ def test_a_document_takes_at_most_five_times_its_size(
     used = []
     for size in (1000, SIZE):
         write(tmp_path / name, size)
-        used.append(peak_memory(tmp_path / name, tmp_path / "out", form))
+        used.append(
+            peak_memory("encode", "-m", GPT2, tmp_path / name, "-o", tmp_path / "out", "--format", form)
+        )
+        shutil.rmtree(tmp_path / "out")
+    assert used[1] - used[0] <= 5 * SIZE
+
+
+@posix_only
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="says how much memory a process has had")
+@pytest.mark.parametrize("command", ["count", "stats"])
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a.jsonl", write_json),
+        ("a.jsonl", write_surrogate),
+        ("a.csv", write_csv),
+        ("a.parquet", write_parquet),
+        ("a.arrow", write_arrow),
+    ],
+)
+def test_counting_a_document_takes_at_most_five_times_its_size(
+    command: str, name: str, write: Callable[[Path, int], None], tmp_path: Path
+) -> None:
+    used = []
+    for size in (1000, SIZE):
+        write(tmp_path / name, size)
+        used.append(peak_memory(command, "-m", GPT2, "--text-column", "text", tmp_path / name))
     assert used[1] - used[0] <= 5 * SIZE

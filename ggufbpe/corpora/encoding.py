@@ -18,7 +18,7 @@ from ..extras import imported
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
-from .long_lines import text_of_long_line
+from .long_lines import LONG_LINE, text_of_long_line
 from .places import Input
 from .records import fields_of, record_of, utf8
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _MUCH = 1 << 24  # tokens; more are left in several arrays
-_LONG = 1 << 24  # bytes of a line; longer ones are parsed in a way that takes less memory
 _AT_ONCE = 1 << 12  # documents; even an empty one takes memory
 
 
@@ -159,7 +158,11 @@ class ChunkEncoder:
         lines = _lines_of(data, ends)
         del data  # which may be a gigabyte
         for line in lines:
-            if len(line) >= _LONG and not is_chat and (found := text_of_long_line(line, column)) is not None:
+            if (
+                len(line) >= LONG_LINE
+                and not is_chat
+                and (found := text_of_long_line(line, column)) is not None
+            ):
                 del line
                 yield found
                 continue
@@ -283,7 +286,7 @@ def place_after(chunk: Chunk, encoded: Encoded, document: int) -> CorpusPlace:
 
 def _lines_of(data: bytes, ends: list[int]) -> Iterator[Any]:
     """The lines of a chunk, not copied; a very long one as bytes, after which no other copy of it is there."""
-    if len(data) < _LONG:
+    if len(data) < LONG_LINE:
         view, at = memoryview(data), 0
         while (end := data.find(b"\n", at)) >= 0:
             ends.append(end + 1)
