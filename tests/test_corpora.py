@@ -34,7 +34,7 @@ from test_cli import Run, assert_error, posix_only, run
 import ggufbpe
 from ggufbpe import Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe.cli.encode import FORMATS
-from ggufbpe.corpora import chunks, encoding, shards, sources
+from ggufbpe.corpora import chunks, encoding, places, shards, sources
 from ggufbpe.corpora.byte_forms import metric
 from ggufbpe.corpora.chunks import Chunk, ChunkReader
 from ggufbpe.corpora.encode import Options, Progress, chunk_reader
@@ -310,7 +310,7 @@ def test_a_very_long_line_is_read_as_a_short_one(
     (tmp_path / "a.jsonl").write_bytes(line + b"\n")
     found = []
     for length, name in ((1 << 24, "short"), (0, "long")):
-        monkeypatch.setattr(encoding, "_LONG", length)
+        monkeypatch.setattr(encoding, "LONG_LINE", length)
         corpus = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / name, on_error="skip")
         found.append((rows(corpus), corpus.bad_records))
     assert found[0] == found[1]
@@ -466,8 +466,7 @@ def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> No
         "part-00000",
         ggufbpe.corpora.byte_forms.Layout(dtype, "gpt2.gguf", None),
     )
-    writer.write(np.array([1, 69_999, 2], dtype))
-    writer.end(np.array([2, 1]))
+    writer.write([np.array([1, 69_999, 2], dtype)], np.array([2, 1]))
     writer.finish()
     assert READERS[form](tmp_path / "part-00000") == [[1, 69_999], [2]]
 
@@ -992,6 +991,71 @@ def test_urls_are_counted_and_measured_as_they_are_encoded(command: str, run: Ru
         {"hidden": 1},
     )
     memory.rm("/counted", recursive=True)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of fsspec's storage in memory of which something is asked."""
+    import fsspec
+
+    memory = type(fsspec.filesystem("memory"))
+    found: list[str] = []
+    info = memory.info
+
+    def counted(self: Any, path: str, **options: Any) -> Any:
+        found.append(path)
+        return info(self, path, **options)
+
+    monkeypatch.setattr(memory, "info", counted)
+    return found
+
+
+@pytest.mark.parametrize("is_version_listed", [True, False])
+def test_files_that_are_listed_are_not_asked_for_one_by_one(
+    is_version_listed: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for number in range(50):
+        memory.pipe_file(f"/listed/{number}.txt", b"x" * number)
+    one_by_one = [
+        file
+        for number in range(50)
+        for file in inputs_of([f"memory://listed/{number}.txt"], Counter(), "out")
+    ]
+    del asked[:]
+    if not is_version_listed:
+        monkeypatch.setattr(sources, "_VERSIONS", ())
+    found = inputs_of(["memory://listed"], Counter(), "out")
+    assert sorted(found) == sorted(one_by_one) or not is_version_listed
+    assert len({path for path in asked if path.endswith(".txt")}) == (0 if is_version_listed else 50)
+    memory.rm("/listed", recursive=True)
+
+
+def test_a_listed_file_that_has_changed() -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/changing/a.txt", b"a")
+    [given] = inputs_of(["memory://changing"], Counter(), "out")
+    memory.pipe_file("/changing/a.txt", b"b")
+    with pytest.raises(ChangedError, match="changed while"), places.open_input(given):
+        pass
+    memory.rm("/changing", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("listed", "version"),
+    [
+        ({"ETag": '"a1"', "LastModified": "x", "size": 3}, "a1"),  # s3fs, whose HEAD has other facts beside
+        ({"etag": "a1", "mtime": "x"}, "a1"),  # gcsfs; adlfs, in a listing without the quotes
+        ({"mtime": 5.0, "created": 7.0}, "5.0"),
+        ({"size": 3, "etag": None}, ""),
+    ],
+)
+def test_what_changes_with_a_file(listed: dict[str, Any], version: str) -> None:
+    assert sources.version_of(listed) == version
 
 
 @pytest.mark.parametrize("command", ["count", "stats", "encode"])

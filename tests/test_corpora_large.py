@@ -12,18 +12,28 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import GPT2
-from test_cli import posix_only
+from test_cli import Run, posix_only, run
 
+from ggufbpe import stats
+from ggufbpe.cli import count
+from ggufbpe.corpora import byte_forms, long_lines, parquet_form, readers
 from ggufbpe.corpora import csv_rows as module
-from ggufbpe.corpora import long_lines
 from ggufbpe.corpora.csv_rows import csv_rows
+from ggufbpe.corpora.forms import FORMS
 from ggufbpe.corpora.long_lines import text_of_long_line
+from ggufbpe.corpora.places import folder_at
 from ggufbpe.corpora.records import record_of, utf8
+from ggufbpe.pipeline.blocks import blocks
+from ggufbpe.statistics import reading
+
+__all__ = ["run"]  # the fixture
 
 # ---- the same as a short one ----------------------------------------------------------------------------
 
@@ -71,6 +81,89 @@ def test_long_lines_of_json_are_read_as_short_ones(
         assert text_of_long_line(line, "text") == text_or_none(line), line
 
 
+@pytest.mark.parametrize("size", [8, 60])
+def test_long_records_are_counted_and_measured_as_short_ones(
+    size: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(1)
+    words = ["low ", "lower", "naïve ", "者", "<|endoftext|>", "\n", "it's ", "\udc80"]
+    with (tmp_path / "a.jsonl").open("w") as file:
+        for number in range(40):
+            record = {"text": "".join(rng.choices(words, k=rng.randrange(60)))}
+            record["kind"] = rng.choice(["a", "b" * 30, 3, None, ["c"]])
+            file.write(json.dumps(record) + ("\n" if number % 5 else "\r\n\n"))
+        file.write("{}\n[]\n")
+    found = []
+    for patched in (False, True):
+        if patched:
+            monkeypatch.setattr(readers, "LONG_LINE", size)
+            monkeypatch.setattr(long_lines, "_LONG", size)
+            monkeypatch.setattr(reading, "_LONG", size)
+            monkeypatch.setattr(count, "_LONG", size)
+            monkeypatch.setattr(blocks, "__defaults__", (True, 16))  # bytes of a block
+        errors: list[Exception] = []
+        by_kind = stats(
+            GPT2,
+            [tmp_path / "a.jsonl"],
+            by_field="kind",
+            report=lambda _, error, errors=errors: errors.append(error),
+        )
+        result = run("count", "-m", GPT2, "--json", tmp_path / "a.jsonl")
+        found.append((by_kind.to_dict(), list(map(str, errors)), result))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("longest", [3, 50, 400])
+def test_a_row_of_parquet_goes_on_in_the_next_page(
+    longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_form, "_PAGE", 24)
+    monkeypatch.setattr(parquet_form, "GROUP_TOKENS", 100)
+    monkeypatch.setattr(parquet_form, "GROUP_ROWS", 20)
+    rng = np.random.default_rng(1)
+    for number in range(30):
+        lengths = rng.integers(0, longest, rng.integers(1, 60)) * rng.integers(0, 2)
+        ids = rng.integers(0, 70_000, lengths.sum()).astype("uint32")
+        written = []
+        for cuts in ([], rng.integers(0, len(ids) + 1, 9), rng.integers(0, len(ids) + 1, 90)):
+            written.append(write_shard(tmp_path / f"{number}-{len(cuts)}", ids, lengths, sorted(cuts)))
+        assert written[0].read_bytes() == written[1].read_bytes() == written[2].read_bytes()
+        rows = [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
+        assert pq.read_table(written[0])["input_ids"].to_pylist() == rows
+        batches = pq.ParquetFile(written[0]).iter_batches(7)
+        assert [row for batch in batches for row in batch["input_ids"].to_pylist()] == rows
+
+
+def write_shard(folder: Path, ids: Any, lengths: Any, cuts: list[int]) -> Path:
+    """Ids written in several parts."""
+    folder.mkdir()
+    layout = byte_forms.Layout("uint32", "gpt2.gguf", None)
+    writer = parquet_form.ParquetWriter(FORMS["parquet"], folder_at(str(folder)), "part-00000", layout)
+    ends = np.cumsum(lengths)
+    begin = rows = 0
+    for end in [*cuts, len(ids)]:
+        stop = len(ends) if end == len(ids) else max(int(np.searchsorted(ends, end, "right")), rows)
+        writer.write([ids[begin:end]], lengths[rows:stop])
+        begin, rows = end, stop
+    writer.finish()
+    return folder / "part-00000.parquet"
+
+
+def test_a_file_of_parquet_is_described_as_pyarrow_describes_it(tmp_path: Path) -> None:
+    lengths = np.array([2, 0, 1])
+    ours = pq.ParquetFile(write_shard(tmp_path / "a", np.arange(3, dtype="uint32"), lengths, []))
+    table = pa.table({"input_ids": pa.array([[0, 1], [], [2]], pa.large_list(pa.uint32()))})
+    pq.write_table(table, tmp_path / "b.parquet", compression="zstd", use_dictionary=False)
+    theirs = pq.ParquetFile(tmp_path / "b.parquet")
+    assert ours.schema_arrow.equals(theirs.schema_arrow, check_metadata=True)
+    assert ours.schema.equals(theirs.schema)
+    assert ours.read().equals(theirs.read())
+    columns = [file.metadata.row_group(0).column(0).to_dict() for file in (ours, theirs)]
+    for fact in ("physical_type", "num_values", "path_in_schema", "compression", "data_page_offset"):
+        assert columns[0][fact] == columns[1][fact]
+    assert sorted(columns[0]["encodings"]) == sorted(columns[1]["encodings"])
+
+
 # ---- memory ---------------------------------------------------------------------------------------------
 
 SIZE = 40_000_000  # bytes
@@ -108,16 +201,14 @@ def write_text(path: Path, size: int) -> None:
     path.write_text(text(size))
 
 
-def peak_memory(corpus: Path, out: Path, form: str) -> int:
+def peak_memory(*arguments: object) -> int:
     code = (
         "import sys; from ggufbpe.cli import main; assert main(sys.argv[1:]) == 0; "
         "print(open('/proc/self/status').read())"
     )
-    arguments = ["encode", "-m", GPT2, corpus, "-o", out, "--format", form]
     ran = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True
     )
-    shutil.rmtree(out)
     return int(ran.stdout.partition("VmHWM:")[2].split()[0]) * 1024
 
 
@@ -132,6 +223,9 @@ def peak_memory(corpus: Path, out: Path, form: str) -> int:
         ("a.parquet", "nanotron", write_parquet),
         ("a.arrow", "megatron", write_arrow),
         ("a.txt", "arrow", write_text),
+        ("a.txt", "parquet", write_text),
+        ("a.jsonl", "parquet", write_json),
+        ("a.parquet", "parquet", write_parquet),
     ],
 )
 def test_a_document_takes_at_most_five_times_its_size(
@@ -140,5 +234,31 @@ def test_a_document_takes_at_most_five_times_its_size(
     used = []
     for size in (1000, SIZE):
         write(tmp_path / name, size)
-        used.append(peak_memory(tmp_path / name, tmp_path / "out", form))
+        used.append(
+            peak_memory("encode", "-m", GPT2, tmp_path / name, "-o", tmp_path / "out", "--format", form)
+        )
+        shutil.rmtree(tmp_path / "out")
+    assert used[1] - used[0] <= 5 * SIZE
+
+
+@posix_only
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="says how much memory a process has had")
+@pytest.mark.parametrize("command", ["count", "stats"])
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a.jsonl", write_json),
+        ("a.jsonl", write_surrogate),
+        ("a.csv", write_csv),
+        ("a.parquet", write_parquet),
+        ("a.arrow", write_arrow),
+    ],
+)
+def test_counting_a_document_takes_at_most_five_times_its_size(
+    command: str, name: str, write: Callable[[Path, int], None], tmp_path: Path
+) -> None:
+    used = []
+    for size in (1000, SIZE):
+        write(tmp_path / name, size)
+        used.append(peak_memory(command, "-m", GPT2, "--text-column", "text", tmp_path / name))
     assert used[1] - used[0] <= 5 * SIZE

@@ -15,6 +15,7 @@ from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, texts
+from test_cli import Run, run
 
 from ggufbpe import extras, train
 from ggufbpe.corpora.records import CorpusError
@@ -22,6 +23,8 @@ from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.training import corpus
 from ggufbpe.training.corpus import CorpusOptions, texts_of
+
+__all__ = ["run"]  # the fixture
 
 STRICT = CorpusOptions()
 # Words of these go across the ends of lines.
@@ -68,6 +71,28 @@ def test_zstd_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "a.zst").write_bytes(b"")
     with pytest.raises(CorpusError, match=r"a\.zst: reading zstd takes the package zstandard: pip install"):
         read(tmp_path / "a.zst")
+
+
+def test_urls_are_read_as_files_of_this_machine_are(run: Run, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for name, data in {
+        "a.jsonl": b'{"text": "low lower lowest"}\n' * 9,
+        "b/c.txt.gz": gzip.compress(b"new newer newest " * 9),
+        ".d/e.txt": b"x",
+    }.items():
+        memory.pipe_file(f"/learned/{name}", data)
+        (tmp_path / "corpus" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "corpus" / name).write_bytes(data)
+    learned = []
+    for place in ("memory://learned", str(tmp_path / "corpus")):
+        result = run("train", place, "--vocab-size", "270", "--trace")
+        learned.append((result.code, result.text, result.err))
+    assert learned[0] == learned[1]
+    assert learned[0][1]
+    memory.rm("/learned", recursive=True)
+    result = run("train", "memory://learned", "--vocab-size", "270", "--trace")
+    assert (result.code, "memory://learned" in result.err) == (2, True)
 
 
 def test_strings_and_streams_come_before_files(tmp_path: Path) -> None:

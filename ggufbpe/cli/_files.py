@@ -14,6 +14,16 @@ from ._arguments import Parser, UsageError
 from ._signals import termination_as_exit
 
 
+class GivenPath:
+    """A path as it was given: `pathlib` would make one slash of the two of a URL."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return self._path
+
+
 def add_no_ignore(parser: Parser) -> None:
     parser.add_argument(
         "--no-ignore",

@@ -62,6 +62,7 @@ _SORTED_BY = ("name", "tokens", "bytes", "chars/token")
 _COMPRESSED = 1000  # how many times its size a file may decompress to
 _UNKNOWN = 10**9  # bytes expected of standard input; more makes a row wider
 _LARGE = 1 << 20  # bytes; counting such a file takes long enough to show it at once
+_LONG = 1 << 20  # bytes of a text that is counted in blocks
 
 
 class _Counts(NamedTuple):
@@ -249,27 +250,34 @@ class _Job:
 
     def _count_text(self, name: str, stream: IO[bytes], show: Callable[[int], None]) -> _Counts:
         """The counts of a text, read block by block so that memory does not grow with it."""
-        found = blocks(stream, [self._tokenizer], self._parse_special, continues=True)
-        counts = self._counts(name, found, show, None)
+        counts = self._counts(name, self._cut(stream), show, None)
         return counts._replace(tokens=counts.tokens + self._added)
+
+    def _cut(self, stream: IO[bytes]) -> Iterator[bytes]:
+        return blocks(stream, [self._tokenizer], self._parse_special, continues=True)
+
+    def _blocks(self, text: bytes) -> Iterable[bytes]:
+        """A long text block by block, since as a str it takes up to four times the memory."""
+        return [text] if len(text) < _LONG else self._cut(io.BytesIO(text))
 
     def _counts(
         self, name: str, parts: Iterable[bytes], show: Callable[[int], None], added: int | None
     ) -> _Counts:
         """The counts of all parts together; each adds `added` tokens. None: the parts are blocks of one text."""
         tokens = size = characters = undecodable = 0
-        for part in parts:
-            text = utf8.decode(part)
-            tokens += (added or 0) + self._tokenizer.count(
-                part,
-                add_special=False,
-                parse_special=self._parse_special,
-                continues=added is None and size > 0,
-            )
-            size += len(part)
-            characters += len(text)
-            undecodable += utf8.undecodable(part, text)
-            show(size)
+        for whole in parts:
+            tokens += added or 0
+            continues = added is None and size > 0
+            for part in self._blocks(whole):
+                text = utf8.decode(part)
+                tokens += self._tokenizer.count(
+                    part, add_special=False, parse_special=self._parse_special, continues=continues
+                )
+                continues = True
+                size += len(part)
+                characters += len(text)
+                undecodable += utf8.undecodable(part, text)
+                show(size)
         return _Counts(name, tokens, size, characters, undecodable)
 
     # ---- output ---------------------------------------------------------------------------------

@@ -22,7 +22,14 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._files import add_no_ignore, problem_with, require_free, say_what_is_not_utf8, say_what_was_left_out
+from ._files import (
+    GivenPath,
+    add_no_ignore,
+    problem_with,
+    require_free,
+    say_what_is_not_utf8,
+    say_what_was_left_out,
+)
 from ._input import settle_stdin, stdin
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
@@ -147,7 +154,7 @@ class _Job:
         corpus: list[Any] = [_Stream(stdin())] if arguments.stdin else []
         return stats(
             models,
-            [*corpus, *map(_Path, arguments.paths)],
+            [*corpus, *map(GivenPath, arguments.paths)],
             by=arguments.by,
             by_field=arguments.by_field,
             field=arguments.field,
@@ -170,16 +177,6 @@ class _Job:
         problem = problem_with(error)
         self.errors.append({"name": name, "error": problem})
         _output.error(f"{name}: {problem}")
-
-
-class _Path:
-    """A path as it was given: `pathlib` would make one slash of the two of a URL."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __fspath__(self) -> str:
-        return self._path
 
 
 class _Stream:

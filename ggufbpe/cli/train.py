@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from ..corpora.sources import is_url
 from ..errors import printable
 from ..training import TrainedVocabulary, train
 from ..training.learn import TIES
@@ -18,13 +19,13 @@ from ..views import terminal
 from ..wording import in_bytes
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
-from ._files import require_folder, require_free, say_what_was_left_out
+from ._files import GivenPath, require_folder, require_free, say_what_was_left_out
 from ._input import pipe_has_text, read_file
 from ._progress import Bar
 from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
-Learn a vocabulary by byte pair encoding, from files, directories and standard input (-), and write it as a GGUF \
+Learn a vocabulary by byte pair encoding, from files, directories, URLs and standard input (-), and write it as a GGUF \
 that llama.cpp loads. Files may be text or JSON lines (.jsonl, .ndjson), and compressed (.gz, .zst), by their \
 names. In directories, hidden and binary files and links are left out. Memory grows with the distinct words, not with \
 the corpus.
@@ -50,7 +51,12 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add = parser.add_argument
-    add("corpus", nargs="*", metavar="CORPUS", help="files and directories; - is standard input")
+    add(
+        "corpus",
+        nargs="*",
+        metavar="CORPUS",
+        help="files, directories and URLs for fsspec; - is standard input",
+    )
     add("--vocab-size", type=int, required=True, metavar="N", help="number of tokens, not counting --unk")
     add("-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for only the merges")
     add("--force", action="store_true", help="write over an existing file")
@@ -134,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         vocabulary = train(
-            [sys.stdin.buffer if path == "-" else Path(path) for path in arguments.corpus],
+            list(map(_source, arguments.corpus)),
             vocab_size=arguments.vocab_size,
             pre=arguments.pre,
             units=arguments.units,
@@ -168,6 +174,13 @@ def run(arguments: argparse.Namespace) -> int:
             vocabulary.save(arguments.output)
     _say(vocabulary, arguments)
     return 0
+
+
+def _source(path: str) -> object:
+    """What `train` takes for an argument."""
+    if path == "-":
+        return sys.stdin.buffer
+    return GivenPath(path) if is_url(path) else Path(path)
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -35,6 +35,33 @@ class Layout(NamedTuple):
     window: int | None  # tokens of each row, if all have the same length
 
 
+class Ids:
+    """A queue of consecutive arrays."""
+
+    def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
+        """Empties the list: the ids of a long document take as much memory as its text."""
+        self._arrays = list(arrays)
+        arrays.clear()
+
+    def take(self, count: int) -> list[npt.NDArray[Any]]:
+        """The next `count` ids."""
+        found = []
+        while count:
+            head = self._arrays[0]
+            found.append(head[:count])
+            if len(head) > count:
+                self._arrays[0] = head[count:]
+            else:
+                self._arrays.pop(0)
+            count -= len(found[-1])
+        return found
+
+    def rest(self) -> list[npt.NDArray[Any]]:
+        """The remaining ones."""
+        found, self._arrays = self._arrays, []
+        return found
+
+
 class Lengths:
     """Lengths of rows, and where rows begin and end, computed in parts to save memory."""
 
@@ -148,11 +175,12 @@ class BytesWriter:
         if form.has_header:
             self._data.write(bytes(NPY_HEADER))
 
-    def write(self, ids: npt.NDArray[Any]) -> None:
-        self._data.write(ids.astype(ids.dtype.newbyteorder("<"), copy=False))
-        self._tokens += len(ids)
-
-    def end(self, lengths: npt.NDArray[Any]) -> None:
+    def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
+        while ids:
+            part = ids.pop(0)
+            self._data.write(part.astype(part.dtype.newbyteorder("<"), copy=False))
+            self._tokens += len(part)
+            del part  # before the next one is written
         if len(lengths) and int(lengths.max()) > _LONGEST:
             raise CorpusError(
                 f"a document has {int(lengths.max())} tokens; the forms have at most {_LONGEST}"

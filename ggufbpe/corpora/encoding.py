@@ -18,7 +18,7 @@ from ..extras import imported
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
-from .long_lines import text_of_long_line
+from .long_lines import LONG_LINE, text_of_long_line
 from .places import Input
 from .records import fields_of, record_of, utf8
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _MUCH = 1 << 24  # tokens; more are left in several arrays
-_LONG = 1 << 24  # bytes of a line; longer ones are parsed in a way that takes less memory
 _AT_ONCE = 1 << 12  # documents; even an empty one takes memory
 
 
@@ -159,7 +158,11 @@ class ChunkEncoder:
         lines = _lines_of(data, ends)
         del data  # which may be a gigabyte
         for line in lines:
-            if len(line) >= _LONG and not is_chat and (found := text_of_long_line(line, column)) is not None:
+            if (
+                len(line) >= LONG_LINE
+                and not is_chat
+                and (found := text_of_long_line(line, column)) is not None
+            ):
                 del line
                 yield found
                 continue
@@ -213,10 +216,16 @@ class ChunkEncoder:
             lengths += their_lengths
             if len(found) > 1 and sum(their_lengths) < _MUCH:
                 found = [numpy.concatenate(found, dtype=self._dtype, casting="unsafe")]
-            ids += [part.astype(self._dtype, copy=False) for part in found]
+            ids += map(self._typed, found)
         counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
         ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
         return Encoded(ids, counted[0], counted[1], counted[2], ends, bad)
+
+    def _typed(self, ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Ids in the type that is written; not copied if only the sign is another, which no id has."""
+        if ids.dtype.itemsize == self._dtype.itemsize:
+            return ids.view(self._dtype)
+        return ids.astype(self._dtype)
 
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """Arrays of ids one after the other, and the tokens of each document."""
@@ -259,7 +268,7 @@ class ChunkEncoder:
         )
         is_last = chunk.after is not None
         parts = [*(self._before if chunk.is_first else []), ids, *(self._behind if is_last else [])]
-        parts = [part.astype(self._dtype, copy=False) for part in parts]
+        parts = list(map(self._typed, parts))
         ends = numpy.array([1] if is_last else [], numpy.int64)
         lengths, sizes = ends * sum(map(len, parts)), ends * len(text)
         return Encoded(parts, lengths, sizes, ends, ends, [], 0 if is_last else len(text))
@@ -277,7 +286,7 @@ def place_after(chunk: Chunk, encoded: Encoded, document: int) -> CorpusPlace:
 
 def _lines_of(data: bytes, ends: list[int]) -> Iterator[Any]:
     """The lines of a chunk, not copied; a very long one as bytes, after which no other copy of it is there."""
-    if len(data) < _LONG:
+    if len(data) < LONG_LINE:
         view, at = memoryview(data), 0
         while (end := data.find(b"\n", at)) >= 0:
             ends.append(end + 1)

@@ -1,6 +1,6 @@
 """The formats of shards: how ids and the index of documents are written, and read back.
 
-ids, lengths -> [this file] -> byte_forms.py or row_forms.py -> files of a shard
+ids, lengths -> [this file] -> byte_forms.py, parquet_form.py or row_forms.py -> files of a shard
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from ..extras import imported
 from . import byte_forms as by
 from .byte_forms import NPY_HEADER, Layout, Lengths
 from .hashed import FileFacts
+from .parquet_form import ParquetWriter
 from .places import Folder
-from .row_forms import RowsWriter, row_batches
+from .row_forms import ArrowWriter, row_batches
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,11 +25,12 @@ Ends = Callable[[Folder, str], Any]
 class ShardWriter(Protocol):
     """A shard that is being written."""
 
-    def write(self, ids: npt.NDArray[Any]) -> None:
-        """Append ids."""
+    def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
+        """Append ids, and release each array then; the list is empty afterwards.
 
-    def end(self, lengths: npt.NDArray[Any]) -> None:
-        """End rows of these lengths, made of the ids written since the last row."""
+        Rows of these lengths end in them, of which the first may have begun in ids written before. The ids behind
+        these rows belong to one that has not ended.
+        """
 
     def finish(self) -> list[FileFacts]:
         """Finish the files."""
@@ -58,8 +60,8 @@ FORMS: dict[str, ShardForm] = {
         by.nanotron_ends,
     ),
     "npy": ShardForm(".npy", by.BytesWriter, "uint32", {".index.npy": by.npy_index}, by.npy_ends, True),
-    "parquet": ShardForm(".parquet", RowsWriter),
-    "arrow": ShardForm(".arrow", RowsWriter),
+    "parquet": ShardForm(".parquet", ParquetWriter),
+    "arrow": ShardForm(".arrow", ArrowWriter),
 }
 SUFFIXES = tuple({suffix for form in FORMS.values() for suffix in (form.suffix, *form.indexes)})
 

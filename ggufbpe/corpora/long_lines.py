@@ -1,6 +1,6 @@
 """The text of a very long line of JSON, in little more memory than the line and the text.
 
-a line -> [this file] -> its text as bytes -> encoding.py
+a line -> [this file] -> its text as bytes -> encoding.py, readers.py
 
 A parser gives a str, of up to four bytes a character. Here a parser gets the line with short strings in place of its
 long ones, and then the wanted one in pieces.
@@ -12,10 +12,12 @@ import io
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from .records import fields_of, utf8
 
+LONG_LINE = 1 << 24  # bytes; it is worth it from here on
 _LONG = 1 << 20  # bytes of a string
 _PIECE = 1 << 20  # bytes that are parsed at a time
 _ESCAPE = 6  # bytes of \uXXXX
@@ -24,22 +26,35 @@ _PAIR = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]")
 
 def text_of_long_line(line: bytes, column: str) -> bytes | None:
     """The text in a field of a line of JSON; None if there is none, or the line is not JSON."""
+    found = fields_of_long_line(line, [column])
+    return found[0] if found is not None and isinstance(found[0], bytes) else None
+
+
+def fields_of_long_line(line: bytes, columns: Sequence[str]) -> list[Any] | None:
+    """The values of fields of a line of JSON, texts as bytes; None if it is not JSON, or for a list or an object."""
     mark = uuid.uuid4().hex  # which no other string has
-    spans = list(_long_strings(line))
+    spans = dict(enumerate(_long_strings(line)))
     parts, at = [], 0
-    for number, (begin, end) in enumerate(spans):
+    for number, (begin, end) in spans.items():
         parts += [line[at:begin], b"%s %d" % (mark.encode(), number)]
         at = end
     parts.append(line[at:])
     try:
-        value = fields_of(b"".join(parts).decode("utf-8", "surrogateescape")).get(column)
-        if not isinstance(value, str):
+        fields = fields_of(b"".join(parts).decode("utf-8", "surrogateescape"))
+        values = [fields.get(column) for column in columns]
+        if any(isinstance(value, (list, dict)) for value in values):
             return None
-        is_long = value.startswith(mark)
-        wanted = spans.pop(int(value[len(mark) :])) if is_long else None
-        for span in spans:
-            _unescaped(line, span)  # or it is no JSON
-        return _unescaped(line, wanted) if wanted else utf8(value)
+        found: list[Any] = []
+        for value in values:
+            if isinstance(value, str) and value.startswith(mark):
+                found.append(_unescaped(line, spans[int(value[len(mark) :])]))
+            else:
+                found.append(utf8(value) if isinstance(value, str) else value)
+        wanted = {value for value in values if isinstance(value, str)}
+        for number, span in spans.items():
+            if f"{mark} {number}" not in wanted:
+                _unescaped(line, span)  # or it is no JSON
+        return found
     except ValueError:
         return None
 

@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from .. import files
 from .records import CorpusError, raised
-from .sources import files_of, is_url, open_file, storage_of
+from .sources import files_of, is_url, open_file, storage_of, version_of
 
 _HIDDEN = ".partial"  # ends the name of a file that is not whole
 SEGMENTS = f".segments{_HIDDEN}"  # a folder of what a cluster has encoded and not yet written
@@ -49,7 +49,9 @@ def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> li
     found: list[Input] = []
     for file in files_of(paths, skipped, raised, tables=True):
         if is_url(file.path):
-            found.append(Input(file.path, *_state_at(file.path)))
+            # What the listing says, since a request for each of many objects takes long.
+            state = (file.size, file.version) if file.version else _state_at(file.path)
+            found.append(Input(file.path, *state))
         elif not _is_in(file.path, leave_out):
             found.append(Input(file.path, *_state(os.stat(file.path))))
     return found
@@ -57,7 +59,8 @@ def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> li
 
 def _state_at(url: str) -> tuple[int, str]:
     system, path = storage_of(url)
-    return system.size(path) or 0, str(system.ukey(path))
+    facts = system.info(path)
+    return facts.get("size") or 0, version_of(facts) or str(system.ukey(path))
 
 
 def _state(status: os.stat_result) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from ..errors import printable
+from .long_lines import LONG_LINE, fields_of_long_line
 from .records import (
     DEFAULT_FIELD,
     CorpusError,
@@ -34,17 +35,24 @@ def has_records(name: str, field: str | None) -> bool:
 def records(
     stream: Any, name: str, field: str | None, report: Report, also: str | None = None
 ) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The texts of records as bytes, with their fields; of a table, only the field `also`.
+    """The texts of records as bytes, with their fields; of a table and a very long line, only the field `also`.
 
     Records without a text are reported together, at the end. A file not named as a table is read as JSON lines.
     """
     if is_table(name):
         yield from _reported(_of_table(stream, name, field, also), name, "row", report)
         return
-    for text, fields in read_lines(
-        stream, name, report, lambda line: record_of(line.decode("utf-8", "surrogateescape"), field)
-    ):
-        yield utf8(text), fields
+    columns = [DEFAULT_FIELD if field is None else field, *([] if also is None else [also])]
+
+    def read(line: bytes) -> tuple[bytes, dict[str, Any]]:
+        if len(line) >= LONG_LINE and (found := fields_of_long_line(line, columns)):
+            text, *others = found
+            if isinstance(text, bytes):
+                return text, dict(zip(columns[1:], map(_as_text, others)))
+        record = record_of(line.decode("utf-8", "surrogateescape"), field)
+        return utf8(record.text), record.fields
+
+    yield from read_lines(stream, name, report, read)
 
 
 def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
@@ -85,5 +93,9 @@ def _of_table(stream: Any, name: str, field: str | None, also: str | None) -> _F
         if not isinstance(text, (str, bytes)):
             yield number, ValueError(f"the column {printable(column)} has no text")
             continue
-        values = (one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in others)
-        yield number, (text if isinstance(text, bytes) else utf8(text), dict(zip(columns[1:], values)))
+        fields = dict(zip(columns[1:], map(_as_text, others)))
+        yield number, (text if isinstance(text, bytes) else utf8(text), fields)
+
+
+def _as_text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -135,10 +135,16 @@ def lines(stream: Any) -> Iterator[bytes]:
         first, *others = block.split(b"\n")
         parts.append(first)
         for line in others:
-            yield b"".join(parts) + b"\n"
-            parts = [line]
+            yield _taken([*parts, b"\n"], parts)
+            parts.append(line)
     if rest := b"".join(parts):
         yield rest
+
+
+def _taken(line: list[bytes], parts: list[bytes]) -> bytes:
+    """A line in one; not kept by who gives it, nor are its `parts`."""
+    parts.clear()
+    return b"".join(line)
 
 
 class LineRange:

@@ -1,6 +1,6 @@
-"""Parquet and arrow, by pyarrow: a row for each document.
+"""Arrow files, by pyarrow, and rows of arrow and parquet read back.
 
-ids, lengths -> [this file] -> part-00000.parquet or .arrow
+ids, lengths -> [this file] -> part-00000.arrow
 """
 
 from __future__ import annotations
@@ -17,38 +17,40 @@ from .places import Folder
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_GROUP_TOKENS, _GROUP_ROWS = 1 << 20, 1 << 16  # of a row group or record batch, about
+GROUP_TOKENS, GROUP_ROWS = 1 << 20, 1 << 16  # of a row group or record batch, about
 COLUMN = "input_ids"
 
 
-class RowsWriter:
-    """Writes a column of lists. Where a row group ends depends on the lengths of rows, not on chunks."""
+def schema_of(layout: Layout) -> Any:
+    """pyarrow's schema: a column of lists."""
+    pyarrow = imported("pyarrow", "corpora", "writing parquet and arrow")
+    return pyarrow.schema([(COLUMN, pyarrow.large_list(getattr(pyarrow, layout.dtype)()))])
+
+
+class ArrowWriter:
+    """Writes a column of lists. Where a record batch ends depends on the lengths of rows, not on chunks."""
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
-        self._pyarrow = imported("pyarrow", "corpora", "writing parquet and arrow")
+        self._schema = schema_of(layout)
+        self._pyarrow = imported("pyarrow", "corpora", "writing arrow")
         self._numpy = imported("numpy", "corpora", "shards")
-        kind = self._pyarrow.large_list(getattr(self._pyarrow, layout.dtype)())
-        self._schema = self._pyarrow.schema([(COLUMN, kind)])
         self._data = HashedFile(folder, stem + form.suffix)
-        if form.suffix == ".parquet":
-            parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
-            self._writer = parquet.ParquetWriter(
-                self._data,
-                self._schema,
-                compression="zstd",
-                use_dictionary=False,
-                data_page_version="2.0",  # takes less memory for a row of a gigabyte, which is one page
-            )
-        else:
-            self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(
-                self._data, self._schema
-            )
+        self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(self._data, self._schema)
         self._dtype = layout.dtype
         self._ids: Any = None  # of rows not written yet: an array, or several in a row as bytes
         self._lengths: list[int] = []
         self._tokens = 0  # of these rows, if complete
 
-    def write(self, ids: npt.NDArray[Any]) -> None:
+    def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
+        while ids:
+            self._append(ids.pop(0))
+        for length in lengths.tolist():
+            self._lengths.append(length)
+            self._tokens += length
+            if self._tokens >= GROUP_TOKENS or len(self._lengths) >= GROUP_ROWS:
+                self._flush()
+
+    def _append(self, ids: npt.NDArray[Any]) -> None:
         if self._ids is None:
             self._ids = ids
             return
@@ -57,13 +59,6 @@ class RowsWriter:
         self._ids.extend(
             ids.data.cast("B")
         )  # in place: a list of arrays and their join take twice the memory
-
-    def end(self, lengths: npt.NDArray[Any]) -> None:
-        for length in lengths.tolist():
-            self._lengths.append(length)
-            self._tokens += length
-            if self._tokens >= _GROUP_TOKENS or len(self._lengths) >= _GROUP_ROWS:
-                self._flush()
 
     def _flush(self) -> None:
         numpy, pyarrow = self._numpy, self._pyarrow

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from ..extras import imported
-from .byte_forms import Layout
+from .byte_forms import Ids, Layout
 from .chunks import Chunk, CorpusPlace
 from .encoding import Encoded, place_after
 from .forms import FORMS, ShardWriter
@@ -87,8 +87,7 @@ class ShardsWriter:
         """Add the documents of a chunk."""
         numpy = self._numpy
         cumulative = numpy.cumsum(encoded.lengths)
-        start, ids = 0, _Ids(encoded.ids)
-        encoded.ids.clear()  # those of a long document take as much memory as its text
+        start, ids = 0, Ids(encoded.ids)
         bad = [each.record for each in encoded.bad]
         while start < len(cumulative):
             before = int(cumulative[start - 1]) if start else 0
@@ -106,19 +105,18 @@ class ShardsWriter:
         self._tail_bad += len(bad)
         self._open(ids.rest(), encoded.open_size)
 
-    def _take(self, ids: _Ids, encoded: Encoded, start: int, stop: int) -> None:
+    def _take(self, ids: Ids, encoded: Encoded, start: int, stop: int) -> None:
         """Take complete documents, of which at most the last ends the shard."""
         lengths = encoded.lengths[start:stop]
         self._taken += int(lengths.sum())
         lengths = lengths.copy()
         lengths[0] += self._opened
         self._opened = 0
-        self._write(ids.take(int(encoded.lengths[start:stop].sum())))
+        self._write(ids.take(int(encoded.lengths[start:stop].sum())), lengths)
         self._shard_documents += stop - start
         self._bytes += int(encoded.sizes[start:stop].sum()) + self._opened_bytes
         self._opened_bytes = 0
         if self._layout.window is None:
-            self._the_writer().end(lengths)
             self._rows += stop - start
 
     def _open(self, ids: list[npt.NDArray[Any]], size: int) -> None:
@@ -126,16 +124,14 @@ class ShardsWriter:
         self._opened += count
         self._opened_bytes += size
         self._taken += count
-        self._write(ids)
+        self._write(ids, self._numpy.zeros(0, self._numpy.int64))
 
-    def _write(self, ids: list[npt.NDArray[Any]]) -> None:
-        """Write ids, and release each array then; with a window, as many as fill rows, and keep the rest."""
+    def _write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
+        """Write ids, in which documents of these lengths end; with a window, those that fill rows, and keep others."""
         if self._layout.window is None:
-            while ids:
-                part = ids.pop(0)
-                if len(part):
-                    self._the_writer().write(part)
-                del part
+            ids[:] = [part for part in ids if len(part)]
+            if ids or len(lengths):
+                self._the_writer().write(ids, lengths)
             self._written = self._taken
             return
         self._carry += [part for part in ids if len(part)]
@@ -144,8 +140,7 @@ class ShardsWriter:
             return
         every = self._numpy.concatenate(self._carry)
         size = rows * self._window
-        self._the_writer().write(every[:size])
-        self._the_writer().end(self._numpy.full(rows, self._window))
+        self._the_writer().write([every[:size]], self._numpy.full(rows, self._window))
         self._carry = [every[size:]]
         self._written += size
         self._rows += rows
@@ -214,28 +209,3 @@ class ShardsWriter:
         if self._writer is not None:
             self._writer.discard()
             self._writer = None
-
-
-class _Ids:
-    """A queue of consecutive arrays."""
-
-    def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
-        self._arrays = list(arrays)
-
-    def take(self, count: int) -> list[npt.NDArray[Any]]:
-        """The next `count` ids."""
-        found = []
-        while count:
-            head = self._arrays[0]
-            found.append(head[:count])
-            if len(head) > count:
-                self._arrays[0] = head[count:]
-            else:
-                self._arrays.pop(0)
-            count -= len(found[-1])
-        return found
-
-    def rest(self) -> list[npt.NDArray[Any]]:
-        """The remaining ones."""
-        found, self._arrays = self._arrays, []
-        return found

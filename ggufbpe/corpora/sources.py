@@ -12,7 +12,8 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import IO, Any, NamedTuple
 
 from ..extras import file_system_at
@@ -28,6 +29,7 @@ class File(NamedTuple):
     path: str
     size: int  # bytes on disk
     root: str
+    version: str = ""  # by the listing of a storage; see `version_of`
 
 
 def files_of(
@@ -116,7 +118,22 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
         elif is_folder and not tables and is_binary_table(name):
             skipped["binary"] += 1
         else:
-            yield File(name if is_url(name) else f"{scheme}://{name}", facts["size"] or 0, url)
+            path = name if is_url(name) else f"{scheme}://{name}"
+            yield File(path, facts["size"] or 0, url, version_of(facts))
+
+
+# What fsspec's file systems give alike in a listing and of one file; other times are often rounded in one of them.
+_VERSIONS = ("ETag", "etag", "md5Hash", "blob_id", "sha", "mtime", "created")
+
+
+def version_of(facts: Mapping[str, Any]) -> str:
+    """What changes with the content of a file, by what its storage says of it; "" where it says nothing of the kind.
+
+    >>> version_of({"etag": '"1b2"', "mtime": 5}), version_of({"size": 3})
+    ('1b2', '')
+    """
+    found = next((facts[name] for name in _VERSIONS if facts.get(name)), "")
+    return str(found.timestamp() if isinstance(found, datetime) else found).strip('"')
 
 
 # ---- of this machine ------------------------------------------------------------------------------------

@@ -303,7 +303,9 @@ class _Model:
         ):  # otherwise the one word continues
             counts.pieces += sum(map(self._tokenizer.count_words, texts))
         added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
-        counts.used = np.union1d(counts.used, np.concatenate([ids, added]))
+        used = np.concatenate([ids, added])
+        new = np.unique(used[~np.isin(used, counts.used)])  # few, so that no block sorts all that were used
+        counts.used = np.insert(counts.used, np.searchsorted(counts.used, new), new)
 
     def usage(self) -> Usage:
         return Usage(self.name, self._tokenizer.pre, self._tokenizer.vocab_size, self.counts, self.for_text)

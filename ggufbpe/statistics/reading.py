@@ -23,6 +23,7 @@ from ..corpora.records import CorpusError, Report, decompressed, utf8, without_c
 from ..corpora.sources import files_of, open_file
 from ..pipeline.blocks import BLOCK
 
+_LONG = 1 << 20  # bytes of a text that is read as a file is, since its ids take more memory
 GROUPINGS = ("file", "folder", "extension", "total")
 
 Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into blocks that can be tokenized one by one
@@ -103,7 +104,7 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
             name = f"text {number}"
             yield _Source(name, _group(name, None, reading), partial(io.BytesIO, utf8(item)))
         elif isinstance(item, os.PathLike):
-            for path, size, root in files_of(
+            for path, size, root, _ in files_of(
                 [os.fsdecode(item)],
                 reading.skipped,
                 reading.report,
@@ -164,17 +165,22 @@ def _without(field: str) -> str:
 def _read(source: _Source, raw: Any, reading: Reading, cut: Cut) -> Iterator[Batch]:
     with decompressed(raw, source.name) as stream:
         if has_records(source.name, reading.field):
-            yield from _records(source, stream, reading)
-            return
-        begun = 1
-        for block in cut(stream):
-            yield Batch(source.group, source.name, [block], begun)
-            begun = 0
-        if begun:
-            yield Batch(source.group, source.name, [], 1)
+            yield from _records(source, stream, reading, cut)
+        else:
+            yield from _in_blocks(source.group, source, stream, cut)
 
 
-def _records(source: _Source, stream: Any, reading: Reading) -> Iterator[Batch]:
+def _in_blocks(group: str, source: _Source, stream: Any, cut: Cut) -> Iterator[Batch]:
+    """A text, a block at a time."""
+    begun = 1
+    for block in cut(stream):
+        yield Batch(group, source.name, [block], begun)
+        begun = 0
+    if begun:
+        yield Batch(group, source.name, [], 1)
+
+
+def _records(source: _Source, stream: Any, reading: Reading, cut: Cut) -> Iterator[Batch]:
     """The texts of JSON lines, several at a time."""
     waiting: defaultdict[str, list[bytes]] = defaultdict(list)
     size = 0
@@ -183,9 +189,13 @@ def _records(source: _Source, stream: Any, reading: Reading) -> Iterator[Batch]:
         if reading.by_field is not None and fields.get(reading.by_field) is not None:
             value = fields[reading.by_field]
             group = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        waiting[group].append(text)
-        size += len(text)
-        if size >= BLOCK:
+        is_long = len(text) >= _LONG
+        if not is_long:
+            waiting[group].append(text)
+            size += len(text)
+        if is_long or size >= BLOCK:
             yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())
             waiting, size = defaultdict(list), 0
+        if is_long:
+            yield from _in_blocks(group, source, io.BytesIO(text), cut)
     yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())

@@ -18,7 +18,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple
 
 from ..corpora.readers import has_records, records
 from ..corpora.records import (
@@ -31,7 +31,7 @@ from ..corpora.records import (
     raised,
     record_of,
 )
-from ..corpora.sources import File, files_of
+from ..corpora.sources import File, files_of, is_url, open_file
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 26  # bytes searched for a place to cut
@@ -49,7 +49,7 @@ class CorpusOptions(NamedTuple):
 
 
 def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
-    """Yields the texts of strings, paths (`os.PathLike`; files and directories) and binary streams.
+    """Yields the texts of strings, paths (`os.PathLike`; files, directories, URLs) and binary streams.
 
     Raises `CorpusError` for bytes that are not UTF-8, lines that are not JSON and broken compression; `OSError` for
     files that cannot be read.
@@ -69,7 +69,7 @@ def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
     files = files_at(paths, reading)
     total = sum(file.size for file in files)
     before = 0
-    for path, size, _ in files:
+    for path, size, *_ in files:
 
         def report(raw: IO[bytes], before: int = before) -> None:
             if reading.progress is not None:
@@ -82,13 +82,13 @@ def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
 def files_at(paths: Sequence[str], reading: CorpusOptions) -> list[File]:
     """The files of paths, in the order in which they are read."""
     skipped = Counter() if reading.skipped is None else reading.skipped
-    return sorted(files_of(paths, skipped, _raise, tables=reading.field is not None))
+    return sorted(files_of(paths, skipped, raised, tables=reading.field is not None))
 
 
 def _texts_at(
     name: str, path: str, reading: CorpusOptions, report: Callable[[IO[bytes]], None]
 ) -> Iterator[str]:
-    with open(path, "rb") as raw, decompressed(raw, path) as stream:
+    with open_file(path) as raw, decompressed(raw, path) as stream:
         yield from _texts_in(stream, name, reading, lambda: report(raw))
 
 
@@ -109,7 +109,7 @@ def file_parts(files: Iterable[File], reading: CorpusOptions, size: int) -> list
     """Parts of about `size` bytes of JSON lines; each other file is one, since where it is cut may change words."""
     parts = []
     for file in files:
-        name, path = file.path, os.path.abspath(file.path)
+        name, path = file.path, file.path if is_url(file.path) else os.path.abspath(file.path)
         if file.size <= size or not can_be_read_anywhere(name) or not has_records(name, reading.field):
             parts.append(FilePart(name, path, file.size))
             continue
@@ -125,16 +125,12 @@ def texts_of_part(part: FilePart, reading: CorpusOptions) -> Iterator[str]:
         yield from _texts_at(part.name, part.path, reading, lambda raw: None)
         return
     try:
-        with open(part.path, "rb") as raw:
+        with open_file(part.path) as raw:
             yield from _texts_in(LineRange(raw, part.begin, part.end), part.name, reading, lambda: None)
     except CorpusError:
         for _ in _texts_at(part.name, part.path, reading, lambda raw: None):
             pass  # up to the same error, which has the number of its line now
         raise
-
-
-def _raise(path: str, error: Exception) -> NoReturn:
-    raise error
 
 
 def _texts_in(stream: Any, name: str, reading: CorpusOptions, report: Callable[[], None]) -> Iterator[str]:
