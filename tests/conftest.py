@@ -71,6 +71,20 @@ def missing(what: str) -> NoReturn:
     pytest.skip(what)
 
 
+def peak_growth(work: Callable[[], object]) -> int:
+    """How many bytes more memory this process has at most during `work`; Linux only."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = _peak_memory()
+    work()
+    return _peak_memory() - before
+
+
+def _peak_memory() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    [kib] = (line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kib) << 10
+
+
 def prepared(what: Callable[..., Path], *arguments: str) -> Path:
     """Something of the reference, or no test."""
     try:

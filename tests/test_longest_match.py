@@ -6,11 +6,13 @@ Offsets into the text as given, long texts on both engines and several threads, 
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, peak_growth
 from reference import write_metadata
 
 from ggufbpe import GGUFWarning, Tokenizer
@@ -96,6 +98,18 @@ def test_pickles(name: str) -> None:
     tok = opened(name)
     again = pickle.loads(pickle.dumps(tok))
     assert again.encode("hello, 中\xff x") == tok.encode("hello, 中\xff x")
+
+
+@pytest.mark.skipif(native is None or sys.platform != "linux", reason="of the compiled engine, by /proc")
+@pytest.mark.parametrize("letters", ["abc", "abcde", "abcdefg"])
+def test_a_trie_takes_some_bytes_for_each_node(letters: str) -> None:
+    """Where all nodes have three, five or seven children, each block keeps free cells that fit no others."""
+    length, nodes = 1, len(letters)
+    while nodes < 30_000:
+        length += 1
+        nodes += len(letters) ** length
+    strings = native.Strings.of(["".join(token) for token in product(letters, repeat=length)])
+    assert peak_growth(lambda: native.RWKVModel(strings, 0, 1 << 16)) < 200 * nodes
 
 
 def test_rwkv_can_be_exported_as_a_gguf_only() -> None:

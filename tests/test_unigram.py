@@ -9,13 +9,14 @@ from __future__ import annotations
 import pickle
 import random
 import struct
+import sys
 import warnings
 from array import array
 from typing import Any
 
 import pytest
 from charsmaps import charsmap
-from conftest import UNIGRAM
+from conftest import UNIGRAM, peak_growth
 from synthetic import make_vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
@@ -323,6 +324,12 @@ def test_a_long_word_is_taken_in_windows(text: str) -> None:
     expected, found = (opened(UNIGRAM, engine=engine) for engine in ("reference", "native"))
     assert found.encode_with_offsets(text) == expected.encode_with_offsets(text)
     assert found.count(text) == len(expected.encode(text))
+
+
+@pytest.mark.skipif(native is None or sys.platform != "linux", reason="of the compiled engine, by /proc")
+def test_a_word_takes_no_memory_for_longer_tokens() -> None:
+    tok = Tokenizer(vocabulary({**WORDS, "x" * 5_000_000: -1.0}), "native")
+    assert peak_growth(lambda: tok.encode("a ab")) < 32 << 20
 
 
 def test_pickled() -> None:

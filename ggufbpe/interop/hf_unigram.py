@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..errors import printable
+from ..models.model import first_attributes
 from ..spelling import SPACE
 from ..vocab import NORMAL, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
@@ -79,7 +80,7 @@ def unigram_normalizer(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 def _written_scores(vocabulary: Vocabulary) -> list[float]:
     """The scores for a library that takes every token for a piece."""
-    scores, kinds = _scores(vocabulary), _kinds(vocabulary)
+    scores, kinds = _scores(vocabulary), first_attributes(vocabulary)
     lowest = min((score for score, kind in zip(scores, kinds) if kind & NORMAL), default=0.0)
     unknown = array("f", [lowest - _PENALTY])[0]  # as llama.cpp rounds it
     lowest = min(lowest, unknown + _PENALTY)
@@ -96,13 +97,8 @@ def _scores(vocabulary: Vocabulary) -> Sequence[float]:
     return vocabulary.scores or [0.0] * len(vocabulary.tokens)
 
 
-def _kinds(vocabulary: Vocabulary) -> Sequence[int]:
-    """Attributes before special tokens were found by their texts: those that llama.cpp matches by."""
-    return vocabulary.first_attributes or vocabulary.attributes
-
-
 def _limits(vocabulary: Vocabulary) -> Iterator[Limit]:
-    scores, first, texts = _scores(vocabulary), _kinds(vocabulary), vocabulary.tokens
+    scores, first, texts = _scores(vocabulary), first_attributes(vocabulary), vocabulary.tokens
     hidden = [texts[token] for token, kind in enumerate(first) if not kind & (NORMAL | UNUSED | USER_DEFINED)]
     if hidden:
         yield Limit(

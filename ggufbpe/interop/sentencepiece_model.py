@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import printable
 from ..extras import imported
 from ..gguf.constants import TokenType
+from ..models.model import first_attributes
 from ..spelling import BYTE_OF, BYTE_TOKENS, SPACE
 from ..vocab import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
@@ -81,7 +82,7 @@ def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
     """The type of each piece: one is unknown, and byte pieces are complete or absent."""
     by_scores = vocabulary.tokenizer_model.algorithm == "scores"
     there = sum(name in vocabulary.token_to_id for name in BYTE_TOKENS) if by_scores else 0
-    kinds = vocabulary.attributes if by_scores else vocabulary.first_attributes or vocabulary.attributes
+    kinds = vocabulary.attributes if by_scores else first_attributes(vocabulary)
     if there not in (0, len(BYTE_TOKENS)) or (not by_scores and any(kind & BYTE for kind in kinds)):
         raise NotExpressibleError(
             (f"{there} of 256 bytes have a token" if by_scores else "bytes have tokens that no text becomes")

@@ -168,5 +168,5 @@ class TokenizerModel:
 
 
 def first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
-    """Attributes when llama.cpp made its tries: before special tokens were found by their texts."""
+    """Attributes before special tokens were found by their texts: those that llama.cpp matches by."""
     return vocabulary.first_attributes or vocabulary.attributes

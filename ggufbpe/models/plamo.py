@@ -29,7 +29,7 @@ from ..gguf.metadata import Metadata
 from ..once import made_once
 from ..unicode_classes import CLASSES, STARTS
 from .bpe.registry import PreTokenizer
-from .model import TextModel, TokenizerModel, Warn
+from .model import TextModel, TokenizerModel, Warn, first_attributes
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
@@ -121,7 +121,7 @@ class Plamo3Model(Plamo2Model):
 def byte_tokens(vocabulary: Vocabulary) -> list[int]:
     """The token of each byte; `_NO_TOKEN` if there is none. Of several the last counts."""
     found = [_NO_TOKEN] * 256
-    for token, kind in enumerate(vocabulary.first_attributes or vocabulary.attributes):
+    for token, kind in enumerate(first_attributes(vocabulary)):
         if kind & _BYTE and (named := _BYTE_TOKEN.fullmatch(vocabulary.tokens[token])):
             found[int(named[1], 16)] = token
     return found
@@ -144,7 +144,7 @@ def in_ten_thousandths(score: float) -> int:
 
 def whole_scores(vocabulary: Vocabulary) -> list[int]:
     """The score of each token in ten-thousandths; `_NOT_LOOKED_UP` for byte tokens."""
-    kinds = vocabulary.first_attributes or vocabulary.attributes
+    kinds = first_attributes(vocabulary)
     scores = vocabulary.scores or array("f", bytes(4 * len(kinds)))
     return [
         _NOT_LOOKED_UP if kind & _BYTE else in_ten_thousandths(score) for kind, score in zip(kinds, scores)

@@ -20,7 +20,7 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .bpe.registry import PreTokenizer
 from .charsmap import Charsmap, lacks
-from .model import TokenizerModel, Warn, first_attributes
+from .model import TokenizerModel, Warn, first_attributes, unknown_of
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
@@ -112,7 +112,6 @@ class UnigramModel(TokenizerModel):
         """`ugm/ugm_model.h`."""
         from ..kernel.lazy import compiled, tokens_of
 
-        unknown = vocabulary.special_ids["unk"]
         return compiled().UGMModel(
             tokens_of(vocabulary.token_to_id),
             array("H", first_attributes(vocabulary)).tobytes(),
@@ -121,7 +120,7 @@ class UnigramModel(TokenizerModel):
             vocabulary.charsmap,
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
-            -1 if unknown is None else unknown,
+            unknown_of(vocabulary),
             cache_bytes,
         )
 

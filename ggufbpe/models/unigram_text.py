@@ -22,7 +22,7 @@ from ..spelling import SPACE
 from ..vocab.vocabulary import NORMAL, UNUSED, USER_DEFINED
 from .charsmap import Charsmap
 from .lattice import Lattice
-from .model import TextModel, first_attributes
+from .model import TextModel, first_attributes, unknown_of
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
@@ -58,7 +58,7 @@ class UnigramText(TextModel):
     @made_once
     def lattice(self) -> Lattice:
         """Normalized text to ids."""
-        lattice = _lattice(self.vocabulary, self.vocabulary.attributes, self.vocabulary.special_ids["unk"])
+        lattice = _lattice(self.vocabulary, self.vocabulary.attributes, unknown_of(self.vocabulary))
         return lattice._replace(tokens=_prefixes(_matched(self.vocabulary)))
 
     @made_once
@@ -202,8 +202,8 @@ def line_break_token(vocabulary: Vocabulary, unknown: int, none: int) -> int:
     return path[0][0] if path else none
 
 
-def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
-    """The lattice of a vocabulary, without its tokens. Without an unknown token, llama.cpp gives -1, too."""
+def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int) -> Lattice:
+    """The lattice of a vocabulary, without its tokens."""
     scores = vocabulary.scores or array("f", [0.0]) * len(vocabulary.tokens)
     normal = (score for score, kind in zip(scores, first_attributes(vocabulary)) if kind & NORMAL)
     lowest = _LARGEST_FLOAT
@@ -213,7 +213,7 @@ def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | N
         tokens={},
         scores=scores,
         is_user_defined=[kind & USER_DEFINED for kind in attributes],
-        unknown=-1 if unknown is None else unknown,
+        unknown=unknown,
         unknown_score=array("f", [lowest - _PENALTY])[0],
     )
 

@@ -48,9 +48,7 @@ class Comparing:
         self._kinds: dict[str, Difference] = {}
         self._failures: dict[tuple[str, str], FailureGroup] = {}
         self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
-        self._agreeing: list[
-            bytes
-        ] = []  # the beginnings of texts that do not differ, which a cause must not change
+        self._agreeing: list[bytes] = []  # beginnings of texts that do not differ: no cause may change them
         self.result = Result(oracle.name)
 
     # ---- comparing ------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ EXAMINED = 12  # kinds that are shrunk, those with most places first
 SHRINK_SECONDS = 40.0  # for all of them; each gets `SECONDS` at most
 _EVIDENCE = 8000  # bytes of text in which causes are looked for
 _WINDOW = 400  # bytes of a long text around a difference
-_BEGINNING = 200  # bytes of a text that does not differ, up to the end of a line
+_BEGINNING = 200  # bytes of a text that does not differ, and on to the end of the line
 
 WORDS, MERGES, VOCABULARY, SPECIAL, ENDS, TEXT = (
     *("words", "merges", "vocabulary", "special tokens", "BOS/EOS", "text"),

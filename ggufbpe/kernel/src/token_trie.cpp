@@ -13,7 +13,8 @@ namespace ggufbpe {
 
 namespace {
 
-// After so many tries, a set of children that fits nowhere gets a new block. Single children, the most common, always fit.
+// Children that fit at none of so many free cells from either end of the ring get a new block. Single ones, the most common,
+// always fit.
 constexpr size_t TRIES = 256;
 constexpr size_t MOST_RESERVED = size_t(1) << 21;  // cells
 
@@ -181,15 +182,23 @@ private:
         cells_[cell].children |= IS_TOKEN;
     }
 
+    // Where all children of a node fit: at one of the oldest free cells, or in the newest block, whose free cells are the last.
+    // Else a file could leave so many old cells where nothing fits that each further node would cost a block.
     uint32_t base_for_bytes() {
-        size_t tries = 0;
-        for (uint32_t cell = links_.next; cell && tries < TRIES; cell = cells_[cell].children, ++tries) {
-            const uint32_t base = cell ^ bytes_[0];
-            if (std::all_of(bytes_.begin(), bytes_.end(), [&](unsigned char byte) { return is_free(base ^ byte); })) return base;
+        uint32_t cell = links_.next;
+        for (size_t tries = 0; cell && tries < TRIES; cell = links(cell).next, ++tries) {
+            if (is_free_for_bytes(cell ^ bytes_[0])) return cell ^ bytes_[0];
+        }
+        cell = links_.former;
+        for (size_t tries = 0; cell && tries < TRIES; cell = links(cell).former, ++tries) {
+            if (is_free_for_bytes(cell ^ bytes_[0])) return cell ^ bytes_[0];
         }
         return new_block();
     }
 
+    bool is_free_for_bytes(uint32_t base) const {
+        return std::all_of(bytes_.begin(), bytes_.end(), [&](unsigned char byte) { return is_free(base ^ byte); });
+    }
     bool is_free(uint32_t cell) const { return cell != ROOT && cells_[cell].parent == NOBODY; }
 
     uint32_t new_block() {

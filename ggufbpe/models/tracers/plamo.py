@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ...vocab import BYTE
+from ..model import first_attributes
 from ..steps import (
     Change,
     Edge,
@@ -96,8 +97,7 @@ class PlamoTracer(Tracer):
         return self._text.vocabulary.tokens[token]
 
     def is_for_text(self, token: int) -> bool:
-        vocabulary = self._text.vocabulary
-        return not (vocabulary.first_attributes or vocabulary.attributes)[token] & BYTE
+        return not first_attributes(self._text.vocabulary)[token] & BYTE
 
 
 def _written(data: bytes) -> str:

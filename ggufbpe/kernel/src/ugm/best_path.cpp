@@ -42,7 +42,7 @@ void UGMModel::encode_word(const Word &word, double sum, Scratch &scratch, Sink 
 void UGMModel::encode_in_windows(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const {
     const unsigned char *p = word.data, *const end = word.data + word.size;
     std::string &text = scratch.normalized;
-    begin_path(sum, scratch);
+    begin_path(sum, SIZE_MAX, scratch);
     bool was_unknown = false;
     size_t base = 0, at = 0;  // of the window: where it begins in the word; where its paths go on
     for (;;) {
@@ -76,8 +76,9 @@ void UGMModel::encode_in_windows(const Word &word, double sum, Scratch &scratch,
     scratch.sum_of_word = scratch.sums[base & (ring_ - 1)];
 }
 
-void UGMModel::begin_path(double sum, Scratch &scratch) const {
-    scratch.sums.assign(ring_, -DBL_MAX);
+// A text shorter than the longest token, which a file may make megabytes long, needs no room for all of it.
+void UGMModel::begin_path(double sum, size_t size, Scratch &scratch) const {
+    scratch.sums.assign(size < ring_ ? size + 1 : ring_, -DBL_MAX);
     scratch.sums[0] = sum;
     scratch.path.assign(1, UNREACHED);
 }
@@ -161,7 +162,7 @@ size_t UGMModel::meeting_place(size_t from, Scratch &scratch, Pace &pace) const 
 
 void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
     const size_t size = scratch.normalized.size();
-    begin_path(sum, scratch);
+    begin_path(sum, size, scratch);
     scratch.path.resize(size + 1, UNREACHED);
     extend_path(0, size, 0, trie_for(size), scratch, pace);
     scratch.sum_of_word = scratch.sums[size & (ring_ - 1)];

@@ -84,7 +84,7 @@ private:
 
     // best_path.cpp
     void encode_in_windows(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const;
-    void begin_path(double sum, Scratch &scratch) const;
+    void begin_path(double sum, size_t size, Scratch &scratch) const;
     size_t extend_path(size_t from, size_t stop, size_t base, const TokenTrie *trie, Scratch &scratch, Pace &pace) const;
     const TokenTrie &trie() const;
     const TokenTrie *trie_for(size_t bytes) const;
