@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from ..errors import printable
-from .long_lines import LONG_LINE, fields_of_long_line
 from .records import (
     DEFAULT_FIELD,
     CorpusError,
@@ -42,6 +41,8 @@ def records(
     if is_table(name):
         yield from _reported(_of_table(stream, name, field, also), name, "row", report)
         return
+    from .long_lines import LONG_LINE, fields_of_long_line  # it imports json
+
     columns = [DEFAULT_FIELD if field is None else field, *([] if also is None else [also])]
 
     def read(line: bytes) -> tuple[bytes, dict[str, Any]]:
