@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,19 @@ def test_ray_gives_the_bytes_of_one_machine(
     encode_corpus([large, corpus], tok, tmp_path / "one", **options)
     encode_corpus([large, corpus], tok, tmp_path / "many", ray="auto", workers=workers, **options)
     assert files_in(tmp_path / "many") == files_in(tmp_path / "one")
+
+
+def test_a_ray_without_private_settings_works_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_ray = pytest.importorskip("ggufbpe.corpora.on_ray")
+    executor = import_module(on_ray._EXECUTOR)
+    context = on_ray.data.DataContext
+    monkeypatch.delattr(executor, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S")
+    with on_ray.quiet_context():
+        assert context.get_current().execution_options.preserve_order
+        assert not hasattr(executor, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S")
+    monkeypatch.setitem(sys.modules, on_ray._EXECUTOR, None)  # as if it were not there
+    with on_ray.quiet_context():
+        assert context.get_current().execution_options.preserve_order
 
 
 @pytest.mark.usefixtures("cluster")
