@@ -170,6 +170,21 @@ def test_a_run_that_was_stopped_goes_on_there_or_on_one_machine(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
 
 
+@pytest.mark.usefixtures("on_this_machine")
+def test_segments_in_another_order_are_refused(
+    large: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than documents in another order."""
+    real = ThisMachine.encode
+
+    def encode(self: ThisMachine, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
+        yield from reversed(list(real(self, segments)))
+
+    monkeypatch.setattr(ThisMachine, "encode", encode)
+    with pytest.raises(AssertionError, match="segment"):
+        encode_corpus(large, tok, tmp_path / "out", ray="")
+
+
 @pytest.mark.parametrize(("total", "processors"), [(10**6, 2), (10**9, 2), (10**11, 1), (10**11, 100)])
 def test_the_last_segments_are_small(total: int, processors: int) -> None:
     inputs = [Input(name, total // 2, "") for name in ("a.jsonl", "b.jsonl")]

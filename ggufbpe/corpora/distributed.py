@@ -203,6 +203,8 @@ class _Records:
 
     def counted(self, segment: Segment, batches: list[EncodedBatch]) -> list[EncodedBatch]:
         """The batches of the next segment, with records counted from the beginning of their input."""
+        if any(batch.segment != segment.number for batch in batches):
+            raise AssertionError(f"what was encoded is not segment {segment.number}, whose turn it is")
         if segment.is_exact:
             self._before = segment.start.record
         else:
