@@ -185,6 +185,35 @@ def test_segments_in_another_order_are_refused(
         encode_corpus(large, tok, tmp_path / "out", ray="")
 
 
+@pytest.mark.usefixtures("on_this_machine")
+def test_a_run_that_ends_does_not_wait_for_long_shards(
+    large: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after Ctrl-C: those that are being written find no segments any more."""
+    real, begun, ended = ThisMachine.write, threading.Event(), list[str]()
+
+    def write(self: ThisMachine, shards: list[PlannedShard]) -> list[Written]:
+        begun.set()
+        end = time.monotonic() + 20
+        try:
+            while time.monotonic() < end:
+                real(self, shards)
+        except OSError as error:
+            ended.append(type(error).__name__)
+            raise
+        raise AssertionError("nothing ended it")
+
+    def stop(progress: object) -> None:
+        if begun.is_set():
+            raise StopError
+
+    monkeypatch.setattr(ThisMachine, "write", write)
+    with pytest.raises(StopError):
+        encode_corpus(large, tok, tmp_path / "out", shard_size=30_000, ray="", progress=stop)
+    assert ended == ["FileNotFoundError"]
+    assert [name for name in os.listdir(tmp_path / "out") if name.startswith(".")] == []
+
+
 @pytest.mark.parametrize(("total", "processors"), [(10**6, 2), (10**9, 2), (10**11, 1), (10**11, 100)])
 def test_the_last_segments_are_small(total: int, processors: int) -> None:
     inputs = [Input(name, total // 2, "") for name in ("a.jsonl", "b.jsonl")]

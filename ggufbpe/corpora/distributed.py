@@ -131,12 +131,15 @@ def _encode(
                         tell(batch)
                         writing.add(plan.add(batch))
                     if following or segment is not wave[-1]:
-                        writing.go_on()
+                        writing.begin_if_idle()
             if following:
                 writing.wait()
         writing.add([plan.last()])
         tail = writing.finish()
         return plan.state, tail
+    except BaseException:
+        folder.clean()  # without their segments, the shards that are being written end at once
+        raise
     finally:
         writing.close()
 
@@ -150,7 +153,7 @@ class _Writing:
 
     def __init__(self, machines: Machines, plan: ShardPlan, folder: Folder) -> None:
         self._machines, self._plan, self._folder = machines, plan, folder
-        self._thread = ThreadPoolExecutor(1, "ggufbpe-shards")
+        self._thread = ThreadPoolExecutor(1, "ggufbpe-shard-jobs")
         self._waiting: list[PlannedShard] = []
         self._job: tuple[list[PlannedShard], Future[list[Written]]] | None = None
 
@@ -158,8 +161,8 @@ class _Writing:
         """Shards that are to be written next."""
         self._waiting += shards
 
-    def go_on(self) -> None:
-        """Look what has been written, and begin the next job. Between segments: their files are removed."""
+    def begin_if_idle(self) -> None:
+        """Begin the next job if none is running. Only between segments, since files of segments are removed."""
         if self._job is None or self._job[1].done():
             self.wait()
 
