@@ -170,6 +170,33 @@ def test_a_run_that_was_stopped_goes_on_there_or_on_one_machine(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
 
 
+@pytest.mark.usefixtures("on_this_machine", "small_chunks")
+@pytest.mark.parametrize("options", [{}, {"pack": 3_000}, {"pack": 10_000_000}])
+@pytest.mark.parametrize("rays", [("", ""), ("", None), (None, "")])
+def test_a_run_that_was_stopped_behind_its_last_shard_has_no_more_to_write(
+    rays: tuple[str | None, str | None],
+    options: dict[str, Any],
+    large: Path,
+    tmp_path: Path,
+    tok: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by a kill before there is a manifest."""
+
+    def stop(*_: object) -> None:
+        raise StopError
+
+    first, second = rays
+    options = {"shard_size": 30_000, **options}
+    encode_corpus(large, tok, tmp_path / "whole", **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(ggufbpe.corpora.manifest, "finish", stop)
+        with pytest.raises(StopError):
+            encode_corpus(large, tok, tmp_path / "out", ray=first, **options)
+    encode_corpus(large, tok, tmp_path / "out", resume=True, ray=second, **options)
+    assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
+
+
 @pytest.mark.usefixtures("on_this_machine")
 def test_segments_in_another_order_are_refused(
     large: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch

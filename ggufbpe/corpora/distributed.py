@@ -53,6 +53,7 @@ class Written(NamedTuple):
 
     shard: Shard | None
     tail: Tail
+    place: CorpusPlace  # behind its last document
 
 
 class EncodingRun(NamedTuple):
@@ -271,15 +272,14 @@ class ShardPlan:
 
     def is_written(self, planned: Sequence[PlannedShard], written: Sequence[Written]) -> None:
         """Go on behind these."""
-        for plan, (shard, tail) in zip(planned, written, strict=True):
+        for plan, (shard, tail, place) in zip(planned, written, strict=True):
             if (shard is None and plan.next_place is not None) or list(plan.next_carry) != (
                 tail.ids if plan.next_place is not None else []
             ):
                 raise AssertionError(f"part-{plan.number:05} is not what it was planned to be")
             if shard is not None:
-                self.state = self.state._replace(shards=[*self.state.shards, shard])
-            if plan.next_place is not None:
-                self.state = self.state._replace(place=plan.next_place, carry=plan.next_carry)
+                shards = [*self.state.shards, shard]
+                self.state = self.state._replace(shards=shards, place=place, carry=tail.ids)
 
     def remove(self, files: set[str]) -> None:
         """Remove those of `files` that the next shard does not need."""
@@ -320,4 +320,4 @@ def write_shard(work: EncodingRun, shard: PlannedShard, attempt: str) -> Written
         state, tail = writer.finish()
     finally:
         writer.close()
-    return Written(next(iter(state.shards), None), tail)
+    return Written(next(iter(state.shards), None), tail, state.place)
