@@ -1,7 +1,7 @@
 """What the tests of corpora have no room for: a hundred kills, a disk that is full, and the trainers' own readers.
 
-    python scripts/check_corpora.py kills [--times 100] [--seed 0]
-    python scripts/check_corpora.py full-disk      # as root, on Linux: it mounts small file systems
+    python scripts/check_corpora.py kills [--times 100] [--seed 0] [--ray]
+    python scripts/check_corpora.py full-disk [--ray]   # as root, on Linux: it mounts small file systems
     python scripts/check_corpora.py readers        # with torch, megatron-core, datatrove and datasets installed
 
 Exit code 1 with the first difference from what an undisturbed run wrote.
@@ -29,6 +29,7 @@ from ggufbpe.corpora.forms import FORMS
 GPT2 = Path(__file__).resolve().parent.parent / "ggufbpe" / "data" / "gpt2.gguf"
 WORDS = ("low", "lower", "newest", "naïve", "者", "12345", "it's", "<|endoftext|>", "\t", "\n")
 LONGEST = 60  # seconds that a run may take on a busy machine
+RAY = ["--ray", "local", "--workers", "2"]
 Files = dict[str, bytes]
 
 
@@ -93,8 +94,11 @@ def settings() -> Iterator[list[str]]:
 # ---- kills ----------------------------------------------------------------------------------------------
 
 
-def check_kills(folder: Path, times: int, seed: int) -> str:
-    """Kill runs at random moments; each is resumed by the next one, until it comes to its end."""
+def check_kills(folder: Path, times: int, seed: int, ray: Sequence[str]) -> str:
+    """Kill runs at random moments; each is resumed by the next one, until it comes to its end.
+
+    With `ray`, every other run is one on Ray, and killed from when it writes.
+    """
     rng, every = random.Random(seed), list(settings())
     make_corpus(folder / "corpus")
     done = ends = whole = 0
@@ -107,8 +111,12 @@ def check_kills(folder: Path, times: int, seed: int) -> str:
         undisturbed = files_in(folder / "first")
         wanted = times * (number + 1) // len(every)
         while done < wanted:
-            process = subprocess.Popen(command(folder / "corpus", out, options), stdout=subprocess.DEVNULL)
-            time.sleep(rng.uniform(0.2, 1) * took)
+            more = ray if done % 2 == 0 else []
+            run = command(folder / "corpus", out, [*options, *more])
+            process = subprocess.Popen(run, stdout=subprocess.DEVNULL)
+            if more:
+                wait_for_segments(process, out)
+            time.sleep(rng.uniform(0 if more else 0.2, 1) * took)
             process.kill()
             done += process.wait() == -9
             require_whole(out, undisturbed)
@@ -122,10 +130,17 @@ def check_kills(folder: Path, times: int, seed: int) -> str:
     return f"{done} runs killed; {whole} files were there then, all whole; {ends} folders came out the same"
 
 
+def wait_for_segments(process: subprocess.Popen[bytes], out: Path) -> None:
+    """Until a run on Ray encodes, or ends: Ray takes seconds to start, in which there is nothing to kill."""
+    old = set(out.glob(".segments.partial/*"))  # of a run that was killed
+    while process.poll() is None and old.issuperset(out.glob(".segments.partial/*")):
+        time.sleep(0.01)
+
+
 # ---- a full disk ----------------------------------------------------------------------------------------
 
 
-def check_full_disk(folder: Path) -> str:
+def check_full_disk(folder: Path, ray: Sequence[str]) -> str:
     """Runs on file systems of several sizes, each of which is full at another moment; then they get room."""
     make_corpus(folder / "corpus")
     disk, count = folder / "disk", 0
@@ -141,7 +156,7 @@ def check_full_disk(folder: Path) -> str:
             size = max(round(share * pages), 2) * page
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(disk)], check=True)
             try:
-                run = command(folder / "corpus", disk / "out", options)
+                run = command(folder / "corpus", disk / "out", [*options, *ray])
                 ran = subprocess.run(run, capture_output=True, text=True, timeout=LONGEST)
                 require(
                     ran.returncode == 2, f"{options}, {size} bytes: exit code {ran.returncode}: {ran.stderr}"
@@ -278,14 +293,18 @@ def main() -> int:
     parser.add_argument("what", choices=("kills", "full-disk", "readers"))
     parser.add_argument("--times", type=int, default=100, help="how many runs are killed")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ray", action="store_true", help="runs on a cluster of this machine, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
+            ray = RAY if options.ray else []
             if options.what == "kills":
-                print(check_kills(folder, options.times, options.seed))
+                print(check_kills(folder, options.times, options.seed, ray))
+            elif options.what == "full-disk":
+                print(check_full_disk(folder, ray))
             else:
-                print({"full-disk": check_full_disk, "readers": check_readers}[options.what](folder))
+                print(check_readers(folder))
         except WrongError as error:
             print(error)
             return 1

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,77 @@ def test_a_run_that_was_stopped_goes_on_there_or_on_one_machine(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
 
 
+@pytest.mark.usefixtures("on_this_machine", "small_chunks")
+@pytest.mark.parametrize("options", [{}, {"pack": 3_000}, {"pack": 10_000_000}])
+@pytest.mark.parametrize("rays", [("", ""), ("", None), (None, "")])
+def test_a_run_that_was_stopped_behind_its_last_shard_has_no_more_to_write(
+    rays: tuple[str | None, str | None],
+    options: dict[str, Any],
+    large: Path,
+    tmp_path: Path,
+    tok: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by a kill before there is a manifest."""
+
+    def stop(*_: object) -> None:
+        raise StopError
+
+    first, second = rays
+    options = {"shard_size": 30_000, **options}
+    encode_corpus(large, tok, tmp_path / "whole", **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(ggufbpe.corpora.manifest, "finish", stop)
+        with pytest.raises(StopError):
+            encode_corpus(large, tok, tmp_path / "out", ray=first, **options)
+    encode_corpus(large, tok, tmp_path / "out", resume=True, ray=second, **options)
+    assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("on_this_machine")
+def test_segments_in_another_order_are_refused(
+    large: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than documents in another order."""
+    real = ThisMachine.encode
+
+    def encode(self: ThisMachine, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
+        yield from reversed(list(real(self, segments)))
+
+    monkeypatch.setattr(ThisMachine, "encode", encode)
+    with pytest.raises(AssertionError, match="segment"):
+        encode_corpus(large, tok, tmp_path / "out", ray="")
+
+
+@pytest.mark.usefixtures("on_this_machine")
+def test_a_run_that_ends_does_not_wait_for_long_shards(
+    large: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after Ctrl-C: those that are being written find no segments any more."""
+    real, begun, ended = ThisMachine.write, threading.Event(), list[str]()
+
+    def write(self: ThisMachine, shards: list[PlannedShard]) -> list[Written]:
+        begun.set()
+        end = time.monotonic() + 20
+        try:
+            while time.monotonic() < end:
+                real(self, shards)
+        except OSError as error:
+            ended.append(type(error).__name__)
+            raise
+        raise AssertionError("nothing ended it")
+
+    def stop(progress: object) -> None:
+        if begun.is_set():
+            raise StopError
+
+    monkeypatch.setattr(ThisMachine, "write", write)
+    with pytest.raises(StopError):
+        encode_corpus(large, tok, tmp_path / "out", shard_size=30_000, ray="", progress=stop)
+    assert ended == ["FileNotFoundError"]
+    assert [name for name in os.listdir(tmp_path / "out") if name.startswith(".")] == []
+
+
 @pytest.mark.parametrize(("total", "processors"), [(10**6, 2), (10**9, 2), (10**11, 1), (10**11, 100)])
 def test_the_last_segments_are_small(total: int, processors: int) -> None:
     inputs = [Input(name, total // 2, "") for name in ("a.jsonl", "b.jsonl")]
@@ -276,6 +348,19 @@ def test_ray_gives_the_bytes_of_one_machine(
     encode_corpus([large, corpus], tok, tmp_path / "one", **options)
     encode_corpus([large, corpus], tok, tmp_path / "many", ray="auto", workers=workers, **options)
     assert files_in(tmp_path / "many") == files_in(tmp_path / "one")
+
+
+def test_a_ray_without_private_settings_works_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_ray = pytest.importorskip("ggufbpe.corpora.on_ray")
+    executor = import_module(on_ray._EXECUTOR)
+    context = on_ray.data.DataContext
+    monkeypatch.delattr(executor, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S")
+    with on_ray.quiet_context():
+        assert context.get_current().execution_options.preserve_order
+        assert not hasattr(executor, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S")
+    monkeypatch.setitem(sys.modules, on_ray._EXECUTOR, None)  # as if it were not there
+    with on_ray.quiet_context():
+        assert context.get_current().execution_options.preserve_order
 
 
 @pytest.mark.usefixtures("cluster")

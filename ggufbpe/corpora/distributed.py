@@ -53,6 +53,7 @@ class Written(NamedTuple):
 
     shard: Shard | None
     tail: Tail
+    place: CorpusPlace  # behind its last document
 
 
 class EncodingRun(NamedTuple):
@@ -131,12 +132,15 @@ def _encode(
                         tell(batch)
                         writing.add(plan.add(batch))
                     if following or segment is not wave[-1]:
-                        writing.go_on()
+                        writing.begin_if_idle()
             if following:
                 writing.wait()
         writing.add([plan.last()])
         tail = writing.finish()
         return plan.state, tail
+    except BaseException:
+        folder.clean()  # without their segments, the shards that are being written end at once
+        raise
     finally:
         writing.close()
 
@@ -150,7 +154,7 @@ class _Writing:
 
     def __init__(self, machines: Machines, plan: ShardPlan, folder: Folder) -> None:
         self._machines, self._plan, self._folder = machines, plan, folder
-        self._thread = ThreadPoolExecutor(1, "ggufbpe-shards")
+        self._thread = ThreadPoolExecutor(1, "ggufbpe-shard-jobs")
         self._waiting: list[PlannedShard] = []
         self._job: tuple[list[PlannedShard], Future[list[Written]]] | None = None
 
@@ -158,8 +162,8 @@ class _Writing:
         """Shards that are to be written next."""
         self._waiting += shards
 
-    def go_on(self) -> None:
-        """Look what has been written, and begin the next job. Between segments: their files are removed."""
+    def begin_if_idle(self) -> None:
+        """Begin the next job if none is running. Only between segments, since files of segments are removed."""
         if self._job is None or self._job[1].done():
             self.wait()
 
@@ -203,6 +207,8 @@ class _Records:
 
     def counted(self, segment: Segment, batches: list[EncodedBatch]) -> list[EncodedBatch]:
         """The batches of the next segment, with records counted from the beginning of their input."""
+        if any(batch.segment != segment.number for batch in batches):
+            raise AssertionError(f"what was encoded is not segment {segment.number}, whose turn it is")
         if segment.is_exact:
             self._before = segment.start.record
         else:
@@ -266,15 +272,14 @@ class ShardPlan:
 
     def is_written(self, planned: Sequence[PlannedShard], written: Sequence[Written]) -> None:
         """Go on behind these."""
-        for plan, (shard, tail) in zip(planned, written, strict=True):
+        for plan, (shard, tail, place) in zip(planned, written, strict=True):
             if (shard is None and plan.next_place is not None) or list(plan.next_carry) != (
                 tail.ids if plan.next_place is not None else []
             ):
                 raise AssertionError(f"part-{plan.number:05} is not what it was planned to be")
             if shard is not None:
-                self.state = self.state._replace(shards=[*self.state.shards, shard])
-            if plan.next_place is not None:
-                self.state = self.state._replace(place=plan.next_place, carry=plan.next_carry)
+                shards = [*self.state.shards, shard]
+                self.state = self.state._replace(shards=shards, place=place, carry=tail.ids)
 
     def remove(self, files: set[str]) -> None:
         """Remove those of `files` that the next shard does not need."""
@@ -315,4 +320,4 @@ def write_shard(work: EncodingRun, shard: PlannedShard, attempt: str) -> Written
         state, tail = writer.finish()
     finally:
         writer.close()
-    return Written(next(iter(state.shards), None), tail)
+    return Written(next(iter(state.shards), None), tail, state.place)

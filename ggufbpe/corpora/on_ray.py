@@ -16,7 +16,7 @@ import pickle
 import uuid
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
@@ -34,11 +34,11 @@ _WHAT = "work on Ray"
 ray = imported("ray", "ray", _WHAT)
 data = imported("ray.data", "ray", _WHAT)
 pyarrow = imported("pyarrow", "ray", _WHAT)
-streaming_executor_state = imported("ray.data._internal.execution.streaming_executor_state", "ray", _WHAT)
 
 LOCAL = "local"
 _STORE = 256 << 20  # bytes of a local cluster's object store: ids go by files
 _BLOCK = 16 << 20  # bytes of rows that a task collects
+_EXECUTOR = "ray.data._internal.execution.streaming_executor_state"  # private: another Ray may not have it
 _WAIT = 0.05  # seconds; Ray Data looks that often whether a task is done, otherwise a tenth of a second
 
 Table = Any  # pyarrow's
@@ -139,8 +139,8 @@ def quiet_context() -> Iterator[None]:
             (context, "enable_progress_bars", False),
             (context, "target_max_block_size", _BLOCK),
             (context, "memory_usage_poll_interval_s", None),  # it reads all of a process's map
-            (streaming_executor_state, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S", _WAIT),
             (context.execution_options, "preserve_order", True),
+            *_executor_settings(),
         ]
         before = [getattr(of, name) for of, name, _ in settings]
         for of, name, value in settings:
@@ -151,6 +151,15 @@ def quiet_context() -> Iterator[None]:
             for (of, name, _), value in zip(settings, before):
                 setattr(of, name, value)
             logger.setLevel(level)
+
+
+def _executor_settings() -> list[tuple[Any, str, float]]:
+    """Those that are private, where this Ray has them; it is slower without."""
+    name = "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S"
+    with suppress(ImportError):
+        executor = import_module(_EXECUTOR)
+        return [(executor, name, _WAIT)] if hasattr(executor, name) else []
+    return []
 
 
 @contextmanager

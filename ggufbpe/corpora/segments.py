@@ -44,8 +44,7 @@ class Segment(NamedTuple):
 class EncodedBatch(NamedTuple):
     """An encoded chunk, as the plan of shards sees it."""
 
-    segment: int
-    number: int  # in the segment
+    segment: int  # its number
     file: str  # that has its ids, and where in it; "" while there is none
     at: int
     chunk: Chunk  # without its data; of a segment that is not exact, records are counted from its beginning
@@ -126,7 +125,7 @@ def encode_segment(
     start = segment.start._replace(input=0)
     if not segment.is_exact:
         start = start._replace(record=0)
-    for number, chunk in enumerate(reader.chunks(start, segment.end)):
+    for chunk in reader.chunks(start, segment.end):
         records = chunk.records or int(chunk.after is not None)  # others are never looked for by their number
         encoded = encoder.encode(chunk)
         place = chunk.place._replace(input=chunk.place.input + segment.start.input)
@@ -137,7 +136,7 @@ def encode_segment(
         tokens = int(encoded.lengths.sum())
         every = sum(map(len, encoded.ids))
         counts = (len(encoded.lengths), tokens, every - tokens, records)
-        yield EncodedBatch(segment.number, number, "", 0, known, *counts, encoded.bad), encoded
+        yield EncodedBatch(segment.number, "", 0, known, *counts, encoded.bad), encoded
 
 
 # ---- files of segments ----------------------------------------------------------------------------------
