@@ -23,7 +23,7 @@ from test_cli import Run, posix_only, run
 
 from ggufbpe import stats
 from ggufbpe.cli import count
-from ggufbpe.corpora import byte_forms, long_lines, parquet_form, readers
+from ggufbpe.corpora import byte_forms, long_lines, parquet_form
 from ggufbpe.corpora import csv_rows as module
 from ggufbpe.corpora.csv_rows import csv_rows
 from ggufbpe.corpora.forms import FORMS
@@ -96,7 +96,7 @@ def test_long_records_are_counted_and_measured_as_short_ones(
     found = []
     for patched in (False, True):
         if patched:
-            monkeypatch.setattr(readers, "LONG_LINE", size)
+            monkeypatch.setattr(long_lines, "LONG_LINE", size)
             monkeypatch.setattr(long_lines, "_LONG", size)
             monkeypatch.setattr(reading, "_LONG", size)
             monkeypatch.setattr(count, "_LONG", size)
