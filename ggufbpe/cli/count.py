@@ -268,7 +268,7 @@ class _Job:
         for whole in parts:
             tokens += added or 0
             continues = added is None and size > 0
-            for part in self._blocks(whole):
+            for part in [whole] if added is None else self._blocks(whole):
                 text = utf8.decode(part)
                 tokens += self._tokenizer.count(
                     part, add_special=False, parse_special=self._parse_special, continues=continues
