@@ -229,6 +229,22 @@ def test_words_are_the_same_wherever_sums_are_exact_and_rounded_where_they_are_n
         assert Tokenizer(made, engine).encode(text) == expected, engine
 
 
+def test_threads_where_sums_of_a_long_text_are_rounded() -> None:
+    """Threads begin as if sums were exact; here they find that they are not, late, and one begins again."""
+    dice = random.Random(2)
+    pieces = {"▁": -1.0, "é": -300.0, **{letter: -dice.randint(1, 1 << 20) * 2.0**-30 for letter in "abcd"}}
+    pairs = {one + other: pieces[one] + pieces[other] for one in "abcd" for other in "abcd"}
+    tok = Tokenizer(vocabulary({**pieces, **pairs}, charsmap=b""), "native")
+    exact = " ".join("".join(dice.choices("abcd", k=dice.randint(1, 6))) for _ in range(100_000))
+    rounded = exact + 40_000 * " é" + exact
+    by_words = [id for word in rounded.split() for id in tok.encode(word, add_special=False)]
+    for text, is_rounded in ((exact, False), (rounded, True)):
+        ids = tok.encode(text)
+        assert (ids[:-1] != by_words[: len(ids) - 1]) == is_rounded  # or the test shows nothing
+        assert tok.encode_to_numpy(text, threads=2).tolist() == ids
+        assert tok.count(text, threads=2) == len(ids)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("changes", [{}, {"remove_extra_whitespaces": False}, {"add_space_prefix": False}])
 def test_threads_and_counts(engine: Any, changes: dict[str, bool]) -> None:

@@ -1,4 +1,5 @@
-// Many threads on one encoder, whose tables are replaced all the time, give the ids that one gives.
+// Many threads on one encoder, whose tables are replaced all the time, give the ids that one gives; and so do those that share one
+// text of a unigram model, whether its sums are exact or rounded.
 //
 //     program [--seconds S]
 
@@ -6,7 +7,10 @@
 #include <chrono>
 #include <thread>
 
+#include <cmath>
+
 #include "entries.h"
+#include "ugm/ugm_model.h"
 
 using namespace ggufbpe;
 
@@ -30,9 +34,62 @@ std::string text_of(uint64_t seed, size_t size) {
     return text;
 }
 
+// Two letters cost what both of them cost, so that what is rounded decides between them; "f" costs so much that sums soon are.
+void check_unigram(bool is_rounded, const UGMOptions &options) {
+    constexpr uint16_t NORMAL = 4;  // ggufbpe/vocab/vocabulary.py
+    Strings tokens;
+    std::vector<float> scores{0, -2};
+    tokens.add("<unk>");
+    tokens.add("\xE2\x96\x81");
+    for (char a = 'a'; a < 'g'; ++a) {
+        tokens.add(std::string(1, a));
+        scores.push_back(a == 'f' ? -100 : -std::ldexp(static_cast<float>(a), -14) - std::ldexp(1.0f, -30));
+    }
+    for (char a = 'a'; a < 'f'; ++a) {
+        for (char b = 'a'; b < 'f'; ++b) {
+            tokens.add(std::string{a, b});
+            scores.push_back(scores[size_t(2 + a - 'a')] + scores[size_t(2 + b - 'a')]);
+        }
+    }
+    tokens.index();
+    std::vector<uint16_t> attributes(scores.size(), NORMAL);
+    attributes[0] = 1;
+    const auto shared = std::make_shared<const Strings>(std::move(tokens));
+    const auto model = std::make_shared<const UGMModel>(shared, attributes, attributes, scores, "", options, BPEModel::CACHE_BYTES);
+    Random random(5);
+    std::string text = "  ";
+    while (text.size() < 900000) {
+        for (size_t left = 1 + random.below(12); left > 0; --left) text += static_cast<char>('a' + random.below(is_rounded ? 6 : 5));
+        text += random.below(9) ? " " : "  ";
+    }
+    const Part whole{-1, reinterpret_cast<const unsigned char *>(text.data()), text.size()};
+    std::vector<Part> parts;
+    model->divide(whole, size_t(1) << 17, parts, [] {});
+    CHECK(parts.size() > 2 && parts[0].premise);
+    const Encoder encoder(model, shared, {}, {}, {});
+    Ids alone, together;
+    encoder.encode({whole.data, whole.size, true}, {}, 1, alone, [] {});
+    encoder.encode({whole.data, whole.size, true}, {}, 3, together, [] {});
+    CHECK(ids_of(alone) == ids_of(together));
+    CHECK(encoder.count({whole.data, whole.size, true}, {}, 3, [] {}) == alone.size());
+    Ids in_parts;
+    Sink sink(in_parts);
+    bool is_divisible = true;
+    try {
+        TextModel::Lease scratch(*model);
+        for (const Part &part : parts) model->encode(part, *scratch, sink, [] {});
+    } catch (const NotDivisible &) {
+        is_divisible = false;
+    }
+    CHECK(is_divisible != is_rounded);
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
+    for (const bool merges : {false, true}) {
+        for (const bool is_rounded : {false, true}) check_unigram(is_rounded, {true, merges, 0});
+    }
     const double seconds = argc == 3 && std::string(argv[1]) == "--seconds" ? std::atof(argv[2]) : 5;
     model::Vocabulary v;
     v.tokens = model::byte_alphabet();

@@ -258,11 +258,17 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
 
 void Encoder::encode_any(const Text &text, const EncodeOptions &options, size_t threads, Sink &ids, const Poll &poll) const {
     if (threads > 1 && text.size >= WORTH_SHARING) {
-        encode_shared(text, options, threads, ids, poll);
-    } else {
-        TextModel::Lease scratch(*model_);
-        encode_alone(text, options, *scratch, ids, poll);
+        const size_t size = ids.size();
+        const uint64_t forks = fork_count();
+        try {
+            return encode_shared(text, options, threads, ids, poll);
+        } catch (const NotDivisible &) {
+            if (fork_count() != forks) throw Forked();
+            ids.truncate(size);
+        }
     }
+    TextModel::Lease scratch(*model_);
+    encode_alone(text, options, *scratch, ids, poll);
 }
 
 void Encoder::encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const {

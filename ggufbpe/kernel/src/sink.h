@@ -17,6 +17,7 @@ public:
 
     bool only_counts() const { return !ids_; }
     size_t count() const { return count_; }  // of ids that were only counted
+    size_t size() const { return ids_ ? ids_->size() : count_; }
     Spans *spans() const { return spans_; }  // null unless each id's span is wanted, too
 
     void push(int32_t id) {
@@ -34,6 +35,15 @@ public:
         if (ids_) ids_->advance(end);
     }
     void add(size_t count) { count_ += count; }
+
+    // Forgets all ids but so many; there must be no spans.
+    void truncate(size_t size) {
+        if (ids_) {
+            ids_->truncate(size);
+        } else {
+            count_ = size;
+        }
+    }
 
 private:
     Ids *ids_ = nullptr;

@@ -20,12 +20,18 @@
 
 namespace ggufbpe {
 
+class Premise;
+
 // A part of a text that is encoded on its own. `token` is an id, or the kind of text, as in a Fragment.
 struct Part {
     int32_t token;
     const unsigned char *data;
     size_t size;
+    std::shared_ptr<Premise> premise = nullptr;  // what the parts of a divided text take for granted, if they do
 };
+
+// Thrown while a part is encoded if what it takes for granted is not so: ids of parts are wrong, the text must be encoded whole.
+struct NotDivisible {};
 
 class TextModel {
 public:
@@ -90,7 +96,8 @@ public:
     // The `Part::token` of a plain fragment that continues where another text ended.
     virtual int32_t continued(int32_t token) const { return token; }
 
-    // Cuts a part into parts of about `size` bytes that together have the same ids; may return it whole.
+    // Cuts a part into parts of about `size` bytes that together have the same ids, in whatever order they are encoded, unless
+    // that throws NotDivisible; may return it whole, which never does.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 
     // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.

@@ -136,6 +136,7 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
     scores_ = std::move(scores);
     int bits = fraction_bits(std::isfinite(unknown_score_) ? unknown_score_ : 0);
     float largest = std::fabs(unknown_score_);
+    double all = 0, bytes = 1;
     bool are_finite = std::isfinite(unknown_score_);
     for (size_t id = 0; id < tokens.size(); ++id) {
         if (!is_matched(matched_by[id])) continue;
@@ -143,9 +144,12 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
         if (!are_finite) break;
         bits = std::max(bits, fraction_bits(scores_[id]));
         largest = std::max(largest, std::fabs(scores_[id]));
+        all += double(std::fabs(scores_[id]));
+        bytes += double(lengths_[id]);
     }
     if (!are_finite) return;
     largest_ = largest;
+    mean_ = all / bytes;
     most_ = std::min(std::ldexp(1.0, 53 - bits), 1e300);
 }
 
@@ -192,37 +196,54 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
 
 std::unique_ptr<TextModel::Scratch> UGMModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
-// Whether the next `bytes` bytes after `sum` have the same best path as at the beginning.
-bool UGMModel::may_be_cached(double sum, size_t bytes) const {
-    return has_words_ && std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_ < most_;
+// The first place at or after which a part may be cut: where no space is due any more that is put before the first character.
+size_t UGMModel::first_cut(const Part &part, Pace &pace) const {
+    if (options_.remove_extra_whitespaces || !options_.add_space_prefix || part.token == CONTINUED) return 0;
+    const unsigned char *p = part.data, *const end = part.data + part.size;
+    while (p < end) {
+        while (p < end && is_separator_[*p]) ++p;
+        if (p < end && is_copied_[*p] && (p + 1 == end || p[1] < 0x80)) break;
+        const unsigned char *const word = p;
+        while (p < end && !is_separator_[*p]) ++p;
+        pace.count(static_cast<size_t>(p - word));
+    }
+    return static_cast<size_t>(p - part.data);
 }
 
 void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
-    // If spaces are kept, the first word decides whether one is put before it.
-    const bool is_divisible = options_.remove_extra_whitespaces && may_be_cached(0, part.size);
+    const size_t worth_dividing = size + size / 2;
     Pace pace(poll);
-    for (size_t start = 0; start < part.size;) {
-        size_t end = part.size;
-        if (is_divisible && part.size - start > size + size / 2) {
-            end = start + size;
-            while (end < part.size && !is_separator_[part.data[end]]) {
-                ++end;
-                pace.count(1);
-            }
+    // Where sums will hardly stay exact, encoding parts would be in vain.
+    const bool is_divisible = has_words_ && part.size > worth_dividing && mean_ * double(part.size) < most_;
+    size_t start = 0, from = is_divisible ? first_cut(part, pace) : part.size;
+    std::shared_ptr<Premise> premise;
+    while (part.size - start > worth_dividing && part.size - from > worth_dividing) {
+        size_t end = std::max(start + size, from);
+        while (end < part.size && !is_separator_[part.data[end]]) {
+            ++end;
+            pace.count(1);
         }
-        parts.push_back({part.token, part.data + start, end - start});
+        if (end == part.size) break;
+        if (!premise && !may_be_cached(0, part.size)) premise = std::make_shared<Premise>();
+        parts.push_back({start ? CONTINUED : part.token, part.data + start, end - start, premise});
         start = end;
     }
+    if (start < part.size) parts.push_back({start ? CONTINUED : part.token, part.data + start, part.size - start, premise});
 }
 
 void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
     own.is_prefix_due = options_.add_space_prefix && part.token != CONTINUED;
     own.sum = 0;
+    own.reach = 0;
     own.sources.are_wanted = ids.spans();
     own.sources.space_start = nullptr;
     own.sources.read = part.data;
-    if (has_words_) return encode_words(part, own, ids, poll);
+    if (has_words_) {
+        encode_words(part, own, ids, poll);
+        if (part.premise && !(part.premise->add(own.sum, own.reach) < most_)) throw NotDivisible();
+        return;
+    }
     Pace pace(poll);
     encode_word({part.data, part.size}, 0, own, ids, pace);
 }
@@ -244,7 +265,7 @@ UGMModel::Word UGMModel::next_word(const unsigned char *&p, const unsigned char 
 
 void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
     const unsigned char *p = part.data, *end = part.data + part.size;
-    const bool tracks = !may_be_cached(0, part.size);
+    const bool tracks = part.premise || !may_be_cached(0, part.size);
     Pace pace(poll);
     while (p < end && !options_.remove_extra_whitespaces && scratch.is_prefix_due) {
         const Word word = next_word(p, end, pace);
@@ -273,10 +294,14 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
     }
     for (size_t i = 0; i < count; ++i) {
         const Word &word = words[i];
-        if (tracks && !may_be_cached(scratch.sum, word.size)) {
-            encode_word(word, scratch.sum, scratch, ids, pace);
-            scratch.sum = scratch.sum_of_word;
-            continue;
+        if (tracks) {
+            const double most = reach(scratch.sum, word.size);
+            scratch.reach = std::max(scratch.reach, most);
+            if (!(most < most_)) {
+                encode_word(word, scratch.sum, scratch, ids, pace);
+                scratch.sum = scratch.sum_of_word;
+                continue;
+            }
         }
         const WordTable &table = *scratch.tables.current;
         WordTable::Found found;

@@ -6,11 +6,13 @@
 // Every sum of scores begins with the first token of a text, so its rounding may decide between two paths. Scores are
 // multiples of some power of two. While sums are so small that doubles hold them exactly, the best path of a word does not
 // depend on the text before it, and words come from the cache; beyond that, each word is given the sum that it begins with.
+// How large sums get is known when a text is encoded, so threads take parts of it as if sums were exact, and see whether they were.
 //
 // Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
 
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -64,7 +66,9 @@ private:
     void set_scores(const Strings &tokens, const std::vector<uint16_t> &matched_by, const std::vector<uint16_t> &attributes,
                     std::vector<float> scores);
     void find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by);
-    bool may_be_cached(double sum, size_t bytes) const;
+    double reach(double sum, size_t bytes) const { return std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_; }
+    bool may_be_cached(double sum, size_t bytes) const { return has_words_ && reach(sum, bytes) < most_; }
+    size_t first_cut(const Part &part, Pace &pace) const;
     Word next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const;
     void encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
@@ -108,6 +112,7 @@ private:
     size_t ring_ = 8;                 // a power of two above the longest token
     double most_ = 0, largest_ = 0;   // sums up to `most_` are exact; no score is larger than `largest_`; 0: none is
     double growth_ = 3;               // tokens that one byte becomes at most
+    double mean_ = 0;                 // of the absolute scores, for each byte of a token
     bool is_separator_[256] = {};     // bytes that are only ever spaces, around which words are independent
     bool has_words_ = false;
     bool is_joined_[256] = {};        // bytes that a token has before a U+2581 that does not begin it

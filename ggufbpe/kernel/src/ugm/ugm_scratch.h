@@ -1,7 +1,9 @@
-// The memory of a UGMModel during a call.
+// The memory of a UGMModel during a call, and what the parts of a divided text have in common.
 
 #pragma once
 
+#include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +13,27 @@
 #include "ugm/ugm_model.h"
 
 namespace ggufbpe {
+
+// That the sums of a text are exact, which is known when all its parts are encoded. Their order does not matter, so every part
+// counts as if all others came before it.
+class Premise {
+public:
+    // Adds a part. Returns what sums of the text reached at most so far: for the part that ends last, those of all parts.
+    double add(double sum, double reach) {
+        change(sum_, [&](double old) { return old + std::fabs(sum); });
+        change(reach_, [&](double old) { return old < reach ? reach : old; });
+        return sum_.load() + reach_.load();
+    }
+
+private:
+    template <typename Change>
+    static void change(std::atomic<double> &value, Change change) {
+        double old = value.load();
+        while (!value.compare_exchange_weak(old, change(old))) {}
+    }
+
+    std::atomic<double> sum_{0}, reach_{0};
+};
 
 struct UGMModel::Scratch : CachingModel::Scratch {
     // If spans are wanted: the bytes of the text that each normalized byte, and the next U+2581, stands for.
@@ -38,6 +61,7 @@ struct UGMModel::Scratch : CachingModel::Scratch {
     std::vector<bool> is_passed;    // whether a path goes through each byte, of those that are followed to where they meet
     std::vector<int32_t> found;     // ids of a word
     double sum = 0;                 // of the text so far, if it is needed
+    double reach = 0;               // what sums of the part reached at most, whichever path they belong to
     double sum_of_word = 0;
     std::vector<Word> words;
 
