@@ -98,8 +98,8 @@ def test_long_records_are_counted_and_measured_as_short_ones(
         if patched:
             monkeypatch.setattr(long_lines, "LONG_LINE", size)
             monkeypatch.setattr(long_lines, "_LONG", size)
-            monkeypatch.setattr(reading, "_LONG", size)
-            monkeypatch.setattr(count, "_LONG", size)
+            monkeypatch.setattr(reading, "LONG_TEXT", size)
+            monkeypatch.setattr(count, "LONG_TEXT", size)
             monkeypatch.setattr(blocks, "__defaults__", (True, 16))  # bytes of a block
         errors: list[Exception] = []
         by_kind = stats(

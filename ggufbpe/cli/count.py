@@ -13,7 +13,7 @@ from .. import utf8
 from ..corpora.readers import has_records, read_lines, records
 from ..corpora.records import CorpusError, decompressed, has_json_lines, without_compression
 from ..corpora.sources import File, files_of, open_file
-from ..pipeline.blocks import added_ids, blocks
+from ..pipeline.blocks import LONG_TEXT, added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal
 from ..wording import counted
@@ -62,7 +62,6 @@ _SORTED_BY = ("name", "tokens", "bytes", "chars/token")
 _COMPRESSED = 1000  # how many times its size a file may decompress to
 _UNKNOWN = 10**9  # bytes expected of standard input; more makes a row wider
 _LARGE = 1 << 20  # bytes; counting such a file takes long enough to show it at once
-_LONG = 1 << 20  # bytes of a text that is counted in blocks
 
 
 class _Counts(NamedTuple):
@@ -257,8 +256,8 @@ class _Job:
         return blocks(stream, [self._tokenizer], self._parse_special, continues=True)
 
     def _blocks(self, text: bytes) -> Iterable[bytes]:
-        """A long text block by block, since as a str it takes up to four times the memory."""
-        return [text] if len(text) < _LONG else self._cut(io.BytesIO(text))
+        """A long text block by block."""
+        return [text] if len(text) < LONG_TEXT else self._cut(io.BytesIO(text))
 
     def _counts(
         self, name: str, parts: Iterable[bytes], show: Callable[[int], None], added: int | None

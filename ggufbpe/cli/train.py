@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from ..corpora.sources import is_url
 from ..errors import printable
 from ..training import TrainedVocabulary, train
 from ..training.learn import TIES
@@ -180,7 +179,7 @@ def _source(path: str) -> object:
     """What `train` takes for an argument."""
     if path == "-":
         return sys.stdin.buffer
-    return GivenPath(path) if is_url(path) else Path(path)
+    return GivenPath(path)
 
 
 def _check(arguments: argparse.Namespace) -> None:

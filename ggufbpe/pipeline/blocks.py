@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 BLOCK = 1 << 16  # bytes
+LONG_TEXT = (
+    1 << 20
+)  # bytes of a text in memory that is taken in blocks, since a str or its ids take more memory
 
 
 def blocks(

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 from ..corpora.readers import has_records, records
 from ..corpora.records import CorpusError, Report, decompressed, utf8, without_compression
 from ..corpora.sources import files_of, open_file
-from ..pipeline.blocks import BLOCK
+from ..pipeline.blocks import BLOCK, LONG_TEXT
 
-_LONG = 1 << 20  # bytes of a text that is read as a file is, since its ids take more memory
 GROUPINGS = ("file", "folder", "extension", "total")
 
 Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into blocks that can be tokenized one by one
@@ -189,7 +188,7 @@ def _records(source: _Source, stream: Any, reading: Reading, cut: Cut) -> Iterat
         if reading.by_field is not None and fields.get(reading.by_field) is not None:
             value = fields[reading.by_field]
             group = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        is_long = len(text) >= _LONG
+        is_long = len(text) >= LONG_TEXT
         if not is_long:
             waiting[group].append(text)
             size += len(text)
