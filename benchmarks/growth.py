@@ -48,6 +48,7 @@ TEXTS: dict[str, Callable[[int], str | bytes]] = {
     "alternating": lambda count: "a " * (count // 2),
     "emoji": lambda count: "\U0001f600" * count,
     "combining marks": lambda count: "e\u0301" * (count // 2),
+    "words of unknown characters": lambda count: "x\u4e2d\u6587 " * (count // 4),
     "random bytes": lambda count: random.Random(1).randbytes(count),
 }
 

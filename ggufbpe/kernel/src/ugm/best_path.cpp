@@ -169,13 +169,15 @@ void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
     follow_path(size, scratch, pace);
 }
 
-// The ids of the best path to `end`, into `scratch.found`.
+// The ids of the best path to `end`, into `scratch.found`, and its unknown characters.
 void UGMModel::follow_path(size_t end, Scratch &scratch, Pace &pace) const {
     std::vector<int32_t> &found = scratch.found;
     found.clear();
+    scratch.unknown = 0;
     bool was_unknown = false;
     while (end) {
         const int32_t step = scratch.path[end];
+        scratch.unknown += step < 0;
         const int32_t token = step < 0 ? options_.unknown : step;
         const bool is_unknown = token == options_.unknown;
         if (!(was_unknown && is_unknown)) found.push_back(token);

@@ -321,35 +321,42 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
             } else {
                 found.write_ids(few);
             }
-            if (!tracks || count_sum(known, known_count, scratch)) {
-                emit(known, known_count, ids);
-                if (ids.spans()) append_spans(word, known, known_count, scratch, *ids.spans(), pace);
-                if (!is_current) {
-                    scratch.found.assign(known, known + known_count);
-                    keep(word.data, word.size, keys[i], scratch.found.data(), known_count, scratch);
-                }
-                continue;
+            const size_t kept_count = known_count;
+            const size_t unknown = take_unknown(known, known_count);
+            if (tracks) scratch.sum += sum_of(known, known_count, unknown);
+            emit(known, known_count, ids);
+            if (ids.spans()) append_spans(word, known, known_count, scratch, *ids.spans(), pace);
+            if (!is_current) {
+                scratch.found.assign(known, known + kept_count);
+                keep(word.data, word.size, keys[i], scratch.found.data(), kept_count, scratch);
             }
+            continue;
         }
         encode_word(word, 0, scratch, ids, pace);
         scratch.sum += scratch.sum_of_word;
-        if (!is_known && word.size <= WordTable::LONGEST) {
-            count_misses(1);
-            keep(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
-        }
+        if (word.size > WordTable::LONGEST) continue;
+        count_misses(1);
+        if (scratch.unknown) scratch.found.push_back(-1 - static_cast<int32_t>(scratch.unknown));
+        keep(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
     }
     scratch.writer.count_kept();
 }
 
-// Adds the scores of a word's ids to the sum; false, and nothing, if one is unknown: the number of characters is not known.
-bool UGMModel::count_sum(const int32_t *found, size_t count, Scratch &scratch) const {
-    double sum = 0;
+// How many unknown characters a word from the cache has. If it has any, that is kept behind its ids, as a number below -1: an
+// unknown token stands for several, and each counts in a sum.
+size_t UGMModel::take_unknown(const int32_t *kept, size_t &count) {
+    if (!count || kept[count - 1] >= -1) return 0;
+    --count;
+    return static_cast<size_t>(-1 - kept[count]);
+}
+
+// The sum of a word's scores, while sums are exact.
+double UGMModel::sum_of(const int32_t *found, size_t count, size_t unknown) const {
+    double sum = double(unknown) * double(unknown_score_);
     for (size_t i = 0; i < count; ++i) {
-        if (found[i] == options_.unknown) return false;
-        sum += double(scores_[static_cast<size_t>(found[i])]);
+        if (!unknown || found[i] != options_.unknown) sum += double(scores_[static_cast<size_t>(found[i])]);
     }
-    scratch.sum += sum;
-    return true;
+    return sum;
 }
 
 void UGMModel::emit(const int32_t *found, size_t count, Sink &ids) const {

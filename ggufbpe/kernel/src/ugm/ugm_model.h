@@ -74,7 +74,8 @@ private:
     void encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
                       Pace &pace) const;
     void encode_word(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const;
-    bool count_sum(const int32_t *found, size_t count, Scratch &scratch) const;
+    static size_t take_unknown(const int32_t *kept, size_t &count);
+    double sum_of(const int32_t *found, size_t count, size_t unknown) const;
     void emit(const int32_t *found, size_t count, Sink &ids) const;
 
     void begin_word(const Word &word, Scratch &scratch) const;

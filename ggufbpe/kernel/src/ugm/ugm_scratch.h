@@ -60,6 +60,7 @@ struct UGMModel::Scratch : CachingModel::Scratch {
     std::vector<int32_t> path;      // what ends at each byte: a token, -1 - bytes for an unknown character, or UNREACHED
     std::vector<bool> is_passed;    // whether a path goes through each byte, of those that are followed to where they meet
     std::vector<int32_t> found;     // ids of a word
+    size_t unknown = 0;             // characters of it
     double sum = 0;                 // of the text so far, if it is needed
     double reach = 0;               // what sums of the part reached at most, whichever path they belong to
     double sum_of_word = 0;
