@@ -1,15 +1,15 @@
 // Many threads on one encoder, whose tables are replaced all the time, give the ids that one gives; and so do those that share one
-// text of a unigram model, whether its sums are exact or rounded.
+// text of a unigram model, whether its sums are exact or rounded. What a thread throws is thrown by the call.
 //
 //     program [--seconds S]
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
-#include <cmath>
-
 #include "entries.h"
+#include "threads.h"
 #include "ugm/ugm_model.h"
 
 using namespace ggufbpe;
@@ -34,62 +34,121 @@ std::string text_of(uint64_t seed, size_t size) {
     return text;
 }
 
-// Two letters cost what both of them cost, so that what is rounded decides between them; "f" costs so much that sums soon are.
-void check_unigram(bool is_rounded, const UGMOptions &options) {
-    constexpr uint16_t NORMAL = 4;  // ggufbpe/vocab/vocabulary.py
-    Strings tokens;
-    std::vector<float> scores{0, -2};
-    tokens.add("<unk>");
-    tokens.add("\xE2\x96\x81");
-    for (char a = 'a'; a < 'g'; ++a) {
-        tokens.add(std::string(1, a));
-        scores.push_back(a == 'f' ? -100 : -std::ldexp(static_cast<float>(a), -14) - std::ldexp(1.0f, -30));
-    }
-    for (char a = 'a'; a < 'f'; ++a) {
-        for (char b = 'a'; b < 'f'; ++b) {
-            tokens.add(std::string{a, b});
-            scores.push_back(scores[size_t(2 + a - 'a')] + scores[size_t(2 + b - 'a')]);
+// Two letters cost what both of them cost, so that what is rounded decides between them; "f" costs so much that sums soon are
+// rounded, and "h" takes back what "g" costs.
+struct Unigram {
+    static constexpr uint16_t NORMAL = 4;  // ggufbpe/vocab/vocabulary.py
+
+    Unigram(int exponent, const UGMOptions &options) {
+        Strings strings;
+        std::vector<float> scores{0, -2};
+        strings.add("<unk>");
+        strings.add("\xE2\x96\x81");
+        const auto letter = [&](char c) { return -std::ldexp(static_cast<float>(2 * c + 1), exponent); };
+        for (char a = 'a'; a < 'f'; ++a) {
+            strings.add(std::string(1, a));
+            scores.push_back(letter(a));
+            for (char b = 'a'; b < 'f'; ++b) {
+                strings.add(std::string{a, b});
+                scores.push_back(letter(a) + letter(b));
+            }
         }
+        for (const auto &[token, score] : {std::pair{"f", -100.0f}, {"g", -1000.0f}, {"h", 1000.0f}}) {
+            strings.add(token);
+            scores.push_back(score);
+        }
+        for (size_t size = 1; size < 100; ++size) {  // by the mean of all scores, sums should stay small
+            strings.add(std::string(size, 'z'));
+            scores.push_back(letter('z'));
+        }
+        strings.index();
+        std::vector<uint16_t> attributes(scores.size(), NORMAL);
+        attributes[0] = 1;
+        tokens = std::make_shared<const Strings>(std::move(strings));
+        model = std::make_shared<const UGMModel>(tokens, attributes, attributes, scores, "", options, BPEModel::CACHE_BYTES);
     }
-    tokens.index();
-    std::vector<uint16_t> attributes(scores.size(), NORMAL);
-    attributes[0] = 1;
-    const auto shared = std::make_shared<const Strings>(std::move(tokens));
-    const auto model = std::make_shared<const UGMModel>(shared, attributes, attributes, scores, "", options, BPEModel::CACHE_BYTES);
-    Random random(5);
-    std::string text = "  ";
-    while (text.size() < 900000) {
-        for (size_t left = 1 + random.below(12); left > 0; --left) text += static_cast<char>('a' + random.below(is_rounded ? 6 : 5));
+
+    std::shared_ptr<const Strings> tokens;
+    std::shared_ptr<const UGMModel> model;
+};
+
+std::string words_of(const std::string &letters, size_t size, Random &random) {
+    std::string text;
+    while (text.size() < size) {
+        for (size_t left = 1 + random.below(12); left > 0; --left) text += letters[random.below(letters.size())];
         text += random.below(9) ? " " : "  ";
     }
-    const Part whole{-1, reinterpret_cast<const unsigned char *>(text.data()), text.size()};
+    return text;
+}
+
+// The ids of a text in parts, which must be as many as that; nothing if sums of parts were not exact.
+std::vector<int32_t> ids_in_parts(const UGMModel &model, const std::string &text, size_t part_size) {
     std::vector<Part> parts;
-    model->divide(whole, size_t(1) << 17, parts, [] {});
+    model.divide({-1, reinterpret_cast<const unsigned char *>(text.data()), text.size()}, part_size, parts, [] {});
     CHECK(parts.size() > 2 && parts[0].premise);
-    const Encoder encoder(model, shared, {}, {}, {});
-    Ids alone, together;
-    encoder.encode({whole.data, whole.size, true}, {}, 1, alone, [] {});
-    encoder.encode({whole.data, whole.size, true}, {}, 3, together, [] {});
-    CHECK(ids_of(alone) == ids_of(together));
-    CHECK(encoder.count({whole.data, whole.size, true}, {}, 3, [] {}) == alone.size());
-    Ids in_parts;
-    Sink sink(in_parts);
-    bool is_divisible = true;
+    Ids ids;
+    Sink sink(ids);
+    TextModel::Lease scratch(model);
     try {
-        TextModel::Lease scratch(*model);
-        for (const Part &part : parts) model->encode(part, *scratch, sink, [] {});
+        for (const Part &part : parts) model.encode(part, *scratch, sink, [] {});
     } catch (const NotDivisible &) {
-        is_divisible = false;
+        return {};
     }
-    CHECK(is_divisible != is_rounded);
+    return ids_of(ids);
+}
+
+void check_unigram(const UGMOptions &options) {
+    Random random(5);
+    const std::string exact = "  " + words_of("abcde", 900000, random), costly = "  " + words_of("abcdef", 900000, random);
+    const std::string costly_word = exact + std::string(100000, 'c') + " " + exact;  // by its length alone, it could cost too much
+    for (const std::string *text : {&exact, &costly, &costly_word}) {
+        const Unigram unigram(-30, options);
+        const Encoder encoder(unigram.model, unigram.tokens, {}, {}, {});
+        const Text view{reinterpret_cast<const unsigned char *>(text->data()), text->size(), true};
+        Ids alone, together;
+        encoder.encode(view, {}, 1, alone, [] {});
+        encoder.encode(view, {}, 3, together, [] {});
+        CHECK(ids_of(alone) == ids_of(together));
+        CHECK(encoder.count(view, {}, 3, [] {}) == alone.size());
+        for (const size_t part_size : {size_t(1) << 10, size_t(1) << 17}) {  // the short ones would be exact by themselves
+            const std::vector<int32_t> in_parts = ids_in_parts(*unigram.model, *text, part_size);
+            CHECK(text == &costly ? in_parts.empty() : in_parts == ids_of(alone));
+        }
+    }
+    // Three quarters of what is exact before the last part, and within that part half of it, there and back.
+    const std::string late = words_of("f", 76000, random) + words_of("g", 6000, random) + words_of("h", 6000, random);
+    CHECK(ids_in_parts(*Unigram(-30, options).model, late, 25000).empty());
+}
+
+// What a signal's handler throws on the calling thread is not lost because another thread has thrown before.
+void check_exceptions() {
+    struct Other {};
+    struct Signal {};
+    std::atomic<bool> has_thrown{false};
+    bool is_lost = true;
+    try {
+        const auto poll = [&] {
+            if (has_thrown) throw Signal();
+        };
+        on_threads(2, 2, poll, [&](Turns &, const Poll &poll_here, bool is_caller) {
+            if (is_caller) {
+                for (;;) poll_here();
+            }
+            has_thrown = true;
+            throw Other();
+        });
+    } catch (const Signal &) {
+        is_lost = false;
+    } catch (const Other &) {
+    }
+    CHECK(!is_lost);
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-    for (const bool merges : {false, true}) {
-        for (const bool is_rounded : {false, true}) check_unigram(is_rounded, {true, merges, 0});
-    }
+    for (const bool merges : {false, true}) check_unigram({true, merges, 0});
+    for (int turn = 0; turn < 100; ++turn) check_exceptions();
     const double seconds = argc == 3 && std::string(argv[1]) == "--seconds" ? std::atof(argv[2]) : 5;
     model::Vocabulary v;
     v.tokens = model::byte_alphabet();

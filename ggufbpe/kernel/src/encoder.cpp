@@ -263,7 +263,7 @@ void Encoder::encode_any(const Text &text, const EncodeOptions &options, size_t 
         try {
             return encode_shared(text, options, threads, ids, poll);
         } catch (const NotDivisible &) {
-            if (fork_count() != forks) throw Forked();
+            if (fork_count() != forks) throw Forked();  // ids may be what another thread was writing
             ids.truncate(size);
         }
     }

@@ -97,7 +97,7 @@ public:
     virtual int32_t continued(int32_t token) const { return token; }
 
     // Cuts a part into parts of about `size` bytes that together have the same ids, in whatever order they are encoded, unless
-    // that throws NotDivisible; may return it whole, which never does.
+    // that throws NotDivisible; may return it whole, which never does. Each may be encoded once.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 
     // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.

@@ -45,7 +45,8 @@ private:
 };
 
 // Calls run(turns, poll, is_caller) on up to `threads` threads, including the calling one; each takes turns, of which there
-// are `count`, until none is left, and calls its poll in between. The first exception is thrown when all have stopped. In the
+// are `count`, until none is left, and calls its poll in between. When all have stopped, an exception of the calling thread is
+// thrown, since it may be a signal's, or else the first one. In the
 // child of a fork during a poll the other threads are gone, and Forked is thrown: data that they may have written to must be
 // SharedWork.
 template <typename Run>
@@ -71,7 +72,7 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
         } catch (...) {
             if (fork_count() != forks) throw;  // in the child there is no thread to lock out or to wait for
             std::lock_guard<std::mutex> lock(state->error_mutex);
-            if (!state->error) state->error = std::current_exception();
+            if (!state->error || is_caller) state->error = std::current_exception();
             state->turns.stop();
         }
     };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cmath>
 #include <string_view>
 
 #include "ugm/ugm_scratch.h"
@@ -80,6 +81,7 @@ void UGMModel::encode_in_windows(const Word &word, double sum, Scratch &scratch,
 void UGMModel::begin_path(double sum, size_t size, Scratch &scratch) const {
     scratch.sums.assign(size < ring_ ? size + 1 : ring_, -DBL_MAX);
     scratch.sums[0] = sum;
+    scratch.reach_of_word = 0;
     scratch.path.assign(1, UNREACHED);
 }
 
@@ -91,9 +93,11 @@ size_t UGMModel::extend_path(size_t from, size_t stop, size_t base, const TokenT
     double *const sums = scratch.sums.data();
     int32_t *const path = scratch.path.data();
     size_t at = from;
+    double largest = 0;  // of the sums that paths go on from
     for (size_t behind; at < stop; at = behind) {
         behind = std::min(at + code_units(text[at]), size);
         const double so_far = sums[(base + at) & mask];
+        largest = std::max(largest, std::fabs(so_far));
         bool is_found = false;
         size_t end = at;
         const auto take = [&](int32_t token) {  // from `at` to `end`
@@ -127,6 +131,7 @@ size_t UGMModel::extend_path(size_t from, size_t stop, size_t base, const TokenT
         for (size_t i = at; i < behind; ++i) sums[(base + i) & mask] = -DBL_MAX;  // for the text `ring_` bytes later
         pace.count(end - at + 1);
     }
+    scratch.reach_of_word = std::max(scratch.reach_of_word, largest + largest_);
     return at;
 }
 

@@ -200,12 +200,14 @@ std::unique_ptr<TextModel::Scratch> UGMModel::new_scratch() const { return std::
 size_t UGMModel::first_cut(const Part &part, Pace &pace) const {
     if (options_.remove_extra_whitespaces || !options_.add_space_prefix || part.token == CONTINUED) return 0;
     const unsigned char *p = part.data, *const end = part.data + part.size;
-    while (p < end) {
-        while (p < end && is_separator_[*p]) ++p;
-        if (p < end && is_copied_[*p] && (p + 1 == end || p[1] < 0x80)) break;
-        const unsigned char *const word = p;
-        while (p < end && !is_separator_[*p]) ++p;
-        pace.count(static_cast<size_t>(p - word));
+    Lease lease(*this);
+    auto &scratch = static_cast<Scratch &>(*lease);
+    scratch.is_prefix_due = true;
+    scratch.sources.are_wanted = false;
+    begin_word({part.data, part.size}, scratch);
+    while (p < end && scratch.is_prefix_due) {
+        scratch.normalized.clear();
+        p = normalize(p, end, 1, scratch, pace);
     }
     return static_cast<size_t>(p - part.data);
 }
@@ -280,6 +282,7 @@ void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const
             count += words[count].size > 0;
         }
         encode_group(words, count, end, tracks, scratch, ids, pace);
+        if (part.premise && !(scratch.reach < most_)) throw NotDivisible();
     }
 }
 
@@ -296,12 +299,13 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
         const Word &word = words[i];
         if (tracks) {
             const double most = reach(scratch.sum, word.size);
-            scratch.reach = std::max(scratch.reach, most);
             if (!(most < most_)) {
                 encode_word(word, scratch.sum, scratch, ids, pace);
                 scratch.sum = scratch.sum_of_word;
+                scratch.reach = std::max(scratch.reach, scratch.reach_of_word);
                 continue;
             }
+            scratch.reach = std::max(scratch.reach, most);
         }
         const WordTable &table = *scratch.tables.current;
         WordTable::Found found;

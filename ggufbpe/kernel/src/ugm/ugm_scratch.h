@@ -63,7 +63,7 @@ struct UGMModel::Scratch : CachingModel::Scratch {
     size_t unknown = 0;             // characters of it
     double sum = 0;                 // of the text so far, if it is needed
     double reach = 0;               // what sums of the part reached at most, whichever path they belong to
-    double sum_of_word = 0;
+    double sum_of_word = 0, reach_of_word = 0;
     std::vector<Word> words;
 
     size_t bytes() const override {
