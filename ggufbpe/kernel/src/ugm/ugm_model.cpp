@@ -289,15 +289,21 @@ void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const
 void UGMModel::encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
                             Pace &pace) const {
     WordKey keys[GROUP];
+    size_t bytes = 0;
     if (scratch.is_outdated()) scratch.tables = cache_.tables();
     for (size_t i = 0; i < count; ++i) {
         keys[i] = WordKey::of(words[i].data, words[i].size, static_cast<size_t>(end - words[i].data));
         const WordTable &table = *scratch.tables.current;
         table.prefetch(table.bucket(keys[i].hash()));
+        bytes += words[i].size + 1;  // and U+2581
     }
+    // One bound for all words, and for each only where that one fails.
+    const double most_of_all = tracks ? reach(scratch.sum, bytes) : 0;
+    const bool looks_at_each = tracks && !(most_of_all < most_);
+    if (tracks && !looks_at_each) scratch.reach = std::max(scratch.reach, most_of_all);
     for (size_t i = 0; i < count; ++i) {
         const Word &word = words[i];
-        if (tracks) {
+        if (looks_at_each) {
             const double most = reach(scratch.sum, word.size);
             if (!(most < most_)) {
                 encode_word(word, scratch.sum, scratch, ids, pace);
