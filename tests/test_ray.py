@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -306,17 +306,19 @@ NODE = {"num_cpus": 1, "object_store_memory": 100 << 20}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Ray's own cluster utility: two nodes of one processor each. What runs here is connected to it."""
-    settings = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.items():
+    """Two nodes of one processor each, by Ray's own cluster utility, to which this process is connected.
+
+    Ray keeps the address of the current cluster below its default temporary folder, whatever `temp_dir` says, and does
+    not make that folder. RAY_TMPDIR moves both, so the tests need no trace of an earlier Ray and leave none.
+    """
+    with pytest.MonkeyPatch.context() as patch, short_temporary_folder() as folder:
+        settings = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+        for name, value in {**settings, "RAY_TMPDIR": folder}.items():
             patch.setenv(name, value)
         ray = pytest.importorskip("ray")
         from ray.cluster_utils import Cluster
 
-        folder = tempfile.mkdtemp(prefix="ggufbpe-ray-")  # the path of a socket is short
-        head = {**NODE, "include_dashboard": False, "temp_dir": folder}
-        cluster = Cluster(initialize_head=True, head_node_args=head)
+        cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
         try:
             cluster.add_node(**NODE)
             ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
@@ -324,7 +326,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         finally:
             ray.shutdown()
             cluster.shutdown()
-            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def short_temporary_folder() -> Iterator[str]:
+    """A temporary folder whose path leaves room for Ray's sockets: a socket's path has at most 107 bytes."""
+    base = tempfile.gettempdir()
+    folder = tempfile.mkdtemp(prefix="ray-", dir=base if len(base) < 25 else "/tmp")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
