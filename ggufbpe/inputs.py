@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from .by_name import Found
+from .engine import Text
 from .errors import printable
-from .tokenizer import Text, Tokenizer
+from .tokenizer import Tokenizer
 from .wording import short_names
 
 Model = Tokenizer | str | os.PathLike[str]

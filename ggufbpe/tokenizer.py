@@ -1,8 +1,6 @@
 """The public face: `Tokenizer`, which opens a GGUF and turns text into ids and back.
 
-file.gguf -> vocab/ -> [this file] -> ids
-
-text -> pipeline.py, or in one go kernel/ -> ids
+text -> an Engine (engine.py) -> ids
 ids -> detokenize.py -> text
 
 Longer than most files here: it is one class, and its docstrings are what users read.
@@ -16,18 +14,16 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import utf8
 from .by_name import ModelName, locate
 from .chat.methods import ChatMethods
+from .engine import Engine, Text, numpy
 from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
 from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
-from .pipeline.offsets import TokenOffsets
 from .vocab import Vocabulary, load, load_from, packed, warn_of
 from .vocabulary_facts import VocabularyFacts
 
@@ -35,16 +31,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .kernel._native import Encoder
     from .pipeline.pipeline import Pipeline
     from .trace.trace import Trace
 
 CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
 _LEAST_CACHE_BYTES = 1 << 20
 
-Engine = Literal["auto", "native", "reference"]
+EngineName = Literal["auto", "native", "reference"]
 Unit = Literal["bytes", "characters"]  # of offsets
-Text = str | bytes | bytearray | memoryview
 
 
 class Tokenizer(VocabularyFacts, ChatMethods):
@@ -62,31 +56,36 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, engine: Engine = "auto", *, cache_bytes: int = CACHE_BYTES
+        self,
+        vocabulary: Vocabulary,
+        engine: EngineName | Engine = "auto",
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        metadata: Metadata | None = None,
+        name: str = "",
     ) -> None:
-        """`engine` and `cache_bytes`: see `from_gguf`, which opens a file. `TypeError` for anything else."""
+        """Make a tokenizer of a vocabulary. `from_gguf`, which opens a file, describes `engine` and `cache_bytes`.
+
+        `engine` may also be an object with the methods of `ggufbpe.engine.Engine`. `metadata` is what the vocabulary
+        was made of, which `with_overrides` needs, and `name` what the tokenizer was opened by. `TypeError` for
+        anything but a vocabulary.
+        """
         if not isinstance(vocabulary, Vocabulary):
             kind = type(vocabulary).__name__
             raise TypeError(f"not a Vocabulary but {kind}; Tokenizer.from_gguf(path) opens a file")
-        if engine not in ("auto", "native", "reference"):
-            raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
-        if engine == "native" and native is None:
-            raise RuntimeError(
-                f"the compiled engine is not available: {why_not_native}; install ggufbpe again where there is a C++ "
-                "compiler (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
-            )
-        self._engine: Engine = engine
+        if not hasattr(engine, "encode_batch"):  # a name, or a mistake
+            _check_engine(engine)
+        self._given_engine = engine
         self._cache_bytes = _checked_cache_bytes(cache_bytes)
-        self._made_encoder: Encoder | None = None
         self._vocabulary = vocabulary
-        self._metadata: Metadata | None = None  # what the vocabulary was made of, if it is known
-        self._name = ""
+        self._metadata = metadata
+        self._name = name
 
     @classmethod
     def from_gguf(
         cls,
         path: ModelName,
-        engine: Engine = "auto",
+        engine: EngineName = "auto",
         *,
         overrides: Overrides | None = None,
         cache_bytes: int = CACHE_BYTES,
@@ -114,7 +113,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         model = locate(path)
         vocabulary, metadata = load(model.opened(), overrides)
         warn_of(vocabulary)
-        return _made(cls, vocabulary, metadata, engine, cache_bytes, model.name)
+        return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata, name=model.name)
 
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
         """A tokenizer of the same file with some keys overridden, as in `from_gguf`; everything else is shared.
@@ -129,7 +128,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             )
         vocabulary, metadata = load_from(Metadata(self._metadata, overrides))
         warn_of(vocabulary)
-        return _made(type(self), vocabulary, metadata, self._engine, self._cache_bytes, self._name)
+        return self._like(vocabulary, metadata)
 
     @contextmanager
     def gguf_file(self) -> Iterator[str]:
@@ -159,12 +158,11 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         Ids stay the same; the next text is encoded as slowly as the first one was. Memory that the process keeps
         for future tokenizers is returned, too.
         """
-        if self._made_encoder is not None:
-            self._made_encoder.release_memory()
+        for made in ("_engine", "pipeline"):
+            if made in vars(self):
+                getattr(self, made).release_memory()
         if native is not None:
             native.release_memory()
-        if "pipeline" in vars(self):
-            self.pipeline.forget_words()
 
     @property
     def name(self) -> str:
@@ -174,7 +172,10 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     @property
     def engine(self) -> Literal["native", "reference"]:
         """The engine that computes the ids: "native" or "reference"."""
-        return "reference" if self._engine == "reference" or native is None else "native"
+        given = self._given_engine
+        if not isinstance(given, str):
+            return given.name
+        return "reference" if given == "reference" or native is None else "native"
 
     # ---- encoding -------------------------------------------------------------------------------
 
@@ -191,15 +192,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
         Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
         """
-        encoder = self._made_encoder or self._encoder  # the attribute takes less time than the property
-        if encoder is None:
-            return list(
-                chain.from_iterable(self.pipeline.encoded(text, add_special, parse_special, continues))
-            )
-        try:
-            return encoder.encode(text, add_special, parse_special, continues)
-        except UnicodeEncodeError:
-            raise self._surrogate_error([text]) from None
+        return self._engine.encode(text, add_special, parse_special, continues)
 
     def encode_to_numpy(
         self,
@@ -214,20 +207,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
         The compiled engine divides a long text among `threads` threads; the ids are the same.
         """
-        numpy = _numpy()
         _check_threads(threads)
-        encoder = self._made_encoder or self._encoder
-        array: npt.NDArray[np.int32]
-        if encoder is None:
-            ids = self.encode(text, add_special=add_special, parse_special=parse_special, continues=continues)
-            array = numpy.array(ids, numpy.int32)
-        else:
-            try:
-                buffer = encoder.encode_to_buffer(text, add_special, parse_special, threads, continues)
-            except UnicodeEncodeError:
-                raise self._surrogate_error([text]) from None
-            array = numpy.frombuffer(buffer, numpy.int32)
-        return array
+        return self._engine.encode_to_numpy(text, add_special, parse_special, continues, threads)
 
     def encode_with_offsets(
         self,
@@ -247,13 +228,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         with the compiled engine, each tuple is made when it is read.
         """
         _check_unit(unit)
-        found = self._with_offsets(text, add_special, parse_special, continues, as_buffer=False)
-        offsets: Sequence[tuple[int, int]]
-        if found is None:
-            ids, offsets = self.pipeline.ids_with_offsets(text, add_special, parse_special, continues)
-        else:
-            ids, offsets = found[0], TokenOffsets(found[1])
-        return ids, offsets if unit == "bytes" else utf8.in_characters(self.pipeline.source(text), offsets)
+        ids, offsets = self._engine.encode_with_offsets(text, add_special, parse_special, continues)
+        return ids, offsets if unit == "bytes" else utf8.in_characters(_source(text), offsets)
 
     def encode_with_offsets_to_numpy(
         self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
@@ -263,19 +239,12 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         With the compiled engine, these take a fraction of the time and memory of lists.
         """
         _check_unit(unit)
-        numpy = _numpy()
-        found = self._with_offsets(text, add_special, parse_special, as_buffer=True)
-        if found is None:
-            given = self.pipeline.ids_with_offsets(text, add_special, parse_special)
-            ids, flat = numpy.array(given[0], numpy.int32), numpy.array(given[1], numpy.int64)
-        else:
-            ids, flat = numpy.frombuffer(found[0], numpy.int32), numpy.frombuffer(found[1], numpy.int64)
-        offsets = flat.reshape(-1, 2)
-        source = self.pipeline.source(text) if unit == "characters" else ""
+        ids, offsets = self._engine.encode_with_offsets_to_numpy(text, add_special, parse_special, False)
+        source = _source(text) if unit == "characters" else ""
         if not source.isascii():
-            at, (starts, ends) = numpy.array(utf8.characters_at(source)), offsets.T
-            last = numpy.where(starts < ends, at[ends - 1] + 1, at[starts])
-            offsets = numpy.stack([at[starts], last], axis=1)
+            at, (starts, ends) = numpy().array(utf8.characters_at(source)), offsets.T
+            last = numpy().where(starts < ends, at[ends - 1] + 1, at[starts])
+            offsets = numpy().stack([at[starts], last], axis=1)
         return ids, offsets
 
     def encode_batch(
@@ -287,8 +256,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         threads: int | None = None,
     ) -> list[list[int]]:
         """The ids of each text, computed on `threads` threads (compiled engine); None means one per processor."""
-        lists: list[list[int]] = self._batch(texts, add_special, parse_special, threads, as_arrays=False)
-        return lists
+        threads = _checked_batch(texts, threads)
+        return self._engine.encode_batch(texts, add_special, parse_special, threads)
 
     def encode_batch_to_numpy(
         self,
@@ -302,11 +271,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
         For texts of a few thousand characters and more they are also up to 1.5 times as fast.
         """
-        _numpy()  # if it is missing, fail before any work is done
-        arrays: list[npt.NDArray[np.int32]] = self._batch(
-            texts, add_special, parse_special, threads, as_arrays=True
-        )
-        return arrays
+        numpy()  # if it is missing, fail before any work is done
+        threads = _checked_batch(texts, threads)
+        return self._engine.encode_batch_to_numpy(texts, add_special, parse_special, threads)
 
     def count(
         self,
@@ -319,44 +286,27 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     ) -> int:
         """The number of ids that `encode` would give, without storing them; `threads` as in `encode_to_numpy`."""
         _check_threads(threads)
-        encoder = self._encoder
-        if encoder is None:
-            return sum(map(len, self.pipeline.encoded(text, add_special, parse_special, continues)))
-        try:
-            return encoder.count(text, add_special, parse_special, threads, continues)
-        except UnicodeEncodeError:
-            raise self._surrogate_error([text]) from None
+        return self._engine.count(text, add_special, parse_special, threads, continues)
 
     def words(self, text: Text) -> list[str]:
         """The words into which the pre-tokenizer cuts `text`; special tokens are not recognized.
 
         Words are as merging sees them, but not in the byte-level alphabet; models that escape spaces have U+2581.
         """
-        encoder = self._encoder
-        try:
-            found = None if encoder is None else encoder.words(text)
-        except UnicodeEncodeError:
-            raise self._surrogate_error([text]) from None
-        return self.pipeline.words(text) if found is None else found
+        return self._engine.pre_tokenize(text)
 
     def count_words(self, text: Text) -> int:
         """The number of `words`, without storing them."""
-        encoder = self._encoder
-        try:
-            found = None if encoder is None else encoder.count_words(text)
-        except UnicodeEncodeError:
-            raise self._surrogate_error([text]) from None
-        return len(self.words(text)) if found is None else found
+        return self._engine.count_pre_tokens(text)
 
     def cut(self, data: bytes, start: int) -> int:
-        """The first position from `start` on, other than 0, where `data` can be cut without changing any id.
+        """Return the first position from `start` on, other than 0, where `data` can be split without changing any id.
 
         The second part must be encoded with `continues=True`. Only ends of characters count, and special tokens are
-        not considered. Returns `len(data)` if there is no such position, which is always so for UGM, for byte pair
-        encoding (`pipeline/blocks.py` cuts its texts where the pre-tokenizer allows), and in the reference engine.
+        not considered. Returns `len(data)` where there is no such position, which is always so for UGM, and in the
+        reference engine.
         """
-        encoder = self._encoder
-        return len(data) if encoder is None else encoder.cut(data, start)
+        return self._engine.find_split_point(data, start, continues=True)
 
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """Every step from `text` to its ids: fragments, words, merges and tokens, as plain data classes.
@@ -399,9 +349,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     @made_once
     def nl_id(self) -> int | None:
         """The id that llama.cpp takes for a line break; None if the vocabulary has none."""
-        encoder = self._encoder  # llama.cpp asks before it knows special tokens
-        made = self.pipeline.plain_ids if encoder is None else encoder.encode_plain
-        ids = (token for text in ("\n",) for token in made(text))  # when they are asked for
+        # llama.cpp asks before it knows special tokens. A generator, so that only models that ask encode the text.
+        ids = (token for text in ("\n",) for token in self._engine.encode_plain(text))
         return self.vocabulary.tokenizer_model.line_break(self.vocabulary, ids)
 
     def __repr__(self) -> str:
@@ -409,7 +358,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     def __reduce__(self) -> tuple[Any, ...]:  # caches are made anew
         made_of = self._vocabulary if self._metadata is None else packed(self._metadata)
-        return _unpickled, (type(self), made_of, self._engine, self._cache_bytes)
+        return _unpickled, (type(self), made_of, self._engine_name, self._cache_bytes)
 
     @made_once
     def fingerprint(self) -> str:
@@ -421,127 +370,81 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return hashlib.sha256(made_of).hexdigest()
 
     def __copy__(self) -> Tokenizer:
-        return self._with(self._vocabulary)
+        return self._like(self._vocabulary, self._metadata)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
-        return self._with(deepcopy(self._vocabulary, memo))
+        return self._like(deepcopy(self._vocabulary, memo), self._metadata)
 
-    def _with(self, vocabulary: Vocabulary) -> Tokenizer:
-        return _made(type(self), vocabulary, self._metadata, self._engine, self._cache_bytes, self._name)
+    def _like(self, vocabulary: Vocabulary, metadata: Metadata | None) -> Tokenizer:
+        """A tokenizer of another vocabulary that was opened in the way of this one."""
+        return type(self)(
+            vocabulary,
+            self._engine_name,
+            cache_bytes=self._cache_bytes,
+            metadata=metadata,
+            name=self._name,
+        )
+
+    @property
+    def _engine_name(self) -> EngineName:
+        """How to choose the engine of a copy. An engine that was given as an object has one vocabulary only."""
+        return self._given_engine if isinstance(self._given_engine, str) else self._given_engine.name
 
     # ---- the steps ------------------------------------------------------------------------------
 
-    @property
-    def _encoder(self) -> Encoder | None:
-        """The compiled encoder, made on first use; None in the reference engine."""
-        if self._made_encoder is None and self.engine == "native":
-            with making:
-                from .pipeline.compiled import encoder
+    @made_once
+    def _engine(self) -> Engine:
+        """What computes ids, made on first use."""
+        if not isinstance(self._given_engine, str):
+            return self._given_engine
+        if self.engine == "reference":
+            return self.pipeline
+        from .pipeline.compiled import NativeEngine
 
-                if self._made_encoder is None:
-                    self._made_encoder = encoder(self.vocabulary, self._cache_bytes)
-        return self._made_encoder
-
-    def _with_offsets(
-        self, text: Text, add_special: bool, parse_special: bool, continues: bool = False, *, as_buffer: bool
-    ) -> tuple[Any, Any] | None:
-        """Ids, as a list or a buffer, and a buffer of offsets, by the compiled encoder; None if there is none."""
-        encoder = self._encoder
-        if encoder is None:
-            return None
-        try:
-            return encoder.encode_with_offsets(text, add_special, parse_special, continues, as_buffer)
-        except UnicodeEncodeError:
-            raise self._surrogate_error([text]) from None
-
-    def _batch(
-        self,
-        texts: Iterable[Text],
-        add_special: bool,
-        parse_special: bool,
-        threads: int | None,
-        *,
-        as_arrays: bool,
-    ) -> list[Any]:
-        if isinstance(texts, (str, bytes, bytearray, memoryview)):
-            raise TypeError("a batch is several texts; for one, use encode")
-        if threads is None:
-            threads = processors()
-        _check_threads(threads)
-        encoder = self._encoder
-        if encoder is None:
-            one = self.encode_to_numpy if as_arrays else self.encode
-            return [one(text, add_special=add_special, parse_special=parse_special) for text in texts]
-        texts = texts if isinstance(texts, (list, tuple)) else list(texts)
-        try:
-            found = encoder.encode_batch(texts, add_special, parse_special, threads, as_arrays)
-        except UnicodeEncodeError:
-            raise self._surrogate_error(texts) from None
-        if not as_arrays:
-            return found
-        numpy = _numpy()
-        return [numpy.frombuffer(ids, numpy.int32) for ids in found]
-
-    def _surrogate_error(self, texts: Iterable[Text]) -> Exception:
-        """The reference engine's error for the first text with a lone surrogate."""
-        try:
-            for text in texts:
-                self.pipeline.source(text)
-        except ValueError as error:
-            return error
-        return AssertionError("a text could not be written as UTF-8")
+        return NativeEngine(self.vocabulary, self._cache_bytes)
 
     @made_once
     def pipeline(self) -> Pipeline:
         """The reference engine: the steps from text to ids in plain Python."""
         from .pipeline.pipeline import Pipeline
 
-        return Pipeline(self.vocabulary, self._cache_bytes)
-
-    @classmethod
-    def from_pipeline(cls, pipeline: Pipeline) -> Tokenizer:
-        """A tokenizer of the reference engine that runs these steps."""
-        tokenizer = cls(pipeline.vocabulary, "reference")
-        vars(tokenizer)["pipeline"] = pipeline
-        return tokenizer
+        given = self._given_engine
+        return given if isinstance(given, Pipeline) else Pipeline(self.vocabulary, self._cache_bytes)
 
     @made_once
     def _pieces(self) -> tuple[Pieces, Pieces]:
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
 
 
-@cache  # even a repeated import statement takes as long as encoding a short text
-def _numpy() -> Any:
-    """numpy, imported on first use: it takes longer than everything else, and lists do not need it."""
-    with making:
-        import numpy
-    return numpy
-
-
-def _made(
-    cls: type[Tokenizer],
-    vocabulary: Vocabulary,
-    metadata: Metadata | None,
-    engine: Engine,
-    cache_bytes: int,
-    name: str = "",
-) -> Tokenizer:
-    """A tokenizer that knows what it was made of."""
-    tokenizer = cls(vocabulary, engine)
-    tokenizer._metadata = metadata
-    tokenizer._cache_bytes = cache_bytes
-    tokenizer._name = name
-    return tokenizer
+def _source(text: Text) -> str | bytes:
+    """A text that an engine has accepted, as `str` if it is UTF-8."""
+    if isinstance(text, str):
+        return text
+    data = bytes(text)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _unpickled(
-    cls: type[Tokenizer], made_of: bytes | Vocabulary, engine: Engine, cache_bytes: int
+    cls: type[Tokenizer], made_of: bytes | Vocabulary, engine: EngineName, cache_bytes: int
 ) -> Tokenizer:
     """A tokenizer out of its pickle. What there was to warn of was said when its file was opened."""
     if not isinstance(made_of, bytes):
-        return _made(cls, made_of, None, engine, cache_bytes)
+        return cls(made_of, engine, cache_bytes=cache_bytes)
     vocabulary, metadata = load("", data=made_of)
-    return _made(cls, vocabulary, metadata, engine, cache_bytes)
+    return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata)
+
+
+def _check_engine(engine: object) -> None:
+    if engine not in ("auto", "native", "reference"):
+        raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
+    if engine == "native" and native is None:
+        raise RuntimeError(
+            f"the compiled engine is not available: {why_not_native}; install ggufbpe again where there is a C++ "
+            "compiler (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
+        )
 
 
 def _checked_cache_bytes(cache_bytes: int) -> int:
@@ -553,6 +456,16 @@ def _checked_cache_bytes(cache_bytes: int) -> int:
 def _check_unit(unit: str) -> None:
     if unit not in ("bytes", "characters"):
         raise ValueError(f"unit is 'bytes' or 'characters', not {unit!r}")
+
+
+def _checked_batch(texts: Iterable[Text], threads: int | None) -> int:
+    """How many threads encode a batch. `TypeError` for a single text."""
+    if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        raise TypeError("a batch is several texts; for one, use encode")
+    if threads is None:
+        return processors()
+    _check_threads(threads)
+    return threads
 
 
 def _check_threads(threads: int) -> None:

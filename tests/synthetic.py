@@ -53,6 +53,15 @@ def byte_pairs(tokenizer: Tokenizer) -> BytePairText:
     return text
 
 
+def native_encoder(tokenizer: Tokenizer) -> Any:
+    """The `_native.Encoder` of a tokenizer that runs on the compiled engine."""
+    from ggufbpe.pipeline.compiled import NativeEngine
+
+    engine = tokenizer._engine
+    assert isinstance(engine, NativeEngine)
+    return engine.encoder
+
+
 def make_vocabulary(
     tokens: Iterable[str],
     *,

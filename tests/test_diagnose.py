@@ -587,9 +587,8 @@ def test_spaces_that_are_not_escaped() -> None:
     """Where the byte of a space is a token, which no tool that escapes spaces ever gives."""
     tokenizer = model("llama-spm")
     bare = tokenizer.vocabulary.pre_tokenizer._replace(escape_whitespaces=False)
-    ids = Tokenizer.from_pipeline(
-        Pipeline(tokenizer.vocabulary._replace(pre_tokenizer=bare, add_space_prefix=False))
-    ).encode("a b")
+    vocabulary = tokenizer.vocabulary._replace(pre_tokenizer=bare, add_space_prefix=False)
+    ids = Tokenizer(vocabulary, Pipeline(vocabulary)).encode("a b")
     assert [tokenizer.id_to_token(token) for token in ids] == ["<s>", "a", "<0x20>", "b"]
     assert first_ids(tokenizer, b"a b", ids) == ["space_prefix", "escape_whitespaces"]
     gpt2 = model("gpt-2")

@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from synthetic import gpt2_vocabulary
+from synthetic import gpt2_vocabulary, native_encoder
 
 from ggufbpe import Tokenizer
 from ggufbpe.kernel import native
@@ -157,7 +157,7 @@ BESIDE = {  # what other threads do while the process forks
     "short texts": "[tok.encode(b'short %d' % number) for number in range(2000)]",
     "batches": "tok.encode_batch([new_words()[:5000]] * 50, threads=2)",
     "opening": "Tokenizer.from_gguf(sys.argv[1]).encode('abc ' * 2000)",
-    "emptying the cache": "tok.encode_to_numpy(new_words()); tok._encoder.release_memory()",
+    "emptying the cache": "tok.encode_to_numpy(new_words()); tok._engine.encoder.release_memory()",
     "training": "__import__('ggufbpe').train([new_words().decode()], vocab_size=300)",
 }
 
@@ -439,7 +439,7 @@ def test_memory_has_a_bound_and_goes_back() -> None:
         opened = Tokenizer.from_gguf(sys.argv[1], engine="native")
         opened.count(words(0))
         print(most - before <= 64 or most - before)
-        tok._encoder.release_memory()
+        tok._engine.encoder.release_memory()
         tok.count(words(0))
         kept = megabytes() - before
         print(kept <= 16 + 24 or kept)  # what a second tokenizer takes, and what the process keeps
@@ -450,12 +450,11 @@ def test_memory_has_a_bound_and_goes_back() -> None:
 def test_words_that_were_used_lately_are_remembered() -> None:
     """A full cache forgets what was not asked for: what comes again and again stays, however much else passes by."""
     tok = Tokenizer(gpt2_vocabulary(), "native")
-    assert tok._encoder is not None
     frequent = b" ".join(b"frequent%d" % number for number in range(1000))
     expected = tok.encode(frequent)
     for start in range(0, 600_000, 20_000):
         tok.count(b" ".join(b"%d" % (number * 7919 + 10**9) for number in range(start, start + 20_000)))
         assert tok.encode(frequent) == expected
-    before = tok._encoder.cache_misses
+    before = native_encoder(tok).cache_misses
     assert tok.encode(frequent) == expected
-    assert tok._encoder.cache_misses == before
+    assert native_encoder(tok).cache_misses == before

@@ -230,7 +230,7 @@ class Changes:
         if self._is_sure(token) and self.tokenizer.token_to_piece(token) != written:
             return False  # byte-level: it decodes to another text
         if self.vocabulary.tokenizer_model.has_pre_tokenizer:
-            return list(self._pipeline.plain_ids(self.vocabulary.tokens[token])) != [token]
+            return list(self._pipeline.encode_plain(self.vocabulary.tokens[token])) != [token]
         try:
             found = self.tokenizer.encode(written, add_special=False, parse_special=False)
         except ValueError:  # a byte without a token

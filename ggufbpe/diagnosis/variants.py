@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from ..engine import Text
 from ..kernel.lazy import as_dict
 from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
@@ -22,7 +23,7 @@ from ..models.bpe.split import splitter
 from ..models.bpe.text import BytePairText
 from ..models.model import NO_TOKEN, TextModel, unknown_of
 from ..models.word_cache import WordCache
-from ..pipeline.pipeline import Pipeline, Text
+from ..pipeline.pipeline import Pipeline
 from ..pipeline.special import SpecialTokens
 from ..spelling import BYTE_TOKENS
 from ..tokenizer import Tokenizer
@@ -137,7 +138,7 @@ class Variants:
         if not isinstance(plain_text, BytePairText):
             raise TypeError(f"the tokenizer is {vocabulary.model}, not byte pair encoding")
         plain_text = plain_text.sharing(splits, self._words_of(vocabulary, way == BY_ID))
-        return Tokenizer.from_pipeline(Pipeline(vocabulary).sharing(found[1], plain_text))
+        return Tokenizer(vocabulary, Pipeline(vocabulary, special=found[1], plain_text=plain_text))
 
     def forget_texts(self) -> None:
         """Empty the caches of words."""
@@ -179,8 +180,8 @@ def _made(vocabulary: Vocabulary, way: str) -> Tokenizer:
         return SpacedTokenizer(vocabulary) if way else Tokenizer(vocabulary)
     pipeline = Pipeline(vocabulary)
     if way != READ_AS_REFERENCE:
-        pipeline = pipeline.sharing(pipeline.special, Fallback(pipeline.plain_text, vocabulary, way))
-    return Tokenizer.from_pipeline(pipeline)
+        pipeline = Pipeline(vocabulary, plain_text=Fallback(pipeline.plain_text, vocabulary, way))
+    return Tokenizer(vocabulary, pipeline)
 
 
 class SpacedTokenizer(Tokenizer):

@@ -3,10 +3,10 @@
     stream -> [this file] -> blocks -> ids, counts
 
 A text may be cut between two characters if the pre-tokenizer ends a word there whatever else the text is
-(`Splitter.cut` of the compiled engine: no pattern matches or looks across), and if no special token extends across the
+(`Engine.find_split_point`: no pattern matches or looks across), and if no special token extends across the
 cut or strips white space at it. The nearby text decides that for the whole text: no id changes.
 
-Models without patterns have their own cuts (`Tokenizer.cut`), after which all text is encoded with `continues`: SPM
+Models without patterns have their own cuts, after which all text is encoded with `continues`: SPM
 before spaces, after a character that no token has before one; WPM at white space and characters that stand alone; RWKV
 and PLaMo-2 between bytes that no token has side by side; PLaMo-3 before two spaces.
 
@@ -17,10 +17,9 @@ scores from the beginning decide once they are so large that they are rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..kernel import native
 from ..vocab import LSTRIP, RSTRIP
 from .special import SPACES
 
@@ -99,16 +98,9 @@ class _Places:
     def __init__(self, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> None:
         vocabulary = tokenizer.vocabulary
         entry = vocabulary.pre_tokenizer
-        self._cut: Callable[[bytes, int], int] | None = None
         model = vocabulary.tokenizer_model
-        if tokenizer.engine == "native" and native is not None:
-            if model.has_pre_tokenizer and not model.has_sequences:
-                from ..models.bpe import tables
-
-                self._cut = tables.compiled_splitter(entry).cut
-            elif continues and not model.has_pre_tokenizer:
-                self._cut = tokenizer.cut
-        self._special = tokenizer.pipeline.special
+        self._engine = tokenizer._engine
+        self._continues = continues
         self._parse_special = parse_special
         special = vocabulary.special_token_ids
         self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
@@ -122,10 +114,10 @@ class _Places:
 
     def next(self, text: bytes, start: int) -> int:
         """The first cut at or after `start`; the length of the text if there is none."""
-        if self._cut is None:
-            return len(text)
         at = start
-        while (at := self._cut(text, at)) < len(text) and not self._is_free(text, at):
+        while (at := self._engine.find_split_point(text, at, self._continues)) < len(text):
+            if self._is_free(text, at):
+                break
             at += 1
         return at
 
@@ -139,7 +131,7 @@ class _Places:
         if (self._strips or self._before is not None) and before in SPACES.encode():
             return False
         first = max(at - self.around, 0)
-        found = self._special.places(text[first : at + self.around], self._parse_special)
+        found = self._engine.special_token_spans(text[first : at + self.around], self._parse_special)
         return not any(start < at - first < end + self._kept_behind for start, end in found)
 
 

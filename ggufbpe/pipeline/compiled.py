@@ -1,4 +1,4 @@
-"""The compiled encoder of a vocabulary.
+"""The compiled engine of a vocabulary: an `Engine` whose methods are those of `_native.Encoder`.
 
 vocabulary -> its model (models/) -> _native.TextModel -+
 special tokens, what is added to a text ----------------+-> _native.Encoder -> ids
@@ -6,26 +6,123 @@ special tokens, what is added to a text ----------------+-> _native.Encoder -> i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
+from ..engine import numpy
 from ..kernel.lazy import compiled, strings_of
+from ..once import made_once
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from .offsets import TokenOffsets
 
 if TYPE_CHECKING:
+    from ..engine import Ids, Offsets, Text
     from ..kernel._native import Encoder
+    from .pipeline import Pipeline
 
 
-def encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
-    """The encoder of a vocabulary, with a word cache of at most `cache_bytes`.
+class NativeEngine:
+    """The engine in C++ (ggufbpe/engine.py describes the methods).
 
-    `RuntimeError` if the compiled engine is not installed.
+    `encode` and `count` are the methods of the compiled encoder themselves: a call through another function would take
+    a tenth of the time of encoding a short text.
     """
+
+    name: Literal["native"] = "native"
+
+    def __init__(self, vocabulary: Vocabulary, cache_bytes: int) -> None:
+        """Build the encoder, whose cache of words takes at most `cache_bytes`.
+
+        `RuntimeError` if the compiled engine is not installed.
+        """
+        self._vocabulary = vocabulary
+        self.encoder = _encoder(vocabulary, cache_bytes)
+        self.encode = self.encoder.encode
+        self.encode_plain = self.encoder.encode_plain
+        self.count = self.encoder.count
+        self.special_token_spans = self.encoder.special_token_spans
+        self.release_memory = self.encoder.release_memory
+
+    def encode_to_numpy(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool, threads: int
+    ) -> Ids:
+        buffer = self.encoder.encode_to_buffer(text, add_special, parse_special, threads, continues)
+        ids: Ids = numpy().frombuffer(buffer, numpy().int32)
+        return ids
+
+    def encode_with_offsets(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool
+    ) -> tuple[list[int], Sequence[tuple[int, int]]]:
+        ids, spans = self._with_offsets(text, add_special, parse_special, continues, as_buffer=False)
+        return ids, TokenOffsets(spans)
+
+    def encode_with_offsets_to_numpy(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool
+    ) -> tuple[Ids, Offsets]:
+        ids, spans = self._with_offsets(text, add_special, parse_special, continues, as_buffer=True)
+        return numpy().frombuffer(ids, numpy().int32), numpy().frombuffer(spans, numpy().int64).reshape(-1, 2)
+
+    def _with_offsets(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool, *, as_buffer: bool
+    ) -> tuple[Any, Any]:
+        return self.encoder.encode_with_offsets(text, add_special, parse_special, continues, as_buffer)
+
+    def encode_batch(
+        self, texts: Iterable[Text], add_special: bool, parse_special: bool, threads: int
+    ) -> list[list[int]]:
+        return self._batch(texts, add_special, parse_special, threads, as_buffers=False)
+
+    def encode_batch_to_numpy(
+        self, texts: Iterable[Text], add_special: bool, parse_special: bool, threads: int
+    ) -> list[Ids]:
+        buffers = self._batch(texts, add_special, parse_special, threads, as_buffers=True)
+        return [numpy().frombuffer(ids, numpy().int32) for ids in buffers]
+
+    def _batch(
+        self,
+        texts: Iterable[Text],
+        add_special: bool,
+        parse_special: bool,
+        threads: int,
+        *,
+        as_buffers: bool,
+    ) -> list[Any]:
+        several = texts if isinstance(texts, (list, tuple)) else list(texts)
+        return self.encoder.encode_batch(several, add_special, parse_special, threads, as_buffers)
+
+    def pre_tokenize(self, text: Text) -> list[str]:
+        words = self.encoder.words(text)
+        return self._reference.pre_tokenize(text) if words is None else words
+
+    def count_pre_tokens(self, text: Text) -> int:
+        count = self.encoder.count_words(text)
+        return self._reference.count_pre_tokens(text) if count is None else count
+
+    def find_split_point(self, data: bytes, start: int, continues: bool) -> int:
+        model = self._vocabulary.tokenizer_model
+        if not model.has_pre_tokenizer:
+            return self.encoder.cut(data, start) if continues else len(data)
+        if model.has_sequences:
+            return len(data)
+        from ..models.bpe.tables import compiled_splitter
+
+        return compiled_splitter(self._vocabulary.pre_tokenizer).cut(data, start)
+
+    @made_once
+    def _reference(self) -> Pipeline:
+        """The reference engine, for the words of models that the compiled engine does not split into words."""
+        from .pipeline import Pipeline
+
+        return Pipeline(self._vocabulary)
+
+
+def _encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     attributes = vocabulary.attributes
     flags = (CONTROL | UNKNOWN, LSTRIP, RSTRIP)
     special = [
         (token, *(bool(attributes[token] & flag) for flag in flags)) for token in vocabulary.special_token_ids
     ]
-    before, after = vocabulary.added
+    prefix, suffix = vocabulary.added
     model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
-    made: Encoder = compiled().Encoder(model, strings_of(vocabulary.tokens), special, before, after)
+    made: Encoder = compiled().Encoder(model, strings_of(vocabulary.tokens), special, prefix, suffix)
     return made

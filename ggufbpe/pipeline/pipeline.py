@@ -1,10 +1,6 @@
-"""The steps from text to ids, one by one: the reference engine, which `explain` and others trace.
-
-    vocabulary -> [this file] -> tokenizer.py, trace/
+"""The reference engine: the steps from text to ids in plain Python, one by one, which `explain` traces.
 
     text -> special.py -> fragments -> plain ones: the text model (models/) -> ids
-
-But: no decoding, and no batches.
 
 Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 """
@@ -14,17 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .. import utf8
+from ..engine import Text, numpy
 from ..once import made_once
 from .special import SpecialTokens
 
 if TYPE_CHECKING:
+    from ..engine import Ids, Offsets
     from ..models.model import TextModel
     from ..vocab import Vocabulary
-
-Text = str | bytes | bytearray | memoryview
 
 BYTES_OF_A_WORD = 256  # in the cache, with its ids and dictionary entry; most take less
 
@@ -32,22 +28,38 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Pipeline:
-    """The steps of one vocabulary. The cache of words takes about `cache_bytes`."""
+    """The engine in plain Python (ggufbpe/engine.py describes the interface). One thread encodes each text."""
 
-    def __init__(self, vocabulary: Vocabulary, cache_bytes: int | None = None) -> None:
+    name: Literal["reference"] = "reference"
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        cache_bytes: int | None = None,
+        *,
+        special: SpecialTokens | None = None,
+        plain_text: TextModel | None = None,
+    ) -> None:
+        """The cache of words takes about `cache_bytes`; None means no bound.
+
+        `special` and `plain_text` replace the steps that the vocabulary itself asks for.
+        """
         self.vocabulary = vocabulary
         self._most_words = None if cache_bytes is None else cache_bytes // BYTES_OF_A_WORD
         self._before, self._behind = vocabulary.added
+        self._given_special, self._given_plain_text = special, plain_text
 
     @made_once
     def special(self) -> SpecialTokens:
-        """Text to fragments."""
-        return SpecialTokens(self.vocabulary)
+        """The step from text to fragments."""
+        return self._given_special or SpecialTokens(self.vocabulary)
 
     @made_once
     def plain_text(self) -> TextModel:
-        """Plain fragments to ids."""
-        return self.vocabulary.tokenizer_model.text_model(self.vocabulary, self._most_words)
+        """The step from plain fragments to ids."""
+        return self._given_plain_text or self.vocabulary.tokenizer_model.text_model(
+            self.vocabulary, self._most_words
+        )
 
     @made_once
     def _continued_text(self) -> TextModel:
@@ -60,13 +72,7 @@ class Pipeline:
         has_prefix = self.vocabulary.add_space_prefix
         return self._continued_text if continues and has_prefix and start == 0 else self.plain_text
 
-    def sharing(self, special: SpecialTokens, plain_text: TextModel) -> Pipeline:
-        """A copy that uses these steps instead of its own."""
-        other = Pipeline(self.vocabulary)
-        vars(other).update(special=special, plain_text=plain_text)
-        return other
-
-    def forget_words(self) -> None:
+    def release_memory(self) -> None:
         """Empty the cache of words."""
         if "plain_text" in vars(self):
             self.plain_text.forget_words()
@@ -91,19 +97,61 @@ class Pipeline:
         except UnicodeDecodeError:
             return data
 
-    def words(self, text: Text) -> list[str]:
-        """The pieces into which the pre-tokenizer cuts `text`, all of it taken as plain text."""
+    # ---- the methods of an engine ---------------------------------------------------------------
+
+    def encode(self, text: Text, add_special: bool, parse_special: bool, continues: bool, /) -> list[int]:
+        return list(chain.from_iterable(self.encoded(text, add_special, parse_special, continues)))
+
+    def encode_to_numpy(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool, threads: int
+    ) -> Ids:
+        ids: Ids = numpy().array(self.encode(text, add_special, parse_special, continues), numpy().int32)
+        return ids
+
+    def encode_with_offsets_to_numpy(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool
+    ) -> tuple[Ids, Offsets]:
+        ids, spans = self.encode_with_offsets(text, add_special, parse_special, continues)
+        return numpy().array(ids, numpy().int32), numpy().array(spans, numpy().int64).reshape(-1, 2)
+
+    def encode_batch(
+        self, texts: Iterable[Text], add_special: bool, parse_special: bool, threads: int
+    ) -> list[list[int]]:
+        return [self.encode(text, add_special, parse_special, False) for text in texts]
+
+    def encode_batch_to_numpy(
+        self, texts: Iterable[Text], add_special: bool, parse_special: bool, threads: int
+    ) -> list[Ids]:
+        return [self.encode_to_numpy(text, add_special, parse_special, False, threads) for text in texts]
+
+    def count(
+        self, text: Text, add_special: bool, parse_special: bool, threads: int, continues: bool, /
+    ) -> int:
+        return sum(map(len, self.encoded(text, add_special, parse_special, continues)))
+
+    def encode_plain(self, text: str) -> Iterator[int]:
+        return chain.from_iterable(chain.from_iterable(self.plain_text.runs(text)))
+
+    def pre_tokenize(self, text: Text) -> list[str]:
         return self.plain_text.words(self.source(text))
+
+    def count_pre_tokens(self, text: Text) -> int:
+        return len(self.pre_tokenize(text))
+
+    def find_split_point(self, data: bytes, start: int, continues: bool) -> int:
+        """Return `len(data)`: this engine knows no places where a text can be split."""
+        return len(data)
+
+    def special_token_spans(self, data: bytes, parse_special: bool) -> list[tuple[int, int]]:
+        return self.special.places(data, parse_special)
+
+    # ---- the steps ------------------------------------------------------------------------------
 
     def encoded(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool = False
     ) -> Iterator[tuple[int, ...]]:
         """The ids, in tuples: one per word or special token."""
         return chain.from_iterable(self._runs(text, add_special, parse_special, continues))
-
-    def plain_ids(self, text: str) -> Iterator[int]:
-        """The ids of a text, all of it taken as plain text."""
-        return chain.from_iterable(chain.from_iterable(self.plain_text.runs(text)))
 
     def _runs(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool
@@ -120,10 +168,9 @@ class Pipeline:
         if add_special:
             yield (tuple(self._behind),)
 
-    def ids_with_offsets(
-        self, text: Text, add_special: bool, parse_special: bool, continues: bool = False
+    def encode_with_offsets(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids, and where each begins and ends: see `Tokenizer.encode_with_offsets`."""
         source = self.source(text)
         ids = [*self._before] if add_special else []
         spans = [(0, 0)] * len(ids)

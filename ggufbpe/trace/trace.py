@@ -24,7 +24,8 @@ from ..wording import counted
 
 if TYPE_CHECKING:
     from ..chat.token_origins import ChatTokens
-    from ..tokenizer import Text, Tokenizer
+    from ..engine import Text
+    from ..tokenizer import Tokenizer
 
 
 class Token(NamedTuple):

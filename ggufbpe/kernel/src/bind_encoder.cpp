@@ -1,18 +1,21 @@
 // The encoder for Python: texts in, lists or buffers of ids out. The interpreter lock is released while ids are made.
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bind_lock.h"
@@ -37,7 +40,7 @@ public:
         if (PyUnicode_Check(text)) {
             Py_ssize_t size;
             const char *data = PyUnicode_AsUTF8AndSize(text, &size);
-            if (!data) throw nb::python_error();
+            if (!data) refuse(text);
             text_ = {reinterpret_cast<const unsigned char *>(data), static_cast<size_t>(size), true};
         } else if (PyBytes_Check(text)) {
             text_ = {reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(text)),
@@ -53,6 +56,20 @@ public:
     const Text &text() const { return text_; }
 
 private:
+    // Throws the error of a str that has no UTF-8: a ValueError that names the surrogate and its place.
+    [[noreturn]] static void refuse(PyObject *text) {
+        nb::python_error error;
+        if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
+        const auto at = nb::cast<Py_ssize_t>(error.value().attr("start"));
+        char name[16];
+        std::snprintf(name, sizeof name, "U+%04X", static_cast<unsigned>(PyUnicode_ReadChar(text, at)));
+        PyErr_Format(PyExc_ValueError,
+                     "the text has a lone surrogate, %s, at character %zd, which UTF-8 cannot write; give bytes, or encode "
+                     "with errors='replace' first",
+                     name, at);
+        throw nb::python_error();
+    }
+
     void copy(PyObject *object) {
         Py_buffer view;
         if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO)) throw nb::python_error();
@@ -388,6 +405,13 @@ void bind_encoder(nb::module_ &module) {
              },
              nb::arg("text").none(), nb::sig("def encode_plain(self, text: object) -> list[int]"),
              "The ids of plain text, with nothing added.")
+        .def("special_token_spans",
+             [](const BoundEncoder &self, nb::bytes text, bool parse_special) {
+                 const auto *data = reinterpret_cast<const unsigned char *>(text.c_str());
+                 return self.encoder.special_token_spans(data, text.size(), parse_special, LOOK_AT_SIGNALS);
+             },
+             nb::arg("text"), nb::arg("parse_special"),
+             "The span (start, end) of the longest special token at each byte where one begins, overlapping or not.")
         .def_prop_ro("cache_bytes", [](const BoundEncoder &self) { return self.encoder.model().cache_bytes(); },
                      "The size of the word cache, in bytes.")
         .def_prop_ro("cache_misses", [](const BoundEncoder &self) { return self.encoder.model().cache_misses(); },

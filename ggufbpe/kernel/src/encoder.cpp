@@ -69,6 +69,17 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
     return result;
 }
 
+std::vector<std::pair<size_t, size_t>> Encoder::special_token_spans(const unsigned char *text, size_t size,
+                                                                    bool parse_special, const Poll &poll) const {
+    std::vector<std::pair<size_t, size_t>> spans;
+    if (special_.empty()) return spans;
+    const Partition &tokens = partition(parse_special, poll);
+    std::vector<Partition::Match> matches;
+    tokens.find(text, size, 0, size, matches, poll);
+    for (const Partition::Match &match : matches) spans.emplace_back(match.at, match.at + tokens.length(match.rank));
+    return spans;
+}
+
 // The ids of a text, on this thread.
 void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, Sink &ids,
                            const Poll &poll) const {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ids.h"
@@ -70,6 +71,10 @@ public:
 
     // The ids of a text, all of it taken as plain text, with nothing added.
     void encode_plain(const Text &text, Ids &ids, const Poll &poll) const;
+
+    // Where the longest special token at each place begins and ends; tokens may overlap.
+    std::vector<std::pair<size_t, size_t>> special_token_spans(const unsigned char *text, size_t size, bool parse_special,
+                                                               const Poll &poll) const;
 
     const TextModel &model() const { return *model_; }
 

@@ -55,6 +55,9 @@ public:
     void cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
              const Poll &poll) const;
 
+    // The bytes of the token of a rank.
+    size_t length(uint32_t rank) const { return tokens_[rank].text.size(); }
+
 private:
     static constexpr uint32_t NONE = UINT32_MAX;
 

@@ -44,27 +44,36 @@ class PlainPart(NamedTuple):
 class BytePairText(TextModel):
     """The `TextModel` (models/model.py) of byte pair encoding."""
 
-    def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        most_words: int | None = None,
+        *,
+        splitter: Splits | None = None,
+        word_ids: WordCache[WordEncoder] | None = None,
+    ) -> None:
+        """`splitter` and `word_ids` replace the steps that the vocabulary itself asks for."""
         self.vocabulary = vocabulary
         self._most_words = most_words
+        self._given_splitter, self._given_word_ids = splitter, word_ids
 
     @made_once
     def splitter(self) -> Splits:
-        """Plain text to words."""
-        return splitter(self.vocabulary.pre_tokenizer)
+        """The step from plain text to words."""
+        return self._given_splitter or splitter(self.vocabulary.pre_tokenizer)
 
     @made_once
     def word_ids(self) -> WordCache[WordEncoder]:
-        """Words to ids."""
+        """The step from words to ids."""
+        if self._given_word_ids is not None:
+            return self._given_word_ids
         vocabulary = self.vocabulary
         encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
         return WordCache(encoder, self._most_words)
 
     def sharing(self, splitter: Splits, word_ids: WordCache[WordEncoder]) -> BytePairText:
         """A copy that uses these instead of its own."""
-        other = type(self)(self.vocabulary, self._most_words)
-        vars(other).update(splitter=splitter, word_ids=word_ids)
-        return other
+        return type(self)(self.vocabulary, self._most_words, splitter=splitter, word_ids=word_ids)
 
     def tracer(self) -> Tracer:
         """The tracer of its steps: see steps.py."""
