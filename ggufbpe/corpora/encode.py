@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import printable
+from ..chat.known import resolved
 from ..extras import imported
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer, processors
@@ -59,6 +60,7 @@ def encode_corpus(
     text_column: str = "text",
     chat_column: str | None = None,
     by_line: bool = False,
+    chat_template: str | None = None,
     bos: bool = False,
     eos: bool = True,
     parse_special: bool = False,
@@ -76,8 +78,9 @@ def encode_corpus(
 
     `corpus`: files and directories, or URLs for fsspec. Each row of a table and each line of JSON lines is a document,
     with its text in `text_column` or its messages in `chat_column`; any other file is one, or with `by_line` each of
-    its lines. A document becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and
-    `parse_special` change that. With `pack`, the ids of all documents are cut into rows of that length. A shard ends
+    its lines. `chat_template` is as in `Tokenizer.apply_chat_template`; a model without a template needs it. A document
+    becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and `parse_special` change that. With
+    `pack`, the ids of all documents are cut into rows of that length. A shard ends
     when it has `shard_size` bytes of ids. The output is the same for any number of `workers` (encoding threads; None:
     one per processor). With `ray`, the address of a Ray cluster or "local", workers are its processes, and `corpus` and
     `output` have the same names on all of its machines.
@@ -93,7 +96,10 @@ def encode_corpus(
     if on_error not in ON_ERROR:
         raise ValueError(f"on_error is 'fail' or 'skip', not {on_error!r}")
     _check_positive(pack=pack, shard_size=shard_size, workers=workers)
-    options = Options(Document(text_column, chat_column, bos, eos, parse_special), by_line, pack, shard_size)
+    document = Document(
+        text_column, chat_column, bos, eos, parse_special, chat_template=resolved(chat_template)
+    )
+    options = Options(document, by_line, pack, shard_size)
     folder = folder_at(os.fspath(output))
     job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
     job.look_at(_paths(corpus))
