@@ -11,11 +11,12 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import printable
 from ..chat.known import resolved
+from ..errors import printable
 from ..extras import imported
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer, processors
@@ -59,8 +60,8 @@ def encode_corpus(
     format: str = "megatron",
     text_column: str = "text",
     chat_column: str | None = None,
-    by_line: bool = False,
     chat_template: str | None = None,
+    by_line: bool = False,
     bos: bool = False,
     eos: bool = True,
     parse_special: bool = False,
@@ -87,9 +88,9 @@ def encode_corpus(
 
     A bad record raises a `CorpusError`, or with on_error="skip" is passed to `report(where, error)`. If `output` has
     shards already, that is a `FileExistsError`, unless `resume` (continue a stopped run; refused if anything has
-    changed) or `force` (start again) is given. `OSError` if a file cannot be read or written; finished shards stay.
-    `ChangedError` if an input changes while it is read. `NotInstalledError` if a package of an extra is missing.
-    `ConnectionError` if there is no such cluster.
+    changed) or `force` (start again) is given. `OSError` if a file cannot be read or written. Finished shards stay; if
+    there are none yet, a run that fails leaves nothing. `ChangedError` if an input changes while it is read.
+    `NotInstalledError` if a package of an extra is missing. `ConnectionError` if there is no such cluster.
     """
     if format not in FORMS:
         raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
@@ -106,6 +107,9 @@ def encode_corpus(
     folder.prepare()
     try:
         found = job.run((workers, ray), resume, force, progress)
+    except BaseException:
+        job.undo()
+        raise
     finally:
         folder.release()
     return EncodedCorpus(folder, *found, job.skipped)
@@ -132,6 +136,7 @@ class _Job:
         self._tokenizer, self._folder, self._form, self._options = tokenizer, folder, form, options
         self._report = report or (lambda where, error: None)
         self.skipped: Counter[str] = Counter()  # files of directories, by kind
+        self._is_new = False  # whether this run began the work
         self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
 
     def look_at(self, paths: list[str]) -> None:
@@ -188,16 +193,38 @@ class _Job:
                 folder.remove(name)
         elif not {manifest.MANIFEST, manifest.UNFINISHED} & set(written):
             pass
-        elif not resume:
+        elif resume:
+            return self._resumed()
+        elif folder.is_locked and self._has_no_shards():  # of a run that was killed
+            for name in written:
+                folder.remove(name)
+        else:
             raise FileExistsError(
                 f"{folder.name}: there are shards already; --resume (resume=True) goes on with them, --force "
                 "(force=True) begins anew"
             )
-        else:
-            return self._resumed()
+        self._is_new = True
         state = State(self._header(None), [])
         state.write(folder)
         return state
+
+    def _has_no_shards(self) -> bool:
+        """Whether the work was begun and no shard of it was finished."""
+        try:
+            state = manifest.unfinished(self._folder)
+        except CorpusError:
+            return False
+        return state is not None and not state.shards and manifest.MANIFEST not in self._folder.names()
+
+    def undo(self) -> None:
+        """After a failure, remove what this run wrote if that is no finished shard, so that it can be tried again."""
+        with suppress(OSError):
+            if self._is_new:
+                names = manifest.written_names(self._folder)
+                if names == [manifest.INPUTS] or self._has_no_shards():
+                    for name in names:
+                        self._folder.remove(name)
+            self._folder.discard()
 
     def _resumed(self) -> State | None:
         folder = self._folder
