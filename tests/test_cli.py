@@ -727,6 +727,19 @@ def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: py
     assert run("tokenize", "-m", GPT2, "--ids", "-p", "Hello world").out == b"[15496, 995]\n"
 
 
+@pytest.mark.parametrize("command", ["tokenize", "count", "info", "doctor", "verify"])
+@pytest.mark.parametrize("value", ["missing.gguf", "link.gguf", "gemma33", "hf:o"])
+def test_a_missing_model_of_the_environment_is_an_error_that_names_the_variable(
+    value: str, command: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.gguf").symlink_to("nowhere")
+    monkeypatch.setenv("GGUFBPE_MODEL", value)
+    more = {"tokenize": ["-p", "Hi"], "count": ["-p", "Hi"], "verify": ["--against", GPT2, "-p", "Hi"]}
+    result = run(command, *more.get(command, []))
+    assert_error(result, f"the environment's GGUFBPE_MODEL names '{value}': ", "give another model with -m")
+
+
 IN_ITS_PLACE = {  # command: what a model may stand before
     "count": [],
     "stats": [],
