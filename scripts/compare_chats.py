@@ -43,7 +43,8 @@ from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.chats import Chats
 from ggufbpe.chat.ends import Ends
 from ggufbpe.chat.environment import Template
-from ggufbpe.chat.render import CHATML, ChatTemplate
+from ggufbpe.chat.known import CHATML
+from ggufbpe.chat.render import ChatTemplate
 
 SHOWN = 20  # differences of a job that are printed; all are counted
 CHATS_OF_RANDOM_TEMPLATE = 60

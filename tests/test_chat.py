@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 import threading
+import warnings
 from collections import UserDict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Any
 
 import pytest
 from chats import VOCABULARY, Chat, recorded_chats, template_names
+from conftest import ROOT
 from gguf import GGUFWriter
 
-from ggufbpe import ChatError, Tokenizer
+from ggufbpe import ChatError, GGUFWarning, Tokenizer
+from ggufbpe.chat.known import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.extras import NotInstalledError
 from ggufbpe.gguf.metadata import Metadata
@@ -86,6 +89,17 @@ ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {  # a template, argumen
     "no generation prompt": ("{{ add_generation_prompt }}", {"add_generation_prompt": False}, ""),
     "effort": ("{{ reasoning_effort }}", {"reasoning_effort": "low"}, "low"),
     "another argument": ("{{ colour }}", {"colour": "red"}, "red"),
+    "arguments for the template": (
+        "{{ colour }}",
+        {"chat_template_kwargs": {"colour": "red", "unread": 1}},
+        "red",
+    ),
+    "arguments in both ways": (
+        "{{ colour }}{{ size }}",
+        {"chat_template_kwargs": {"colour": "red"}, "size": 2},
+        "red2",
+    ),
+    "kept reasoning": ("{{ preserve_thinking }}", {"preserve_reasoning": False}, "False"),
     "true, false and none": (
         "{{ true }}/{{ false }}/{{ none }}/{{ True }}/{{ None is none }}{{ 1 if true == 'yes' }}",
         {"true": "yes", "none": 5},
@@ -107,6 +121,78 @@ ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {  # a template, argumen
 def test_arguments_reach_the_template(tok: Tokenizer, name: str) -> None:
     template, arguments, expected = ARGUMENTS[name]
     assert tok.apply_chat_template([USER], chat_template=template, tokenize=False, **arguments) == expected
+
+
+UNKNOWN: dict[str, tuple[str, dict[str, Any], str]] = {  # a template, arguments, the end of the message
+    "a slip": ("{{ messages }}", {"add_generation_promt": False}, "the nearest is 'add_generation_prompt'"),
+    "of transformers": ("{{ messages }}", {"truncation": True, "max_length": 10}, "no argument 'truncation'"),
+    "tensors": ("known:Qwen-Qwen3-0.6B", {"return_tensors": "pt"}, "no argument 'return_tensors'"),
+    "what another template reads": ("known:chatml", {"enable_thinking": False}, "'enable_thinking'"),
+    "a slip in what it reads": ("known:Qwen-Qwen3-0.6B", {"enable_thinkin": False}, "is 'enable_thinking'"),
+    "a name that it sets": ("{% set colour = 1 %}{{ colour }}", {"colour": 2}, "no argument 'colour'"),
+    "a name of a loop": ("{% for each in messages %}{{ each }}{% endfor %}", {"each": 2}, "no argument 'each'"),
+    "a parameter": ("{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1) }}", {"a": 2}, "no argument 'a'"),
+    "both ways": ("{{ a }}", {"a": 1, "chat_template_kwargs": {"a": 2}}, "'a' is given by name and in"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_an_argument_that_nothing_reads_is_a_type_error(tok: Tokenizer, name: str) -> None:
+    template, arguments, message = UNKNOWN[name]
+    with pytest.raises(TypeError, match=message):
+        tok.apply_chat_template([USER], chat_template=template, **arguments)
+
+
+READ: dict[str, tuple[str, set[str]]] = {  # a template, the names that it takes from its caller
+    "a default": ("{% set a = a if a is defined else b %}{{ a }}", {"a", "b"}),
+    "set in one branch": ("{% if a %}{% set b = 1 %}{% endif %}{{ b }}", {"a", "b"}),
+    "set in both branches": ("{% if a %}{% set b = 1 %}{% else %}{% set b = 2 %}{% endif %}{{ b }}", {"a"}),
+    "set in a branch alone": ("{% if a %}{% set b = 1 %}{{ b }}{% endif %}", {"a"}),
+    "a loop": ("{% for b in a if b.c == d %}{{ loop.index }}{{ b }}{% endfor %}{{ b }}", {"a", "b", "d"}),
+    "a macro": ("{% macro m(a, b=c) %}{{ a }}{{ d }}{% endmacro %}{{ m(e) }}", {"c", "d", "e"}),
+    "a block": ("{% set a %}{{ b }}{% endset %}{{ a }}", {"b"}),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_names_that_a_template_takes_from_its_caller(tok: Tokenizer, name: str) -> None:
+    template, expected = READ[name]
+    assert tok.chats.argument_names(template) == expected
+
+
+def test_known_templates_are_taken_by_name(tok: Tokenizer) -> None:
+    known = tok.apply_chat_template([USER], chat_template="known:Google-gemma-2-2b-it", tokenize=False)
+    assert known == f"<start_of_turn>user\n{USER['content']}<end_of_turn>\n<start_of_turn>model\n"
+    with pytest.raises(
+        ValueError, match="no chat template of the name 'gemma2'; near: google-gemma-2-2b-it "
+    ):
+        tok.apply_chat_template([USER], chat_template="known:gemma2")
+
+
+NEAR = {  # what somebody may write, and the first of the names that are suggested
+    "Meta Llama 3": "meta-llama-Llama-3.1-8B-Instruct",
+    "Qwen/Qwen3-0.6B": "Qwen-Qwen3-0.6B",
+    "chat-lm": "chatml",
+    "qwen 2.5": "Qwen-Qwen2.5-7B-Instruct",
+    "gpt-oss": "openai-gpt-oss-120b",
+}
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_nearest_known_templates(name: str) -> None:
+    with pytest.raises(ValueError, match=f"of the name '{name}'; near: {NEAR[name]}"):
+        known_template(name)
+
+
+def test_a_model_without_a_template_warns_that_this_is_chatml(tok: Tokenizer) -> None:
+    with pytest.warns(GGUFWarning, match="the model has no chat template, so this prompt is ChatML"):
+        prompt = tok.apply_chat_template([USER])
+    other = tok.with_overrides({KEY: "own"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for template in ("known:chatml", "chatml"):
+            assert tok.apply_chat_template([USER], chat_template=template) == prompt
+        other.apply_chat_template([USER])
 
 
 def test_an_answer_that_comes_last_goes_on(tok: Tokenizer) -> None:
@@ -237,6 +323,11 @@ COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
     "template and tools": (
         ["messages.json", "--tools", "tools.json", "--chat-template-file", "template.jinja"],
         "f: Ho",
+    ),
+    "a template's text": (["messages.json", "--chat-template", "{{ messages[0].content }}"], "Ho"),
+    "ChatML by name": (
+        ["messages.json", "--chat-template", "known:chatml"],
+        "<|im_start|>user\nHo<|im_end|>\n<|im_start|>assistant\n",
     ),
     "one of llama.cpp's templates": (
         ["messages.json", "--chat-template-file", "known:google-gemma-2-2b-it"],
@@ -428,7 +519,9 @@ COUNTED: dict[str, tuple[list[str], list[int], list[str]]] = {  # arguments, tok
 @pytest.mark.parametrize("name", COUNTED)
 def test_count_of_chats(chats: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
     arguments, tokens, errors = COUNTED[name]
-    assert main(["count", "-m", str(VOCABULARY), "--chat", "--json", *arguments]) == (2 if errors else 0)
+    template = [] if "--chat-template-file" in arguments else ["--chat-template", "known:chatml"]
+    command = ["count", "-m", str(VOCABULARY), "--chat", "--json", *template, *arguments]
+    assert main(command) == (2 if errors else 0)
     found = json.loads(capfdbinary.readouterr().out)
     assert [each["tokens"] for each in found["files"]] == tokens
     assert [each["error"] for each in found["errors"]] == errors
@@ -447,12 +540,25 @@ def test_count_of_chats_is_llama_servers(tmp_path: Path, capfdbinary: pytest.Cap
 
 
 REFUSED_COUNTS: dict[str, tuple[list[str], str]] = {
+    "no template": (["--chat", "chats.jsonl"], "--chat-template known:chatml"),
+    "a misspelt template": (
+        ["--chat", "chats.jsonl", "--chat-template", "chatlm"],
+        "'chatlm' is neither the text of a template nor the name of one; near: known:chatml, ",
+    ),
+    "a path as a template": (
+        ["--chat", "chats.jsonl", "--chat-template", "template.jinja"],
+        "template.jinja is a file: give it as --chat-template-file template.jinja",
+    ),
+    "two templates": (
+        ["--chat", "chats.jsonl", "--chat-template", "chatml", "--chat-template-file", "template.jinja"],
+        "--chat-template or --chat-template-file, not both",
+    ),
     "a text": (["--chat", "-p", "Hi"], "--chat counts chats in files"),
     "a field": (["--chat", "chats.jsonl", "--field", "text"], "--chat counts chats in files"),
     "no BOS": (["--chat", "chats.jsonl", "--no-bos"], "special tokens are always added and parsed in chats"),
     "tools of texts": (
         ["chats.jsonl", "--tools", "tools.json"],
-        "--tools and --chat-template-file need a chat",
+        "--tools, --chat-template and --chat-template-file need a chat",
     ),
 }
 
@@ -554,3 +660,9 @@ def test_mappings_and_tuples_are_objects_and_arrays(tok: Tokenizer, name: str) -
 def test_a_mapping_of_arguments_is_read(tok: Tokenizer) -> None:
     body = {"messages": [USER], "chat_template_kwargs": MappingProxyType({"x": ("a", "b")})}
     assert tok.chats.prompt(body, "{{ x[1] }}") == b"b"
+
+
+def test_page_lists_the_known_templates() -> None:
+    page = (ROOT / "docs" / "chat.md").read_text(encoding="utf-8")
+    listed = page.partition("### Templates of llama.cpp's collection")[2].partition("\n## ")[0]
+    assert re.findall(r"`([^`]+)`", listed)[2:] == [*known_templates()]  # behind `known:chatml` and `known:`

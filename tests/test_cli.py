@@ -565,7 +565,7 @@ def test_what_git_ignores_is_not_counted(run: Run, repository: Path, monkeypatch
     named = run("count", repository / "build", repository / "src" / "a.log")
     assert rows_of(named) == ["b.txt", "a.log", "total"]
     (below / "b.log").unlink()
-    assert "2 ignored by git" in run("verify", "--against", f"gguf:{GPT2}", repository).err
+    assert "2 ignored by git" in run("verify", "--against", str(GPT2), repository).err
     totals = [json.loads(run(command, "--json", repository).out)["total"] for command in ("count", "stats")]
     assert totals[0]["tokens"] == totals[1][0]["tokens"]
 
@@ -586,7 +586,7 @@ def test_a_repository_inside_a_folder_has_its_own_rules(
     if folder == "repository with a submodule":
         shutil.move(outer / "inner" / ".git", outer / ".git" / "inner")
         (outer / "inner" / ".git").write_text("gitdir: ../.git/inner\n")
-    arguments = [] if command == "count" else ["--against", f"gguf:{GPT2}"]
+    arguments = [] if command == "count" else ["--against", str(GPT2)]
     ignored = 2 + (folder != "no repository")
     found = run(command, *arguments, outer)
     assert f"{ignored} ignored by git" in found.err
@@ -639,7 +639,7 @@ READ = {  # command: its other arguments, a standard input, and what it says of 
     "stats": (["--json"], b"Hello", b'"tokens": 1'),
     "explain": ([], b"Hello", b"15496"),
     "diagnose": (["--ids", "[15496]"], b"Hello", b"match"),
-    "verify": (["--against", f"gguf:{GPT2}"], b"Hello", b"the ids are the same"),
+    "verify": (["--against", str(GPT2)], b"Hello", b"the ids are the same"),
     "train": (["--vocab-size", "257", "--trace"], b"low low", b"lo"),
     "chat": ([], b'[{"role": "user", "content": "Hello"}]', b"<|im_start|>user\nHello<|im_end|>"),
     "compare": ([str(GPT2), "--all"], b"Hello", b"Hello"),
@@ -727,10 +727,23 @@ def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: py
     assert run("tokenize", "-m", GPT2, "--ids", "-p", "Hello world").out == b"[15496, 995]\n"
 
 
+@pytest.mark.parametrize("command", ["tokenize", "count", "info", "doctor", "verify"])
+@pytest.mark.parametrize("value", ["missing.gguf", "link.gguf", "gemma33", "hf:o"])
+def test_a_missing_model_of_the_environment_is_an_error_that_names_the_variable(
+    value: str, command: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.gguf").symlink_to("nowhere")
+    monkeypatch.setenv("GGUFBPE_MODEL", value)
+    more = {"tokenize": ["-p", "Hi"], "count": ["-p", "Hi"], "verify": ["--against", GPT2, "-p", "Hi"]}
+    result = run(command, *more.get(command, []))
+    assert_error(result, f"the environment's GGUFBPE_MODEL names '{value}': ", "give another model with -m")
+
+
 IN_ITS_PLACE = {  # command: what a model may stand before
     "count": [],
     "stats": [],
-    "verify": ["--against", f"gguf:{GPT2}"],
+    "verify": ["--against", str(GPT2)],
     "tokenize": ["Hello"],
     "explain": ["Hello"],
     "chat": ["-p", "Hello"],
@@ -1085,7 +1098,7 @@ def test_info_of_every_malformed_file_is_an_answer_or_one_line(run: Run) -> None
         ["compare", "MODEL", "MODEL", "-p", "hi"],
         ["diff", "MODEL", "MODEL"],
         ["stats", "-m", "MODEL", "-m", "MODEL", __file__],
-        ["verify", "-m", "MODEL", "--against", "gguf:MODEL", __file__],
+        ["verify", "-m", "MODEL", "--against", "MODEL", __file__],
         ["diagnose", "-m", "MODEL", "-m", "MODEL", "-p", "hi", "--ids", "1"],
     ],
     ids=lambda arguments: arguments[0],

@@ -32,7 +32,7 @@ from reference import NotPreparedError, vocabulary
 from test_cli import Run, assert_error, posix_only, run
 
 import ggufbpe
-from ggufbpe import Tokenizer, check_corpus, decode_corpus, encode_corpus
+from ggufbpe import ChatError, Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe.cli.encode import FORMATS
 from ggufbpe.corpora import chunks, encoding, places, shards, sources
 from ggufbpe.corpora.byte_forms import metric
@@ -228,6 +228,80 @@ def test_a_token_that_the_model_does_not_have_is_refused(
     with pytest.raises(ValueError, match=f"no {name} token"):
         encode_corpus(corpus, Tokenizer(vocabulary._replace(special_ids=none)), tmp_path / "out", **options)
     assert not (tmp_path / "out" / "unfinished.json").exists()
+
+
+def test_chats_of_a_model_without_a_template_are_refused(tmp_path: Path, tok: Tokenizer, run: Run) -> None:
+    """Nothing is written: ChatML's markers would be plain letters, so it has to be asked for."""
+    path, out = tmp_path / "a.jsonl", tmp_path / "out"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "Hi"}]}) + "\n")
+    with pytest.raises(ChatError, match=r'the model has no chat template.*chat_template="known:chatml"'):
+        encode_corpus(path, tok, out, chat_column="messages")
+    assert not out.exists()
+    done = run("encode", path, "-o", out, "--chat-column", "messages")
+    assert_error(done, "--chat-template known:chatml")
+    assert not out.exists()
+    found = encode_corpus(path, tok, out, chat_column="messages", chat_template="known:chatml")
+    chat = tok.chats.prompt({"messages": [{"role": "user", "content": "Hi"}]}, "chatml", whole=True)
+    assert rows(found) == [[*tok.encode(chat), EOS]]
+    with pytest.raises(CorpusError, match="the work was begun with chat_template"):
+        encode_corpus(path, tok, out, chat_column="messages", chat_template="{{ messages }}", resume=True)
+    again = run(
+        "encode", path, "-o", f"{out}2", "--chat-column", "messages", "--chat-template", "known:chatml"
+    )
+    assert again.code == 0
+    assert_error(
+        run("encode", path, "-o", tmp_path / "no", "--chat-template", "chatml"), "give --chat-column NAME"
+    )
+
+
+FAILING: dict[str, dict[str, Any]] = {  # what fails at the first try, and works at the second
+    "a bad record": {},
+    "a column that is not there": {"text_column": "body"},
+    "a budget of bytes": {"shard_size": 1 << 20},
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_run_that_fails_before_its_first_shard_leaves_nothing(
+    name: str, is_there: bool, tmp_path: Path, tok: Tokenizer
+) -> None:
+    path, out = tmp_path / "a.jsonl", tmp_path / "deep" / "out"
+    path.write_text('{"text": "Hello"}\nnonsense\n')
+    if is_there:
+        out.mkdir(parents=True)
+        (out / "notes.txt").write_text("mine")
+    with pytest.raises(CorpusError):
+        encode_corpus(path, tok, out, **FAILING[name])
+    assert out.exists() == is_there
+    assert not is_there or os.listdir(out) == ["notes.txt"]
+    assert rows(encode_corpus(path, tok, out, on_error="skip")) == expected(tok, ["Hello"])
+
+
+def test_a_run_that_was_killed_before_its_first_shard_is_begun_anew(tmp_path: Path, tok: Tokenizer) -> None:
+    path, out = tmp_path / "a.jsonl", tmp_path / "out"
+    path.write_text('{"text": "Hello"}\n')
+    encode_corpus(path, tok, out, format="npy")
+    manifest = json.loads((out / "manifest.json").read_text())
+    for name in os.listdir(out):
+        if name != "inputs.jsonl":
+            (out / name).unlink()
+    place = {"place": chunks.FIRST._asdict(), "carry": []}
+    (out / "unfinished.json").write_text(json.dumps({**manifest, "shards": [], "next": place}))
+    assert rows(encode_corpus(path, tok, out)) == expected(tok, ["Hello"])
+
+
+def test_finished_shards_of_a_run_that_fails_stay(tmp_path: Path, tok: Tokenizer) -> None:
+    paths, out = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "out"
+    paths[0].write_text('{"text": "Hello"}\n{"text": "world"}\n')
+    paths[1].write_text("nonsense\n")
+    with pytest.raises(CorpusError, match=r"b\.jsonl: line 1"):
+        encode_corpus(paths, tok, out, shard_size=1)
+    assert {"part-00000.bin", "unfinished.json"} <= set(os.listdir(out))
+    with pytest.raises(FileExistsError, match="--resume"):
+        encode_corpus(paths, tok, out, shard_size=1)
+    found = encode_corpus(paths, tok, out, shard_size=1, on_error="skip", resume=True)
+    assert rows(found) == expected(tok, ["Hello", "world"])
 
 
 def test_chats_are_put_into_the_template(tmp_path: Path, tok: Tokenizer) -> None:
@@ -849,7 +923,7 @@ def test_a_full_disk_leaves_whole_shards_and_the_work_goes_on(
     failed = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)
     assert failed.returncode == 2
     assert "File too large" in failed.stderr
-    assert all("partial" not in name and not name.endswith(".bin") for name in os.listdir(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()  # no shard was finished
     subprocess.run(command, check=True, capture_output=True)
     assert files_in(tmp_path / "out") == files_in(undisturbed)
 

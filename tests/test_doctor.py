@@ -18,7 +18,7 @@ from conftest import GPT2, ROOT, UNIGRAM, missing
 from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
-from ggufbpe import ChatError, Tokenizer, diff
+from ggufbpe import ChatError, GGUFError, Tokenizer, diff
 from ggufbpe.chat.known import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.examination import examine as checks
@@ -377,7 +377,7 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ]
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
-    tested |= {"template_not_run"}
+    tested |= {"template_not_run", "corrected"}
     tested |= {expected for _, _, expected, _ in OTHER_DEFECTS.values()}
     assert len(ids) > 24
     assert ids <= tested  # but for pre_doubtful, on whole vocabularies, below
@@ -854,6 +854,49 @@ def test_opening_a_sound_model_warns_of_no_pre_tokenizer_but_a_missing_one(name:
         assert telltales(one_of_each()[family], found.token_to_id) == []
 
 
+@pytest.mark.parametrize("name", [*FAMILY_OF, *OTHERS])
+def test_a_healthy_model_opens_without_a_warning(name: str) -> None:
+    """What llama.cpp corrects by itself is data: `corrections`, `doctor -v`, `info`."""
+    path = cached(name)
+    if not doctor(path).is_healthy:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Tokenizer.from_gguf(path).vocabulary.warnings == ()
+
+
+@pytest.mark.parametrize("path", sorted(VOCABS.glob("*.gguf")), ids=lambda path: path.stem)
+def test_what_opening_warns_of_is_something_to_mend(path: Path) -> None:
+    with contextlib.suppress(GGUFError):
+        if load_vocabulary(path).warnings:
+            assert not doctor(path).is_healthy
+
+
+CORRECTED: dict[str, list[tuple[str, int | None]]] = {  # what llama.cpp corrects in real vocabularies
+    "qwen2": [("made_control", 128247)],
+    "gemma-4": [("made_control", 212), ("made_control", 50), ("not_end_of_generation", 212)],
+    "command-r": [("end_of_generation", 255001)],
+    "nomic-bert-moe": [("line_break", 0)],
+    "gpt-2": [],
+}
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+def test_what_llama_cpp_corrects_is_in_doctor_and_info(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    path = cached(name)
+    corrections = load_vocabulary(path).corrections
+    assert [(each.id, each.token) for each in corrections] == CORRECTED[name]
+    assert main(["info", str(path), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["corrections"] == [each._asdict() for each in corrections]
+    main(["info", str(path)])
+    shown, warned = capfd.readouterr()
+    assert ("corrected by llama.cpp" in shown, warned) == (bool(corrections), "")
+    main(["doctor", "-v", str(path)])
+    told = capfd.readouterr().out
+    for each in corrections:
+        assert each.what in told or f"llama.cpp treats token {each.token}" in told
+
+
 @pytest.mark.parametrize("pre", [None, "", "default", "llama-bpe", "starcoder", "deepseek-coder"])
 def test_a_wrong_pre_is_warned_of_alike(
     pre: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -865,7 +908,7 @@ def test_a_wrong_pre_is_warned_of_alike(
     for arguments in (
         ["tokenize", "-m", str(path), "-p", "Hi"],
         ["count", "-m", str(path), text],
-        ["verify", "-m", str(path), "--against", f"gguf:{path}", text],
+        ["verify", "-m", str(path), "--against", str(path), text],
         ["diagnose", "-m", str(path), "-p", "Hi", "--ids", "[17250]"],
         ["explain", "-m", str(path), "-p", "Hi"],
         ["info", "-m", str(path)],
@@ -994,12 +1037,12 @@ def test_what_another_thread_warns_of_is_not_silenced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     """`catch_warnings` changes the filters of the whole process, so nothing here uses it."""
-    path = variant(tmp_path, with_type(NORMAL, "<|im_end|>"))
+    path = variant(tmp_path, {K.PRE: "default"})
     monkeypatch.setattr(warnings, "catch_warnings", None)
-    assert "made_control" in [finding.id for finding in found_in(path)]
+    assert "pre_default" in [finding.id for finding in found_in(path)]
     assert load_vocabulary(path).warnings
     assert diff(*[Tokenizer(load_vocabulary(path))] * 2, "Hi").same
     assert not recwarn.list
     with GGUFFile(path) as file:
-        write_fixed(path, tmp_path / "fixed.gguf", [parse_set(file, f"{K.PRE}=olmo")])
-    assert ["fixed.gguf: token 3258" in str(warning.message) for warning in recwarn.list] == [True]
+        write_fixed(path, tmp_path / "fixed.gguf", [parse_set(file, "general.name=x")])
+    assert ["fixed.gguf: tokenizer.ggml.pre is" in str(warning.message) for warning in recwarn.list] == [True]

@@ -30,6 +30,7 @@ from stores import hub_cache, lm_studio_file, ollama_layer, ollama_model
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
+from ggufbpe.chat.known import CHATML
 from ggufbpe.cli import COMMANDS, main
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.import_hf import import_tokenizer, pack
@@ -124,7 +125,7 @@ sys.exit(main())
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that each example gets a copy of; the model is GPT-2's vocabulary with two tokens of a chat."""
+    """The folder that each example gets a copy of; the model is GPT-2's vocabulary, with ChatML and its two tokens."""
     folder = tmp_path_factory.mktemp("files")
     for name in (
         "docs",
@@ -169,7 +170,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     document["added_tokens"] += [{"id": 50257 + i, "content": text, **flags} for i, text in enumerate(chat)]
     for path in ("tokenizer.json", "Qwen2-7B/tokenizer.json"):
         (folder / path).write_text(json.dumps(document))
-    config = json.loads(export.files["tokenizer_config.json"])
+    config = {**json.loads(export.files["tokenizer_config.json"]), "chat_template": CHATML}
     model = folder / "model.gguf"
     model.write_bytes(pack(import_tokenizer(document, config).metadata))
     for name in ("a", "b", "c", "other", "gpt-2", "llama-3"):

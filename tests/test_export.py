@@ -558,7 +558,7 @@ def test_merges_txt_is_what_the_library_reads(tmp_path: Path) -> None:
     text = "Hello world, it's 2024!"
     assert library.encode(text).ids == Tokenizer(gpt2_vocabulary()).encode(text)
     lines = export.files["merges.txt"].decode().split("\n")
-    assert lines[:2] == ["#version: 0.2", "Ġ t"]
+    assert lines[:2] == ["#version: 0.2 - tokenizer.ggml.model=gpt2 tokenizer.ggml.pre=gpt-2", "Ġ t"]
     assert len(lines) == 1 + 50000 + 1
 
 

@@ -19,7 +19,7 @@ __all__ = ["run"]  # the fixture
 TRAIN = ["train", "text", "--vocab-size", "280", "--special", "<s>", "-o"]
 WRITERS = {  # each command that writes a file, up to the file's name; all of them read the file "text"
     "way.html": ["explain", "-m", GPT2, "-f", "text", "--html"],
-    "report.html": ["verify", "-m", GPT2, "--against", f"gguf:{GPT2}", "text", "--html"],
+    "report.html": ["verify", "-m", GPT2, "--against", str(GPT2), "text", "--html"],
     "plot.svg": ["stats", "-m", GPT2, "text", "--plot"],
     "plot.png": ["stats", "-m", GPT2, "text", "--plot"],
     "vocab.gguf": TRAIN,

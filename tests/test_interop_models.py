@@ -744,12 +744,12 @@ def test_broken_model_is_refused(
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"[UNK]\n\nplay\n", "line 2 is ''"),
-        (b"[UNK]\nplay\nplay\n", "line 2, 'play', is there twice"),
+        (b"[UNK]\n[CLS]\n\nplay\n", "line 3 is ''"),
+        (b"[UNK]\n[CLS]\nplay\nplay\n", "line 3, 'play', is there twice"),
         (b"[UNK]\n\xff\n", "byte 6 is not UTF-8"),
-        (b"[UNK]\na\0b\n", "line 2 is 'a\\\\x00b'"),
-        ("[UNK]\n##a\n##▁b\n▁b\n".encode(), None),
-        ("[UNK]\n##▁b\nb\n".encode(), "two word pieces become the token '▁b'"),
+        (b"[UNK]\n[CLS]\na\0b\n", "line 3 is 'a\\\\x00b'"),
+        ("[UNK]\n[CLS]\n##a\n##▁b\n▁b\n".encode(), None),
+        ("[UNK]\n[CLS]\n##▁b\nb\n".encode(), "two word pieces become the token '▁b'"),
     ],
 )
 def test_broken_lines_are_refused(data: bytes, problem: str | None, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, missing, prepared
+from conftest import GPT2, ROOT, missing, prepared
 from reference import (
     TOKENIZERS_1,
     NotPreparedError,
@@ -34,6 +34,7 @@ from ggufbpe.interop.export import export_to
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
 from ggufbpe.oracles import libraries
+from ggufbpe.oracles.against import Against, against_of
 from ggufbpe.oracles.oracle import Failure, Oracle, OracleError
 from ggufbpe.oracles.oracles import open_oracle
 from ggufbpe.oracles.recorded import parse_ids
@@ -112,7 +113,7 @@ def real_oracle(
             needs("tiktoken")
             file = name.partition(":")[2]
             return opened(f"tiktoken:{tiktoken_file(gpt2, tmp_path_factory.mktemp('tiktoken') / file)}")
-        return opened({"hf": f"hf:{tokenizer_json}", "gguf": f"gguf:{GPT2}"}[name])
+        return opened(str({"tokenizers": tokenizer_json, "gguf": GPT2}[name]))
 
     return make
 
@@ -140,7 +141,7 @@ def opened_in_process(package: str, model: Path = GPT2) -> Oracle:
 REAL = [
     "llama-tokenize",
     *IN_PROCESS,
-    "hf",
+    "tokenizers",
     "tiktoken:r50k_base.tiktoken",
     "tiktoken:own.tiktoken",
     "gguf",
@@ -163,7 +164,7 @@ def test_text_that_is_not_utf8(name: str, real_oracle: Callable[[str], Oracle], 
     """llama.cpp takes it; the packages that take `str` refuse it, and go on."""
     with real_oracle(name) as oracle:
         answer, following = oracle.encode([NOT_UTF8, b"Hello"], True, True)
-        if name.startswith(("hf", "tiktoken")):
+        if name.startswith(("tokenizers", "tiktoken")):
             assert isinstance(answer, Failure)
             assert answer.kind == "refused"
             assert "not UTF-8 at byte 4" in answer.detail
@@ -282,8 +283,11 @@ def test_recorded_ids_go_with_the_texts_in_their_order(tmp_path: Path) -> None:
 
 UNUSABLE = {
     "unknown": ("lama", "there is no oracle 'lama'; there are llama-tokenize"),
-    "a model's file": ("other.gguf", "there is no oracle 'other.gguf'; was 'gguf:other.gguf' meant?"),
-    "a tokenizer.json": ("to/tokenizer.json", "was 'hf:to/tokenizer.json' meant?"),
+    "a model's file": ("other.gguf", "other.gguf: No such file or directory"),
+    "a tokenizer.json": ("to/tokenizer.json", "to/tokenizer.json: No such file or directory"),
+    "an older form": ("hf:to/tokenizer.json", "to/tokenizer.json: No such file or directory"),
+    "another file": (__file__, "is not recognized: neither a GGUF, a tokenizer.json, a tokenizer.model"),
+    "a folder": (str(ROOT / "docs"), "docs has none of tokenizer.json, tokenizer.model"),
     "no address": ("server", "server needs something after a colon"),
     "no file": ("ids:", "ids needs something after a colon"),
     "a file that is not there": ("ids:/no/such/file", "/no/such/file: No such file or directory"),
@@ -310,6 +314,56 @@ def test_oracle_that_cannot_be_asked(given: str, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+RANKS = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
+FILES = {  # a file's name and contents, and how it is opened
+    "a GGUF": ("model.gguf", GPT2.read_bytes()[:64], "gguf"),
+    "a GGUF of another name": ("model.bin", GPT2.read_bytes()[:64], "gguf"),
+    "a tokenizer.json": ("tokenizer.json", b'{"model": {"vocab": {}}}', "tokenizers"),
+    "one of another name": ("qwen.json", b'\n {"version": "1.0", "model": {"vocab": {}}}', "tokenizers"),
+    "a sentencepiece model": ("spiece.model", b"\x0a\x0e\x0a\x05<unk>", "sentencepiece"),
+    "ranks": ("cl100k.tiktoken", RANKS, "tiktoken"),
+    "ranks of another name": ("ranks", RANKS, "tiktoken"),
+    "recorded ids": ("ids.json", b"[[1, 2], [3]]", "ids"),
+    "recorded ids by key": ("ids.json", b'{"input_ids": [1, 2]}', "ids"),
+    "numbers": ("ids.txt", b"9906 1917\n", "ids"),
+    "numbers on lines": ("ids", b"[1, 2]\n[3]\n", "ids"),
+}
+
+
+@pytest.mark.parametrize(("name", "data", "kind"), FILES.values(), ids=FILES)
+def test_a_path_is_recognized_by_its_contents(name: str, data: bytes, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert against_of(str(path)) == Against(kind, str(path))
+    prefix = "hf" if kind == "tokenizers" else kind
+    older = against_of(f"{prefix}:{path}")
+    assert older[:2] == (kind, str(path))
+    assert older.note.startswith(f"{prefix}: before a path is not needed any more")
+    if kind in ("tokenizers", "sentencepiece") and name in ("tokenizer.json", "spiece.model"):
+        assert against_of(str(tmp_path)).kind == kind
+
+
+NAMES = {  # what is given, and what it means
+    "the hub": ("hf:Qwen/Qwen3-0.6B", Against("hub", "hf:Qwen/Qwen3-0.6B")),
+    "a file on the hub": ("hf:o/r/a.gguf@main", Against("hub", "hf:o/r/a.gguf@main")),
+    "another store": ("ollama:gemma3", Against("gguf", "ollama:gemma3")),
+    "an address": ("https://example.com/a.gguf", Against("gguf", "https://example.com/a.gguf")),
+    "a command": ("llama-tokenize:build/bin", Against("llama-tokenize", "build/bin")),
+    "an encoding": ("tiktoken:cl100k_base", Against("tiktoken", "cl100k_base")),
+}
+
+
+@pytest.mark.parametrize(("given", "meant"), NAMES.values(), ids=NAMES)
+def test_names_that_are_no_paths(given: str, meant: Against) -> None:
+    assert against_of(given) == meant
+
+
+def test_a_file_that_is_not_recognized_keeps_its_older_form(tmp_path: Path) -> None:
+    path = tmp_path / "answer.txt"
+    path.write_text("  1234 -> 'Hello'\n")
+    assert against_of(f"ids:{path}") == Against("ids", str(path))
+
+
 def test_absent_command_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
@@ -322,7 +376,7 @@ def test_absent_command_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     ("given", "package"),
     [
         *zip(IN_PROCESS, IN_PROCESS),
-        ("hf:FILE", "tokenizers"),
+        ("FILE", "tokenizers"),
         ("tiktoken:gpt2", "tiktoken"),
         ("sentencepiece:FILE", "sentencepiece"),
     ],
@@ -336,7 +390,7 @@ def test_absent_package_comes_with_the_line_that_installs_it(
     bare.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(bare))
     file = tmp_path / "tokenizer.json"
-    file.write_text("{}")
+    file.write_text('{"model": {}}')
     with pytest.raises(OracleError, match=rf"is not installed .*pip install 'ggufbpe\[{package}\]'"):
         opened(given.replace("FILE", str(file)))
 
@@ -497,7 +551,7 @@ def test_version_1_of_tokenizers(
     """The other interface, which has no `no_truncation`."""
     (tmp_path / "tokenizer.json").write_bytes(to_tokenizer_json(gpt2.vocabulary).files["tokenizer.json"])
     monkeypatch.setenv("PYTHONPATH", str(prepared(tokenizers_1)))
-    with opened(f"hf:{tmp_path}") as oracle:
+    with opened(str(tmp_path)) as oracle:
         found = oracle.encode([*TEXTS, NOT_UTF8], *flags)
         assert oracle.name.endswith(TOKENIZERS_1.replace("rc", "-rc."))
     assert found[:-1] == [gpt2.encode(text, add_special=flags[0], parse_special=flags[1]) for text in TEXTS]

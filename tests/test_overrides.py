@@ -269,7 +269,7 @@ COMMANDS = {
     "explain": ["-p", "a1234"],
     "stats": ["FILE"],
     "diagnose": ["-p", "a", "--ids", "[64]"],
-    "verify": ["--against", "gguf:GPT2", "-p", "a"],
+    "verify": ["--against", "GPT2", "-p", "a"],
     "export": ["--to", "tiktoken", "--no-check", "-o", "OUT"],
     "doctor": [],
     "diff": ["MODEL"],

@@ -24,7 +24,7 @@ import pytest
 from conftest import GPT2, PLAMO, ROOT, UNIGRAM
 from remote_server import RemoteServer, Served, remote_server
 
-from ggufbpe import Tokenizer, doctor, remote
+from ggufbpe import Tokenizer, doctor, remote, verify
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.errors import (
     CorruptMetadataError,
@@ -932,6 +932,32 @@ def test_doctor_takes_upstream(
     put_upstream(server, tokenizer_json)
     assert main(["doctor", model(**HERE), "--upstream", "--json"]) == 0
     assert "upstream_same" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("by", ["python", "command"])
+def test_verify_against_a_repository(
+    by: str,
+    server: RemoteServer,
+    model: Callable[..., str],
+    tokenizer_json: bytes,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """hf: is the hub: the GGUF of a repository, or where it has none its tokenizer.json, or else an error."""
+
+    def name_of_the_other(given: str) -> str:
+        if by == "python":
+            return verify(path, given, ["Hello world"]).oracle
+        assert main(["verify", "-m", path, "--against", given, "-p", "Hello world", "--json"]) == 0
+        return str(json.loads(capsys.readouterr().out)["oracle"])
+
+    path = model()
+    server.put_hub("org/base", {"README.md": Served(b"#")})
+    with pytest.raises(RemoteNotFoundError):
+        verify(path, "hf:org/base", ["Hello world"])
+    put_upstream(server, tokenizer_json)
+    assert name_of_the_other("hf:org/base").startswith("tokenizers 0.")
+    server.put_hub("org/base", {"base-Q4_K_M.gguf": Served(with_keys())})
+    assert name_of_the_other("hf:org/base") == "base-Q4_K_M.gguf"
 
 
 NAMED = [

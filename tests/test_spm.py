@@ -177,7 +177,7 @@ def test_pickle_has_the_scores(engine: str) -> None:
         (["tokenize", "-p", "hello", "--ids"], 0, "[1, 266]"),
         (["detokenize", "1", "266"], 0, " hello"),
         (["info"], 0, "SentencePiece BPE"),
-        (["verify", "--against", "gguf:spm-equal-scores.gguf", "-p", "xhello"], 1, "differ"),
+        (["verify", "--against", "spm-equal-scores.gguf", "-p", "xhello"], 1, "differ"),
         (["explain", "-p", "hello"], 0, "▁he + llo"),
         (["diagnose", "-p", "hello", "--ids", "[1]"], 1, "truncated: explains all ids"),
     ],

@@ -77,7 +77,7 @@ def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path:
     assert len(json.loads(recorded.stdout)) > 20
 
     # verify says that they differ, and where: at the year, which is a place where words are cut.
-    found = ggufbpe("verify", "-m", broken, "--against", f"ids:{ids}", prompt)
+    found = ggufbpe("verify", "-m", broken, "--against", str(ids), prompt)
     assert found.returncode == 1
     assert found.stdout.startswith("1 of 1 text differs, in ")
     assert re.search(r"^1\. words: \d+ places$", found.stdout, re.MULTILINE)
@@ -85,7 +85,7 @@ def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path:
     assert "cause: pre_type: " in found.stdout
 
     # The same from a sound copy of the model, which also gives the smallest text that differs.
-    found = ggufbpe("verify", "-m", broken, "--against", f"gguf:{right}", prompt, "--json")
+    found = ggufbpe("verify", "-m", broken, "--against", str(right), prompt, "--json")
     assert found.returncode == 1
     [words] = [one for one in json.loads(found.stdout)["differences"] if one["step"] == "words"]
     assert 0 < len(words["smallest"]["text"]) <= 4
@@ -108,7 +108,7 @@ def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path:
     fixed = tmp_path / "fixed.gguf"
 
     # Now all agree: with the recorded ids, and with the real command on the mended file.
-    assert ggufbpe("verify", "-m", fixed, "--against", f"ids:{ids}", prompt).returncode == 0
+    assert ggufbpe("verify", "-m", fixed, "--against", str(ids), prompt).returncode == 0
     path = os.pathsep.join([str(command.parent), os.environ["PATH"]])
     found = ggufbpe("verify", "-m", fixed, "--against", "llama-tokenize", prompt, "-p", "In 1984", PATH=path)
     assert found.returncode == 0, found.stdout
@@ -165,7 +165,7 @@ def test_other_models_opened_verified_broken_diagnosed_and_mended(
     ids.write_text(recorded.stdout)
     broken = tmp_path / "model.gguf"
     assert ggufbpe("fix", right, "--set", broken_by, "-o", broken).returncode == 0
-    found = ggufbpe("verify", "-m", broken, "--against", f"ids:{ids}", prompt)
+    found = ggufbpe("verify", "-m", broken, "--against", str(ids), prompt)
     assert found.returncode == 1
     assert f"cause: {cause}: " in found.stdout
 
@@ -177,7 +177,7 @@ def test_other_models_opened_verified_broken_diagnosed_and_mended(
 
     # Now all agree again.
     fixed = tmp_path / "fixed.gguf"
-    assert ggufbpe("verify", "-m", fixed, "--against", f"ids:{ids}", prompt).returncode == 0
+    assert ggufbpe("verify", "-m", fixed, "--against", str(ids), prompt).returncode == 0
     found = ggufbpe("verify", "-m", fixed, "--against", "llama-tokenize", prompt, PATH=path)
     assert found.returncode == 0, found.stdout
     found = ggufbpe("diagnose", "-m", fixed, "-f", prompt, "--ids", ids)

@@ -519,7 +519,7 @@ def test_wrong_pre_against_llama_tokenize(run: Run, tmp_path: Path) -> None:
         [command, "-m", right, "-f", text, "--ids", "--no-escape"], capture_output=True, check=True
     )
     (tmp_path / "ids.txt").write_bytes(ids.stdout)
-    found = run("-m", wrong, "--against", f"ids:{tmp_path / 'ids.txt'}", text, "--json")
+    found = run("-m", wrong, "--against", str(tmp_path / "ids.txt"), text, "--json")
     assert found.code == 1
     words = next(one for one in found.json["differences"] if one["step"] == "words")
     assert words["causes"][0]["id"] == "pre_type"
@@ -558,7 +558,7 @@ def test_the_fixes_shown_mend_the_file(
     def is_mended_by(command: str) -> bool:
         Path("fixed.gguf").unlink(missing_ok=True)
         assert run(*shlex.split(command)[1:]).code == 0
-        return run("verify", "-m", "fixed.gguf", "--against", "ids:ids", "-p", text).code == 0
+        return run("verify", "-m", "fixed.gguf", "--against", "ids", "-p", text).code == 0
 
     monkeypatch.chdir(tmp_path)
     pre, extra, text, expected = BROKEN[case]
@@ -566,7 +566,7 @@ def test_the_fixes_shown_mend_the_file(
     broken = with_pre(right, pre, tmp_path / "broken.gguf", extra=extra)
     (tmp_path / "ids").write_text(str(Tokenizer.from_gguf(right).encode(text)))
     source = ("-m", broken, "-p", text, "--json")
-    verified = run("verify", *source, "--against", "ids:ids").json
+    verified = run("verify", *source, "--against", "ids").json
     named = [cause["id"] for one in verified["differences"] for cause in one["causes"]]
     assert sorted(set(named)) == sorted(expected)
     assert named[0] == expected[0] or text == TELLING
@@ -590,10 +590,10 @@ def test_recorded_ids_of_either_meaning_of_adding_special_tokens(run: Run, tmp_p
     ids = tmp_path / "ids"
     for added, how in ((True, "with EOS"), (False, "without EOS")):
         ids.write_text(str(tokenizer.encode("ab ab", add_special=added)))
-        found = run("-m", model, "--against", f"ids:{ids}", "-p", "ab ab")
+        found = run("-m", model, "--against", str(ids), "-p", "ab ab")
         assert (found.code, how in found.out) == (0, True)
-        assert run("-m", model, "--against", f"ids:{ids}", "-p", "ab ba").code == 1
-    assert run("-m", model, "--against", f"ids:{ids}", "-p", "ab ab", "--no-bos").code == 0
+        assert run("-m", model, "--against", str(ids), "-p", "ab ba").code == 1
+    assert run("-m", model, "--against", str(ids), "-p", "ab ab", "--no-bos").code == 0
 
 
 # ---- the command ----------------------------------------------------------------------------------------
@@ -628,7 +628,7 @@ def llama3_like(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_same_is_exit_code_0(run: Run) -> None:
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "Hello world")
+    found = run("-m", GPT2, "--against", str(GPT2), "-p", "Hello world")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("the ids are the same\n")
     assert "2 tokens" in found.out
@@ -637,11 +637,11 @@ def test_the_same_is_exit_code_0(run: Run) -> None:
 
 
 def test_one_byte_is_no_bytes(run: Run) -> None:
-    assert re.search(r" 1 byte$", run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "a").out, re.MULTILINE)
+    assert re.search(r" 1 byte$", run("-m", GPT2, "--against", str(GPT2), "-p", "a").out, re.MULTILINE)
 
 
 def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> None:
-    found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", "--no-bos", "-p", "It costs 123456 in all")
+    found = run("-m", GPT2, "--against", str(llama3_like), "--no-bos", "-p", "It costs 123456 in all")
     assert found.code == 1
     assert found.out.startswith("1 of 1 text differs, in 1 place\n")
     assert re.search(r"^1\. words: 1 place$", found.out, re.MULTILINE)
@@ -674,7 +674,7 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
         (["--against", "nobody", "-p", "Hi"], "there is no oracle 'nobody'"),
         (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new texts"),
         (
-            ["--against", f"gguf:{GPT2}", "--fuzz", "-3"],
+            ["--against", str(GPT2), "--fuzz", "-3"],
             "fuzz is a number of texts, and -3 is less than none",
         ),
         (["--against", "gguf:x", "-p", "Hi", "--timeout", "0"], "--timeout must be more than 0"),
@@ -689,14 +689,14 @@ def test_what_cannot_run_is_exit_code_2(arguments: list[str], said: str, run: Ru
 
 
 def test_nothing_compared_is_not_the_same(run: Run, tmp_path: Path) -> None:
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", tmp_path, "--json")
+    found = run("-m", GPT2, "--against", str(GPT2), tmp_path, "--json")
     assert (found.code, found.json["texts"], found.json["same"]) == (2, 0, False)
 
 
 def test_a_file_that_cannot_be_read_is_exit_code_2(run: Run, tmp_path: Path) -> None:
     good = tmp_path / "good.txt"
     good.write_text("good")
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", tmp_path / "absent", good)
+    found = run("-m", GPT2, "--against", str(GPT2), tmp_path / "absent", good)
     assert found.code == 2
     assert "absent: No such file or directory" in found.err
     assert found.out.startswith("the ids are the same"), "the others are compared"
@@ -707,7 +707,7 @@ def test_directories_are_searched_as_count_does(run: Run, tmp_path: Path) -> Non
         path = tmp_path / "texts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", tmp_path / "texts")
+    found = run("-m", GPT2, "--against", str(GPT2), "--json", tmp_path / "texts")
     assert (found.code, found.json["texts"], found.json["bytes"]) == (0, 2, 2)
     assert "skipped in directories: 1 binary, 1 hidden" in found.err
 
@@ -717,7 +717,7 @@ def test_texts_are_taken_as_they_are_but_with_escape(run: Run, tmp_path: Path) -
     file.write_bytes(rb"a\n")
     sizes = {}
     for flag in ("--no-bos", "--escape"):
-        found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", "-p", rb"a\n".decode(), file, flag)
+        found = run("-m", GPT2, "--against", str(GPT2), "--json", "-p", rb"a\n".decode(), file, flag)
         sizes[flag] = found.json["bytes"]
     assert sizes == {"--no-bos": 6, "--escape": 4}
 
@@ -728,8 +728,8 @@ def test_large_files_are_cut_and_recorded_ids_are_of_whole_ones(
     file, ids = tmp_path / "large.txt", tmp_path / "ids.json"
     file.write_bytes(b"a line of text\n" * 10_000)
     ids.write_text(json.dumps(gpt2.encode(file.read_bytes())))
-    assert run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", file).json["texts"] == 3
-    assert run("-m", GPT2, "--against", f"ids:{ids}", "--json", file).json["texts"] == 1
+    assert run("-m", GPT2, "--against", str(GPT2), "--json", file).json["texts"] == 3
+    assert run("-m", GPT2, "--against", str(ids), "--json", file).json["texts"] == 1
 
 
 @posix_only
@@ -778,7 +778,7 @@ def test_stdin_streams() -> None:
             "ggufbpe",
             "verify",
             "--against",
-            f"gguf:{GPT2}",
+            str(GPT2),
             "-m",
             GPT2,
             "--stdin",
@@ -805,7 +805,7 @@ def nasty(tmp_path: Path) -> Path:
 
 
 def test_untrusted_text_does_not_reach_the_terminal(run: Run, nasty: Path, llama3_like: Path) -> None:
-    found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty)
+    found = run("-m", GPT2, "--against", str(llama3_like), nasty)
     assert found.code == 1
     assert "words" in found.out
     allowed = {"\u2068", "\u2069"}  # isolates, which we set ourselves, in pairs
@@ -815,7 +815,7 @@ def test_untrusted_text_does_not_reach_the_terminal(run: Run, nasty: Path, llama
 
 
 def test_json_has_bytes_and_is_whole(run: Run, nasty: Path, llama3_like: Path) -> None:
-    found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty, "--json")
+    found = run("-m", GPT2, "--against", str(llama3_like), nasty, "--json")
     first = found.json["differences"][0]["first"]
     assert bytes.fromhex(first["text_bytes"]) == nasty.read_bytes()
     assert {"step", "places", "kinds", "causes", "explains", "first", "smallest"} == set(
@@ -848,7 +848,7 @@ class _Page(html.parser.HTMLParser):
 
 def test_html_is_one_safe_file(run: Run, nasty: Path, llama3_like: Path, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty, "--html", path)
+    found = run("-m", GPT2, "--against", str(llama3_like), nasty, "--html", path)
     assert found.code == 1
     assert "the report is in" in found.err
     page = _Page()
@@ -863,13 +863,13 @@ def test_html_is_one_safe_file(run: Run, nasty: Path, llama3_like: Path, tmp_pat
 
 
 def test_html_to_standard_output_is_the_page_alone(run: Run) -> None:
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "Hi", "--html", "-")
+    found = run("-m", GPT2, "--against", str(GPT2), "-p", "Hi", "--html", "-")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("<!doctype html>") or found.out.startswith("<!DOCTYPE html>")
 
 
 def test_a_text_that_is_the_smallest_is_shown_once(run: Run) -> None:
-    against = ["-m", GPT2, "--against", f"gguf:{UNSPLIT}", "--no-bos"]
+    against = ["-m", GPT2, "--against", str(UNSPLIT), "--no-bos"]
     assert "smallest text" not in run(*against, "-p", "b").out
     assert "smallest text" in run(*against, "-p", "ab ab").out
 
@@ -886,10 +886,10 @@ def test_a_text_that_is_the_smallest_is_shown_once(run: Run) -> None:
 def test_rows_show_whether_there_is_more_of_the_text(
     text: str, row: str, run: Run, llama3_like: Path, tmp_path: Path
 ) -> None:
-    out = run("-m", GPT2, "--against", f"gguf:{llama3_like}", "--no-bos", "-p", text).out
+    out = run("-m", GPT2, "--against", str(llama3_like), "--no-bos", "-p", text).out
     assert " ".join(next(line for line in out.splitlines() if "ours" in line).split()) == row
     page = tmp_path / "report.html"
-    run("-m", GPT2, "--against", f"gguf:{llama3_like}", "--no-bos", "-p", text, "--html", page)
+    run("-m", GPT2, "--against", str(llama3_like), "--no-bos", "-p", text, "--html", page)
     assert page.read_text(encoding="utf-8").partition("First text")[2].count("…") == row.count("…")
 
 
@@ -897,14 +897,14 @@ def test_narrow_terminals_get_lines_that_fit(
     run: Run, nasty: Path, llama3_like: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: 50)
-    found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty, "--color", "never")
+    found = run("-m", GPT2, "--against", str(llama3_like), nasty, "--color", "never")
     lines = [line for line in found.out.splitlines() if not line.startswith("   fix:")]
     assert max(map(cell_len, lines)) <= 50
     assert len(lines) > 10
 
 
 def test_colour_marks_the_differing_span(run: Run, llama3_like: Path) -> None:
-    arguments = ["-m", GPT2, "--against", f"gguf:{llama3_like}", "-p", "in 123456", "--no-bos"]
+    arguments = ["-m", GPT2, "--against", str(llama3_like), "-p", "in 123456", "--no-bos"]
     colored = run(*arguments, "--color", "always").out
     assert "\x1b[1;31m␣123" in colored
     assert "^" not in colored
@@ -939,7 +939,7 @@ def test_progress_bar_on_a_terminal(llama3_like: Path) -> None:
             "-m",
             GPT2,
             "--against",
-            f"gguf:{GPT2}",
+            str(GPT2),
             "--fuzz",
             "12000",
         ],
@@ -968,14 +968,14 @@ def test_progress_bar_on_a_terminal(llama3_like: Path) -> None:
 def test_compressed_files_and_json_lines_are_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"Hello world"))
     (tmp_path / "b.jsonl").write_text('{"text": "one"}\n{"text": "two words"}\n')
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", tmp_path)
+    found = run("-m", GPT2, "--against", str(GPT2), "--json", tmp_path)
     result = json.loads(found.out)
     assert (found.code, result["texts"], result["bytes"], result["tokens"]["ggufbpe"]) == (0, 3, 23, 5)
     (tmp_path / "b.jsonl").write_text('{"body": "one", "text": 1}\n')
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", "--field", "body", tmp_path / "b.jsonl")
+    found = run("-m", GPT2, "--against", str(GPT2), "--json", "--field", "body", tmp_path / "b.jsonl")
     assert (found.code, json.loads(found.out)["bytes"]) == (0, 3)
     (tmp_path / "bad.gz").write_bytes(b"no gzip")
-    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", tmp_path)
+    found = run("-m", GPT2, "--against", str(GPT2), tmp_path)
     assert (found.code, "bad.gz: the compressed data is broken" in found.err) == (2, True)
 
 
@@ -1045,6 +1045,6 @@ def test_a_report_does_not_take_the_place_of_what_is_read(target: str, run: Run,
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     model, text, ids = (tmp_path / name for name in files)
-    found = run("-m", model, "--against", f"ids:{ids}", text, "--html", tmp_path / target, "--force")
+    found = run("-m", model, "--against", str(ids), text, "--html", tmp_path / target, "--force")
     assert (found.code, "is the input file" in found.err) == (2, True)
     assert (tmp_path / target).read_bytes() == files[target]

@@ -283,7 +283,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-OTHER = ["--against", f"gguf:{VOCABULARY}"]
+OTHER = ["--against", str(VOCABULARY)]
 COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, what is in the output
     "one": ([*OTHER, "--chat", "one.json"], 0, "the prompt of 1 chat is the same\n"),
     "some": (
@@ -314,7 +314,11 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         1,
         "<h3>Smallest chat that differs</h3>",
     ),
-    "no maker of prompts": (["--against", "xllamacpp", "--chat", "one.json"], 2, "server:URL or gguf:FILE"),
+    "no maker of prompts": (
+        ["--against", "xllamacpp", "--chat", "one.json"],
+        2,
+        "server:URL or another GGUF",
+    ),
     "a bad line": ([*OTHER, "--chat", "bad.jsonl"], 2, "bad.jsonl, line 3 is not JSON"),
     "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "need a chat: give --chat FILE"),
     "no BOS": (

@@ -18,9 +18,10 @@ from ..errors import ChatError
 from ..once import making
 from .ends import Ends
 from .given_json import has_other_forms, in_json_form, is_other_form
+from .known import CHATML, resolved
 from .messages import Request, check_rest, request_of
 from .origins import Origin, Origins, PromptInParts, PromptPart
-from .render import CHATML, ChatTemplate
+from .render import ChatTemplate
 from .values import plain
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ class Chats:
     ) -> bytes:
         """The UTF-8 of the prompt that `/apply-template` makes of a request's body.
 
-        `chat_template` is a template to use in place of the file's, or the name of one of the file's. `ChatError` where
-        llama-server refuses. `whole` is for chats that are over, as in a corpus: a final answer is closed like the
-        others, where llama-server would continue it, and no new one is begun.
+        `chat_template` is a template to use in place of the file's, the name of one of the file's, or "known:NAME" for
+        llama.cpp's of that name. `ChatError` where llama-server refuses. `whole` is for chats that are over, as in a
+        corpus: a final answer is closed like the others, where llama-server would continue it, and no new one is begun.
         """
         clock = time.localtime() if now is None else now.timetuple()
         return self._prompt(body, chat_template, clock, whole)[0]
@@ -105,6 +106,18 @@ class Chats:
         check_rest(body)
         return text.encode("latin-1"), template, request
 
+    def require_template(self, chat_template: str | None) -> None:
+        """`NoTemplateError` if neither the file has a template nor one is given.
+
+        llama-server takes ChatML then. Its markers are plain letters to a model that was not trained with them, so
+        what is to be kept, as the ids of a corpus, asks for the choice.
+        """
+        if not chat_template and not self._named:
+            raise NoTemplateError(
+                "the model has no chat template, so chats would become ChatML, whose markers may be plain letters to "
+                'it; --chat-template known:chatml (chat_template="known:chatml") says that ChatML is meant'
+            )
+
     def shows_tools(self, chat_template: str | None = None) -> bool:
         """Whether the template, chosen as in `prompt`, writes its tools into the prompt."""
         return self._templates(chat_template)[1].capabilities.supports_tools
@@ -112,6 +125,11 @@ class Chats:
     def bare_text(self, messages: list[dict[str, Any]], chat_template: str | None = None) -> bytes:
         """The UTF-8 of what the template alone writes for messages, without a generation prompt."""
         return self._templates(chat_template)[0].bare_text(messages).encode("latin-1")
+
+    def argument_names(self, chat_template: str | None = None) -> frozenset[str]:
+        """The names in `chat_template_kwargs` that the template, chosen as in `prompt`, or that for tools reads."""
+        default, for_tools = self._templates(chat_template)
+        return default.arguments | for_tools.arguments
 
     def in_force(self) -> tuple[str, Capabilities]:
         """The file's template for most chats and what it takes: `chat_template` and `chat_template_caps` of `/props`.
@@ -124,7 +142,7 @@ class Chats:
 
     def _templates(self, chosen: str | None) -> tuple[ChatTemplate, ChatTemplate]:
         """The template for most chats and that for chats with tools."""
-        chosen = self._named.get(chosen, chosen) if chosen else ""
+        chosen = self._named[chosen] if chosen in self._named else resolved(chosen)
         tools = "" if chosen else self._named.get("tool_use", "")
         source = chosen or self._named.get("", "")
         if not source or source == "chatml":
@@ -147,6 +165,10 @@ class Chats:
                     self._prepared.clear()
                 found = self._prepared[source] = ChatTemplate(source, self.ends)
         return found
+
+
+class NoTemplateError(ChatError):
+    """Neither the model nor the caller has a chat template."""
 
 
 def _in_other_form(body: Any, refusal: Exception) -> Any:

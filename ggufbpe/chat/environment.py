@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Iterable
 from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
@@ -22,6 +23,7 @@ from .attributed import NOBODY, all_of
 from .attributing import AttributingRuntime
 from .compiler import source_of
 from .loop_uses import walked
+from .names_read import names_from_outside
 from .parser import parsed_template
 from .runtime import Runtime
 from .values import CONSTANTS, CallError, TemplateError, plain, viewed
@@ -59,6 +61,12 @@ class Template:
         except (SyntaxError, RecursionError, MemoryError, ValueError):
             raise ChatError("the chat template is nested too deeply") from None
         self._root: Any = self._compiled.root_render_func
+
+    @made_once
+    def names_read(self) -> frozenset[str]:
+        """The names of values that the template takes from its caller (`names_from_outside`)."""
+        found: Iterable[str] = map(plain, names_from_outside(self._tree.body, {"loop"}))
+        return frozenset(found)
 
     def _compiled_with(self, constants: bool) -> Any:
         return _Environment(self.exact, constants).from_string(self._tree)

@@ -40,6 +40,7 @@ class Handling:
     plain: bool = False
     thinking: bool = True
     adjust: Adjust | None = None
+    arguments: tuple[str, ...] = ()  # of the request's chat_template_kwargs, those that `adjust` reads
     handler: str = ""  # what else has to be done: a name in `render`
     both_prompts: bool = True  # whether llama.cpp renders it both with and without the generation prompt
     opening: str = ""  # what the parser of the output expects first
@@ -199,9 +200,12 @@ def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messa
     return out
 
 
+_LANGUAGES = ("source_lang_code", "target_lang_code")
+
+
 def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
     """User messages as a single part, with the languages to translate from and to."""
-    languages = {name: str(arguments.get(name, "en-GB")) for name in ("source_lang_code", "target_lang_code")}
+    languages = {name: str(arguments.get(name, "en-GB")) for name in _LANGUAGES}
     out = []
     for message in messages:
         if message["role"] == "user":
@@ -368,6 +372,7 @@ HANDLINGS = (
         plain=True,
         thinking=False,
         adjust=_with_languages,
+        arguments=_LANGUAGES,
     ),
     Handling(
         (*_CALL_AND_PARAMETERS, "<think>"),

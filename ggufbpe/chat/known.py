@@ -1,6 +1,6 @@
-"""The chat templates that llama.cpp carries for models, by their names there: `known:NAME` in commands.
+"""The chat templates that llama.cpp carries for models, by their names: `known:NAME` wherever a template is given.
 
-data/chat_templates.json.xz -> [this file] -> cli/, examination/
+data/chat_templates.json.xz -> [this file] -> chats.py, cli/, examination/
 
 But: llama.cpp does not look into that folder when it runs; `--chat-template-file` names one of them, or another.
 Source: models/templates, taken by scripts/generate_chat_templates.py.
@@ -9,6 +9,7 @@ Source: models/templates, taken by scripts/generate_chat_templates.py.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -18,6 +19,16 @@ from ..once import making
 PREFIX = "known:"
 _FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "chat_templates.json.xz")
 _FOR_TOOLS = "-tool_use"
+_SUGGESTED = 3  # similar names that a message lists
+
+# What llama-server takes for a model without a template; `known:chatml`.
+CHATML = """\
+{%- for message in messages -%}
+  {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+  {{- '<|im_start|>assistant\n' -}}
+{%- endif -%}"""
 
 
 class KnownTemplate(NamedTuple):
@@ -57,21 +68,51 @@ def known_source(given: str) -> str | None:
     return known_template(given[len(PREFIX) :]).source if given.startswith(PREFIX) else None
 
 
+def resolved(given: str | None) -> str | None:
+    """A template as given, with `known:NAME` replaced by the template of that name. `ValueError` as below."""
+    found = None if given is None else known_source(given)
+    return given if found is None else found
+
+
 def known_template(name: str) -> KnownTemplate:
-    """The template with a name, ignoring case; `ValueError` with the closest names if there is none.
+    """The template with a name, ignoring case; "chatml" is among them. `ValueError` with the closest names otherwise.
 
     >>> known_template("Qwen-Qwen3-0.6B").models
     ('Qwen3-0.6B',)
     """
+    if name.lower() == "chatml":
+        return KnownTemplate("chatml", (), CHATML)
     templates = known_templates()
     by_name = {known.lower(): known for known in templates}
     if name.lower() in by_name:
         return templates[by_name[name.lower()]]
-    import difflib
-
-    near = [known for each, known in by_name.items() if name and name.lower() in each]
-    near = near or [by_name[each] for each in difflib.get_close_matches(name.lower(), by_name, n=3)]
     raise ValueError(
-        f"llama.cpp has no chat template of the name {printable(name)}"
-        + (f"; near: {', '.join(near)}" if near else f"; there are {', '.join(templates)}")
+        f"llama.cpp has no chat template of the name {printable(name)}; near: {', '.join(nearest_known(name))} "
+        "(docs/chat.md lists all)"
     )
+
+
+def nearest_known(name: str) -> list[str]:
+    """The names of known templates nearest to `name`."""
+    return nearest(name, ["chatml", *known_templates()])
+
+
+def nearest(name: str, names: Sequence[str]) -> list[str]:
+    """All of the names that contain `name`, ignoring case and punctuation; if there are none, the most similar ones.
+
+    >>> nearest("Gemma2", ["chatml", "google-gemma-2-2b-it", "Qwen3-Coder"])
+    ['google-gemma-2-2b-it']
+    """
+    from difflib import SequenceMatcher
+
+    def letters(text: str) -> str:
+        return "".join(filter(str.isalnum, text.lower()))
+
+    wanted = letters(name)
+
+    def likeness(each: str) -> float:
+        matcher = SequenceMatcher(None, letters(each), wanted)
+        return matcher.ratio() + sum(block.size for block in matcher.get_matching_blocks() if block.size > 2)
+
+    containing = [each for each in names if wanted and wanted in letters(each)]
+    return containing or sorted(names, key=likeness, reverse=True)[:_SUGGESTED]

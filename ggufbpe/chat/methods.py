@@ -7,12 +7,13 @@ But: nothing else of this room, nor jinja2, is imported before the first chat.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..gguf.metadata import Metadata
 from ..once import made_once, making
-from ..vocab import chat_templates
+from ..vocab import GGUFWarning, chat_templates
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,7 +49,8 @@ class ChatMethods:
         reasoning_effort: str | None = None,
         tokenize: bool = True,
         now: datetime | None = None,
-        **chat_template_kwargs: Any,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        **read_by_template: Any,
     ) -> list[int] | str:
         """The ids of a chat as `llama-server --jinja` counts them; with `tokenize=False` the prompt, a `str`.
 
@@ -57,18 +59,30 @@ class ChatMethods:
 
         `messages` and `tools` are in OpenAI's form: lists of dicts of JSON values. The other arguments are the fields
         of a request, with llama-server's defaults: a final answer is continued; `continue_final_message` (True,
-        "content", "reasoning_content") requires `add_generation_prompt=False`. `chat_template_kwargs` are further
-        arguments for the template, such as `enable_thinking=False`. `chat_template` is a template to use in place of
-        the file's, or the name of one of the file's. `now` is the time for templates that write the date; by default
-        it is the current time.
+        "content", "reasoning_content") requires `add_generation_prompt=False`. `chat_template_kwargs` are names and
+        values for the template, whether it reads them or not. What it does read can also be given by name, such as
+        `enable_thinking=False`. `chat_template` is a template to use in place of the file's, the name of one of the
+        file's, or "known:NAME" for llama.cpp's template of that name (docs/chat.md). `now` is the time for templates
+        that write the date; by default it is the current time.
 
         Raises `ChatError`, a `ValueError`, for what llama-server refuses, and for a template that cannot be run:
-        its `reason`, and from the template the `line`. `NotInstalledError` without jinja2 (the extra `chat`).
+        its `reason`, and from the template the `line`. `TypeError` for any other argument by name, with the nearest
+        name. `NotInstalledError` without jinja2 (the extra `chat`). Warns (`GGUFWarning`) if neither the file nor
+        `chat_template` has a template: the prompt is then ChatML, as llama-server makes it.
 
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
         with making:
             from .chats import body_of, prompt_text
+        if read_by_template:
+            self._check_names(read_by_template, chat_template, chat_template_kwargs or {})
+        if chat_template is None and not self.chat_templates:
+            warnings.warn(
+                "the model has no chat template, so this prompt is ChatML, as llama-server makes it; "
+                'chat_template="known:chatml" says that ChatML is meant',
+                GGUFWarning,
+                stacklevel=2,
+            )
         body = body_of(
             messages,
             tools,
@@ -76,10 +90,35 @@ class ChatMethods:
             add_generation_prompt,
             continue_final_message,
             reasoning_effort,
-            chat_template_kwargs,
+            {**(chat_template_kwargs or {}), **read_by_template},
         )
         prompt = self.chats.prompt(body, chat_template, now)
         return cast("Tokenizer", self).encode(prompt) if tokenize else prompt_text(prompt)
+
+    def _check_names(
+        self, given: Iterable[str], chat_template: str | None, chat_template_kwargs: Mapping[str, Any]
+    ) -> None:
+        """`TypeError` for arguments by name that the template does not read, or that are given twice."""
+        import inspect
+        from difflib import SequenceMatcher
+
+        from .values import CONSTANTS
+
+        read = self.chats.argument_names(chat_template)
+        for name in given:
+            if name in chat_template_kwargs:
+                raise TypeError(f"{name!r} is given by name and in chat_template_kwargs")
+            if name not in read:
+                parameters = inspect.signature(self.apply_chat_template).parameters
+                own = {each.name for each in parameters.values() if each.kind is not each.VAR_KEYWORD}
+                near = max(
+                    sorted(own | read - CONSTANTS.keys()),
+                    key=lambda each: SequenceMatcher(None, each, name).ratio(),
+                )
+                raise TypeError(
+                    f"apply_chat_template() has no argument {name!r}, and the chat template does not read that name; "
+                    f"the nearest is {near!r}; chat_template_kwargs={{...}} takes any name"
+                )
 
     @made_once
     def chats(self) -> Chats:

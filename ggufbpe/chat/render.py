@@ -32,14 +32,6 @@ from .reasoning import Reasoning, common_length, patched, reasoning_of
 from .schemas import check_schema, schemas_of_answer, schemas_of_tools
 from .values import viewed
 
-CHATML = """\
-{%- for message in messages -%}
-  {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}
-{%- endfor -%}
-{%- if add_generation_prompt -%}
-  {{- '<|im_start|>assistant\n' -}}
-{%- endif -%}"""
-
 # Conditions that make known templates refuse chats that llama.cpp accepts, and the texts by which these are known.
 _REFUSALS = (
     (
@@ -99,6 +91,14 @@ class ChatTemplate:
         """What a model writes, for templates without a family. `ChatError` if llama.cpp cannot find it out."""
         supports_calls = self.capabilities.supports_tool_calls
         return output_of(self.source, self._for_analysis, self._found_reasoning, supports_calls)
+
+    @made_once
+    def arguments(self) -> frozenset[str]:
+        """The names in `chat_template_kwargs` that can change a prompt: what the template or its handling reads."""
+        read = self.template.names_read
+        keeps = {"preserve_reasoning"} if read & preserving_names(True).keys() else set()
+        effort = {"reasoning_effort"} if read & set(EFFORT_NAMES) else set()
+        return read | keeps | effort | set(() if self.family is None else self.family.arguments)
 
     @made_once
     def supports_thinking(self) -> bool:

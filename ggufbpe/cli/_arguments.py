@@ -362,7 +362,18 @@ def _named_model(arguments: argparse.Namespace) -> str | Found | None:
     for name, value in given:
         return _on_the_hub(arguments, value) if name == "hf_repo" else located(arguments, value)
     default = os.environ.get(MODEL_VARIABLE)
-    return located(arguments, default) if default else None
+    if not default:
+        return None
+    try:
+        found = located(arguments, default)
+        if isinstance(found, str):
+            os.stat(found)  # a link may lead nowhere
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(
+            f"the environment's {MODEL_VARIABLE} names {printable(default)}: {why}; give another model with -m"
+        ) from error
+    return found
 
 
 def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | Found:

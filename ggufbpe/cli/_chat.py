@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..errors import printable
 from ..tokenizer import Tokenizer
-from ._arguments import Parser, UsageError
+from ._arguments import Parser, UsageError, shell_word
 from ._input import read_file, read_stdin
 
 
 def add_chat_flags(parser: Parser) -> None:
     """The flags for tools and for another template."""
     parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
+    add_template_flags(parser)
+
+
+def add_template_flags(parser: Parser) -> None:
+    """The flags for a template in place of the model's."""
     parser.add_argument(
-        "--chat-template-file",
-        metavar="FILE",
-        help="use this template instead of the model's; known:NAME is llama.cpp's template of that name "
-        "(models/templates)",
+        "--chat-template",
+        metavar="TEMPLATE",
+        help="use this template instead of the model's: its text, known:NAME for llama.cpp's template of that name "
+        "(models/templates; known:chatml), or the name of one in the file, such as tool_use",
+    )
+    parser.add_argument(
+        "--chat-template-file", metavar="FILE", help="use the template in this file, or known:NAME"
     )
 
 
 def require_chat(arguments: argparse.Namespace) -> None:
     """`UsageError` for these flags without `--chat`."""
-    if not arguments.chat and (arguments.tools is not None or arguments.chat_template_file is not None):
-        raise UsageError("--tools and --chat-template-file need a chat: give --chat FILE")
+    given = (arguments.tools, arguments.chat_template, arguments.chat_template_file)
+    if not arguments.chat and any(each is not None for each in given):
+        raise UsageError("--tools, --chat-template and --chat-template-file need a chat: give --chat FILE")
 
 
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -86,9 +97,11 @@ def _tools(arguments: argparse.Namespace) -> dict[str, Any]:
 def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[[bytes], bytes]:
     """What makes prompts of chats as JSON, each with the tools and under the template that are given.
 
-    `ValueError` for what is not JSON, and for what llama-server refuses.
+    `ValueError` for what is not JSON, and for what llama-server refuses. Also, at once, for a model without a template
+    if none is given, which llama-server would take ChatML for.
     """
-    template, tools = template_of(arguments), _tools(arguments)
+    template, tools = template_of(arguments, tokenizer), _tools(arguments)
+    tokenizer.chats.require_template(template)
 
     def prompt(data: bytes) -> bytes:
         try:
@@ -100,9 +113,13 @@ def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[
     return prompt
 
 
-def template_of(arguments: argparse.Namespace) -> str | None:
-    """The template of `--chat-template-file`: of a file, or one of llama.cpp's."""
-    source = arguments.chat_template_file
+def template_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str | None:
+    """The template of `--chat-template` or `--chat-template-file`; None if neither is given."""
+    given, source = arguments.chat_template, arguments.chat_template_file
+    if given is not None and source is not None:
+        raise UsageError("--chat-template or --chat-template-file, not both")
+    if given is not None:
+        return _named_or_text(given, tokenizer)
     if source is None:
         return None
     from ..chat.known import known_source  # not at the top, as in `_parsed`
@@ -113,6 +130,22 @@ def template_of(arguments: argparse.Namespace) -> str | None:
         return read_file(source).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{source} is not UTF-8, {error.reason} at byte {error.start}") from None
+
+
+def _named_or_text(given: str, tokenizer: Tokenizer) -> str:
+    """The template that `--chat-template` means. `UsageError` for a path, or for what can only be a misspelt name."""
+    from ..chat.known import known_source, nearest_known
+
+    if (known := known_source(given)) is not None:
+        return known
+    if "{" in given or given == "chatml" or given in tokenizer.chat_templates:
+        return given
+    if os.path.exists(given):
+        raise UsageError(f"{given} is a file: give it as --chat-template-file {shell_word(given)}")
+    near = ", ".join(f"known:{name}" for name in nearest_known(given))
+    raise UsageError(
+        f"{printable(given)} is neither the text of a template nor the name of one; near: {near}"
+    )
 
 
 def chat_json(data: bytes, name: str) -> Any:

@@ -44,7 +44,7 @@ examples:
   ggufbpe chat -m model.gguf messages.json --tools tools.json --ids
   ggufbpe chat -m model.gguf messages.json --by-message
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
-  ggufbpe chat -m model.gguf -p Hi --chat-template-file known:Qwen-Qwen3-0.6B
+  ggufbpe chat -m model.gguf -p Hi --chat-template known:Qwen-Qwen3-0.6B
   cat request.json | ggufbpe chat -m model.gguf --json"""
 
 
@@ -78,11 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
         meant = f"a message of the user is given as -p {shell_word(arguments.file)}"
         raise UsageError(f"{arguments.file}: {os.strerror(errno.ENOENT)}; {meant}")
     body = _body(arguments)
-    template = template_of(arguments)
     model = model_path(arguments)
     if not isinstance(model, str) and model.note:
         _output.note(f"ggufbpe: {model.note}")
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
+    template = template_of(arguments, tokenizer)
     found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template))
     _say_what_is_missing(tokenizer, body, template)
     for injected in found.injected:

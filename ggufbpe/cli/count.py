@@ -45,7 +45,8 @@ size. A file that cannot be read is reported, the others are still counted, and 
 
 With --chat, files are chats: a .json file is one chat, a .jsonl file has one in each line; a chat is a list of \
 messages or the body of a request. Tokens and bytes are those of the prompts, and tokens are counted as llama-server \
-does. A line that is not a chat is reported with its number, and the others are counted.
+does. A line that is not a chat is reported with its number, and the others are counted. A model without a chat \
+template needs one (--chat-template known:chatml).
 
 As in llama-tokenize --show-count, BOS is counted if the model asks for it. Escape sequences are never processed."""
 _EXAMPLES = """\

@@ -138,11 +138,12 @@ def _models(arguments: argparse.Namespace) -> tuple[Tokenizer, list[str | Found]
 
 def _run_chat(arguments: argparse.Namespace) -> int:
     _check_chat(arguments)
-    body, template = body_of_file(arguments.chat, arguments), template_of(arguments)
+    body = body_of_file(arguments.chat, arguments)
     source = arguments.expected_prompt
     expected = None if source is None else read_stdin() if source == "-" else read_file(source)
     ids = None if arguments.ids is None else _given_ids(arguments.ids)
     tokenizer, others = _models(arguments)
+    template = template_of(arguments, tokenizer)
     found = diagnose(
         tokenizer, None, ids, others=others, chat=body, expected_prompt=expected, chat_template=template
     )

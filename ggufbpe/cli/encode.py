@@ -10,6 +10,7 @@ from ..views import terminal
 from ..wording import counted
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of, require_no_models
+from ._chat import add_template_flags, template_of
 from ._files import say_what_was_left_out
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
@@ -31,6 +32,7 @@ examples:
   ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards
   ggufbpe encode -m model.gguf corpus -o shards --format npy --pack 2048
   ggufbpe encode -m model.gguf chats.jsonl -o shards --format parquet --chat-column messages
+  ggufbpe encode -m model.gguf chats.jsonl -o shards --chat-column messages --chat-template known:chatml
   ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards --resume --on-error skip
   ggufbpe encode -m model.gguf s3://bucket/corpus -o s3://bucket/shards --ray 10.0.0.1:6379"""
 
@@ -64,6 +66,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME",
         help="encode chats: the column or field with messages, for the model's template",
     )
+    add_template_flags(parser)
     add("--lines", action="store_true", help="take each line of a plain text file as a document")
     add("--bos", action="store_true", help="put BOS before each document")
     add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
@@ -110,10 +113,13 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.resume and arguments.force:
         raise UsageError("--resume or --force, not both")
+    if arguments.chat_column is None and (arguments.chat_template or arguments.chat_template_file):
+        raise UsageError("--chat-template and --chat-template-file are for chats: give --chat-column NAME")
     from ..corpora.encode import encode_corpus
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    template = template_of(arguments, tokenizer)
     told = _Told()
     try:
         with termination_as_exit():
@@ -124,6 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
                 format=arguments.format,
                 text_column=arguments.text_column,
                 chat_column=arguments.chat_column,
+                chat_template=template,
                 by_line=arguments.lines,
                 bos=arguments.bos,
                 eos=arguments.eos,

@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         model = tokenizer.name
         chat = None
         if body is not None:
-            chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, template_of(arguments)))
+            chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, template_of(arguments, tokenizer)))
             given = io.BytesIO(chat.rendered.prompt)
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream

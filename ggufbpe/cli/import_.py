@@ -23,6 +23,7 @@ Make a GGUF of only metadata, which llama.cpp loads with vocab_only, from the fi
   tokenizer.json   of Hugging Face's tokenizers: BPE, SentencePiece's BPE (SPM), Unigram (UGM), WordPiece (WPM)
   tokenizer.model  of sentencepiece, also as spiece.model and sentencepiece.bpe.model: BPE (SPM), unigram (UGM)
   vocab.txt        of BERT: WordPiece (WPM)
+  merges.txt       of GPT-2, with vocab.json beside it, as older repositories have them: BPE
 
 In a directory, the first of these is read. tokenizer_config.json, special_tokens_map.json, added_tokens.json and \
 chat_template.jinja beside the file are read, too: special tokens, flags, the chat template.
@@ -44,7 +45,9 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES.rstrip())
     parser.add_argument(
-        "path", metavar="PATH", help="a tokenizer.json, .model or vocab.txt, or a directory with one"
+        "path",
+        metavar="PATH",
+        help="a tokenizer.json, .model, vocab.txt or merges.txt, or a directory with one",
     )
     parser.add_argument(
         "-o",
@@ -84,6 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
     return int(not isinstance(found, str) and unexplained(found, imported.limits))
 
 
+_UNSAID = {
+    "vocab.txt": "a vocab.txt does not say how text is normalized",
+    "merges.txt": "merges.txt does not say how text is split",
+}
+
+
 def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agreement | str | None:
     """How the new vocabulary's ids agree with the library's; a sentence if that could not be determined.
 
@@ -91,6 +100,7 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     """
     from ..extras import NotInstalledError
     from ..interop.check import agreement, library_of
+    from ..interop.import_files import format_of
     from ..tokenizer import Tokenizer
     from ..vocab import load_vocabulary
 
@@ -109,7 +119,7 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     except Exception as error:
         return f"not checked: the library does not accept the file: {printable(str(error), 200)}"
     if library is None:
-        return "not checked: a vocab.txt does not say how text is normalized, so ids depend on the program"
+        return f"not checked: {_UNSAID[format_of(source)]}, so ids depend on the program"
     return agreement(tokenizer, library, sample)
 
 

@@ -177,6 +177,7 @@ def _vocabulary_facts(vocabulary: Vocabulary, tokenizer: Facts) -> Facts:
         "end_of_generation": [
             {"id": token, "text": vocabulary.tokens[token]} for token in sorted(vocabulary.eog_ids)
         ],
+        "corrections": [correction._asdict() for correction in vocabulary.corrections],
     }
 
 
@@ -299,6 +300,8 @@ def _sections(facts: Facts) -> Iterator[tuple[str, Rows]]:
         )
     if facts.get("end_of_generation"):
         yield "end of generation", _plain([("", _token(token)) for token in facts["end_of_generation"]])
+    if facts.get("corrections"):
+        yield "corrected by llama.cpp", _plain([("", each["what"]) for each in facts["corrections"]])
     if facts.get("metadata"):
         rows = [
             (key, value if isinstance(value, str) else str(value).lower())

@@ -7,7 +7,8 @@ import os
 from collections import Counter
 
 from ..corpora.sources import File, files_of
-from ..oracles.oracles import USAGES
+from ..errors import RemoteNotFoundError
+from ..oracles.against import USAGES, Against, against_of
 from ..tokenizer import Tokenizer
 from ..verification.chats import Chat
 from ..verification.result import Progress, Result, Text
@@ -67,19 +68,22 @@ examples:
   ggufbpe verify -m model.gguf --against llama-cpp-python --fuzz 10000 --seed 1
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin < corpus.txt
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat chats.jsonl
-  ggufbpe verify -m model.gguf --against hf:tokenizer.json --html report.html docs
-  ggufbpe verify -m model.gguf --against ids:recorded.json -p "Hello world"
+  ggufbpe verify -m model.gguf --against tokenizer.json --html report.html docs
+  ggufbpe verify -m model.gguf --against recorded.json -p "Hello world"
 
 against:
   llama-tokenize[:PATH]    llama.cpp's command, at PATH or found in $PATH
   llama-cpp-python         the Python package
   xllamacpp                the Python package, with the llama.cpp that ggufbpe follows
   server:URL               a running llama-server
-  hf:FILE                  a tokenizer.json, read by the package tokenizers
-  tiktoken:FILE or NAME    a .tiktoken file, or the name of an encoding
-  sentencepiece:FILE       a tokenizer.model, read by the package sentencepiece
-  ids:FILE                 recorded ids, as JSON or numbers, one list per text
-  gguf:FILE                another model, with ggufbpe"""
+  tiktoken:ENCODING        an encoding of the package tiktoken, such as tiktoken:cl100k_base
+  hf:OWNER/REPO            a repository on the hub: its GGUF, or where it has none its tokenizer.json
+  PATH                     a file, recognized by its contents:
+                             another GGUF, read by ggufbpe (a model's name will do)
+                             a tokenizer.json, or a folder with one, read by the package tokenizers
+                             a tokenizer.model, read by sentencepiece
+                             a .tiktoken file, read by tiktoken
+                             recorded ids, as JSON or numbers, one list per text (ids:PATH if not recognized)"""
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
 
@@ -123,7 +127,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    _check(arguments)
+    meant = _checked(arguments)
+    if meant.note:
+        _output.note(f"ggufbpe: {meant.note}")
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
     unread: list[str] = []
 
@@ -133,13 +139,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     skipped: Counter[str] = Counter()
     files = list(files_of(arguments.paths, skipped, report, ignored_of(arguments)))
-    template = template_of(arguments)
+    template = template_of(arguments, tokenizer)
     chats = [Chat(*each) for path in arguments.chat for each in bodies_of_file(path, arguments)]
     bar = Bar()
     try:
         result = verify(
             tokenizer,
-            _against(arguments),
+            _opened(meant, arguments),
             _sources(arguments, files),
             chats=chats,
             chat_template=template,
@@ -162,10 +168,19 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_SAME if result.same else EXIT_DIFFERENT
 
 
-def _against(arguments: argparse.Namespace) -> Tokenizer | str:
+def _opened(meant: Against, arguments: argparse.Namespace) -> Tokenizer | Against:
     """What to compare with; another model is opened here, since the flags for names apply to it."""
-    kind, _, name = arguments.against.partition(":")
-    return Tokenizer.from_gguf(located(arguments, name)) if kind == "gguf" and name else arguments.against
+    if meant.kind not in ("gguf", "hub") or not meant.rest:
+        return meant
+    try:
+        return Tokenizer.from_gguf(located(arguments, meant.rest))
+    except RemoteNotFoundError as refused:
+        if meant.kind != "hub":
+            raise
+        from ..oracles.on_hub import tokenizer_json_on_hub
+
+        path = tokenizer_json_on_hub(meant.rest, refused, offline=arguments.offline)
+        return Against("tokenizers", path)
 
 
 def _sources(arguments: argparse.Namespace, files: list[File]) -> list[Source]:
@@ -182,7 +197,8 @@ def _total_bytes(arguments: argparse.Namespace, files: list[File]) -> int | None
     return sum(file.size for file in files) + len(os.fsencode(arguments.prompt or ""))
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _checked(arguments: argparse.Namespace) -> Against:
+    """What to compare with. `UsageError` or `OracleError` for arguments that make no sense."""
     require_no_models(arguments.paths, "verify", arguments)
     if arguments.against is None:
         raise UsageError(
@@ -194,29 +210,26 @@ def _check(arguments: argparse.Namespace) -> None:
     if not any(sources) and arguments.prompt is None and arguments.fuzz is None:
         raise UsageError("no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE")
     require_chat(arguments)
+    meant = against_of(arguments.against)
     if arguments.chat:
-        _check_chats(arguments)
-    if arguments.fuzz is not None and arguments.against.startswith("ids:"):
+        _check_chats(arguments, meant)
+    if arguments.fuzz is not None and meant.kind == "ids":
         raise UsageError("--fuzz makes new texts, for which there are no recorded ids")
     if arguments.html is not None:
         if arguments.html == "-" and arguments.json:
             raise UsageError("--html - and --json: only one of them can be standard output")
-        for source in (
-            arguments.model,
-            *arguments.paths,
-            *arguments.chat,
-            arguments.against.partition(":")[2],
-        ):
+        for source in (arguments.model, *arguments.paths, *arguments.chat, meant.rest):
             require_free(arguments.html, source, arguments.force)
         require_folder(arguments.html)
         require_jinja()
     if not arguments.timeout > 0:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
+    return meant
 
 
-def _check_chats(arguments: argparse.Namespace) -> None:
-    if arguments.against.partition(":")[0] not in ("server", "gguf"):
-        raise UsageError("--chat needs something that makes prompts: --against server:URL or gguf:FILE")
+def _check_chats(arguments: argparse.Namespace, meant: Against) -> None:
+    if meant.kind not in ("server", "gguf", "hub"):
+        raise UsageError("--chat needs something that makes prompts: --against server:URL or another GGUF")
     if arguments.no_bos or not arguments.parse_special:
         raise UsageError(
             "special tokens are always added and parsed in chats: leave out --no-bos and --no-parse-special"

@@ -11,9 +11,11 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..chat.known import resolved
 from ..errors import printable
 from ..extras import imported
 from ..inputs import Model, tokenizer_of
@@ -58,6 +60,7 @@ def encode_corpus(
     format: str = "megatron",
     text_column: str = "text",
     chat_column: str | None = None,
+    chat_template: str | None = None,
     by_line: bool = False,
     bos: bool = False,
     eos: bool = True,
@@ -76,30 +79,37 @@ def encode_corpus(
 
     `corpus`: files and directories, or URLs for fsspec. Each row of a table and each line of JSON lines is a document,
     with its text in `text_column` or its messages in `chat_column`; any other file is one, or with `by_line` each of
-    its lines. A document becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and
-    `parse_special` change that. With `pack`, the ids of all documents are cut into rows of that length. A shard ends
+    its lines. `chat_template` is as in `Tokenizer.apply_chat_template`; a model without a template needs it. A document
+    becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and `parse_special` change that. With
+    `pack`, the ids of all documents are cut into rows of that length. A shard ends
     when it has `shard_size` bytes of ids. The output is the same for any number of `workers` (encoding threads; None:
     one per processor). With `ray`, the address of a Ray cluster or "local", workers are its processes, and `corpus` and
     `output` have the same names on all of its machines.
 
     A bad record raises a `CorpusError`, or with on_error="skip" is passed to `report(where, error)`. If `output` has
     shards already, that is a `FileExistsError`, unless `resume` (continue a stopped run; refused if anything has
-    changed) or `force` (start again) is given. `OSError` if a file cannot be read or written; finished shards stay.
-    `ChangedError` if an input changes while it is read. `NotInstalledError` if a package of an extra is missing.
-    `ConnectionError` if there is no such cluster.
+    changed) or `force` (start again) is given. `OSError` if a file cannot be read or written. Finished shards stay; if
+    there are none yet, a run that fails leaves nothing. `ChangedError` if an input changes while it is read.
+    `NotInstalledError` if a package of an extra is missing. `ConnectionError` if there is no such cluster.
     """
     if format not in FORMS:
         raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
     if on_error not in ON_ERROR:
         raise ValueError(f"on_error is 'fail' or 'skip', not {on_error!r}")
     _check_positive(pack=pack, shard_size=shard_size, workers=workers)
-    options = Options(Document(text_column, chat_column, bos, eos, parse_special), by_line, pack, shard_size)
+    document = Document(
+        text_column, chat_column, bos, eos, parse_special, chat_template=resolved(chat_template)
+    )
+    options = Options(document, by_line, pack, shard_size)
     folder = folder_at(os.fspath(output))
     job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
     job.look_at(_paths(corpus))
     folder.prepare()
     try:
         found = job.run((workers, ray), resume, force, progress)
+    except BaseException:
+        job.undo()
+        raise
     finally:
         folder.release()
     return EncodedCorpus(folder, *found, job.skipped)
@@ -126,6 +136,7 @@ class _Job:
         self._tokenizer, self._folder, self._form, self._options = tokenizer, folder, form, options
         self._report = report or (lambda where, error: None)
         self.skipped: Counter[str] = Counter()  # files of directories, by kind
+        self._is_new = False  # whether this run began the work
         self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
 
     def look_at(self, paths: list[str]) -> None:
@@ -182,16 +193,38 @@ class _Job:
                 folder.remove(name)
         elif not {manifest.MANIFEST, manifest.UNFINISHED} & set(written):
             pass
-        elif not resume:
+        elif resume:
+            return self._resumed()
+        elif folder.is_locked and self._has_no_shards():  # of a run that was killed
+            for name in written:
+                folder.remove(name)
+        else:
             raise FileExistsError(
                 f"{folder.name}: there are shards already; --resume (resume=True) goes on with them, --force "
                 "(force=True) begins anew"
             )
-        else:
-            return self._resumed()
+        self._is_new = True
         state = State(self._header(None), [])
         state.write(folder)
         return state
+
+    def _has_no_shards(self) -> bool:
+        """Whether the work was begun and no shard of it was finished."""
+        try:
+            state = manifest.unfinished(self._folder)
+        except CorpusError:
+            return False
+        return state is not None and not state.shards and manifest.MANIFEST not in self._folder.names()
+
+    def undo(self) -> None:
+        """After a failure, remove what this run wrote if that is no finished shard, so that it can be tried again."""
+        with suppress(OSError):
+            if self._is_new:
+                names = manifest.written_names(self._folder)
+                if names == [manifest.INPUTS] or self._has_no_shards():
+                    for name in names:
+                        self._folder.remove(name)
+            self._folder.discard()
 
     def _resumed(self) -> State | None:
         folder = self._folder

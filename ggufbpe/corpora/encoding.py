@@ -39,6 +39,7 @@ class Document(NamedTuple):
     eos: bool = True
     parse_special: bool = False
     now: str | None = None  # for the templates of chats, in ISO's form
+    chat_template: str | None = None  # in place of the model's
 
 
 class Options(NamedTuple):
@@ -97,7 +98,7 @@ class ChunkEncoder:
     """Encodes chunks, from any number of threads."""
 
     def __init__(self, tokenizer: Tokenizer, document: Document, dtype: str) -> None:
-        """`ValueError` where the model has no token that is to be added."""
+        """`ValueError` where the model has no token that is to be added, or no template for chats."""
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._tokenizer = tokenizer
         self._document = document
@@ -105,6 +106,8 @@ class ChunkEncoder:
         self._loads = json_loads()
         self._before = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out --bos (bos=True)")
         self._behind = self._added(document.eos, tokenizer.eos_id, "EOS", "give --no-eos (eos=False)")
+        if document.chat_column is not None:
+            tokenizer.chats.require_template(document.chat_template)
         self._now = None if document.now is None else datetime.fromisoformat(document.now)
 
     def _added(self, is_wanted: bool, token: int | None, name: str, remedy: str) -> list[Any]:
@@ -243,7 +246,9 @@ class ChunkEncoder:
         lengths, kept = [], []
         for record, messages in zip(records, texts):
             try:
-                prompt = self._tokenizer.chats.prompt({"messages": messages}, now=self._now, whole=True)
+                prompt = self._tokenizer.chats.prompt(
+                    {"messages": messages}, self._document.chat_template, self._now, whole=True
+                )
             except ChatError as error:
                 bad.append(Bad(record - 1, str(error)))
                 continue

@@ -143,6 +143,13 @@ class Folder(Protocol):
     def clean(self) -> None:
         """Remove what was not finished."""
 
+    def discard(self) -> None:
+        """Remove the folder if `prepare` made it and it is empty."""
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether no other run can be writing there."""
+
 
 def folder_at(path: str, attempt: str = "") -> Folder:
     """The folder of a path or URL, which need not be there.
@@ -159,6 +166,7 @@ class LocalFolder:
         self.name = path
         self._attempt = attempt
         self._lock: int | None = None
+        self._made = False
 
     def path(self, name: str) -> str:
         """The path of a file."""
@@ -190,6 +198,7 @@ class LocalFolder:
         os.unlink(self.path(name))
 
     def prepare(self) -> None:
+        self._made = not os.path.isdir(self.name)
         os.makedirs(self.name, exist_ok=True)
         if os.name != "nt":
             self._lock = self._locked()
@@ -206,6 +215,15 @@ class LocalFolder:
                 else:
                     with suppress(FileNotFoundError):
                         os.unlink(path)
+
+    def discard(self) -> None:
+        if self._made:
+            with suppress(OSError):  # not empty
+                os.rmdir(self.name)
+
+    @property
+    def is_locked(self) -> bool:
+        return self._lock is not None
 
     def _locked(self) -> int:
         """A lock on the folder. The system releases it even after a kill."""
@@ -291,6 +309,13 @@ class RemoteFolder:
 
     def release(self) -> None:
         pass
+
+    def discard(self) -> None:
+        pass
+
+    @property
+    def is_locked(self) -> bool:
+        return False
 
     def clean(self) -> None:
         with suppress(FileNotFoundError):

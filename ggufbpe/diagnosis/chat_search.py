@@ -16,8 +16,7 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from ..chat.chats import Chats
-from ..chat.known import KnownTemplate, known_templates
-from ..chat.render import CHATML
+from ..chat.known import CHATML, KnownTemplate, known_templates
 from ..errors import ChatError
 from ..tokenizer import Tokenizer
 from . import chat_changes as changing

@@ -69,10 +69,11 @@ def diagnose(
     if chat is not None:
         if text is not None or (ids is None) == (expected_prompt is None):
             raise ValueError("with a chat, give either ids or expected_prompt, and no text")
+        from ..chat.known import resolved
         from .chat_changes import Rendering
         from .chats import diagnose_chat_ids, diagnose_prompt
 
-        tokenizer, asked = tokenizer_of(model), Rendering(request_body(chat), chat_template, now)
+        tokenizer, asked = tokenizer_of(model), Rendering(request_body(chat), resolved(chat_template), now)
         if expected_prompt is not None:
             return diagnose_prompt(tokenizer, asked, text_of(expected_prompt))
         search_ids = partial(search, tokenizer, others=list(map(tokenizer_of, others)))

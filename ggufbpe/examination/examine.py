@@ -28,7 +28,7 @@ from .roles import chats_refused, messages_lost, tools_not_shown
 from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
 from .template import bos_twice, chat_markers, other_bos, template_errors, turn_ends
-from .tokens import control_types, duplicates, empty_tokens, made_control, padding_tokens
+from .tokens import control_types, corrections, duplicates, empty_tokens, made_control, padding_tokens
 from .values import lengths, wrong_types
 
 _K = TokenizerKey
@@ -138,6 +138,7 @@ CHECKS: tuple[Check, ...] = (
     padding_tokens,
     hugging_face_splitting,
     dropped_spaces,
+    corrections,
 )
 # Those of them that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..gguf.constants import TokenType
+from ..gguf.constants import TokenizerKey, TokenType
 from ..vocab import CONTROL
 from ..wording import counted, listed
 from .facts import Facts
@@ -132,6 +132,25 @@ def made_control(model: Facts) -> Iterator[Finding]:
                 f"nothing to do for llama.cpp; for other programs, set its type: {model.set_types(CONTROL=[index])}",
                 model.token(index),
             )
+
+
+def corrections(model: Facts) -> Iterator[Finding]:
+    """What llama.cpp changes by itself while loading the vocabulary, besides what `made_control` reports."""
+    if model.tokenizer is None:
+        return
+    told = {finding.where.token for finding in made_control(model)}
+    for correction in model.tokenizer.vocabulary.corrections:
+        if correction.id == "made_control" and correction.token in told:
+            continue
+        yield Finding(
+            "note",
+            "corrected",
+            f"llama.cpp corrects this when it loads the file: {correction.what}",
+            "Other programs that read the file may not do so.",
+            "nothing to do for llama.cpp",
+            model.key(TokenizerKey.LIST) if correction.token is None else model.token(correction.token),
+            {"id": correction.id},
+        )
 
 
 def is_name(token: str) -> bool:

@@ -164,6 +164,19 @@ class HFConfig:
         section = config.get(GGUF_SECTION)
         self.section: dict[str, Any] = section if isinstance(section, dict) else {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none of the three files, or nothing in them."""
+        return not (self.config or self._named or self._added)
+
+    def with_config(self, changes: dict[str, Any]) -> HFConfig:
+        """These settings with some keys of tokenizer_config.json replaced."""
+        return HFConfig({**self.config, **changes}, self._named, self._added)
+
+    def with_defaults(self, named: Mapping[str, str]) -> HFConfig:
+        """These settings with special tokens for the keys that neither file names, such as "eos_token"."""
+        return HFConfig(self.config, {**named, **self._named}, self._added)
+
     def text(self, key: str) -> str:
         """A string that an export recorded; "" if there is none."""
         found = self.section.get(key)
@@ -187,6 +200,15 @@ class HFConfig:
                 return found
         return ""
 
+    def named_tokens(self) -> Iterator[str]:
+        """The texts of all special tokens that tokenizer_config.json and special_tokens_map.json name."""
+        yield from filter(None, (self._token(name) for name in (*(name for name, _ in CONFIG_TOKENS), "cls")))
+        for place in (self.config, self._named):
+            for token in place.get("additional_special_tokens") or ():
+                text = token.get("content") if isinstance(token, dict) else token
+                if isinstance(text, str) and text:
+                    yield text
+
     def added_tokens(self) -> Iterator[tuple[int, str, TokenType]]:
         """Tokens that are added to a vocabulary without them, as convert_hf_to_gguf.py reads them."""
         for text, index in self._added.items():
@@ -195,7 +217,7 @@ class HFConfig:
             text = token["content"]
             if not isinstance(text, str):
                 raise NotImportableError(f"the added token {printable(str(index))} has no text")
-            if token.get("special") or _looks_special(text):
+            if token.get("special") or looks_special(text):
                 yield _id_of(index), text, TokenType.CONTROL
             else:
                 yield _id_of(index), unescape_spaces(text), TokenType.USER_DEFINED
@@ -255,7 +277,7 @@ def _id_of(index: Any) -> int:
     return int(text)
 
 
-def _looks_special(text: str) -> bool:
+def looks_special(text: str) -> bool:
     """Whether a token counts as control although it is not marked so (ModelBase.does_token_look_special)."""
     return (
         text in ("<pad>", "<mask>", "<2mass>", "[@BOS@]")

@@ -1,9 +1,10 @@
 """A folder of tokenizer files to vocabulary: which file is read, and which beside it.
 
-    folder or file -> [this file] -> import_hf.py, import_sentencepiece.py, import_wordpiece.py -> Imported
+    folder or file -> [this file] -> import_hf.py, import_merges.py, import_sentencepiece.py ... -> Imported
 
-tokenizer.json comes first, since it says most; then sentencepiece's model under its usual names, then vocab.txt. Beside
-each, tokenizer_config.json, special_tokens_map.json, added_tokens.json and chat_template.jinja are read.
+tokenizer.json comes first, since it says most; then sentencepiece's model under its usual names, then vocab.txt, then
+merges.txt with vocab.json. Beside each, tokenizer_config.json, special_tokens_map.json, added_tokens.json and
+chat_template.jinja are read.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from .hf_config import HFConfig
 from .import_hf import finished, import_tokenizer, require_no_pre
+from .import_merges import MERGES_NAMES, VOCAB_NAMES, import_merges, is_merges, merges_beside
 from .import_sentencepiece import FAIRSEQ_NAME, import_sentencepiece
 from .import_wordpiece import lines_of_pieces, word_pieces_of_lines
 from .imported import Imported, NotImportableError, read_json
 
 _K = TokenizerKey
-NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", FAIRSEQ_NAME, "vocab.txt")
+NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", FAIRSEQ_NAME, "vocab.txt", *MERGES_NAMES)
 _BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
 
 
@@ -35,7 +37,7 @@ def file_in(path: str) -> str:
                 raise NotImportableError(
                     f"{path} is a GGUF already: llama.cpp and all commands read it as it is"
                 )
-        return path
+        return merges_beside(path) if os.path.basename(path) in VOCAB_NAMES else path
     found = (os.path.join(path, name) for name in NAMES)
     there = next(filter(os.path.exists, found), None)
     if there is None:
@@ -44,10 +46,15 @@ def file_in(path: str) -> str:
 
 
 def format_of(path: str) -> str:
-    """The format (interop/export.py) of a file, by its name."""
+    """The format (interop/export.py) of a file: by its name, or, of two that share a suffix, by its first line.
+
+    `OSError` for a file that cannot be read.
+    """
     if path.endswith(".model"):
         return "sentencepiece"
-    return "vocab.txt" if path.endswith(".txt") else "tokenizer.json"
+    if path.endswith((".txt", ".bpe")):
+        return "merges.txt" if is_merges(path) else "vocab.txt"
+    return "tokenizer.json"
 
 
 def import_file(
@@ -58,14 +65,17 @@ def import_file(
     Raises `NotImportableError` if llama.cpp has no place for it or the file is not sound, `OSError` if it cannot be
     read, `NotInstalledError` for a sentencepiece model without that package.
     """
+    path = file_in(path)
     config = config_beside(path)
     kind = format_of(path)
     if kind == "tokenizer.json":
         return import_tokenizer(read_json(path), config, pre=pre, architecture=architecture, name=name)
-    require_no_pre(pre)
-    with open(path, "rb") as file:
-        data = file.read()
     try:
+        if kind == "merges.txt":
+            return import_merges(path, config, pre=pre, architecture=architecture, name=name)
+        require_no_pre(pre)
+        with open(path, "rb") as file:
+            data = file.read()
         if kind == "sentencepiece":
             fairseq = os.path.basename(path) == FAIRSEQ_NAME
             algorithm, keys, limits = import_sentencepiece(data, config, fairseq=fairseq)
@@ -77,7 +87,7 @@ def import_file(
                     keys[key] = config.config[flag]
         else:
             algorithm = "word pieces"
-            lines = lines_of_pieces(data)
+            lines = lines_of_pieces(path, data, config)
             keys, limits = word_pieces_of_lines(lines, config)
             keys.update(config.written_ids(keys, len(lines)))
         return finished(algorithm, keys, config, architecture, name, limits)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import printable
 from ..gguf.constants import TokenizerKey, TokenType
+from ..models import tokenizer_model
 from ..spelling import unescape_spaces
 from .hf_config import HFConfig
 from .hf_document import HFDocument
@@ -67,21 +68,45 @@ def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     return keys, told
 
 
-def lines_of_pieces(data: bytes) -> list[str]:
-    """The word pieces of a vocab.txt."""
+def lines_of_pieces(path: str, data: bytes, config: HFConfig) -> list[str]:
+    """The word pieces of the vocab.txt at `path`, whose content is `data`.
+
+    `NotImportableError` for any other text, with the reason: the tokens for unknown words and for the beginning of a
+    text must be there, under the names that `config` gives them, and only added tokens can have white space in them.
+    """
     try:
         lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
-        raise NotImportableError(f"byte {error.start} is not UTF-8, so this is not a vocab.txt") from error
+        raise NotImportableError(
+            f"{path}: byte {error.start} is not UTF-8, so this is not a vocab.txt"
+        ) from error
     counts = Counter(lines)
+    for name in ("unk", "cls"):
+        text = config.token(name) or ("" if _exported(config) else _SPECIAL[name])
+        if text and text not in counts:
+            raise NotImportableError(
+                f"{path}: no line is {printable(text)}, which a vocab.txt of BERT has; ggufbpe imports no other "
+                "lists of tokens"
+            )
+    added = {text for _, text, _ in config.added_tokens()}
     for number, line in enumerate(lines, 1):
+        what = f"{path}: line {number}"
         if not line.strip() or "\0" in line:
-            raise NotImportableError(f"line {number} is {printable(line, 40)}, which is not a word piece")
+            raise NotImportableError(f"{what} is {printable(line, 40)}, which is not a word piece")
+        if (" " in line or "\t" in line) and line not in added:
+            raise NotImportableError(
+                f"{what}, {printable(line, 40)}, has white space in it, and a word piece has none"
+            )
         if counts[line] > 1:
             raise NotImportableError(
-                f"line {number}, {printable(line, 40)}, is there twice, on which llama.cpp aborts"
+                f"{what}, {printable(line, 40)}, is there twice, on which llama.cpp aborts"
             )
     return lines
+
+
+def _exported(config: HFConfig) -> bool:
+    """Whether the settings are those of our own export of word pieces, which need not have all special tokens."""
+    return tokenizer_model(config.text(_K.MODEL)).algorithm == "word pieces"
 
 
 def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, Any], list[Limit]]:

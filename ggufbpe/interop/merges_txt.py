@@ -3,7 +3,7 @@
     vocabulary -> limits.py -> [this file] -> merges.txt, vocab.json
 
 `tokenizers.models.BPE.from_file` and many other programs read them. They say nothing about splitting, special tokens
-or BOS: tokenizer.json does.
+or BOS: tokenizer.json does. The first line, which readers skip, names the pre-tokenizer for `ggufbpe import`.
 
 But: a line is two parts with a space between, so merges that contain spaces or line breaks cannot be written.
 """
@@ -11,6 +11,7 @@ But: a line is two parts with a space between, so merges that contain spaces or 
 from __future__ import annotations
 
 from ..errors import printable
+from ..gguf.constants import TokenizerKey
 from ..vocab import Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
@@ -34,6 +35,7 @@ def to_merges_txt(vocabulary: Vocabulary) -> Export:
             f"{len(unwritable)} merges have white space in them, such as {printable(unwritable[0][0], 40)} with "
             f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold; --to tokenizer.json can"
         )
-    lines = [_HEAD, *(f"{left} {right}" for left, right in merges.pairs)]
+    recorded = f"{TokenizerKey.MODEL}={vocabulary.model} {TokenizerKey.PRE}={vocabulary.pre}"
+    lines = [f"{_HEAD} - {recorded}", *(f"{left} {right}" for left, right in merges.pairs)]
     files = {MERGES_TXT: ("\n".join(lines) + "\n").encode(), VOCAB_JSON: json_file(vocabulary.token_to_id)}
     return Export(files, tuple(limits.dropped_merges(merges)))

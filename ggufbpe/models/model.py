@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..spelling import unescape_spaces
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from .looks import Looks
 
 Warn = Callable[[str], None]
+
+
+class Correction(NamedTuple):
+    """Something in a file that llama.cpp changes by itself while loading it, so that there is nothing to mend."""
+
+    id: str  # for programs
+    what: str  # for people
+    token: int | None = None  # the token that is changed
+
+
+Correct = Callable[[Correction], None]
 Tokens = tuple[Sequence[str], Mapping[str, int]]  # the tokens, and the id of each
 
 
@@ -130,7 +141,7 @@ class TokenizerModel:
         """The token that llama.cpp takes for a line break, None if it has none; `plain_ids` are the ids of "\\n"."""
         return next(iter(plain_ids), None)
 
-    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
+    def check(self, file: Metadata, vocabulary: Vocabulary, correct: Correct) -> None:
         """Last checks, of the whole vocabulary. Raises a `GGUFError` if llama.cpp refuses it."""
 
     # ---- decoding: see pipeline/detokenize.py -------------------------------------------------------

@@ -29,7 +29,7 @@ from ..gguf.metadata import Metadata
 from ..once import made_once
 from ..unicode_classes import CLASSES, STARTS
 from .bpe.registry import PreTokenizer
-from .model import TextModel, TokenizerModel, Warn, first_attributes
+from .model import Correct, TextModel, TokenizerModel, Warn, first_attributes
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
@@ -68,7 +68,7 @@ class Plamo2Model(TokenizerModel):
         """No pre-tokenizer, whatever the file says."""
         return _NO_PRE_TOKENIZER
 
-    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
+    def check(self, file: Metadata, vocabulary: Vocabulary, correct: Correct) -> None:
         """`VocabularyError` if a byte has no token, or token 0: llama.cpp refuses both alike."""
         missing = [byte for byte, token in enumerate(byte_tokens(vocabulary)) if token <= 0]
         if missing:

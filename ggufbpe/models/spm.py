@@ -35,7 +35,7 @@ from ..once import made_once
 from ..spelling import BYTE_TOKENS, SPACE, escape_spaces
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .bpe.registry import PreTokenizer
-from .model import TextModel, TokenizerModel, Warn
+from .model import Correct, TextModel, TokenizerModel, Warn
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class SpmModel(TokenizerModel):
         """The flags of SPM."""
         return _FLAGS
 
-    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
+    def check(self, file: Metadata, vocabulary: Vocabulary, correct: Correct) -> None:
         """`VocabularyError` for a score that is not a number."""
         wrong = first_nan(vocabulary.scores)
         if wrong >= 0:

@@ -20,7 +20,7 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .bpe.registry import PreTokenizer
 from .charsmap import Charsmap, lacks
-from .model import TokenizerModel, Warn, first_attributes, unknown_of
+from .model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_of
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
@@ -74,12 +74,14 @@ class UnigramModel(TokenizerModel):
         """No pre-tokenizer: spaces are written as U+2581, and that is all."""
         return _NO_PRE_TOKENIZER
 
-    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
+    def check(self, file: Metadata, vocabulary: Vocabulary, correct: Correct) -> None:
         """`VocabularyError` if llama.cpp finds no token for a line break, or an id without a token, and so refuses."""
         key, problem = TokenizerKey.LIST, ""
         try:
             if _drops_line_breaks(vocabulary):
-                warn(f"a line break becomes nothing; for its token llama.cpp takes {self.default_ids['pad']}")
+                taken = self.default_ids["pad"]
+                what = f"a line break becomes nothing; for its token llama.cpp takes {taken}"
+                correct(Correction("line_break", what, taken))
         except ValueError as error:
             key, problem = TokenizerKey.PRECOMPILED_CHARSMAP, str(error)
         size = len(vocabulary.tokens)

@@ -52,7 +52,7 @@ def upstream(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GGUFWarning)  # doctor has the same among its findings
         tokenizer = Tokenizer.from_gguf(found, overrides=overrides)
-    result = verify(tokenizer, f"hf:{path}", fuzz=TEXTS)
+    result = verify(tokenizer, path, fuzz=TEXTS)
     return tuple(_findings(result, repository.repository, key))
 
 
@@ -77,7 +77,7 @@ def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
 
 def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool) -> tuple[HubName, str, str]:
     """The first repository that has a tokenizer.json, the key that names it, and the path of the downloaded file."""
-    remedy = "if you have its tokenizer.json, use `ggufbpe verify --against hf:tokenizer.json`"
+    remedy = "if you have its tokenizer.json, use `ggufbpe verify --against tokenizer.json`"
     refused: RemoteError | None = None
     for name, key in named:
         try:

@@ -13,13 +13,18 @@ But: it says what differs, not who is right.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
+from ..by_name import Found
+from ..chat.known import resolved
 from ..corpora.records import Report, raised
 from ..inputs import ChatOrBody, Model, tokenizer_of
+from ..oracles.against import Against as Meant
+from ..oracles.against import against_of, kind_of_file
 from ..oracles.oracle import Oracle, OracleError
 from ..oracles.oracles import open_oracle
 from ..oracles.recorded_ids import OtherModel, Recorded
@@ -33,7 +38,7 @@ from .texts import ReadingTexts, Source, read_texts
 BATCH_BYTES = 1 << 18
 
 
-Against = str | Tokenizer | os.PathLike[str] | Oracle | Iterable[Iterable[int]]
+Against = str | Tokenizer | Found | os.PathLike[str] | Oracle | Meant | Iterable[Iterable[int]]
 
 
 def verify(
@@ -56,9 +61,9 @@ def verify(
 ) -> Result:
     """Compare the ids of texts with those of another tokenizer: what differs, where, and why.
 
-    `model` is a `Tokenizer` or the path of a file. `against` is another of them (a path as `pathlib.Path`), a list of
-    ids for each text, or what the command's `--against` takes: "llama-tokenize", "xllamacpp", "llama-cpp-python",
-    "server:URL", "hf:tokenizer.json", "tiktoken:ENCODING", "ids:FILE" or "gguf:FILE".
+    `model` is a `Tokenizer` or the path of a file. `against` is a `Tokenizer`, a list of ids for each text, or what the
+    command's `--against` takes: "llama-tokenize", "xllamacpp", "llama-cpp-python", "server:URL", "tiktoken:ENCODING",
+    "hf:OWNER/REPO", or the path of a GGUF, a tokenizer.json, a tokenizer.model, a .tiktoken file or recorded ids.
 
     `texts` are `str`, bytes, files and directories (`pathlib.Path`) and binary streams, or one of them; they are
     followed by `fuzz` random texts, determined by `seed`. Files are split into texts of 64 KiB; compressed ones and
@@ -66,8 +71,8 @@ def verify(
     git ignores are left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
 
     `chats` are messages or bodies of requests; the other side must make prompts, as "server:URL" and other models do.
-    Prompts and refusals are compared first, then the ids of the prompts, among the texts. `chat_template` is a template
-    instead of ours, or the name of one in the file.
+    Prompts and refusals are compared first, then the ids of the prompts, among the texts. `chat_template` is as
+    in `Tokenizer.apply_chat_template`.
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is told what is done,
@@ -79,10 +84,13 @@ def verify(
     True
     """
     tokenizer, given = tokenizer_of(model), list(read_chats(chats))
+    meant = _meant(against)
+    if isinstance(meant, Meant) and meant.note:
+        warnings.warn(meant.note, DeprecationWarning, stacklevel=2)
     reading, tell = ReadingTexts(report or raised, field, read_ignored, escape), progress or (lambda *_: None)
-    with _oracle(against, tokenizer, timeout) as oracle:
+    with _oracle(meant, tokenizer, timeout) as oracle:
         _require_possible(oracle, bool(given), add_special and parse_special, fuzz)
-        comparing = ComparingChats(tokenizer, oracle, chat_template, tell)
+        comparing = ComparingChats(tokenizer, oracle, resolved(chat_template), tell)
         found = chain(
             read_texts(texts, reading, whole=oracle.recorded),
             comparing.texts(given),
@@ -104,21 +112,34 @@ def _require_possible(oracle: Oracle, has_chats: bool, has_special: bool, fuzz: 
     if fuzz and oracle.recorded:
         raise ValueError("recorded ids are of texts that you have, and random ones are new")
     if has_chats and not oracle.takes_chats:
-        raise OracleError(f"{oracle.name} makes no prompts: compare chats with server:URL or gguf:FILE")
+        raise OracleError(f"{oracle.name} makes no prompts: compare chats with server:URL or another GGUF")
     if has_chats and not has_special:
         raise ValueError(
             "the ids of chats are those with special tokens added and parsed, as llama-server has them"
         )
 
 
+_Meant = Tokenizer | Found | Oracle | Meant | Iterable[Iterable[int]]
+
+
+def _meant(against: Against) -> _Meant:
+    """`against` with the meaning of a text or path. `OracleError` if it has none."""
+    if isinstance(against, str):
+        return against_of(against)
+    if isinstance(against, os.PathLike) and not isinstance(against, Found):
+        path = os.fspath(against)
+        return Meant(kind_of_file(path), path)
+    return against
+
+
 @contextmanager
-def _oracle(against: Against, tokenizer: Tokenizer, timeout: float) -> Iterator[Oracle]:
+def _oracle(against: _Meant, tokenizer: Tokenizer, timeout: float) -> Iterator[Oracle]:
     """What `against` means, open."""
     if isinstance(against, Oracle):
         yield against  # its owner closes it
-    elif isinstance(against, (Tokenizer, os.PathLike)):
+    elif isinstance(against, (Tokenizer, Found)):
         yield OtherModel(tokenizer_of(against))
-    elif isinstance(against, str):
+    elif isinstance(against, Meant):
         with tokenizer.gguf_file() as path, open_oracle(against, path, tokenizer, timeout) as oracle:
             yield oracle
     else:

@@ -3,9 +3,10 @@
     gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer.py
     models/ -------------^
 
-Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp only logs as a
-warning is one of `Vocabulary.warnings` here, which `warn_of` turns into a `GGUFWarning`; so is a pre-tokenizer
-that is likely wrong, of which llama.cpp warns only if it is missing.
+Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs and a user can
+mend is one of `Vocabulary.warnings` here, which `warn_of` turns into a `GGUFWarning`; so is a pre-tokenizer that is
+likely wrong, of which llama.cpp warns only if it is missing. What llama.cpp corrects by itself is one of
+`Vocabulary.corrections`, which `doctor` and `info` show.
 
 But: nothing about text.
 """
@@ -24,7 +25,7 @@ from ..gguf.reader import GGUFFile
 from ..gguf.source import Source
 from ..models import SUPPORTED, tokenizer_model
 from ..models.bpe.registry import PreTokenizer
-from ..models.model import TokenizerModel, Warn
+from ..models.model import Correct, Correction, TokenizerModel
 from .special_ids import (
     TELLING_PARTS,
     UnfinishedVocabulary,
@@ -88,6 +89,7 @@ def packed(metadata: Metadata) -> bytes:
 def _load(file: Metadata) -> Vocabulary:
     told: list[str] = []
     warn = told.append
+    corrections: list[Correction] = []
     model = typed.string(file, TokenizerKey.MODEL)
     named_pre = typed.string(file, TokenizerKey.PRE, "")
     typed.unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
@@ -102,9 +104,9 @@ def _load(file: Metadata) -> Vocabulary:
     attributes = attributes_of(file, len(tokens))
     first_attributes = attributes[:] if kind.keeps_first_attributes else ()
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
-    ids = special_ids(file, defaults, len(tokens), warn)
-    draft = UnfinishedVocabulary(file.path, warn, tokens, token_to_id, attributes, ids)
-    flags = _flags(file, kind, entry, warn)
+    ids = special_ids(file, defaults, len(tokens), warn, corrections.append)
+    draft = UnfinishedVocabulary(file.path, warn, corrections.append, tokens, token_to_id, attributes, ids)
+    flags = _flags(file, kind, entry, corrections.append)
     typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but another type is refused
     find_special_tokens(draft)
     mark_unused(draft)
@@ -143,8 +145,8 @@ def _load(file: Metadata) -> Vocabulary:
         named_pre=named_pre,
         named_add_bos=typed.flag_if_there(file, TokenizerKey.ADD_BOS),
     )
-    kind.check(file, vocabulary, warn)
-    return vocabulary._replace(warnings=tuple(told))
+    kind.check(file, vocabulary, corrections.append)
+    return vocabulary._replace(warnings=tuple(told), corrections=tuple(corrections))
 
 
 def _supported(file: Metadata, name: str) -> TokenizerModel:
@@ -177,10 +179,11 @@ class _Flags(TypedDict):
     strip_accents: bool
 
 
-def _flags(file: Metadata, kind: TokenizerModel, entry: PreTokenizer, warn: Warn) -> _Flags:
+def _flags(file: Metadata, kind: TokenizerModel, entry: PreTokenizer, correct: Correct) -> _Flags:
     add_bos = typed.flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
     if entry.always_add_bos and not add_bos:
-        warn(f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
+        what = f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS"
+        correct(Correction("add_bos", what))
     add_eos = typed.flag(file, TokenizerKey.ADD_EOS, kind.add_eos)
     add_sep = typed.flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
     lowercase = typed.flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)

@@ -15,7 +15,7 @@ from ..errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata
-from ..models.model import Warn
+from ..models.model import Correct, Correction, Warn
 from .tokens import tokens_with
 from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 
@@ -147,19 +147,21 @@ class UnfinishedVocabulary(NamedTuple):
 
     path: str
     warn: Warn
+    correct: Correct
     tokens: Sequence[str]
     token_to_id: Mapping[str, int]
     attributes: array[int]
     special_ids: dict[str, int | None]
 
 
-def special_ids(file: Metadata, defaults: Mapping[str, int], size: int, warn: Warn) -> dict[str, int | None]:
+def special_ids(
+    file: Metadata, defaults: Mapping[str, int], size: int, warn: Warn, correct: Correct
+) -> dict[str, int | None]:
     """The special ids from defaults and keys, by name; None if there is none."""
     ids: dict[str, int | None] = {}
     for name, keys, _ in SPECIAL_IDS:
-        token_id = defaults.get(name)
+        default = token_id = defaults.get(name)
         if token_id is not None and token_id >= size:
-            warn(f"the default {name.upper()} id {token_id} is out of range, so there is none")
             token_id = None
         for key in keys:
             given = typed.unsigned(file, key)
@@ -167,6 +169,9 @@ def special_ids(file: Metadata, defaults: Mapping[str, int], size: int, warn: Wa
                 warn(f"{key} = {given} is out of range; {token_id} is used instead")
             elif given is not None:
                 token_id = given
+        if token_id is None and default is not None:
+            what = f"the default {name.upper()} id {default} is out of range, so there is none"
+            correct(Correction("default_id", what))
         ids[name] = token_id
     return ids
 
@@ -190,7 +195,7 @@ def mark_unused(draft: UnfinishedVocabulary) -> None:
 
 def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
     """The tokens that end a generation: by their texts, and EOS, EOT and EOM."""
-    _, warn, tokens, to_id, attributes, ids = draft
+    _, _, correct, tokens, to_id, attributes, ids = draft
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
     for text in END_OF_GENERATION:
         if text in to_id:
@@ -198,31 +203,36 @@ def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
             _make_control(draft, text)
     for text in _ALWAYS_SHOWN:
         if text in to_id:
-            warn(f"{printable(text)} becomes a user-defined token, which is always shown")
+            what = f"{printable(text)} becomes a user-defined token, which is always shown"
+            correct(Correction("always_shown", what, to_id[text]))
             attributes[to_id[text]] = USER_DEFINED
     for name in ("eos", "eot", "eom"):
         token_id = ids[name]
         if token_id is not None and token_id not in eog:
             eog.add(token_id)
-            warn(f"the {name.upper()} token {token_id} was not an end-of-generation token")
+            what = f"the {name.upper()} token {token_id} was not an end-of-generation token, and becomes one"
+            correct(Correction("end_of_generation", what, token_id))
     of_text = {tokens[i]: i for i in eog}
     calls = "<|call|>" in of_text or "<|calls|>" in of_text
     if "<|end|>" in of_text and calls and ("<|return|>" in of_text or "<|flush|>" in of_text):
         # o200k_harmony and solar-open: <|end|> ends a message, not the generation
         eog.discard(of_text["<|end|>"])
         attributes[of_text["<|end|>"]] = USER_DEFINED
-        warn("'<|end|>' ends a message here, so it is not an end-of-generation token")
+        what = "'<|end|>' ends a message here, so it is not an end-of-generation token"
+        correct(Correction("not_end_of_generation", what, of_text["<|end|>"]))
     if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
         eog.discard(of_text["</s>"])
         attributes[of_text["</s>"]] = NORMAL
-        warn("'</s>' is a normal token here, so it is not an end-of-generation token")
+        what = "'</s>' is a normal token here, so it is not an end-of-generation token"
+        correct(Correction("not_end_of_generation", what, of_text["</s>"]))
     return frozenset(eog)
 
 
 def _make_control(draft: UnfinishedVocabulary, text: str) -> None:
     index = draft.token_to_id[text]
     if not draft.attributes[index] & CONTROL:
-        draft.warn(f"token {index}, {printable(text)}, looks like a control token and becomes one")
+        what = f"token {index}, {printable(text)}, looks like a control token and becomes one"
+        draft.correct(Correction("made_control", what, index))
         draft.attributes[index] |= CONTROL
 
 
@@ -234,7 +244,7 @@ def set_strip_attributes(
     name: str,
 ) -> None:
     """Attributes that a GGUF does not carry, from the names of tokenizer, architecture and model."""
-    path, warn, _, to_id, attributes, _ = draft
+    path, warn, _, _, to_id, attributes, _ = draft
     name = lowered(name)
 
     def has_any(text: str, parts: Iterable[str]) -> bool:

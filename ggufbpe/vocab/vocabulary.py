@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..models.bpe.registry import PreTokenizer
-    from ..models.model import TokenizerModel
+    from ..models.model import Correction, TokenizerModel
 
 
 class GGUFWarning(UserWarning):
-    """A problem in a model file that llama.cpp only warns of."""
+    """A problem in a model file that llama.cpp loads all the same."""
 
 
 class TokenAttribute(IntFlag):
@@ -74,7 +74,8 @@ class Vocabulary(NamedTuple):
     name: str = ""
     named_pre: str = ""  # tokenizer.ggml.pre as in the file; "" if it has none
     named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
-    warnings: tuple[str, ...] = ()  # llama.cpp's warnings and signs of a wrong `pre`, without the path
+    warnings: tuple[str, ...] = ()  # what is wrong in the file though it loads, such as a likely wrong `pre`
+    corrections: tuple[Correction, ...] = ()  # what llama.cpp changed by itself
 
     @property
     def tokenizer_model(self) -> TokenizerModel:
