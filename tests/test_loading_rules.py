@@ -122,5 +122,8 @@ def test_tells_what_llama_cpp_warns_of(name: str, what: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tok = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")
-    told = [*(str(warning.message) for warning in caught), *(each.what for each in tok.vocabulary.corrections)]
+    told = [
+        *(str(warning.message) for warning in caught),
+        *(each.what for each in tok.vocabulary.corrections),
+    ]
     assert any(re.search(what, each) for each in told), told

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -453,11 +454,62 @@ def test_a_busy_server_is_asked_again_as_late_as_it_says(
     assert len(waits) == 2
 
 
-def test_a_server_that_sends_nothing(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "TIMEOUT", 0.1)
-    url = server.put("/model.gguf", SMALL)
-    server.files["/model.gguf"].latency = 0.5
-    assert "cannot be reached" in str(refusal(url))
+@contextmanager
+def silent_server() -> Iterator[tuple[str, list[socket.socket]]]:
+    """The address of a server that takes every connection and sends nothing, and the connections that it has."""
+    taken: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def take() -> None:
+            with suppress(OSError):  # the socket is closed at the end
+                while True:
+                    taken.append(listening.accept()[0])
+
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", taken
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(60)
+    for each in taken:
+        each.close()
+
+
+def test_a_server_that_sends_nothing_is_asked_twice(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the limit that there is, that is 20 seconds."""
+    assert http.TIMEOUT * http.SILENT_TRIES <= 20
+    monkeypatch.setattr(http, "TIMEOUT", 0.2)
+    with silent_server() as (home, taken):
+        said = str(refusal(f"{home}/model.gguf"))
+        assert "127.0.0.1 was asked 2 times and sent no answer within 0.2 seconds" in said
+        assert len(taken) == 2
+
+
+def test_a_hub_that_sends_nothing(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "TIMEOUT", 0.2)
+    with silent_server() as (home, taken):
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", home)
+        assert "the hub cannot be reached (timed out)" in str(refusal(HUB))
+        heads = [
+            each.recv(1 << 16).partition(b"?")[0] for each in taken
+        ]  # the library also asks for something else
+        assert heads.count(f"GET /api/models/{REPOSITORY}/tree/main".encode()) == 2
+
+
+def test_a_command_says_what_it_waits_for(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where standard error is no terminal, in a line; on a terminal it is drawn (below)."""
+    monkeypatch.setattr(http, "TIMEOUT", 0.5)
+    monkeypatch.setattr(_progress, "SILENCE", 0.01)
+    with silent_server() as (home, _):
+        assert main(["info", f"{home}/model.gguf"]) == 2
+    waiting, error = capsys.readouterr().err.splitlines()
+    assert waiting == f"ggufbpe: waiting for an answer: {home}/model.gguf"
+    assert error.startswith(f"ggufbpe: error: {home}/model.gguf: 127.0.0.1 was asked 2 times and sent no")
+    main(["info", server.put("/model.gguf", MODEL, size=LARGE)])
+    assert capsys.readouterr().err == ""
 
 
 def test_nobody_answers() -> None:
@@ -492,6 +544,87 @@ def test_a_redirect_from_a_public_server_to_this_machine_is_refused(
         error = refusal(f"http://8.8.8.8/{number}.gguf")
         assert "this machine or its own network" in str(error)
     assert [request.path for request in server.requests] == [f"/{number}.gguf" for number in range(6)]
+
+
+LINK_LOCAL = {
+    "IPv4": "169.254.169.254",
+    "another": "169.254.1.1",
+    "as one number": "2852039166",
+    "in hexadecimal": "0xa9fea9fe",
+    "IPv6": "[fe80::1]",
+    "mapped": "[::ffff:169.254.169.254]",
+    "mapped, in hexadecimal": "[::ffff:a9fe:a9fe]",
+    "compatible": "[::169.254.169.254]",
+    "translated": "[64:ff9b::a9fe:a9fe]",
+    "6to4": "[2002:a9fe:a9fe::1]",
+    "Amazon's": "[fd00:ec2::254]",
+    "Google's": "metadata.google.internal",
+    "Alibaba's": "100.100.100.200",
+    "Azure's": "168.63.129.16",
+    "a name": "inner.example",
+}
+
+
+@pytest.mark.parametrize("name", LINK_LOCAL)
+@pytest.mark.parametrize("way", ["given", "redirected"])
+def test_link_local_addresses_are_never_asked(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, name: str, way: str
+) -> None:
+    """Neither if they are given, nor if a server of this machine leads there. The proxy shows what is asked."""
+    monkeypatch.setattr(socket, "getaddrinfo", NameServer(inner=[["8.8.8.8", "169.254.169.254"]]))
+    address = f"http://{LINK_LOCAL[name]}/latest/meta-data"
+    if way == "given":
+        monkeypatch.setenv("HTTP_PROXY", server.home)
+        assert "is a link-local address or a cloud's metadata service" in str(refusal(address))
+        assert server.requests == []
+    else:
+        said = str(refusal(server.put("/model.gguf", redirect=address)))
+        assert "never asked" in said or "this machine or its own network" in said
+        assert [request.path for request in server.requests] == ["/model.gguf"]
+
+
+def test_a_hub_at_a_link_local_address_is_never_asked(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://169.254.169.254")
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    assert "is a link-local address" in str(refusal(HUB))
+    assert server.requests == []
+
+
+LEADS: dict[str, tuple[str, str, bool]] = {  # a host, where it redirects to, and whether that is followed
+    "a private host to itself": ("10.0.0.1", "10.0.0.1", True),
+    "a private host to another": ("10.0.0.1", "10.0.0.2", False),
+    "a private host to this machine": ("10.0.0.1", "127.0.0.1", False),
+    "this machine to a private host": ("127.0.0.1", "192.168.0.1", False),
+    "this machine to itself": ("127.0.0.1", "localhost", True),
+    "this machine by name": ("localhost", "127.0.0.1", True),
+    "this machine to the world": ("127.0.0.1", "8.8.8.8", True),
+    "a private host to the world": ("10.0.0.1", "8.8.8.8", True),
+    "the world to the world": ("8.8.4.4", "8.8.8.8", True),
+    "the world to a private host": ("8.8.8.8", "10.0.0.1", False),
+    "a name of the same address": ("10.0.0.1", "one.example", True),
+    "a name of one more address": ("10.0.0.1", "two.example", False),
+    "a name that is also public to itself": ("both.example", "both.example", False),
+}
+
+
+@pytest.mark.parametrize("name", LEADS)
+def test_where_a_redirect_may_lead(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"one": [["10.0.0.1"]], "two": [["10.0.0.1", "10.0.0.2"]], "both": [["8.8.8.8", "10.0.0.1"]]}
+    monkeypatch.setattr(socket, "getaddrinfo", NameServer(**answers))
+    host, other, expected = LEADS[name]
+    assert hosts.Lookups().may_lead_to(host, other) is expected
+
+
+def test_a_redirect_that_comes_back_from_the_world_is_refused(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    server.put("/first.gguf", redirect="http://8.8.8.8/second.gguf")
+    server.put("/second.gguf", redirect="http://10.0.0.1/third.gguf")
+    assert "a redirect leads to 10.0.0.1" in str(refusal("http://10.0.0.1/first.gguf"))
+    assert [request.host for request in server.requests] == ["10.0.0.1", "8.8.8.8"]
 
 
 def test_where_the_hub_leads_is_held_to_the_same(
@@ -820,6 +953,28 @@ def test_a_list_of_files_that_is_none(server: RemoteServer, name: str) -> None:
     server.put(f"/api/models/{REPOSITORY}/tree/main", TREES[name])
     said = "no .gguf model" if "path" in TREES[name].decode() and name != "no size" else "is not understood"
     assert said in str(refusal(HUB))
+
+
+def test_a_repository_that_was_renamed_and_one_at_another_server(server: RemoteServer) -> None:
+    put_repository(server)
+    server.put("/api/models/old/Name/tree/main", redirect=f"/api/models/{REPOSITORY}/tree/main")
+    assert len(remote.files(HubName("old", "Name"))) == 4
+    for target in (server.cdn, "http://169.254.169.254"):
+        server.put("/api/models/o/r/tree/main", redirect=f"{target}/api/models/{REPOSITORY}/tree/main")
+        assert "the list of files is at another server" in str(refusal(HubName("o", "r")))
+    server.put("/api/models/o/r/tree/main", redirect="/api/models/o/r/tree/main")
+    assert "the list of files is at another server" in str(refusal(HubName("o", "r")))
+
+
+def test_a_list_of_files_on_several_pages(server: RemoteServer) -> None:
+    put_repository(server)
+    tree = json.loads(server.files[f"/api/models/{REPOSITORY}/tree/main"].head)
+    link = {"Link": f'<{server.home}/api/models/{REPOSITORY}/tree/more>; rel="next"'}
+    server.put(f"/api/models/{REPOSITORY}/tree/main", json.dumps(tree[:2]).encode(), headers=link)
+    server.put(f"/api/models/{REPOSITORY}/tree/more", json.dumps(tree[2:]).encode())
+    assert [file.name for file in remote.files(HUB)] == [
+        each["path"] for each in tree if each["path"] != "README.md"
+    ]
 
 
 @pytest.mark.parametrize("repo", ["x.git", "x" * 100])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..remote import RemoteProgress
 
 PATIENCE = 1.0  # seconds before work without a bar is named
+SILENCE = 3.0  # seconds before a line says, where nothing can be drawn, that a server is waited for
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
 INTERVAL = 0.1  # seconds between redraws
 
@@ -106,6 +107,27 @@ def _drawn_late(draw: Callable[[Bar], None]) -> Iterator[None]:
         bar.clear()
 
 
+@contextmanager
+def _told_late(latest: Callable[[], RemoteProgress | None]) -> Iterator[None]:
+    """Say in a line on standard error, once, that nothing has come of a remote file for some seconds."""
+    from threading import Timer
+
+    from ..errors import escape_invisible
+
+    def tell() -> None:
+        if (now := latest()) is not None and not now.received:
+            _output.note(f"ggufbpe: waiting for an answer: {escape_invisible(now.name)}")
+
+    timer = Timer(SILENCE, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
 def duration(seconds: float) -> str:
     """The remaining time, in words.
 
@@ -138,6 +160,8 @@ def remote_progress() -> Callable[[RemoteProgress | None], None]:
         is_first, latest = latest is None, progress
         if progress is None:
             shown.close()
+        elif is_first and _output.error_width() is None:
+            shown.enter_context(_told_late(lambda: latest))
         elif is_first:
             shown.enter_context(_drawn_late(draw))
 

@@ -1,4 +1,4 @@
-"""Which server an address means: whether two addresses share one, and whether it is local.
+"""Which server an address means: whether two addresses share one, whether it is local, and whether it is never asked.
 
     address -> [this file] -> http.py, transport.py
 
@@ -11,8 +11,20 @@ import ipaddress
 import socket
 from urllib.parse import urlsplit
 
-# IPv6 addresses whose last four bytes are an IPv4 address: RFC 4291, 2.5.5.1, and RFC 6052.
-_IPV4_WITHIN = ipaddress.ip_network("::/96"), ipaddress.ip_network("64:ff9b::/96")
+# IPv6 addresses whose last four bytes are an IPv4 address: RFC 4291, 2.5.5.1; RFC 6052; RFC 8215.
+_IPV4_WITHIN = tuple(map(ipaddress.ip_network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/96")))
+# Where clouds answer the machines in them with their settings and secrets, besides link-local addresses: Amazon,
+# Google, Alibaba, Oracle, Azure.
+_METADATA = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"),
+    )
+)
+_METADATA_NAMES = (
+    "metadata.google.internal",
+    "instance-data.ec2.internal",
+)  # also where a proxy resolves names
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -58,12 +70,55 @@ class Lookups:
         local = [not _is_public(address) for address in self.addresses(host)]
         return bool(local) and (all(local) if alone else any(local))
 
+    def is_never_asked(self, host: str) -> bool:
+        """Whether one of a host's addresses is link-local or that of a cloud's metadata service.
+
+        >>> [Lookups().is_never_asked(host) for host in ("169.254.169.254", "::ffff:169.254.0.1", "10.0.0.1")]
+        [True, True, False]
+        """
+        if host.rstrip(".").lower() in _METADATA_NAMES:
+            return True
+        return any(map(_is_never_asked, self.addresses(host)))
+
+    def may_lead_to(self, host: str, other: str) -> bool:
+        """Whether a redirect from `host` to `other` is allowed: `other` is not local, or it is `host` itself.
+
+        A local host is itself if nothing but its own addresses is asked, or if both are this machine.
+
+        >>> lookups = Lookups()
+        >>> lookups.may_lead_to("8.8.8.8", "10.0.0.1"), lookups.may_lead_to("10.0.0.1", "10.0.0.2")
+        (False, False)
+        >>> lookups.may_lead_to("10.0.0.1", "8.8.8.8"), lookups.may_lead_to("127.0.0.1", "localhost")
+        (True, True)
+        """
+        if not self.is_local(other):
+            return True
+        if not self.is_local(host, alone=True):
+            return False
+        ours, theirs = (set(map(_address, self.addresses(each))) for each in (host, other))
+        is_this_machine = bool(ours and theirs) and all(address.is_loopback for address in ours | theirs)
+        return host.lower() == other.lower() or (bool(theirs) and theirs <= ours) or is_this_machine
+
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def _address(text: str) -> _Address:
+    """An address; that of IPv4 where an IPv6 address only contains one (mapped, translated, 6to4)."""
+    found = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(found, ipaddress.IPv4Address):
+        return found
+    if any(found in network for network in _IPV4_WITHIN) and int(found) > 0xFFFF:  # not :: and ::1
+        return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    return found.ipv4_mapped or found.sixtofour or found
+
 
 def _is_public(address: str) -> bool:
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv4Address):
-        return found.is_global
-    within = found.ipv4_mapped or found.sixtofour
-    if any(found in network for network in _IPV4_WITHIN):
-        within = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-    return found.is_global and not found.is_site_local if within is None else within.is_global
+    found = _address(address)
+    return found.is_global and not (isinstance(found, ipaddress.IPv6Address) and found.is_site_local)
+
+
+def _is_never_asked(address: str) -> bool:
+    found = _address(address)
+    teredo = found.teredo if isinstance(found, ipaddress.IPv6Address) else None
+    return any(each.is_link_local or each in _METADATA for each in (found, *(teredo or ())))

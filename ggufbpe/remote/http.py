@@ -3,9 +3,9 @@
     address -> [this file] -> parts of the file -> stream.py
 
 Guards against hostile and broken servers: redirects are followed one by one, credentials are never sent to another
-server, and no redirect leads from a public server to this machine or its network. Every response must match its
-request: the range, the length, no compression, the same file as before. A busy server is asked again when it says,
-within bounds.
+server, and no redirect leads into this machine or its network, except from a host there to itself. Link-local
+addresses, where clouds keep secrets, are never asked. Every response must match its request: the range, the length, no
+compression, the same file as before. A busy server is asked again when it says, a silent one once more.
 
 But: what a status such as 404 means for the user is in answers.py; how the hub and Ollama name files is in hub.py and
 ollama.py.
@@ -28,10 +28,11 @@ from .hosts import Lookups, origin
 from .stream import RangePart
 from .transport import PinnedTransport
 
-TIMEOUT = 20.0  # seconds, to connect and between two blocks
+TIMEOUT = 10.0  # seconds to connect, until an answer begins, and between two blocks
 LEAST = 4096  # bytes that must arrive within the same time
 REDIRECTS = 10
 TRIES = 4  # how often a request is sent
+SILENT_TRIES = 2  # how often to a server that takes it and sends nothing
 PATIENCE = 60.0  # seconds to wait in all at a server's request
 _RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
@@ -73,8 +74,9 @@ class Client:
         """The response, 200 to 304, with its body unread. Its `url` is where redirects led."""
         waited, tries, redirects = 0.0, 0, 0
         while True:
+            self._require_allowed_host(url)
             secret = self._secret if origin(url) == origin(self._named) else {}
-            response = self._sent(url, {**headers, **secret}, tries + 1 >= TRIES)
+            response = self._sent(url, {**headers, **secret}, tries + 1)
             if response is None:
                 wait = 0.0
             elif response.is_redirect and response.status_code != 304:
@@ -95,6 +97,7 @@ class Client:
 
     def require_allowed(self, url: str) -> None:
         """`RemoteError` if a redirect from the named address to `url`, which another library followed, is refused."""
+        self._require_allowed_host(self._named)
         if url != self._named:
             self._redirected(self._named, url, 1)
 
@@ -122,8 +125,18 @@ class Client:
         except (self._http.TransportError, self._http.StreamError):
             return
 
-    def _sent(self, url: str, headers: Mapping[str, str], is_last: bool) -> Any:
-        """The response; None if a retry may help."""
+    def _require_allowed_host(self, url: str) -> None:
+        """`RemoteError` for a link-local address or a metadata service, whoever gave it."""
+        host = _host(url)
+        if self._hosts.is_never_asked(host):
+            raise RemoteError(
+                f"{host} is a link-local address or a cloud's metadata service, which is never asked",
+                path=self.name,
+                remedy="give the address of a server that has models",
+            )
+
+    def _sent(self, url: str, headers: Mapping[str, str], tries: int) -> Any:
+        """The response to the request that is sent for the `tries`th time; None if one more may help."""
         begun = monotonic()
 
         def note(event: str, _: object) -> None:
@@ -134,12 +147,15 @@ class Client:
             request = self._client.build_request("GET", url, headers=headers, extensions={"trace": note})
             return self._client.send(request, stream=True)
         except (self._http.TransportError, self._http.InvalidURL, UnicodeError) as error:
+            is_silent = isinstance(error, self._http.ReadTimeout)
             again = self._http.ReadError, self._http.RemoteProtocolError, self._http.ReadTimeout
-            if isinstance(error, again) and not is_last:
+            if isinstance(error, again) and tries < (SILENT_TRIES if is_silent else TRIES):
                 return None
-            what = str(error) or type(error).__name__
+            what = f"cannot be reached ({str(error) or type(error).__name__})"
+            if is_silent:
+                what = f"was asked {tries} times and sent no answer within {TIMEOUT:g} seconds"
             raise RemoteError(
-                f"{urlsplit(url).hostname or 'the server'} cannot be reached ({what})",
+                f"{_host(url) or 'the server'} {what}",
                 path=self.name,
                 remedy="check the network and the address; models that were read before open with --offline",
             ) from None
@@ -155,15 +171,16 @@ class Client:
             problem = f"more than {REDIRECTS} redirects, one after the other"
         elif parts.scheme == "http" and urlsplit(url).scheme == "https":
             problem = f"a redirect leads from https to http, at {parts.hostname}"
-        elif self._hosts.is_local(parts.hostname) and not self._is_named_local():
+        elif not self._hosts.may_lead_to(_host(url), parts.hostname):
             problem = f"a redirect leads to {parts.hostname}, which is this machine or its own network"
             remedy = "if that is meant, give that address itself"
         if problem:
             raise RemoteError(problem, path=self.name, remedy=remedy)
         return target
 
-    def _is_named_local(self) -> bool:
-        return self._hosts.is_local(urlsplit(self._named).hostname or "", alone=True)
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""
 
 
 def _joined(url: str, location: str) -> str:

@@ -12,9 +12,10 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
+from urllib.parse import quote, urljoin
 
 from .. import __version__
 from ..errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
@@ -24,6 +25,7 @@ from ..names.quantization import chosen, is_first_part, is_model, quantization
 from .answers import answer_error
 from .places import FilePlace, RemoteFile
 
+_MOST_REDIRECTS = 5
 MOST_FILES = 20_000  # of a repository; the rest is not listed
 LARGEST_TOKENIZER = 1 << 28  # bytes of a tokenizer.json; the largest have some 40 MB
 _WHAT = "a model of the hub"
@@ -51,13 +53,57 @@ def files_on_hub(name: HubName) -> list[RemoteFile]:
     hub = imported("huggingface_hub", "hub", _WHAT)
     with _errors(name):
         _require_network()
-        tree = hub.HfApi(**_LIBRARY).list_repo_tree(name.repository, recursive=True, revision=name.revision)
-        found = [(each.path, each.size) for each in islice(tree, MOST_FILES) if hasattr(each, "size")]
+        found = [
+            (str(each["path"]), int(each["size"]))
+            for each in islice(_tree(name), MOST_FILES)
+            if each["type"] == "file"
+        ]
         return [
             RemoteFile(path, size, hub.hf_hub_url(name.repository, path, revision=name.revision))
             for path, size in found
             if path.lower().endswith(".gguf") and is_file(path)
         ]
+
+
+def _tree(name: HubName) -> Iterator[dict[str, Any]]:
+    """The entries of a repository, page by page, as `HfApi.list_repo_tree` requests them.
+
+    That has no time limit, so a server that sends nothing would be waited for without end.
+    """
+    from .hosts import origin
+
+    utils: Any = imported("huggingface_hub.utils", "hub", _WHAT)
+    utils.validate_repo_id(name.repository)
+    revision = quote(name.revision or "main", safe="")
+    url = f"{endpoint()}/api/models/{name.repository}/tree/{revision}?recursive=true&expand=false"
+    redirects = 0
+    while url:
+        response = _answer(utils, url)
+        utils.hf_raise_for_status(response)
+        if response.is_redirect:  # of a repository that was renamed
+            redirects += 1
+            following = urljoin(url, response.headers.get("Location", ""))
+        else:
+            entries = response.json()
+            if not isinstance(entries, list):
+                raise TypeError(f"a list of files is {type(entries).__name__}")
+            yield from entries
+            following = response.links.get("next", {}).get("url")
+        if redirects > _MOST_REDIRECTS or (following and origin(following) != origin(url)):
+            raise ValueError("the list of files is at another server, or at none")
+        url = following
+
+
+def _answer(utils: Any, url: str) -> Any:
+    """The answer to a request; a silent hub is asked once more, a busy one as the library does."""
+    from . import http
+
+    headers = utils.build_hf_headers(**_LIBRARY)
+    how = {"headers": headers, "timeout": http.TIMEOUT, "follow_redirects": False, "retry_on_exceptions": ()}
+    for _ in range(http.SILENT_TRIES - 1):
+        with suppress(*_silence()):
+            return utils.http_backoff("GET", url, **how)
+    return utils.http_backoff("GET", url, **how)
 
 
 def place_on_hub(name: HubName) -> FilePlace:
@@ -175,16 +221,34 @@ def _errors(name: HubName) -> Iterator[None]:
 
 
 def _require_network() -> None:
-    """`socket.gaierror` if the hub's host has no address; the library would try again for half a minute."""
-    from .hosts import origin
+    """`socket.gaierror` if the hub's host has no address; the library would try again for half a minute.
+
+    `RemoteError` if HF_ENDPOINT is an address that is never asked.
+    """
+    from .hosts import Lookups, origin
     from .transport import proxy_of
 
     scheme, host, port = origin(endpoint())
+    if Lookups().is_never_asked(host):
+        raise RemoteError(
+            f"{host} is a link-local address or a cloud's metadata service, which is never asked",
+            path=endpoint(),
+            remedy="set HF_ENDPOINT to the address of a hub",
+        )
     if host and not is_offline() and not proxy_of(scheme, host, port):
         socket.getaddrinfo(host, None)
 
 
+def _silence() -> tuple[type[Exception], ...]:
+    """The time-outs of its HTTP library."""
+    return tuple(each.TimeoutException for each in _libraries())
+
+
+def _libraries() -> list[Any]:
+    """The HTTP libraries that are loaded; which one the hub's library uses depends on its version."""
+    return [sys.modules[name] for name in ("httpx2", "httpx") if name in sys.modules]
+
+
 def _errors_of_transport() -> tuple[type[Exception], ...]:
-    """Errors of its HTTP library that it lets through; which library depends on its version."""
-    libraries = [sys.modules[name] for name in ("httpx2", "httpx") if name in sys.modules]
-    return socket.gaierror, *(kind for each in libraries for kind in (each.HTTPError, each.InvalidURL))
+    """Errors of its HTTP library that it lets through."""
+    return socket.gaierror, *(kind for each in _libraries() for kind in (each.HTTPError, each.InvalidURL))
