@@ -508,6 +508,15 @@ def test_every_endpoint_is_summed_up() -> None:
         ({"host": "localhost.evil.example:8080"}, 403),
         ({"host": "localhost@evil.example"}, 403),
         ({"host": ""}, 403),
+        ({"host": "[::1].evil.example"}, 403),
+        ({"host": "[::1]evil.example:80"}, 403),
+        ({"host": "[localhost]"}, 403),
+        ({"host": "::1"}, 403),
+        ({"host": "[::1%evil.example]"}, 403),
+        ({"host": "127.0.0.1:evil.example"}, 403),
+        ({"host": "127.0.0.1:80:80"}, 403),
+        ({"host": "localhost:"}, 200),
+        ({"host": "[::1]"}, 200),
         ({"host": "localhost:8080", "origin": "http://localhost:8080"}, 200),
         ({"host": "localhost:8080", "origin": "https://localhost:8080"}, 200),
         ({"host": "localhost:8080", "origin": "http://localhost:3000"}, 403),
@@ -551,8 +560,14 @@ def test_preflight_of_an_allowed_origin() -> None:
         ("/tokenize", {"authorization": "one"}, 200),
         ("/tokenize", {"x-api-key": "two"}, 200),
         ("/tokenize", {"authorization": "Bearer three"}, 401),
-        ("/tokenize", {"authorization": "bearer one"}, 401),
-        ("/tokenize", {"authorization": "Bearer three", "x-api-key": "two"}, 401),
+        ("/tokenize", {"authorization": "bearer one"}, 200),
+        ("/tokenize", {"authorization": "BEARER   one"}, 200),
+        ("/tokenize", {"authorization": "Bearerone"}, 401),
+        ("/tokenize", {"authorization": "Bearer three", "x-api-key": "two"}, 200),
+        ("/tokenize", {"authorization": "Basic dXNlcjpvbmU=", "x-api-key": "two"}, 200),
+        ("/tokenize", {"authorization": "Bearer one", "x-api-key": "three"}, 200),
+        ("/tokenize", {"authorization": "Bearer three", "x-api-key": "three"}, 401),
+        ("/tokenize", {"authorization": "Bearer ", "x-api-key": ""}, 401),
         ("/nothing", {}, 401),
         ("/v1/models", {}, 401),
         ("/metrics", {}, 401),
@@ -565,6 +580,11 @@ def test_keys(path: str, headers: dict[str, str], status: int) -> None:
     app = Application(Settings({"gpt2": str(GPT2)}, api_keys=("one", "two")))
     body = {"content": "a"} if path == "/tokenize" else None
     assert ask(app, path, body, headers=headers).status == status
+
+
+def test_an_empty_key_lets_nobody_in() -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, api_keys=("",)))
+    assert [ask(app, "/props", headers=headers).status for headers in ({}, {"x-api-key": ""})] == [401, 401]
 
 
 def test_the_failure_of_a_key_is_llama_servers() -> None:

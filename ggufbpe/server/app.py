@@ -22,7 +22,7 @@ import orjson
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
 from .fields import has_field, parsed_body
-from .guard import Guard
+from .guard import Guard, check_host_count
 from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
@@ -145,6 +145,7 @@ class _Answer:
     async def make(self) -> None:
         """Answer the request; what goes wrong is raised."""
         guard = self._server._guard
+        check_host_count(self._scope.get("http_version", "1.0"), self._scope["headers"])
         guard.check(self._method, self._scope["path"], self._headers)
         if self._endpoint is None:
             if self._method == "OPTIONS" and guard.allows(self._headers.get(b"origin")):
