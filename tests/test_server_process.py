@@ -463,6 +463,26 @@ def test_the_client_of_anthropic_counts(server: Server, tokens: int) -> None:
     assert found.input_tokens == tokens
 
 
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+def test_official_clients_get_the_reason_why_nothing_is_generated(server: Server, api: str) -> None:
+    import anthropic
+    import openai
+
+    if api == "anthropic":
+        with (
+            anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0) as client,
+            pytest.raises(anthropic.APIStatusError, match="only counts") as error,
+        ):
+            client.messages.create(model="gpt2", messages=MESSAGES, max_tokens=5)
+    else:
+        with (
+            openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client,
+            pytest.raises(openai.APIStatusError, match="only counts") as error,
+        ):
+            client.chat.completions.create(model="gpt2", messages=MESSAGES)
+    assert error.value.status_code == 501
+
+
 def test_the_client_of_openai_counts(server: Server, tokens: int) -> None:
     import openai
 
@@ -546,3 +566,17 @@ def test_what_it_does_not_start_with(
 
     assert main(["serve", *flags]) == 2
     assert message in capfdbinary.readouterr().err.decode()
+
+
+def test_a_busy_port_is_reported_with_the_flag_that_chooses_another(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    from ggufbpe.cli import main
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", "-m", str(GPT2), "--port", str(port)]) == 2
+    assert capfdbinary.readouterr().err.decode() == (
+        f"ggufbpe: error: port {port} is already in use, maybe by another server; "
+        "choose another with --port, or a free one with --port 0\n"
+    )

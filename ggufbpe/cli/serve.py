@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 
 from ..by_name import ModelName, locate
@@ -161,7 +162,15 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if not is_loopback(settings.host) and not keys:
         _output.warning("other machines can reach this server, and it asks for no --api-key")
-    serve(settings, lambda address: _output.note(f"ggufbpe: listening at {address}"))
+    try:
+        serve(settings, lambda address: _output.note(f"ggufbpe: listening at {address}"))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(
+                f"port {settings.port} is already in use, maybe by another server; "
+                "choose another with --port, or a free one with --port 0"
+            ) from None
+        raise
     return 0
 
 

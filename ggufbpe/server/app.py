@@ -28,6 +28,7 @@ from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
 from .streamed import StreamedAnswer, answer_json, json_or_stream, sent_parts
+from .unsupported import NEEDING_WEIGHTS, needs_weights
 from .work import LATER, GoneError, Work
 
 Scope = MutableMapping[str, Any]
@@ -148,6 +149,8 @@ class _Answer:
         check_host_count(self._scope.get("http_version", "1.0"), self._scope["headers"])
         guard.check(self._method, self._scope["path"], self._headers)
         if self._endpoint is None:
+            if (self._method, self._scope["path"]) in NEEDING_WEIGHTS:
+                raise needs_weights(self._scope["path"])
             if self._method == "OPTIONS" and guard.allows(self._headers.get(b"origin")):
                 await self._write(204, b"", guard.answer_headers(self._headers, True))
             else:
@@ -205,6 +208,8 @@ class _Answer:
         content = failure.to_dict()
         if self._scope["path"].startswith("/api/"):  # Ollama's form
             content = {"error": failure.message}
+        elif self._scope["path"] == "/v1/messages":  # Anthropic's, which has the same fields within
+            content = {"type": "error", **content}
         headers = [_JSON, *((name.encode(), value.encode()) for name, value in failure.headers.items())]
         await self._write(failure.status, orjson.dumps(content), headers)
 
