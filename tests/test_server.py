@@ -31,6 +31,7 @@ from ggufbpe.server.failures import RequestError
 from ggufbpe.server.llama_server import shown_piece
 from ggufbpe.server.models import Models, named_models
 from ggufbpe.server.settings import Settings
+from ggufbpe.server.unsupported import NEEDING_WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -165,6 +166,34 @@ def test_nesting_has_an_end(app: Application) -> None:
     assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
 
 
+def nested_request(path: str, depth: int, field: str = "chat_template_kwargs") -> bytes:
+    """A body with all that `path` requires, and an array nested so deeply in one of its fields."""
+    required = (
+        '"models": ["gpt2", "raw"], "texts": "a", "ids": [1], "messages": [{"role": "user", "content": "Hi"}]'
+    )
+    if path in ("/v1/word", "/v1/why", "/v1/parting"):
+        required += ', "text": "a", "token": 0, "piece": "a"'
+    if path.startswith("/api/") or path == "/detokenize":
+        required += ', "model": "gpt2", "content": "a", "tokens": [1]'
+    return f'{{{required}, "{field}": {"[" * depth}{"]" * depth}}}'.encode()
+
+
+@pytest.mark.parametrize("field", ["chat_template_kwargs", "tools", "messages", "input", "system", "x"])
+@pytest.mark.parametrize("depth", [100, 253, 254, 260, 900, 1020])
+def test_nesting_is_answered_or_refused_and_never_a_failure(
+    app: Application, caplog: pytest.LogCaptureFixture, depth: int, field: str
+) -> None:
+    paths = [path for method, path in ENDPOINTS if method == "POST"]
+    statuses = {path: ask(app, path, nested_request(path, depth, field)).status for path in paths}
+    assert {path: status for path, status in statuses.items() if status not in (200, 400)} == {}
+    assert caplog.records == []
+
+
+def test_nesting_has_an_end_where_chats_are_measured(app: Application) -> None:
+    answer = ask(app, "/v1/diagnose", nested_request("/v1/diagnose", 260))
+    assert (answer.status, answer.json["error"]["message"]) == (400, "the chat is nested too deeply")
+
+
 def test_props_of_a_model_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
     answer = ask(Application(Settings({"a": str(tmp_path / "a.gguf")})), "/props")
@@ -296,6 +325,30 @@ def test_ollamas_failures_have_its_form(app: Application) -> None:
 def test_ollamas_clients_find_its_models(name: str) -> None:
     app = Application(Settings({"raw": str(RAW_UTF8), "ollama:gemma3": str(GPT2)}))
     assert ask(app, "/api/tokenize", {"model": name, "content": "Hello"}).json["tokens"] == [15496]
+
+
+# ---- what needs weights ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(NEEDING_WEIGHTS))
+def test_requests_that_need_weights_are_told_that_there_are_none(
+    app: Application, method: str, path: str
+) -> None:
+    answer = ask(app, path, {**CHAT, "input": "Hi", "prompt": "Hi"} if method == "POST" else None, method)
+    message = (
+        "this server only counts: it reads the tokenizer of a model, not the weights, and cannot answer "
+        f"{path}; run llama-server for that"
+    )
+    expected: Any = {"error": {"code": 501, "message": message, "type": "not_supported_error"}}
+    if path.startswith("/api/"):
+        expected = {"error": message}
+    if path == "/v1/messages":
+        expected["type"] = "error"
+    assert (answer.status, answer.json) == (501, expected)
+
+
+def test_no_endpoint_is_listed_as_one_that_needs_weights() -> None:
+    assert NEEDING_WEIGHTS.isdisjoint(ENDPOINTS)
 
 
 # ---- our own --------------------------------------------------------------------------------------------
@@ -508,6 +561,15 @@ def test_every_endpoint_is_summed_up() -> None:
         ({"host": "localhost.evil.example:8080"}, 403),
         ({"host": "localhost@evil.example"}, 403),
         ({"host": ""}, 403),
+        ({"host": "[::1].evil.example"}, 403),
+        ({"host": "[::1]evil.example:80"}, 403),
+        ({"host": "[localhost]"}, 403),
+        ({"host": "::1"}, 403),
+        ({"host": "[::1%evil.example]"}, 403),
+        ({"host": "127.0.0.1:evil.example"}, 403),
+        ({"host": "127.0.0.1:80:80"}, 403),
+        ({"host": "localhost:"}, 200),
+        ({"host": "[::1]"}, 200),
         ({"host": "localhost:8080", "origin": "http://localhost:8080"}, 200),
         ({"host": "localhost:8080", "origin": "https://localhost:8080"}, 200),
         ({"host": "localhost:8080", "origin": "http://localhost:3000"}, 403),
@@ -551,8 +613,14 @@ def test_preflight_of_an_allowed_origin() -> None:
         ("/tokenize", {"authorization": "one"}, 200),
         ("/tokenize", {"x-api-key": "two"}, 200),
         ("/tokenize", {"authorization": "Bearer three"}, 401),
-        ("/tokenize", {"authorization": "bearer one"}, 401),
-        ("/tokenize", {"authorization": "Bearer three", "x-api-key": "two"}, 401),
+        ("/tokenize", {"authorization": "bearer one"}, 200),
+        ("/tokenize", {"authorization": "BEARER   one"}, 200),
+        ("/tokenize", {"authorization": "Bearerone"}, 401),
+        ("/tokenize", {"authorization": "Bearer three", "x-api-key": "two"}, 200),
+        ("/tokenize", {"authorization": "Basic dXNlcjpvbmU=", "x-api-key": "two"}, 200),
+        ("/tokenize", {"authorization": "Bearer one", "x-api-key": "three"}, 200),
+        ("/tokenize", {"authorization": "Bearer three", "x-api-key": "three"}, 401),
+        ("/tokenize", {"authorization": "Bearer ", "x-api-key": ""}, 401),
         ("/nothing", {}, 401),
         ("/v1/models", {}, 401),
         ("/metrics", {}, 401),
@@ -565,6 +633,11 @@ def test_keys(path: str, headers: dict[str, str], status: int) -> None:
     app = Application(Settings({"gpt2": str(GPT2)}, api_keys=("one", "two")))
     body = {"content": "a"} if path == "/tokenize" else None
     assert ask(app, path, body, headers=headers).status == status
+
+
+def test_an_empty_key_lets_nobody_in() -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, api_keys=("",)))
+    assert [ask(app, "/props", headers=headers).status for headers in ({}, {"x-api-key": ""})] == [401, 401]
 
 
 def test_the_failure_of_a_key_is_llama_servers() -> None:
@@ -589,6 +662,32 @@ def test_the_failure_of_a_key_is_llama_servers() -> None:
 def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status: int) -> None:
     app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
     assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
+
+
+_MANY = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        pytest.param(b"[" + b"{}," * _MANY + b"1]", 413, id="objects"),
+        pytest.param(b"[" + b"[]," * _MANY + b"1]", 413, id="arrays"),
+        pytest.param(b"[" + b'"",' * _MANY + b"1]", 413, id="strings"),
+        pytest.param(b"[" + b'{"a":[]},' * (_MANY // 3) + b'"", ""]', 413, id="a third of each"),
+        pytest.param(b"[" + b"1," * _MANY * 3 + b"1]", 200, id="numbers"),
+        pytest.param(b"[" + b"[]," * (_MANY - 10) + b"1]", 200, id="fewer arrays"),
+        pytest.param(b'"' + b"{[" * _MANY + b'"', 200, id="brackets in a string"),
+        pytest.param(b'"' + b'\\"' * _MANY * 3 + b'"', 200, id="quotes in a string"),
+        pytest.param(b'"' + b'\\\\\\"[' * _MANY + b'"', 200, id="backslashes before quotes in a string"),
+        pytest.param(
+            b'"\\\\",' + b'"a":"\\\\",' * (_MANY // 2) + b'"b":1', 413, id="backslashes at the end of strings"
+        ),
+    ],
+)
+def test_bodies_of_too_many_values_are_refused_before_they_are_parsed(
+    app: Application, value: bytes, status: int
+) -> None:
+    assert ask(app, "/tokenize", b'{"content": "a", "x": ' + value + b"}").status == status
 
 
 CHARACTERS = "\x01ä者🙂" * 10_000

@@ -201,6 +201,72 @@ def test_what_comes_over_a_socket(
     assert found.count(IDS) == (statuses.count(200) - (b"counts" in found))
 
 
+@pytest.fixture(scope="module")
+def guarded_server() -> Iterator[Server]:
+    """A server that asks for a key."""
+    found = Server("--api-key", "other, secret ")
+    yield found
+    found.stop()
+
+
+def raw_request(*headers: str, trailers: str = "", version: str = "1.1") -> bytes:
+    """A chunked POST whose head has exactly these headers."""
+    head = "".join(f"{each}\r\n" for each in (*headers, "transfer-encoding: chunked", "connection: close"))
+    start = f"POST /tokenize HTTP/{version}\r\n{head}\r\n"
+    return start.encode() + b"%x\r\n%s\r\n0\r\n%s\r\n" % (len(BODY), BODY, trailers.encode())
+
+
+KEY = "x-api-key: secret"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        pytest.param(raw_request("host: localhost", KEY), 200, id="a key"),
+        pytest.param(raw_request("host: localhost", trailers=f"{KEY}\r\n"), 401, id="a key in a trailer"),
+        pytest.param(
+            raw_request("host: localhost", trailers="authorization: Bearer secret\r\n"),
+            401,
+            id="Authorization in a trailer",
+        ),
+        pytest.param(
+            raw_request("host: evil.example", KEY, trailers="host: localhost\r\n"),
+            403,
+            id="a host in a trailer",
+        ),
+        pytest.param(
+            raw_request("host: localhost", KEY, trailers="host: evil.example\r\norigin: null\r\n"),
+            200,
+            id="trailers are dropped",
+        ),
+        pytest.param(raw_request("host: localhost", f"{KEY} \t"), 200, id="white space after a key"),
+        pytest.param(raw_request("host: localhost \t", KEY), 200, id="white space after a host"),
+        pytest.param(raw_request("host: localhost", "host: localhost", KEY), 400, id="two hosts"),
+        pytest.param(
+            raw_request("host: evil.example", "host: localhost", KEY), 400, id="two hosts that differ"
+        ),
+        pytest.param(raw_request(KEY), 400, id="no host"),
+        pytest.param(
+            post(BODY, headers=f"host: localhost\r\n{KEY}\r\nconnection: close\r\n"),
+            400,
+            id="two hosts of a short request",
+        ),
+        pytest.param(
+            post(BODY, headers=f"{KEY}\r\nconnection: close\r\n", version="1.0").replace(
+                b"host: localhost\r\n", b""
+            ),
+            200,
+            id="no host in HTTP/1.0",
+        ),
+    ],
+)
+def test_only_the_head_of_a_request_lets_it_in(guarded_server: Server, request_: bytes, status: int) -> None:
+    found = guarded_server.exchange(request_)
+    assert found.startswith(b"HTTP/1.1 %d " % status)
+    if status != 200:
+        assert "error" in json.loads(found.partition(b"\r\n\r\n")[2])
+
+
 def test_many_connections_at_once(quick_server: Server) -> None:
     connections = [quick_server.connect() for _ in range(300)]
     for connection in connections:
@@ -397,6 +463,26 @@ def test_the_client_of_anthropic_counts(server: Server, tokens: int) -> None:
     assert found.input_tokens == tokens
 
 
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+def test_official_clients_get_the_reason_why_nothing_is_generated(server: Server, api: str) -> None:
+    import anthropic
+    import openai
+
+    if api == "anthropic":
+        with (
+            anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0) as client,
+            pytest.raises(anthropic.APIStatusError, match="only counts") as error,
+        ):
+            client.messages.create(model="gpt2", messages=MESSAGES, max_tokens=5)
+    else:
+        with (
+            openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client,
+            pytest.raises(openai.APIStatusError, match="only counts") as error,
+        ):
+            client.chat.completions.create(model="gpt2", messages=MESSAGES)
+    assert error.value.status_code == 501
+
+
 def test_the_client_of_openai_counts(server: Server, tokens: int) -> None:
     import openai
 
@@ -465,6 +551,7 @@ def test_models_of_ollama_are_served_by_their_names(tmp_path: Path, monkeypatch:
         (["-m", "hf:far/Model-GGUF", "--offline"], "--offline was given"),
         (["--port", "70000"], "--port must be 0 to 65535, not 70000"),
         (["--api-key", ","], "--api-key and --api-key-file contain no key"),
+        (["--api-key", " ,\t"], "--api-key and --api-key-file contain no key"),
         (
             ["-m", str(GPT2), "-m", f"gpt2={GPT2}"],
             "two models have the name 'gpt2'; give one another name: -m NAME=PATH",
@@ -479,3 +566,17 @@ def test_what_it_does_not_start_with(
 
     assert main(["serve", *flags]) == 2
     assert message in capfdbinary.readouterr().err.decode()
+
+
+def test_a_busy_port_is_reported_with_the_flag_that_chooses_another(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    from ggufbpe.cli import main
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", "-m", str(GPT2), "--port", str(port)]) == 2
+    assert capfdbinary.readouterr().err.decode() == (
+        f"ggufbpe: error: port {port} is already in use, maybe by another server; "
+        "choose another with --port, or a free one with --port 0\n"
+    )

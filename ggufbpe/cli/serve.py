@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 
 from ..by_name import ModelName, locate
@@ -132,8 +133,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ..server.run import serve
     from ..server.settings import Settings
 
-    keys = tuple(key for given in arguments.api_key for key in given.split(",") if key)
-    keys += tuple(key for file in arguments.api_key_file for key in _keys_in(file))
+    keys = [key for given in arguments.api_key for key in given.split(",")]
+    keys += [key for file in arguments.api_key_file for key in _keys_in(file)]
+    keys = [stripped for key in keys if (stripped := key.strip())]  # as the values of headers
     if (arguments.api_key or arguments.api_key_file) and not keys:
         raise UsageError("--api-key and --api-key-file contain no key")
     if not 0 <= arguments.port < 1 << 16:
@@ -149,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=arguments.workers,
         threads=arguments.threads or os.cpu_count() or 1,
         most_open=arguments.models_max,
-        api_keys=keys,
+        api_keys=tuple(keys),
         allowed_hosts=tuple(arguments.allowed_host),
         allowed_origins=tuple(arguments.allowed_origin),
         most_body=arguments.max_body * _MEGABYTE,
@@ -160,7 +162,15 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if not is_loopback(settings.host) and not keys:
         _output.warning("other machines can reach this server, and it asks for no --api-key")
-    serve(settings, lambda address: _output.note(f"ggufbpe: listening at {address}"))
+    try:
+        serve(settings, lambda address: _output.note(f"ggufbpe: listening at {address}"))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(
+                f"port {settings.port} is already in use, maybe by another server; "
+                "choose another with --port, or a free one with --port 0"
+            ) from None
+        raise
     return 0
 
 
@@ -176,7 +186,7 @@ def _models(arguments: argparse.Namespace) -> dict[str, ModelName]:
 
 def _keys_in(path: str) -> list[str]:
     lines = read_file(path).decode("utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    return [line for line in lines if not line.startswith("#")]
 
 
 def _positive(text: str) -> int:

@@ -22,12 +22,13 @@ import orjson
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
 from .fields import has_field, parsed_body
-from .guard import Guard
+from .guard import Guard, check_host_count
 from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
 from .streamed import StreamedAnswer, answer_json, json_or_stream, sent_parts
+from .unsupported import NEEDING_WEIGHTS, needs_weights
 from .work import LATER, GoneError, Work
 
 Scope = MutableMapping[str, Any]
@@ -145,8 +146,11 @@ class _Answer:
     async def make(self) -> None:
         """Answer the request; what goes wrong is raised."""
         guard = self._server._guard
+        check_host_count(self._scope.get("http_version", "1.0"), self._scope["headers"])
         guard.check(self._method, self._scope["path"], self._headers)
         if self._endpoint is None:
+            if (self._method, self._scope["path"]) in NEEDING_WEIGHTS:
+                raise needs_weights(self._scope["path"])
             if self._method == "OPTIONS" and guard.allows(self._headers.get(b"origin")):
                 await self._write(204, b"", guard.answer_headers(self._headers, True))
             else:
@@ -204,6 +208,8 @@ class _Answer:
         content = failure.to_dict()
         if self._scope["path"].startswith("/api/"):  # Ollama's form
             content = {"error": failure.message}
+        elif self._scope["path"] == "/v1/messages":  # Anthropic's, which has the same fields within
+            content = {"type": "error", **content}
         headers = [_JSON, *((name.encode(), value.encode()) for name, value in failure.headers.items())]
         await self._write(failure.status, orjson.dumps(content), headers)
 

@@ -55,6 +55,8 @@ def failure_of(error: Exception) -> RequestError:
     """The error that the client is told. An unexpected exception becomes a 500 without details."""
     if isinstance(error, RequestError):
         return error
+    if isinstance(error, RecursionError):
+        return RequestError(400, "the request is nested too deeply")
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return RequestError(status, str(error))

@@ -10,22 +10,42 @@ from typing import Any, TypeVar
 import orjson
 
 from ..chat.json_text import kind_name
-from .failures import RequestError
+from .failures import RequestError, too_large
 
 T = TypeVar("T")
 
+MOST_VALUES = (
+    1 << 20
+)  # strings, arrays and objects of a body, each of which takes up to a hundred bytes of memory
 _BOM = b"\xef\xbb\xbf"
 
 
 def parsed_body(body: bytes) -> Any:
     """The JSON of a body. Numbers that do not fit 64 bits become floats; of duplicate fields, the last one counts.
 
-    `RequestError` 400 for what is not JSON, for numbers that no double holds, and for nesting beyond 1024 levels.
+    `RequestError` 400 for what is not JSON, for numbers that no double holds, and for nesting beyond 1024 levels; 413
+    for more than `MOST_VALUES` strings, arrays and objects.
     """
+    if len(body) > MOST_VALUES and _has_too_many_values(body):
+        raise too_large(f"the body has more than {MOST_VALUES:,} strings, arrays and objects")
     try:
         return orjson.loads(body.removeprefix(_BOM))
     except orjson.JSONDecodeError as error:
         raise RequestError(400, f"the body is not JSON: {error}") from None
+
+
+def _has_too_many_values(body: bytes) -> bool:
+    """Whether JSON has more than `MOST_VALUES` strings, arrays and objects, found without parsing it.
+
+    >>> _has_too_many_values(b'{"texts": ["[{ in a string: \\\\\\" ["]}')
+    False
+    """
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    strings = unescaped.count(b'"') // 2
+    if strings > MOST_VALUES:
+        return True
+    between_strings = b"".join(unescaped.split(b'"')[::2])
+    return strings + between_strings.count(b"[") + between_strings.count(b"{") > MOST_VALUES
 
 
 def field(body: Any, name: str, default: T) -> T:

@@ -11,7 +11,8 @@ Source of the rules for keys: server_http_context::init_listener in tools/server
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 
@@ -23,6 +24,15 @@ Headers = Mapping[bytes, bytes]
 # Paths that need no key.
 PUBLIC = frozenset({"/", "/page.css", "/page.js", "/health", "/v1/health", "/docs", "/openapi.json"})
 _METHODS = "GET, POST, OPTIONS"
+_HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]*))(?::[0-9]*)?", re.ASCII)
+_BEARER = re.compile(rb"bearer +", re.IGNORECASE)
+
+
+def check_host_count(http_version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raise `RequestError` 400 if there are several `Host` headers, or none in HTTP/1.1 (RFC 9112, 3.2)."""
+    count = [name for name, _ in headers].count(b"host")
+    if count > 1 or (count == 0 and http_version == "1.1"):
+        raise RequestError(400, f"a request has one Host header, but this one has {count}")
 
 
 class Guard:
@@ -71,27 +81,29 @@ class Guard:
         return found
 
     def _check_key(self, headers: Headers) -> None:
-        given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""
-        given = given.removeprefix(b"Bearer ")
-        # every key is compared, so that the time taken reveals nothing
-        if not sum(hmac.compare_digest(given, key) for key in self._keys):
+        """Raise `RequestError` 401 unless `Authorization` or `X-Api-Key` has a valid key.
+
+        A proxy may have put credentials of its own into one of the two.
+        """
+        authorization = headers.get(b"authorization", b"")
+        scheme = _BEARER.match(authorization)
+        given = (authorization[scheme.end() if scheme else 0 :], headers.get(b"x-api-key", b""))
+        # every key is compared with both, so that the time taken reveals nothing
+        if not sum(hmac.compare_digest(each, key) for each in given if each for key in self._keys):
             raise RequestError(401, "Invalid API Key")
 
     def _is_name_known(self, host: bytes) -> bool:
         """Whether a `Host` names this server. An IP address always does: DNS rebinding needs a name."""
-        name = _without_port(host.decode("latin-1")).lower()
-        return name in self._names or _is_address(name)
+        parts = _HOST.fullmatch(host.decode("latin-1").lower())
+        if parts is None:
+            return False
+        name = parts["name"]
+        return _is_address(parts["ipv6"]) if name is None else name in self._names or _is_address(name)
 
     @staticmethod
     def _is_own(origin: bytes, host: bytes | None) -> bool:
         scheme, _, place = origin.lower().partition(b"://")
         return host is not None and scheme in (b"http", b"https") and place == host.lower()
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
 def _is_address(name: str) -> bool:

@@ -95,7 +95,11 @@ def _diagnosis_of_chat(
     tokenizer: Tokenizer, given: dict[str, Any], others: list[Tokenizer]
 ) -> dict[str, Any]:
     chat = {name: value for name, value in given.items() if name not in _EXPECTED}
-    _bounded(len(orjson.dumps(chat)), MOST_SEARCHED, "chat")
+    try:
+        size = len(orjson.dumps(chat))
+    except TypeError:  # orjson writes 254 levels and reads 1024
+        raise RequestError(400, "the chat is nested too deeply") from None
+    _bounded(size, MOST_SEARCHED, "chat")
     if "expected_prompt" not in given:
         return diagnose(tokenizer, chat=chat, ids=bounded_ids(given), others=others).to_dict()
     if "ids" in given:

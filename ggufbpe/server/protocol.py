@@ -40,6 +40,7 @@ _LONG_HEAD = _last_answer(
     b"431 Request Header Fields Too Large",
     RequestError(431, "the head of the request is too long"),
 )
+_BAD_REQUEST = _last_answer(b"400 Bad Request", RequestError(400, "the request is not valid HTTP"))
 _UPGRADE = _last_answer(
     b"400 Bad Request",
     RequestError(400, "upgrades, as to HTTP/2 or WebSocket, are not supported: leave out the Upgrade header"),
@@ -52,6 +53,7 @@ class Protocol(HttpToolsProtocol):
     _offered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers of a short request
     _body = b""  # and its body
     _is_coming = False  # whether a request has arrived in part
+    _is_head = False  # whether headers that arrive belong to the head of a request
     _unfinished = 0  # bytes since the last complete head or part of a body
     _answered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers, if the last request was short
     _answer_time = 0.0  # of a short request
@@ -63,10 +65,19 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._is_coming = True
+        self._is_coming = self._is_head = True
         self._unfinished = 0
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header of the head. Trailers are dropped: RFC 9110, 6.5.1 forbids to merge them into the headers.
+
+        The parser leaves white space behind a value, which is no part of it (RFC 9110, 5.5).
+        """
+        if self._is_head:
+            super().on_header(name, value.rstrip(b" \t"))
+
     def on_headers_complete(self) -> None:
+        self._is_head = False
         self._unfinished = 0
         self._offered = None if self._is_stopping else self._offer()
         self._body = b""
@@ -89,6 +100,8 @@ class Protocol(HttpToolsProtocol):
         if path is None or self._is_answering() or self.flow.write_paused or self.expect_100_continue:
             return None
         headers = dict(self.headers)
+        if [name for name, _ in self.headers].count(b"host") != 1:
+            return None
         length = headers.get(b"content-length", b"")
         if not length.isdigit() or len(length) > 8 or int(length) > app.quick_bytes:
             return None
@@ -124,6 +137,12 @@ class Protocol(HttpToolsProtocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: the client has been told."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Tell the client that its data are not HTTP, unless an answer is on its way, and close the connection."""
+        if not (self._is_answering() and self.cycle.response_started):
+            self.transport.write(_BAD_REQUEST)
+        self.transport.close()
 
     def _write(self, answer: bytes) -> None:
         self.transport.write(answer)
