@@ -10,7 +10,7 @@ But: only the tokenizer is examined, not the tensors nor the rest of the metadat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from ..by_name import ModelName, locate
 from ..errors import UnsupportedTokenizerError, printable
@@ -47,14 +47,18 @@ def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examinatio
     model_file = locate(path)
     with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
-        model = Facts(file, overrides)
-        checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
-        if not model.kind.has_pre_tokenizer:
-            checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
-        found = [finding for check in checks for finding in check(model)]
-        found += _refusal(model, found)
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+        found = findings_of(Facts(file, overrides))
     return Examination(model_file.name, tuple(found))
+
+
+def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
+    """Return what the checks find in a model, the most severe first; without those of the checks in `but`."""
+    checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
+    if not model.kind.has_pre_tokenizer:
+        checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
+    found = [finding for check in checks if check not in but for finding in check(model)]
+    found += _refusal(model, found)
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _other_tokenizer(model: Facts) -> Iterator[Finding]:
@@ -142,4 +146,8 @@ CHECKS: tuple[Check, ...] = (
 # Those of them that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(
     (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
+)
+# Those that look at tokens and merges alone, which no change of `ggufbpe fix` that is proposed touches.
+CHECKS_OF_TOKENS = frozenset(
+    (unconverted_pieces, duplicates, empty_tokens, merge_parts, unreachable, padding_tokens)
 )

@@ -7,7 +7,7 @@ A value that cannot be read counts as missing; there is a separate check for suc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -61,15 +61,28 @@ TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
 class Facts:
     """The metadata of a file as far as it can be read; a value of the wrong type counts as missing."""
 
-    def __init__(self, file: GGUFFile, overrides: Overrides | None) -> None:
+    def __init__(
+        self,
+        file: GGUFFile,
+        overrides: Overrides | None,
+        like: Facts | None = None,
+        evidence: Callable[[], Evidence] | None = None,
+    ) -> None:
+        """`like` are the facts of the same file with other overrides, with which tokens and merges are shared.
+
+        `evidence` gives what the tokens reveal about the pre-tokenizer, where that is already known.
+        """
+        self._known_evidence = evidence
+        self.source = file
         self.file = Metadata(file, overrides) if overrides else file
         self.overrides = overrides or {}
         self.version = file.version
         self.model = self.string(_K.MODEL) or ""
         self.kind = tokenizer_model(self.model)
         self.pre = self.string(_K.PRE)
-        self.tokens: list[str] = self.array(_K.LIST)
-        self.merges: list[str] = self.array(_K.MERGES)
+        self._like = like if like and not {_K.LIST, _K.MERGES}.intersection(overrides or ()) else None
+        self.tokens: list[str] = self._like.tokens if self._like else self.array(_K.LIST)
+        self.merges: list[str] = self._like.merges if self._like else self.array(_K.MERGES)
         self.types: list[int] = self.array(_K.TOKEN_TYPE)
         self.template = self.string(_K.CHAT_TEMPLATE) or ""
         self.refusal: GGUFError | None = None
@@ -80,9 +93,15 @@ class Facts:
         except GGUFError as error:
             self.refusal = error
 
+    def changed(self, overrides: Overrides) -> Facts:
+        """Return the facts of the same file with `overrides` on top of its own."""
+        return Facts(self.source, {**self.overrides, **overrides}, self)
+
     @cached_property
     def ids(self) -> dict[str, int]:
         """The id of each token; of duplicates the first."""
+        if self._like:
+            return self._like.ids
         return dict(zip(reversed(self.tokens), range(len(self.tokens) - 1, -1, -1)))
 
     @cached_property
@@ -124,15 +143,23 @@ class Facts:
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """The two sides of each merge."""
+        if self._like:
+            return self._like.pairs
         return list(map(parts, self.merges))
 
     @cached_property
     def merged(self) -> set[str]:
         """The results of all merges."""
+        if self._like:
+            return self._like.merged
         return {left + right for left, right in self.pairs}
 
     @cached_property
     def evidence(self) -> Evidence:
+        """What the tokens reveal about the pre-tokenizer."""
+        if self._like or self._known_evidence:
+            known = self._like.evidence if self._like else self._known_evidence()  # type: ignore[misc]
+            return known._replace(pre=self.pre or "")
         names = (self.string(key) or "" for key in (KEY_ARCHITECTURE, KEY_NAME))
         return evidence(self.tokens, self.merges, self.pre or "", *names)
 
