@@ -161,11 +161,10 @@ def search(
         searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
         found = _best(searches)
-        if found[0].explains == 1:
+        if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
             return found
-        return sorted(
-            [*_several(tokenizer, Compared(text, ids), flags, same), *found], key=lambda item: -item.explains
-        )
+        several = _several(tokenizer, Compared(text, ids), flags, same)
+        return sorted([*several, *found], key=lambda item: -item.explains)
     finally:
         for each in searches:
             each.variants.forget_texts()

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from ..examination.marker_tokens import MarkerTokens
 from ..examination.proposal import Compared, Encode, parts_of
 from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.bpe.telltales import telltales
 from ..tokenizer import Tokenizer
 from ..vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from . import causes
@@ -47,6 +48,7 @@ _SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _MOST_BYTES = 12_000  # of texts by which changes are chosen
 _MOST_STEPS = 6
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
+_LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
 _MOST_EXCHANGED = 8  # pairs of tokens
 SECONDS = 2.0
 
@@ -111,8 +113,8 @@ class Several:
 
     def found(self) -> Found:
         """Return the changes after which most ids agree."""
-        steps: list[Step] = []
         tried: Sequence[Compared] = self._telling(self._base)
+        steps = doubted = self._doubted(tried)
         for _ in range(_MOST_STEPS):
             state = self._after(steps)
             if self._all_agree(state, tried):
@@ -123,9 +125,22 @@ class Several:
             best = self._best(state, steps, tried)
             if best is None or time.monotonic() > self._end:
                 break
-            steps.append(best)
-        steps = self._needed(steps, tried)
-        return self._told(steps)
+            steps = [*steps, best]
+        return self._told(self._needed(steps, doubted, tried))
+
+    def _doubted(self, tried: Sequence[Compared]) -> list[Step]:
+        """The pre-tokenizer that the tokens point to, if they do not fit the file's and the ids fit that one."""
+        own = self._vocabulary
+        if self._like is not None or own.tokenizer_model.ignores_pre:
+            return []
+        if own.pre != "default" and not telltales(own.pre_tokenizer, own.token_to_id):
+            return []
+        evidence = self._variants.evidence
+        if not evidence.is_against:
+            return []
+        share = self._agreeing(self._base, tried)
+        likely = [step for step in self._pre_steps() if evidence.name in step.names]
+        return [step for step in likely if self._agreeing(step.apply(self._base), tried) >= share]
 
     def _telling(self, state: State) -> list[Compared]:
         """The shortest texts that still differ, and some that agree; empty if none differs."""
@@ -160,10 +175,10 @@ class Several:
                 break
         return best
 
-    def _needed(self, steps: list[Step], tried: Sequence[Compared]) -> list[Step]:
-        """Those steps without which fewer ids would agree."""
+    def _needed(self, steps: list[Step], doubted: Sequence[Step], tried: Sequence[Compared]) -> list[Step]:
+        """Those steps without which fewer ids would agree, and those that other evidence speaks for."""
         share = self._agreeing(self._after(steps), tried)
-        for step in steps[:-1]:
+        for step in [step for step in steps[:-1] if step not in doubted]:
             others = [other for other in steps if other is not step]
             if self._agreeing(self._after(others), tried) >= share:
                 steps = others
@@ -225,10 +240,10 @@ class Several:
 
     def _steps(self, state: State, tried: Sequence[Compared]) -> Iterator[Step]:
         differing = [each for each in tried if self.ids(state, each) != each.ids]
-        yield from self._pre_steps()
-        yield from self._type_steps(state, differing)
         for name in ("bos", "eos"):
             yield from self._end_steps(state, name, tried)
+        yield from self._pre_steps()
+        yield from self._type_steps(state, differing)
         yield from self._model_steps()
         if not (self._is_lossless and all(self._says_the_same(each) for each in differing)):
             yield from self._text_steps(differing)
@@ -241,17 +256,16 @@ class Several:
 
     def _pre_steps(self) -> Iterator[Step]:
         if self._like is not None:
-            entry = self._like.pre_tokenizer
-            names = [(name, other) for name, other in PRE_TOKENIZERS.items() if other == entry]
-            differs = (
-                self._vocabulary.tokenizer_model.has_pre_tokenizer and entry != self._vocabulary.pre_tokenizer
-            )
-            groups = [([name for name, _ in names], True)] if names and differs else []
+            entry, own = self._like.pre_tokenizer, self._vocabulary.pre_tokenizer
+            differs = entry != own and self._vocabulary.tokenizer_model.has_pre_tokenizer
+            groups = [([entry.name], True)] if differs and entry.name in PRE_TOKENIZERS else []
         else:
             groups = groups_of_pre(self._vocabulary, any(b"<mask>" in each.text for each in self._compared))
         for group, masks in groups:
             masks = masks and "<mask>" in self._vocabulary.token_to_id
-            yield Step("pre", _encoding(with_pre(group, masks), _bos_by_name), tuple(group))
+            entry, own = PRE_TOKENIZERS[group[0]], self._vocabulary.pre_tokenizer
+            least = 0.0 if entry.byte_encode == own.byte_encode else _LEAST_OF_OTHER_KIND
+            yield Step("pre", _encoding(with_pre(group, masks), _bos_by_name), tuple(group), least)
 
     def _type_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
         """Types that markers must have, as the ids show: parsed, or encoded as plain text."""

@@ -274,14 +274,15 @@ def new_findings(trial: Trial, after: Facts) -> list[Finding]:
     but = CHECKS_OF_TOKENS
     if after.pre == trial.before.pre and after.model == trial.before.model:
         but |= {pre_tokenizer}
-    found = _grave(after, but)
+    found = grave_findings(after, but)
     if not found:
         return []
-    known = {key for finding in _grave(trial.before, but) for key in _keys(finding)}
+    known = {key for finding in grave_findings(trial.before, but) for key in _keys(finding)}
     return [finding for finding in found if not known.issuperset(_keys(finding))]
 
 
-def _grave(model: Facts, but: Container[Check]) -> list[Finding]:
+def grave_findings(model: Facts, but: Container[Check] = CHECKS_OF_TOKENS) -> list[Finding]:
+    """Return the errors and warnings of `doctor` about a model, without those of the checks in `but`."""
     return [each for each in findings_of(model, but) if each.severity != "note"]
 
 

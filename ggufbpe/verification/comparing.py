@@ -56,11 +56,13 @@ class Comparing:
         add_special: bool,
         parse_special: bool,
         progress: Progress,
+        propose: bool = True,
     ) -> None:
+        """`propose` tells whether a change of the model is wanted."""
         self._tokenizer = tokenizer
         self._oracle = oracle
         self._add_special, self._parse_special = add_special, parse_special
-        self._progress = progress
+        self._progress, self._proposes = progress, propose
         self._special = {*tokenizer.vocabulary.special_token_ids, tokenizer.bos_id, tokenizer.eos_id}
         self._kinds: dict[str, Difference] = {}
         self._failures: dict[tuple[str, str], FailureGroup] = {}

@@ -164,7 +164,8 @@ class Examining(Comparing):
             _attribute(explained, found.causes, 1.0)
         rest = [kind for kind in kinds if kind not in explained]
         causes = self._find_rest(rest, model) if rest else []
-        self.result.proposal = explaining.proposal(causes)
+        if self._proposes:
+            self.result.proposal = explaining.proposal(causes)
 
     @property
     def _flags(self) -> tuple[bool, bool]:

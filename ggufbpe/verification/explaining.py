@@ -16,6 +16,7 @@ from ..gguf.change import Change, all_of
 from ..oracles.oracle import Oracle
 from ..tokenizer import Tokenizer
 from ..vocab import Vocabulary
+from .weighing import weigh
 
 _ALIKE = 0.98  # the share of tokens with the same ids in two files of one vocabulary
 _NEARLY_ALL = 0.9  # of the tokens are in the file that has lost some
@@ -85,19 +86,43 @@ class Explaining:
     def proposal(self, more: Iterable[Cause] = ()) -> Proposal | None:
         """Return the change of the file that explains most texts, tried in memory; None if no cause calls for one.
 
-        `more` are causes that were found for some of the texts alone.
+        `more` are causes that were found for some of the texts alone. If the ids are those of another file, that one
+        may be the broken one: then its ids are no reason to change this one.
         """
-        if self.is_of_other_vocabulary:
+        change = all_of(cause.change for cause in more)
+        if self.is_of_other_vocabulary or not (change or self._change):
             return None
-        change = all_of(cause.change for cause in self.found.causes) if self.found else Change()
-        both = change | all_of(cause.change for cause in more)
-        tried: list[Proposal] = []
         with Trial(self._tokenizer, lambda: variants_of(self._tokenizer).evidence) as trial:
-            if change:
+            proposal = self.proposal_on(trial, change)
+            if proposal and proposal.command and self._oracle.tokenizer is not None:
+                return self._unless_other_is_suspect(trial, proposal)
+            return proposal
+
+    @property
+    def _change(self) -> Change:
+        return all_of(cause.change for cause in self.found.causes) if self.found else Change()
+
+    def proposal_on(self, trial: Trial, more: Change) -> Proposal | None:
+        """Return the better of two changes: what the texts call for with `more`, or, if that does not pass, without."""
+        tried: list[Proposal] = []
+        for change in (self._change | more, self._change):
+            if change and not (tried and tried[0].change == change):
                 tried.append(self._proved(trial, change))
-            if both and both != change and not (tried and tried[0].explained == len(self._differing)):
-                tried.append(self._proved(trial, both))
+                if tried[-1].command and tried[-1].explained == tried[-1].differing:
+                    break
         return max(tried, key=lambda each: (bool(each.command), each.explained), default=None)
+
+    def _unless_other_is_suspect(self, trial: Trial, proposal: Proposal) -> Proposal:
+        other = self._oracle.tokenizer
+        assert other is not None
+        with Trial(other, lambda: variants_of(self._tokenizer).evidence) as others:
+            weighed = weigh(trial, others)
+        if weighed.suspect == 0:
+            return proposal
+        if weighed.suspect is None:
+            return proposal._replace(command="", objection="nothing tells which of the two files is right")
+        why = f"{self._oracle.name} looks like the broken one: {weighed.reasons[1][0]}"
+        return proposal._replace(command="", objection=why)
 
     def _proved(self, trial: Trial, change: Change) -> Proposal:
         expected = self.found.expected if self.found else None
