@@ -95,7 +95,9 @@ def _unmerged(model: Facts) -> list[int]:
     texts = [model.tokens[index] for index in found]
     merged = Tokenizer(merging_alone(model.tokenizer.vocabulary)).encode_batch(texts, add_special=False)
     found = [index for index, ids in zip(found, merged) if ids != [index]]
-    cut = [index for index in found if "\n" in model.tokens[index]]  # which that tokenizer does not take whole
+    cut = [
+        index for index in found if "\n" in model.tokens[index]
+    ]  # which that tokenizer does not take whole
     return sorted(set(found).difference(cut).union(_unmerged_in_python(model, cut)))
 
 
