@@ -108,6 +108,8 @@ class Trial:
         self.compared = self._of_compared(self.good)
         self.visible = [d for d in made.defects if self._shows(d.name)]
         self.unfixable = [d for d in self.visible if not d.is_fixable]
+        self._followed: dict[str, tuple[Tokenizer | None, str]] = {}  # by command
+        self._findings: dict[str, set[str]] = {}  # of doctor, by file
 
     def _opened(self, path: Path) -> Tokenizer:
         with warnings.catch_warnings():
@@ -156,21 +158,29 @@ class Trial:
     def _judged(self, code: int, printed: str, command: str) -> tuple[str, str]:
         if "unexpected " in printed and code == 2:
             return "harm", "the command failed"
-        fixed = self.bad
-        if command:
-            source = Path(shlex.split(command)[2]).name
-            fixed = self.good if source == "good.gguf" else self.bad
-            before = set(self.folder.iterdir())
-            code, said = run(command, self.folder)
-            new = [path for path in self.folder.iterdir() if path not in before]
-            if code or len(new) != 1:
-                return "too little", f"the command is refused: {said.strip()}"
-            fixed = self._opened(new[0])
-            harm = self._harm(fixed, self.good if source == "good.gguf" else self.bad, new[0], source)
-            new[0].unlink()
-            if harm:
-                return "harm", f"{harm}: {command}"
+        if not command:
+            return self._not_harmed(self.bad, printed, command)
+        if command not in self._followed:
+            self._followed[command] = self._follow(command)
+        fixed, problem = self._followed[command]
+        if fixed is None:
+            return "too little", f"the command is refused: {problem}"
+        if problem:
+            return "harm", f"{problem}: {command}"
         return self._not_harmed(fixed, printed, command)
+
+    def _follow(self, command: str) -> tuple[Tokenizer | None, str]:
+        """The model that a command writes, None if it is refused, and why, or what harm it does."""
+        source = Path(shlex.split(command)[2]).name
+        before = set(self.folder.iterdir())
+        code, said = run(command, self.folder)
+        new = [path for path in self.folder.iterdir() if path not in before]
+        if code or len(new) != 1:
+            return None, said.strip()
+        fixed = self._opened(new[0])
+        harm = self._harm(fixed, self.good if source == "good.gguf" else self.bad, new[0], source)
+        new[0].unlink()
+        return fixed, harm
 
     def _not_harmed(self, fixed: Tokenizer, printed: str, command: str) -> tuple[str, str]:
         said = _THE_SAME.sub("", printed)
@@ -202,9 +212,10 @@ class Trial:
                 return f"a text that was right has other ids: {text[:40]!r}"
         if worse := self._other_pieces(fixed, before, texts):
             return worse
-        old = {finding.id for finding in self._found(self.folder / source)}
-        if new := [finding.id for finding in self._found(path) if finding.id not in old]:
-            return f"doctor has new findings: {', '.join(new)}"
+        if source not in self._findings:
+            self._findings[source] = self._found(self.folder / source)
+        if new := self._found(path) - self._findings[source]:
+            return f"doctor has new findings: {', '.join(sorted(new))}"
         return ""
 
     def _other_pieces(self, fixed: Tokenizer, before: Tokenizer, texts: list[str]) -> str:
@@ -223,8 +234,9 @@ class Trial:
                 return f"ids decode to another text: {decoded[2][:60]!r}"
         return ""
 
-    def _found(self, path: Path) -> Iterator:
-        return (f for f in doctor(path).findings if f.severity != "note")
+    def _found(self, path: Path) -> set[str]:
+        """The ids of what `doctor` warns of in a file."""
+        return {finding.id for finding in doctor(path).findings if finding.severity != "note"}
 
 
 def outcomes(made: Case, advice: Sequence[str] = tuple(ADVICE)) -> list[Outcome]:

@@ -18,8 +18,10 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
 from ..models import SUPPORTED
+from .bos import bos_is_eos, bos_switched_off
 from .facts import Facts
 from .finding import SEVERITIES, Examination, Finding, Where
+from .known_family import known_family
 from .known_templates import template_differs
 from .merges import merge_parts, unreachable
 from .models import charsmap, missing_unknown, scores, unconverted_pieces, unwritable_bytes, wrong_model
@@ -122,6 +124,8 @@ CHECKS: tuple[Check, ...] = (
     generation_ends,
     wrong_special_ids,
     missing_special_ids,
+    bos_is_eos,
+    bos_switched_off,
     control_types,
     made_control,
     template_errors,
@@ -140,6 +144,7 @@ CHECKS: tuple[Check, ...] = (
     tools_not_shown,
     empty_tokens,
     padding_tokens,
+    known_family,
     hugging_face_splitting,
     dropped_spaces,
 )

@@ -25,6 +25,7 @@ from ..models import tokenizer_model
 from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import parts
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.known_families import KnownFamily, family_of_tokens
 from ..models.looks import Looks, looks_of
 from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
@@ -141,6 +142,30 @@ class Facts:
         return looks_of(self.file)
 
     @cached_property
+    def family(self) -> KnownFamily | None:
+        """The known family of models that the tokens are from; None if it is not known."""
+        found = family_of_tokens(self.tokens)
+        return found if found is not None and found.model == self.model else None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the metadata calls the models that this one was made from, and the model itself."""
+        keys = ("general.base_model.0.name", "general.base_model.1.name", "general.basename", KEY_NAME)
+        return [name for key in keys if (name := self.text(key))]
+
+    def adds(self, name: str) -> bool:
+        """Check that the special token "bos" or "eos" is added to every text."""
+        if self.tokenizer is None:
+            return False
+        own = self.tokenizer.vocabulary
+        return any(name in names for names in self.kind.added_names(own.add_bos, own.add_eos))
+
+    @property
+    def obeys_flags(self) -> bool:
+        """Check that the model adds BOS and EOS as the file's flags say, not by a rule of its own."""
+        return self.kind.added_names(True, True) != self.kind.added_names(False, False)
+
+    @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """The two sides of each merge."""
         if self._like:
@@ -241,7 +266,9 @@ class Facts:
         return self.command(*(part for change in changes for part in ("--set-token-type", change)))
 
     def set_id(self, key: str) -> str:
-        """How to set a special id: the command if a token has one of the usual texts, otherwise a sentence."""
+        """How to set a special id: the command if the family or a usual text tells which, otherwise a sentence."""
+        if (theirs := self.id_of_family(key)) is not None:
+            return self.set(key, theirs)
         texts = TEXTS_OF_IDS.get(key, ())
         found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
         return (
@@ -249,6 +276,15 @@ class Facts:
             if found
             else f"set {key} to the id of the right token (`ggufbpe fix` with --set)"
         )
+
+    def id_of_family(self, key: str) -> int | None:
+        """The id that the files of the model's family have under BOS or EOS; None if it is not known."""
+        if self.family is None:
+            return None
+        expected = {_K.BOS_ID: self.family.bos, _K.EOS_ID: self.family.eos}.get(key)
+        if expected is None or self.tokens[expected[0] : expected[0] + 1] != [expected[1]]:
+            return None
+        return expected[0]
 
     def set_pre(self) -> str:
         """How to set the pre-tokenizer that the tokens point to."""
