@@ -37,6 +37,7 @@ from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.telltales import CUT_BY, FEATURES, telltales
 from ggufbpe.models.charsmap import Charsmap
+from ggufbpe.models.known_families import KNOWN_FAMILIES, KnownFamily, family_of_names, family_of_tokens
 from ggufbpe.vocab import load_vocabulary
 
 K = TokenizerKey
@@ -347,6 +348,13 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
 
 def found_in(path: Path) -> tuple[Finding, ...]:
     return doctor(path).findings
+
+
+def quickly(path: Path) -> list[Finding]:
+    """What the doctor finds, without the check of all merges, which takes long on real vocabularies."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "CHECKS", tuple(c for c in checks.CHECKS if c.__name__ != "unreachable"))
+        return list(found_in(path))
 
 
 def variant(tmp_path: Path, changes: Keys) -> Path:
@@ -718,6 +726,27 @@ OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
     "WPM without SEP": (WPM, lambda: {K.SEP_ID: None}, "special_id_missing", "warning"),
     "WPM with ##": ("bert-bge", raw_pieces, "pieces_unconverted", "error"),
     "RWKV without bytes": (VOCABS / "rwkv-without-bytes.gguf", dict, "bytes_missing", "warning"),
+    "Qwen 2 with BOS": ("qwen2", lambda: {K.ADD_BOS: True}, "bos_is_eos", "warning"),
+    "Llama 3 without BOS": ("llama-bpe", lambda: {K.ADD_BOS: False}, "bos_switched_off", "warning"),
+    "DeepSeek Coder without BOS": (
+        "deepseek-coder",
+        lambda: {K.ADD_BOS: None},
+        "bos_switched_off",
+        "warning",
+    ),
+    "Llama 3 that begins with an end": (
+        "llama-bpe",
+        lambda: {K.BOS_ID: 128009},
+        "special_id_of_wrong_kind",
+        "warning",
+    ),
+    "Phi-3 that ends with a beginning": (
+        "phi-3",
+        lambda: {K.EOS_ID: 32001},
+        "special_id_of_wrong_kind",
+        "warning",
+    ),
+    "Baichuan": ("baichuan", dict, "known_family", "note"),
     "Llama 2 as GPT-2": ("llama-spm", lambda: {K.MODEL: "gpt2"}, "model_doubtful", "error"),
     "Llama 2 as T5": ("llama-spm", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
     "BERT as T5": ("bert-bge", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
@@ -744,6 +773,154 @@ def test_sound_files_of_other_models_have_no_warning(path: Path) -> None:
     """But that RWKV's names no EOS, which ends a generation."""
     found = {finding.id for finding in found_in(path) if finding.severity != "note"}
     assert found == ({"special_id_missing"} if path == RWKV else set())
+
+
+# ---- BOS, EOS and known families ------------------------------------------------------------------------
+
+LLAMA_3 = known_template("meta-llama-Llama-3.1-8B-Instruct").source
+
+
+# A vocabulary, its changes, and the ids of what is warned of with the changes that `fix` is told to make.
+BOS_AND_EOS: list[tuple[str, Keys, dict[str, str]]] = [
+    ("qwen2", {}, {}),
+    ("qwen2", {K.ADD_BOS: True}, {"bos_is_eos": f"{K.ADD_BOS}=false"}),
+    ("qwen2", {K.EOS_ID: 151645}, {}),
+    ("qwen2", {K.BOS_ID: 151644}, {}),  # which is not added
+    ("llama-bpe", {K.ADD_BOS: False}, {"bos_switched_off": f"{K.ADD_BOS}=true"}),
+    ("llama-bpe", template(LLAMA_3, add_bos_token=False), {"bos_switched_off": f"{K.ADD_BOS}=true"}),
+    ("llama-bpe", {K.EOS_ID: 128009}, {}),
+    ("llama-bpe", {K.EOS_ID: 5}, {"special_id_is_normal": f"{K.EOS_ID}=128001"}),
+    ("llama-bpe", {K.BOS_ID: 5}, {"special_id_is_normal": f"{K.BOS_ID}=128000"}),
+    ("llama-bpe", {K.BOS_ID: 128009}, {"special_id_of_wrong_kind": f"{K.BOS_ID}=128000"}),
+    (
+        "llama-bpe",
+        {K.EOS_ID: 128000},
+        {"special_id_of_wrong_kind": f"{K.EOS_ID}=128001", "bos_is_eos": f"{K.EOS_ID}=128001"},
+    ),
+    (
+        "command-r",
+        {K.EOS_ID: 5},
+        {
+            "special_id_of_wrong_kind": f"{K.EOS_ID}=255001",
+            "bos_is_eos": f"{K.EOS_ID}=255001",
+            "turn_end": "",
+        },
+    ),
+    ("deepseek-coder", {K.ADD_BOS: False}, {"bos_switched_off": f"{K.ADD_BOS}=true"}),
+    ("llama-spm", {K.ADD_BOS: False}, {"bos_switched_off": f"{K.ADD_BOS}=true"}),
+    ("llama-spm", {K.ADD_BOS: None}, {}),
+    ("phi-3", {K.EOS_ID: 32007}, {}),
+    ("bert-bge", {K.ADD_BOS: False}, {}),  # which llama.cpp does not obey
+    ("t5", {}, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "changes", "expected"), BOS_AND_EOS)
+def test_bos_and_eos(name: str, changes: Keys, expected: dict[str, str], tmp_path: Path) -> None:
+    path = with_pre(cached(name), None, tmp_path / "model.gguf", extra=changes)
+    found = {finding.id: finding.fix for finding in quickly(path) if finding.severity != "note"}
+    assert found.keys() == expected.keys()
+    assert all(change in found[each] for each, change in expected.items())
+    assert "--set-token-type" not in str(found)
+
+
+def test_a_chat_without_bos_that_the_template_writes_is_not_concerned(tmp_path: Path) -> None:
+    changes = template(LLAMA_3, add_bos_token=False)
+    found = quickly(with_pre(cached("llama-bpe"), None, tmp_path / "model.gguf", extra=changes))
+    [why] = [finding.why for finding in found if finding.id == "bos_switched_off"]
+    assert why.endswith("Chats have it, since the chat template writes it.")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "what", "evidence"),
+    [
+        ("llama-bpe", {}, "This is a Llama 3 vocabulary.", "are those of Llama 3 files."),
+        (
+            "llama-bpe",
+            {K.PRE: "gpt-2", K.ADD_BOS: False, K.EOS_ID: 5},
+            "This is a Llama 3 vocabulary, but the file differs from Llama 3 files in 3 points.",
+            "tokenizer.ggml.pre is 'gpt-2' instead of llama-bpe; BOS is not added to texts; "
+            "EOS is token 5, '&', instead of 128001, '<|end_of_text|>'.",
+        ),
+        ("llama-bpe", {K.PRE: "llama3"}, "This is a Llama 3 vocabulary.", "are those of Llama 3 files."),
+        (
+            "llama-bpe",
+            {"general.base_model.0.name": "Meta Llama 3 8B", "general.name": "Mine"},
+            "This is a Llama 3 vocabulary.",
+            "The file calls itself 'Meta Llama 3 8B'. ",
+        ),
+        (
+            "gpt-2",
+            {"general.name": "Llama 3.2 1B"},
+            "This is a GPT-2 vocabulary.",
+            "The file calls itself 'Llama 3.2 1B'. ",
+        ),
+        ("nomic-bert-moe", {}, "This is an XLM-RoBERTa vocabulary.", "are those of XLM-RoBERTa files."),
+    ],
+)
+def test_the_family_is_said(name: str, changes: Keys, what: str, evidence: str, tmp_path: Path) -> None:
+    found = quickly(with_pre(cached(name), None, tmp_path / "model.gguf", extra=changes))
+    [said] = [finding for finding in found if finding.id == "known_family"]
+    assert said.what == what
+    assert evidence in said.evidence
+    assert not COMMAND.search(said.fix)
+
+
+def test_tokens_that_are_not_those_of_the_model_the_file_is_named_after(tmp_path: Path) -> None:
+    [said] = [
+        f for f in found_in(variant(tmp_path, {"general.name": "Llama-3.1-8B"})) if f.id == "known_family"
+    ]
+    assert said.what == "The file calls itself 'Llama-3.1-8B', but its tokens are not those of Llama 3."
+    assert "Token 127999 is missing" in said.evidence
+
+
+@pytest.mark.parametrize("family", KNOWN_FAMILIES, ids=lambda family: family.name)
+def test_the_table_of_families_has_what_their_files_have(family: KnownFamily) -> None:
+    own = load_vocabulary(cached(VOCABULARY_OF[family.name]))
+    assert family_of_tokens(own.tokens) is family
+    assert (own.model, len(own.tokens)) == (family.model, family.size)
+    assert own.pre in family.pres or not family.pres
+    added = own.tokenizer_model.added_names(own.add_bos, own.add_eos)
+    flags = [any(name in names for names in added) for name in ("bos", "eos")]
+    assert flags == [family.add_bos, family.add_eos]
+    for name, expected in (("bos", family.bos), ("eos", family.eos)):
+        token = own.special_ids[name]
+        assert (None if token is None else (token, own.tokens[token])) == expected
+
+
+VOCABULARY_OF = {
+    "Llama 2": "llama-spm",
+    "Llama 3": "llama-bpe",
+    "BERT": "bert-bge",
+    "XLM-RoBERTa": "nomic-bert-moe",
+    "GPT-NeoX": "mpt",
+    "StarCoder 2": "starcoder",
+    "Qwen 2": "qwen2",
+    **{name: name.lower().replace(" ", "-") for name in ("Command R", "DeepSeek Coder", "DeepSeek LLM")},
+    **{
+        name: name.lower().replace(" ", "-")
+        for name in ("Phi-3", "Baichuan", "T5", "umT5", "GPT-2", "Falcon")
+    },
+    **{name: name.lower().replace(" ", "-") for name in ("Refact", "Gemma 4")},
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "family"),
+    [
+        (["Meta Llama 3.1 8B Instruct"], "Llama 3"),
+        (["meta-llama/Llama-3.2-1B"], "Llama 3"),
+        (["My model", "Qwen2.5 7B Instruct"], "Qwen 2"),
+        (["Llama 2 7B Chat"], "Llama 2"),
+        (["Phi 3 mini"], "Phi-3"),
+        (["Falcon3 7B"], None),
+        (["Not a Llama 3"], None),
+        ([], None),
+    ],
+)
+def test_families_by_name(names: list[str], family: str | None) -> None:
+    found = family_of_names(names)
+    assert (found and found[0].name) == family
 
 
 def test_offsets_of_a_charsmap_are_looked_at() -> None:

@@ -248,7 +248,9 @@ def _refused(ours: Refused, found: Diagnosis) -> Iterator[RenderableType]:
 
 
 def _explanations(found: Diagnosis, of: str) -> Iterator[RenderableType]:
-    """The explanations that are listed; `of` is what they explain."""
+    """The explanations that are listed, and the one command that is proposed; `of` is what they explain."""
+    from ..views.cause_lines import proposal_lines
+
     distinct = {_but_for_the_family(each): each for each in reversed(found.explanations)}
     shown = [each for each in found.explanations if each is distinct[_but_for_the_family(each)]][:_LISTED]
     for number, explanation in enumerate(shown, 1):
@@ -260,6 +262,10 @@ def _explanations(found: Diagnosis, of: str) -> Iterator[RenderableType]:
         if len(shown) == len(distinct):
             more += ", with pre-tokenizers that split this text the same way"
         yield f"{more}: --json shows all"
+    tried = [each.proposal for each in found.explanations if each.proposal is not None]
+    if tried:
+        yield ""
+        yield from proposal_lines(next((each for each in tried if each.command), tried[0]))
 
 
 def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) -> Text:
@@ -279,19 +285,15 @@ def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) 
 def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from ..views.drawing import advice, beside, uncut
+    from ..views.cause_lines import cause_lines
 
     names = " + ".join(cause.id for cause in explanation.causes)
     explains = f"explains {of}" if explanation.explains == 1 else f"{percent(explanation.explains)} agree"
     if names == "unknown":
         explains = f"{percent(explanation.explains)} agree as it is"
     yield Text.assemble((f"{number}. {names}", "bold"), f": {explains}")
-    several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
     for cause in explanation.causes:
-        yield beside("   ", terminal.one_line(str(cause.detail["what"])))
-        yield from advice(cause.fix, 3, "dim")
-    if several:
-        yield uncut(f"   all: {terminal.one_line(explanation.fix)}", "dim")
+        yield from cause_lines(cause, 3)
 
 
 def _but_for_the_family(explanation: Explanation) -> str:

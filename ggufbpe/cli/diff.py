@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..views.drawing import drawn
 
         examples = _ALL if arguments.all else 0 if found.texts is not None else _SHOWN
-        lines += drawn(_parts(found, examples), color, width)
+        lines += drawn([*_parts(found, examples), *_advice(found)], color, width)
         _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     return int(not found.same)
 
@@ -159,6 +159,21 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
         yield line("--all shows which ones", 0)
     elif is_cut:
         yield line(f"--all shows up to {_ALL} of each", 0)
+
+
+def _advice(found: Differences) -> Iterator[RenderableType]:
+    """Which of the two files looks broken, and the one command that makes it like the other."""
+    from ..views.cause_lines import proposal_lines, sentence
+    from ..views.drawing import paragraph
+
+    if found.suspect is None:
+        return
+    name = found.names[found.suspect]
+    yield ""
+    yield paragraph(
+        terminal.one_line(f"{name} looks like the broken one: {sentence('; '.join(found.reasons))}"), 0
+    )
+    yield from proposal_lines(found.proposal, name)
 
 
 def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:

@@ -2,31 +2,28 @@
 
     diagnose.py, which finds them -> [this file] -> explanations, for people and programs
 
-A cause is an id, details for programs (with a sentence for people, `what`), and a fix. Changes of the text are in
-text_changes.py, and those of a chat in chat_changes.py.
-
-But: nothing is tried here, and no ids are compared.
+A cause is an id, details for programs (with a sentence for people, `what`, and shorter evidence for it), what to do
+outside of the model file, and the change of the file that it calls for. Changes of the text are in text_changes.py, and
+those of a chat in chat_changes.py. Nothing is tried here, and no ids are compared.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..by_name import fix_command
 from ..errors import printable
-from ..gguf.arguments import id_ranges
+from ..examination.proposal import Proposal
+from ..gguf.change import Change, all_of
 from ..gguf.constants import TokenizerKey, TokenType
-from ..gguf.edit import CONVERT_VERSION_1, is_of_version_1
-from ..models.bpe.families import Evidence, with_alike
+from ..models.bpe.families import Evidence
 from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.known_families import family_of_tokens
 from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
-from ..wording import percent
+from ..wording import listed, percent
 
 # The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
 # around the text, then of the text, then of the model; the least specific come last.
@@ -48,26 +45,45 @@ UTF8_FIX = (
 
 
 class Cause(NamedTuple):
-    """Something that makes ids differ: `id` is one of `CAUSES`, `detail` the evidence, `fix` what to do."""
+    """Something that makes ids differ: `id` is one of `CAUSES`, and `detail` says what, with the evidence.
+
+    `fix` says what to do outside of the model file, "" if nothing. `change` is what would have to change in the file;
+    examination/proposal.py decides whether that is proposed.
+    """
 
     id: str
     detail: dict[str, object]
-    fix: str
+    fix: str = ""
+    change: Change = Change()
+
+    def to_dict(self) -> dict[str, object]:
+        """The cause as `--json` writes it."""
+        return {"id": self.id, "detail": self.detail, "fix": self.fix}
 
     def __repr__(self) -> str:
         return f"<Cause {self.id}: {self.detail.get('what', '')}>"
 
 
 class Explanation(NamedTuple):
-    """Causes that together give the ids, or a part of them: `explains` is the share that agrees, up to 1."""
+    """Causes that together give the ids, or a part of them: `explains` is the share that agrees, up to 1.
+
+    `proposal` is the change of the model file that the causes call for, as it was tried; None if there is none, or if
+    another explanation has the command.
+    """
 
     causes: tuple[Cause, ...]
     explains: float
+    proposal: Proposal | None = None
 
     @property
     def fix(self) -> str:
-        """The one command that makes all changes to the model file that the causes call for; "" for none."""
-        return together(self.causes)
+        """The one command that makes all changes to the model file; "" unless trying it has proved that it helps."""
+        return self.proposal.command if self.proposal else ""
+
+    @property
+    def change(self) -> Change:
+        """All changes to the model file that the causes call for, proposed or not."""
+        return all_of(cause.change for cause in self.causes)
 
     def __repr__(self) -> str:
         return f"<Explanation {' + '.join(cause.id for cause in self.causes)}, explains {percent(self.explains)}>"
@@ -76,62 +92,58 @@ class Explanation(NamedTuple):
 class Diagnosis(NamedTuple):
     """Whether the ids are the model's own; if not, why, the best explanation first.
 
-    `added_as` is the meaning of "add special tokens" that was assumed, if there are two (agreement.py).
+    At most one explanation has a command: the first whose change was proved to help. `added_as` is the meaning of "add
+    special tokens" that was assumed, if there are two (agreement.py).
     """
 
     match: bool
     explanations: tuple[Explanation, ...]
     added_as: str = ""
 
+    @property
+    def fix(self) -> str:
+        """The one command that makes all changes to the model file; "" if none is proposed."""
+        return next((item.fix for item in self.explanations if item.fix), "")
+
     def to_dict(self) -> dict[str, object]:
         """All of it as `ggufbpe diagnose --json` writes it."""
         explanations = [
-            {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
+            {"causes": [cause.to_dict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
             for item in self.explanations
         ]
-        return {"match": self.match, "added_as": self.added_as or None, "explanations": explanations}
+        return {
+            "match": self.match,
+            "added_as": self.added_as or None,
+            "explanations": explanations,
+            "fix": self.fix,
+        }
 
     def __repr__(self) -> str:
         best = f", {self.explanations[0]!r}" if self.explanations else ""
         return f"<Diagnosis: {'match' if self.match else 'no match'}{best}>"
 
 
-_COMMAND = re.compile(
-    r"(ggufbpe fix .+?)((?: --(?:set\S*|remove|chat-template) \S+)+) -o fixed\.gguf"
-)  # as `_fix` writes it
-
-
-_SIDES = (
-    re.compile(  # what causes call the two sides; commands and quoted texts are found to stay as they are
-        r"ggufbpe fix .+? -o fixed\.gguf|(?<!\w)'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-        r"|\bthe pre-tokenizer is\b|\bthe (?:given )?ids\b|\bthe other tool\b|\bthe model\b(?! that| file)"
-    )
+_SIDES = re.compile(  # what causes call the two sides; quoted texts are found to stay as they are
+    r"(?<!\w)'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+    r"|\b[Tt]he (?:given )?ids\b|\b[Tt]he other tool\b|\b[Tt]he (?:model|file)\b(?! that| file)"
 )
 
 
 def of_two_models(cause: Cause, ours: str, theirs: str) -> Cause:
     """`cause` in words for ids that are known to be those of the model `theirs`, with the names of both."""
     named = {
-        "the pre-tokenizer is": f"{theirs} splits like",
         **dict.fromkeys(["the given ids", "the ids"], f"the ids of {theirs}"),
         "the other tool": theirs,
-        "the model": ours,
+        **dict.fromkeys(["the model", "the file"], ours),
     }
 
     def in_words(text: str) -> str:
-        return _SIDES.sub(lambda match: named.get(match[0], match[0]), text)
+        return _SIDES.sub(lambda match: named.get(match[0].lower(), match[0]), text)
 
     what = in_words(str(cause.detail.get("what", "")))
     if what and theirs not in what:
         what = f"in {theirs}, {what}"
     return cause._replace(detail={**cause.detail, "what": what}, fix=in_words(cause.fix))
-
-
-def together(causes: Iterable[Cause]) -> str:
-    """The one command that makes all changes to the model file that `causes` call for; "" if there are none."""
-    found = [match for cause in causes if (match := _COMMAND.search(cause.fix))]
-    flags = dict.fromkeys(match[2] for match in found)
-    return f"{found[0][1]}{''.join(flags)} -o fixed.gguf" if found else ""
 
 
 # ---- around the text ------------------------------------------------------------------------------------
@@ -152,24 +164,47 @@ def truncated(kept: int, of: int, side: str) -> Cause:
 
 def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidence: Evidence) -> Cause:
     """Another pre-tokenizer, known by `names`, all of one family; families `alike` give the same ids."""
-    family = PRE_TOKENIZERS[names[0]].family
-    name = next((name for name in (evidence.name, family) if name in names), names[0])
+    family, known = PRE_TOKENIZERS[names[0]].family, family_of_tokens(vocabulary.tokens)
+    likely = (*(known.pres if known else ()), evidence.name, family)
+    name = next((name for name in likely if name in names), names[0])
     names = sorted(names, key=lambda other: other != name)
-    what = f"the pre-tokenizer is {with_alike(name, names)}, not {vocabulary.pre}"
+    told = []
+    if len(names) > 1:
+        told.append(f"{_some(names[1:])} {'split' if len(names) > 2 else 'splits'} the same way")
     if alike:
-        what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text the same way"
+        told.append(f"{_some(alike)} {'split' if len(alike) > 1 else 'splits'} this text the same way")
     if said := evidence.of_name(name):
-        what += f"; {said}"
-    fix = set_keys(vocabulary, {_K.PRE: name})
+        told.append(said)
+    fix, change = "", Change({_K.PRE: name})
     if vocabulary.tokenizer_model.ignores_pre:
         only = f"{_K.MODEL} is {vocabulary.model}, which always uses its own pre-tokenizer, whatever {_K.PRE} says"
-        fix = f"convert the model again: {only}"
+        fix, change = f"convert the model again: {only}", Change()
     elif vocabulary.pre == WITHOUT_MERGES and not vocabulary.merges:
         fix = (
             f"convert the model again: it has no merges, which llama.cpp only accepts under {WITHOUT_MERGES}"
         )
-    detail: dict[str, object] = {"what": what, "pre": name, "names": names, "family": family}
-    return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
+        change = Change()
+    what = f"the text was split like {name}, but the file says {_said_pre(vocabulary)}"
+    if known and any(PRE_TOKENIZERS[other].family == family for other in known.pres):
+        what = f"this is {known.vocabulary}, but the file says {_said_pre(vocabulary)}"
+        told.insert(0, f"the text was split like {name}")
+    detail: dict[str, object] = {
+        "what": what,
+        "evidence": told,
+        "pre": name,
+        "names": names,
+        "family": family,
+    }
+    return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix, change)
+
+
+def _said_pre(vocabulary: Vocabulary) -> str:
+    """Return what the file says about its pre-tokenizer, in words."""
+    return vocabulary.pre if vocabulary.named_pre else "nothing about its pre-tokenizer"
+
+
+def _some(names: Sequence[str]) -> str:
+    return listed(names, len(names), " and {} more", shown=str)
 
 
 def with_known_pre(cause: Cause, ours: Vocabulary, theirs: Vocabulary) -> Cause:
@@ -177,22 +212,22 @@ def with_known_pre(cause: Cause, ours: Vocabulary, theirs: Vocabulary) -> Cause:
     entry = theirs.pre_tokenizer
     if entry.family not in (cause.detail["family"], *cause.detail["alike"]):  # type: ignore[misc]
         return cause
-    what = f"the pre-tokenizer is {entry.name}, not {cause.detail['ours']}"
-    detail = {**cause.detail, "what": what, "pre": entry.name, "names": [entry.name], "alike": []}
-    fix = cause.fix
-    if fix.startswith("ggufbpe fix "):
-        fix = set_keys(ours, {_K.PRE: entry.name})
+    what = f"the text was split like {entry.name}, but the file says {_said_pre(ours)}"
+    detail = {**cause.detail, "what": what, "evidence": [], "pre": entry.name, "names": [entry.name], "alike": []}
+    change = cause.change
+    if change:
+        change = Change({_K.PRE: entry.name})
         if ours.named_add_bos is None and entry.add_bos != theirs.add_bos:
-            fix = also_set_add_bos(fix, theirs.add_bos)
-    return cause._replace(detail=detail, fix=fix)
+            change |= add_bos(theirs.add_bos)
+    return cause._replace(detail=detail, change=change)
 
 
 ALWAYS_ADDS_BOS = "the file cannot express it: under {} llama.cpp always adds BOS, and the ids have none"
 
 
-def also_set_add_bos(fix: str, added: bool) -> str:
-    """`fix` for a pre-tokenizer whose name implies the opposite of `added`, whether BOS is added."""
-    return fix.replace(" -o ", f" --set {_K.ADD_BOS}={str(added).lower()} -o ")
+def add_bos(added: bool) -> Change:
+    """The change that says whether BOS is added, whatever the name of the pre-tokenizer implies."""
+    return Change({_K.ADD_BOS: str(added).lower()})
 
 
 def parse_special(parsed: bool) -> Cause:
@@ -211,23 +246,25 @@ def ignore_merges(vocabulary: Vocabulary) -> Cause:
     """Words that are tokens are taken whole although merging does not produce them; or the opposite."""
     entry = vocabulary.pre_tokenizer
     theirs = not entry.ignore_merges
-    what = "words that are tokens are taken whole, whatever the merges say"
     twins = [
         other
         for other in PRE_TOKENIZERS.values()
         if other.family == entry.family and other.ignore_merges == theirs
     ]
     twin = min(twins, key=lambda other: sum(a != b for a, b in zip(other, entry)), default=None)
+    fix, change = "", Change()
     if twin is None:
         fix = (
             f"llama.cpp has no pre-tokenizer that splits like {entry.name} with ignore_merges {str(theirs).lower()}: "
             f"set ignore_merges to {str(entry.ignore_merges).lower()} in the other tool's tokenizer.json"
         )
     else:
-        fix = set_keys(vocabulary, {_K.PRE: twin.name})
+        change = Change({_K.PRE: twin.name})
         if vocabulary.named_add_bos is None and twin.add_bos != vocabulary.add_bos:
-            fix = also_set_add_bos(fix, vocabulary.add_bos)
-    return Cause("ignore_merges", {"what": what if theirs else f"no {what}", "theirs": theirs}, fix)
+            change |= add_bos(vocabulary.add_bos)
+    whole = "in the given ids, words that are tokens are taken whole, whatever the merges say"
+    merged = "in the given ids, words that are tokens are merged like others, not taken whole"
+    return Cause("ignore_merges", {"what": whole if theirs else merged, "theirs": theirs}, fix, change)
 
 
 def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
@@ -242,16 +279,25 @@ def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
         }
         for token, kind in kinds
     ]
-    shown = ", ".join(f"{quoted_token(vocabulary, token)} as {kind}" for token, kind in kinds[:5])
-    what = f"the given ids have {shown}" + (f" and {len(kinds) - 5} more" if len(kinds) > 5 else "")
-    by_kind = {kind: sorted(token for token, other in kinds if other == kind) for _, kind in kinds}
-    changes = ((ids, kind) for kind, found in by_kind.items() for ids in id_ranges(found))
-    fix = _fix(vocabulary, *(("--set-token-type", f"{ids}={kind}") for ids, kind in changes))
-    named = [vocabulary.tokens[token] for token in by_kind.get("NORMAL", ())]
+    change, fix = Change(types=dict(kinds)), ""
+    named = [vocabulary.tokens[token] for token, kind in kinds if kind == TokenType.NORMAL.name]
     if made := [text for text in named if text in MADE_CONTROL]:
         some = ", ".join(map(printable, made[:3]))
         fix = f"let the other tool parse {some}: llama.cpp makes that text a control token, whatever its type"
-    return Cause("special_token_types", {"what": what, "tokens": tokens}, fix)
+        change = Change()
+    shown = listed((quoted_token(vocabulary, token) for token, _ in kinds), len(kinds), " and {} more", str)
+    is_parsed = not named
+    what = (
+        f"the file says that {shown} {'are' if len(kinds) > 1 else 'is'} plain text, but in the given ids "
+        f"{'each of them' if len(kinds) > 1 else 'it'} is one special token"
+        if is_parsed
+        else f"in the given ids, {shown} {'are' if len(kinds) > 1 else 'is'} encoded as plain text, but the file says "
+        f"that {'they are special tokens' if len(kinds) > 1 else 'it is a special token'}"
+    )
+    if named and len(named) < len(kinds):
+        shown = ", ".join(f"{quoted_token(vocabulary, token)} as {kind}" for token, kind in kinds[:5])
+        what = f"some tokens are of other types in the given ids: {shown}{' and more' * (len(kinds) > 5)}"
+    return Cause("special_token_types", {"what": what, "tokens": tokens}, fix, change)
 
 
 def merges_of(path: str) -> Cause:
@@ -308,6 +354,17 @@ def shifted(by: int, start: int | None) -> Cause:
     )
 
 
+def exchanged(vocabulary: Vocabulary, pairs: Sequence[tuple[int, int]]) -> Cause:
+    """Tokens that have each other's ids."""
+    shown = [f"{a} ({quoted_token(vocabulary, a)}) and {b} ({quoted_token(vocabulary, b)})" for a, b in pairs]
+    what = f"in the given ids, the tokens {listed(shown, len(shown), shown=str)} have exchanged their ids"
+    return Cause(
+        "vocabulary",
+        {"what": what, "problem": "exchanged", "pairs": [list(pair) for pair in pairs]},
+        "one of the two lists of tokens is damaged: convert the model again",
+    )
+
+
 def out_of_range(ids: list[int], size: int) -> Cause:
     """Ids that this vocabulary does not have."""
     problem = "out of range"
@@ -356,25 +413,6 @@ def invalid_utf8_kept() -> Cause:
     """Bytes that are not UTF-8 are encoded unchanged; how they are merged depends on the tool."""
     what = "bytes that are not UTF-8 are encoded unchanged in the given ids; llama.cpp makes each U+FFFD"
     return Cause("invalid_utf8", {"what": what, "change": "kept"}, UTF8_FIX)
-
-
-def set_keys(
-    vocabulary: Vocabulary, keys: Mapping[str, object] = MappingProxyType({}), remove: Iterable[str] = ()
-) -> str:
-    """The command that sets `keys` and removes those in `remove`."""
-    changes = [("--set", f"{key}={value}") for key, value in keys.items()]
-    return _fix(vocabulary, *changes, *(("--remove", key) for key in remove))
-
-
-def set_template(vocabulary: Vocabulary, name: str) -> str:
-    """The command that makes one of llama.cpp's chat templates the model's."""
-    return _fix(vocabulary, ("--chat-template", f"known:{name}"))
-
-
-def _fix(vocabulary: Vocabulary, *changes: tuple[str, str]) -> str:
-    if os.path.isfile(vocabulary.path) and is_of_version_1(vocabulary.path):
-        return CONVERT_VERSION_1
-    return fix_command(vocabulary.path, (word for change in changes for word in change))
 
 
 def _type_name(attribute: int) -> str:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .. import utf8
+from ..examination.marker_tokens import MarkerTokens
 from ..models.bpe.merge import CHAR_BYTES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..spelling import SPACE
@@ -73,6 +74,7 @@ class Changes:
         self.merges_of = merges_of
         self.text = ChangedText(text, self.key(text))
         self.tokenizer = tokenizer
+        self.markers = MarkerTokens(self.vocabulary, tokenizer.chat_templates.get("", ""))
         self._pipeline = tokenizer.pipeline
         self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
         self.lossless = is_lossless(self.vocabulary)
@@ -135,11 +137,7 @@ class Changes:
 
     @cached_property
     def _text_changes(self) -> list[TextChange]:
-        changes, model = list(TEXT_CHANGES), self.vocabulary.tokenizer_model
-        if "lowercase" in model.flags:
-            changes = [change for change in changes if change.cause.detail["change"] not in OF_FLAGS]
-        if model.has_charsmap and not self.vocabulary.charsmap:
-            changes.append(CHARSMAP_MISSING)
+        changes, model = text_changes_of(self.vocabulary), self.vocabulary.tokenizer_model
         if "add_space_prefix" in model.flags:  # the flag is changed instead of the text
             return changes
         if not self.text.data.startswith(b" "):  # add_prefix_space does not add a second one
@@ -212,15 +210,23 @@ class Changes:
         for target in self.targets:
             theirs = set(target.core)
             plain = tuple(sorted(ours - theirs))
-            parsed = tuple(sorted(filter(self._only_parsed, theirs - ours)))
+            suspects = (token for token in theirs - ours if token in self.markers)
+            parsed = tuple(sorted(filter(self._only_parsed, suspects)))
             for key in ((parsed, plain), (parsed, ()), ((), plain)):
                 if key not in done and any(key):
                     done.add(key)
-                    # two types are parsed; CONTROL is the usual one, where both would do
-                    kind = CONTROL if self.base.parse_special else USER_DEFINED
-                    yield with_types(
-                        self.vocabulary, dict.fromkeys(key[0], kind) | dict.fromkeys(key[1], NORMAL)
-                    )
+                    yield with_types(self.vocabulary, self._types_of(key[0]) | dict.fromkeys(key[1], NORMAL))
+
+    def _types_of(self, parsed: tuple[int, ...]) -> dict[int, int]:
+        """The attributes of markers that are `parsed` and of those around them, but for what the text has as text."""
+        tokens, data = self.vocabulary.tokens, self.text.data
+        types = {
+            token: kind
+            for token, kind in self.markers.types_of(parsed).items()
+            if token in parsed or tokens[token].encode() not in data
+        }
+        # two types are parsed; without special tokens only one
+        return types if self.base.parse_special else dict.fromkeys(types, USER_DEFINED)
 
     def _only_parsed(self, token: int) -> bool:
         """Whether the text of a token occurs in the text, but encoding it as plain text does not produce it."""
@@ -240,16 +246,8 @@ class Changes:
     @cached_property
     def _pre_changes(self) -> list[EncodingChange]:
         """A change to each other pre-tokenizer; those that give the same ids are one change."""
-        if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
-            return []
-        masks = b"<mask>" in self.text.data and "<mask>" in self.vocabulary.token_to_id
-        groups: dict[tuple[object, ...], list[str]] = {}
-        for name, entry in PRE_TOKENIZERS.items():
-            groups.setdefault((*acts(entry), masks and name in STRIPS_MASK), []).append(name)
-        own = self.vocabulary.pre_tokenizer
-        if PRE_TOKENIZERS.get(own.name) == own:
-            groups.pop((*acts(own), masks and own.name in STRIPS_MASK))
-        return [with_pre(names, masks) for names in groups.values()]
+        masks = b"<mask>" in self.text.data
+        return [with_pre(names, has_masks) for names, has_masks in groups_of_pre(self.vocabulary, masks)]
 
     @cached_property
     def encodings(self) -> list[Encoding]:
@@ -268,3 +266,31 @@ class Changes:
             for other, second in small[at + 1 :]:
                 if other != cause and not {other, cause} <= RARE:
                     yield second(change(base))
+
+
+def text_changes_of(vocabulary: Vocabulary) -> list[TextChange]:
+    """Return the changes of a text that a vocabulary's own flags do not make, without those of spaces before it."""
+    changes, model = list(TEXT_CHANGES), vocabulary.tokenizer_model
+    if "lowercase" in model.flags:
+        changes = [change for change in changes if change.cause.detail["change"] not in OF_FLAGS]
+    if model.has_charsmap and not vocabulary.charsmap:
+        changes.append(CHARSMAP_MISSING)
+    return changes
+
+
+def groups_of_pre(vocabulary: Vocabulary, has_masks: bool) -> list[tuple[list[str], bool]]:
+    """Return the names of the other pre-tokenizers, those together that give the same ids of any text.
+
+    `has_masks` tells whether texts contain "<mask>", which some of them treat in their own way; each group says
+    whether that matters for this vocabulary.
+    """
+    if not vocabulary.tokenizer_model.has_pre_tokenizer:
+        return []
+    masks = has_masks and "<mask>" in vocabulary.token_to_id
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for name, entry in PRE_TOKENIZERS.items():
+        groups.setdefault((*acts(entry), masks and name in STRIPS_MASK), []).append(name)
+    own = vocabulary.pre_tokenizer
+    if PRE_TOKENIZERS.get(own.name) == own:
+        groups.pop((*acts(own), masks and own.name in STRIPS_MASK))
+    return [(names, masks) for names in groups.values()]

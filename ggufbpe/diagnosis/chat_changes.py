@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..errors import printable
+from ..gguf.change import Change
 from ..wording import counted
 from .causes import Cause
 from .dates import dates_in
@@ -354,10 +355,11 @@ def _dated(moment: datetime) -> ChatChange:
 # ---- templates ------------------------------------------------------------------------------------------
 
 
-def other_template(name: str, source: str, fix: str) -> ChatChange:
-    """Another template instead of the one of this chat."""
+def other_template(name: str, source: str, fix: str, change: Change | None = None) -> ChatChange:
+    """Another template instead of the one of this chat; `change` makes it the file's."""
+    detail: dict[str, object] = {"what": f"the template is {name}", "change": name, "template": source}
     return ChatChange(
-        Cause("template", {"what": f"the template is {name}", "change": name, "template": source}, fix),
+        Cause("template", detail, fix, change or Change()),
         lambda chat: chat._replace(chat_template=source),
     )
 

@@ -16,12 +16,13 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from ..chat.chats import Chats
-from ..chat.known import CHATML, KnownTemplate, known_templates
+from ..chat.known import CHATML, PREFIX, KnownTemplate, known_templates
 from ..errors import ChatError
+from ..gguf.change import Change
 from ..tokenizer import Tokenizer
 from . import chat_changes as changing
 from .agreement import agreeing_share
-from .causes import CAUSES, Cause, set_template
+from .causes import CAUSES, Cause
 from .chat_causes import marker_texts
 from .chat_changes import AS_TRANSFORMERS_5, ChatChange, Rendering
 from .plain_jinja import prompts as prompts_of_transformers
@@ -131,15 +132,14 @@ class ChatSearch:
 
     def _of_known(self, template: KnownTemplate, *others: KnownTemplate) -> ChatChange:
         """One of llama.cpp's templates; `others` make the same prompt."""
-        fix = "let the other tool use the template that is used here"
+        fix, change = "let the other tool use the template that is used here", Change()
         if self.own.chat.chat_template is None and "tool_use" not in self._tokenizer.chat_templates:
-            command = set_template(self._tokenizer.vocabulary, template.name)
-            fix = f"{fix}; or set the model's template to that one: {command}"
+            change = Change(templates={"": f"{PREFIX}{template.name}"})
         name = f"llama.cpp's {template.name}"
         if others:
             names = ", ".join(other.name for other in others)
             name += f", or {names}, which make{'s' * (len(others) == 1)} the same prompt"
-        return changing.other_template(name, template.source, fix)
+        return changing.other_template(name, template.source, fix, change)
 
     @cached_property
     def _transformers(self) -> list[Outcome]:

@@ -27,6 +27,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
+from ..examination.proposal import Compared, Trial, encoding, prove
 from ..inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
@@ -35,7 +36,9 @@ from .agreement import AS_COMMAND, AS_LIBRARY, added_as
 from .causes import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
-from .search import Answer, order
+from .search import Answer, expected_of, order
+from .several import Several
+from .variants import variants_of
 
 
 def diagnose(
@@ -93,18 +96,48 @@ def _diagnose_text(
 ) -> Diagnosis:
     tokenizer, data, given = tokenizer_of(model), text_of(text), token_ids(ids)
     models = list(map(tokenizer_of, others))
-    meaning = added_as(tokenizer, data, given, parse_special) if add_special else ""
+    found, meaning, flags = answers(tokenizer, Compared(data, given), (add_special, parse_special), models)
+    explanations = proposed(tokenizer, found, Compared(data, given), *flags)
+    return Diagnosis(not found, tuple(explanations), meaning)
+
+
+def answers(
+    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], others: Sequence[Tokenizer] = ()
+) -> tuple[list[Answer], str, tuple[bool, bool]]:
+    """Return why ids are not the tokenizer's own, the best explanation first; nothing if they are.
+
+    `flags` are `add_special` and `parse_special`. Returned with it are the meaning of "add special tokens" that the ids
+    follow (agreement.py), and the flags with which they were compared.
+    """
+    (text, ids, *_), (add_special, parse_special) = compared, flags
+    meaning = added_as(tokenizer, text, ids, parse_special) if add_special else ""
     add_special = add_special and meaning != AS_COMMAND
-    if given == tokenizer.encode(data, add_special=add_special, parse_special=parse_special):
-        return Diagnosis(True, (), meaning)
-    found = search(
-        tokenizer, data, given, add_special=add_special, parse_special=parse_special, others=models
-    )
+    if ids == tokenizer.encode(text, add_special=add_special, parse_special=parse_special):
+        return [], meaning, (add_special, parse_special)
+    found = search(tokenizer, text, ids, add_special=add_special, parse_special=parse_special, others=others)
     if meaning == AS_COMMAND and any(cause.id in ("bos", "eos", "sep") for cause in found[0].causes):
         # so that guess was wrong
-        meaning = AS_LIBRARY
-        found = search(tokenizer, data, given, parse_special=parse_special, others=models)
-    return Diagnosis(False, tuple(Explanation(item.causes, item.explains) for item in found), meaning)
+        meaning, add_special = AS_LIBRARY, True
+        found = search(tokenizer, text, ids, parse_special=parse_special, others=others)
+    return found, meaning, (add_special, parse_special)
+
+
+def proposed(
+    tokenizer: Tokenizer, found: Iterable[Answer], compared: Compared, add_special: bool, parse_special: bool
+) -> list[Explanation]:
+    """Return answers as explanations; the first one whose change helps and harms nothing has a command."""
+    encode = encoding(add_special, parse_special)
+    explanations: list[Explanation] = []
+    has_command = False
+    with Trial(tokenizer, lambda: variants_of(tokenizer).evidence) as trial:
+        for item in found:
+            proposal = None
+            expected = expected_of(item, tokenizer.vocabulary, add_special) if item.change else None
+            if not has_command and expected is not None:
+                proposal = prove(trial, item.change, [compared], encode=encode, expected=expected)
+                has_command = bool(proposal.command)
+            explanations.append(Explanation(item.causes, item.explains, proposal))
+    return explanations
 
 
 def search(
@@ -128,10 +161,32 @@ def search(
     for other, cause in other_models(vocabulary):
         searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
-        return _best(searches)
+        found = _best(searches)
+        if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
+            return found
+        several = _several(tokenizer, Compared(text, ids), flags, same)
+        return sorted([*several, *found], key=lambda item: -item.explains)
     finally:
         for each in searches:
             each.variants.forget_texts()
+
+
+def _several(
+    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], same: Sequence[Tokenizer]
+) -> list[Answer]:
+    """What several causes explain, with what the rest looks like after them; nothing if they explain nothing."""
+    add_special, parse_special = flags
+    several = Several(tokenizer, [compared], add_special=add_special, parse_special=parse_special, same=same)
+    found = several.found()
+    if not found.causes:
+        return []
+    variant = several.variant(found.state, compared.text)
+    if found.explains == 1:
+        return [Answer(found.causes, 1.0, variant, found.expected)]
+    rest = Nearest(several.tokenizer(found.state), compared.text, compared.ids, *flags).partial()[0]
+    known = {cause.id for cause in found.causes}
+    more = tuple(cause for cause in rest.causes if cause.id not in known)
+    return [Answer((*found.causes, *more), found.explains, variant, found.expected)]
 
 
 def _best(searches: list[Nearest]) -> list[Answer]:

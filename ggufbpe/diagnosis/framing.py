@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..gguf.change import Change
 from ..gguf.constants import TokenizerKey
 from ..pipeline.detokenize import quoted_token
 from ..vocab import Vocabulary
-from .causes import Cause, set_keys
+from .causes import Cause
 
 _K = TokenizerKey
 
@@ -28,40 +29,40 @@ def framing(
     special = vocabulary.special_ids[added]
     upper, flag = added.upper(), {"bos": _K.ADD_BOS, "eos": _K.ADD_EOS}[name]
     key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID, "sep": _K.SEP_ID}[added]
-    add = f"let the other tool add {upper}"
-    if not _heeds(vocabulary, name):
-        add += f", which llama.cpp always adds for this model, whatever {flag} says"
-    elif name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
-        add += f", which llama.cpp adds under this pre-tokenizer whatever {flag} says"
-    else:
-        add += f", or stop the model from adding it: {set_keys(vocabulary, {flag: 'false'})}"
-    remove = f"stop the other tool from adding {upper}"
+    add, remove = f"let the other tool add {upper}", f"stop the other tool from adding {upper}"
+    change, heeds = Change(), _heeds(vocabulary, name)
     if not theirs:
         problem, what, fix = "missing", f"the model adds {upper}, but the given ids have none", add
+        if not heeds:
+            fix += f", which llama.cpp always adds for this model, whatever {flag} says"
+        elif name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
+            fix += f", which llama.cpp adds under this pre-tokenizer whatever {flag} says"
+        else:
+            change = Change({flag: "false"})
         if name == "bos":
             fix += "; for one call, --no-bos"
     elif len(theirs) > 1:
         problem, what = "twice", f"{upper} is there {len(theirs)} times"
         fix = f"{remove}: the text or its chat template already has one"
     elif theirs[0] != special:
-        problem, what = "other", f"the given ids have {_token(vocabulary, theirs[0])} as {upper}"
+        problem, what, fix = "other", f"the given ids have {_token(vocabulary, theirs[0])} as {upper}", ""
         what += f", the model adds {_token(vocabulary, ours[0])}" if ours else ", the model adds none"
-        fix = f"if that is right: {set_keys(vocabulary, {key: theirs[0]})}"
-        if not ours and not _heeds(vocabulary, name):
+        if ours:
+            change = Change({key: str(theirs[0])})
+        elif heeds:
+            fix, change = remove, Change({key: str(theirs[0]), flag: "true"})
+        else:
             fix = f"{remove}: llama.cpp never adds one for this model"
-        elif not ours:
-            fix = (
-                f"{remove}, or make the model add it: {set_keys(vocabulary, {key: theirs[0], flag: 'true'})}"
-            )
     else:
-        problem, what = "added", f"the given ids have {upper}, but the model adds none"
-        fix = f"{remove}, or make the model add it: {set_keys(vocabulary, {flag: 'true'})}"
-        if not _heeds(vocabulary, name) and not _adds(vocabulary, name):
-            fix = f"{remove}: llama.cpp never adds one for this model, whatever {flag} says"
+        problem, what, fix = "added", f"the given ids have {upper}, but the model adds none", remove
+        if not heeds and not _adds(vocabulary, name):
+            fix += f": llama.cpp never adds one for this model, whatever {flag} says"
         elif _adds(vocabulary, name):
-            fix = f"{remove}, or add special tokens here as well (leave out --no-bos)"
+            fix += ", or add special tokens here as well (leave out --no-bos)"
+        else:
+            change = Change({flag: "true"})
     detail: dict[str, object] = {"what": what, "problem": problem}
-    yield Cause(added, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix)
+    yield Cause(added, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix, change)
 
 
 def name_of_added(vocabulary: Vocabulary, name: str) -> str:

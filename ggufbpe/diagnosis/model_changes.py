@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from ..errors import GGUFError
+from ..gguf.change import Change
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..models.looks import looks_of, models_alike, models_like
 from ..spelling import BYTE_TOKENS, SPACE
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, Vocabulary, load
-from .causes import Cause, set_keys
+from .causes import Cause
 from .encodings import Encoding, EncodingChange
 from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES
 
@@ -48,18 +49,18 @@ _SET_TOGETHER = ("lowercase", "strip_accents")  # the second follows the first u
 
 RARE = frozenset(("charsmap", "scores", "byte_fallback", "escape_whitespaces"))  # not two of them at once
 
-Change = tuple[str, EncodingChange]  # those with the same name exclude each other
+NamedChange = tuple[str, EncodingChange]  # those with the same name exclude each other
 
 
-def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[Change]:
+def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[NamedChange]:
     """The changes that make sense for a vocabulary; `others` are models with the same tokens."""
     yield from _flag_changes(vocabulary)
     if vocabulary.charsmap:
         cause = Cause(
             "charsmap",
             {"what": "the text is not normalized by the model's charsmap", "change": "none"},
-            "switch on the normalizer of the other tool; if the given ids are right: "
-            + set_keys(vocabulary, remove=(_K.PRECOMPILED_CHARSMAP,)),
+            "switch on the normalizer of the other tool",
+            Change({_K.PRECOMPILED_CHARSMAP: None}),
         )
         yield "charsmap", _with(cause, charsmap=b"")
     for other in others:
@@ -69,7 +70,7 @@ def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterat
     yield from _byte_changes(vocabulary)
 
 
-def _flag_changes(vocabulary: Vocabulary) -> Iterator[Change]:
+def _flag_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
     flags = vocabulary.tokenizer_model.flags
     together = flags if flags == _SET_TOGETHER else ()
     for one in flags:
@@ -89,7 +90,7 @@ def _flag_changes(vocabulary: Vocabulary) -> Iterator[Change]:
 def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
     """A change that inverts all of `flags`."""
     new = {flag: not getattr(vocabulary, flag) for flag in flags}
-    keys: dict[str, object] = {_FLAGS[flag][1]: str(value).lower() for flag, value in new.items()}
+    keys: dict[str, str | None] = {_FLAGS[flag][1]: str(value).lower() for flag, value in new.items()}
     if flags == _SET_TOGETHER[:1]:
         keys[_K.NORMALIZER_STRIP_ACCENTS] = str(vocabulary.strip_accents).lower()
     theirs, ours = (
@@ -99,12 +100,12 @@ def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
     cause = Cause(
         _FLAGS[flags[0]][0],
         {"what": f"in the given ids, {theirs}; in the model, {ours}", "theirs": new},
-        f"if the given ids are right: {set_keys(vocabulary, keys)}",
+        change=Change(keys),
     )
     return _with(cause, **new)
 
 
-def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[Change]:
+def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[NamedChange]:
     if not vocabulary.tokenizer_model.has_scores:
         return
     size = len(vocabulary.tokens)
@@ -141,7 +142,7 @@ def is_flat(scores: Sequence[float]) -> bool:
     return not scores or min(scores) == max(scores)
 
 
-def _byte_changes(vocabulary: Vocabulary) -> Iterator[Change]:
+def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
     """Characters without a token as bytes or as the unknown token; and spaces that are not replaced by U+2581."""
     fix = "switch {} byte_fallback in the other tool; llama.cpp has no switch for it"
     if any(kind & BYTE for kind in vocabulary.attributes):
@@ -213,6 +214,6 @@ def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
         cause = Cause(
             "model",
             {"what": what, "model": name, "ours": vocabulary.model},
-            set_keys(vocabulary, {_K.MODEL: name}),
+            change=Change({_K.MODEL: name}),
         )
         yield Tokenizer(found), cause

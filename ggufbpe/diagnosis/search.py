@@ -9,8 +9,13 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import NamedTuple
 
+from ..examination.proposal import Compared, Encode
+from ..gguf.change import Change, all_of
+from ..gguf.constants import TokenizerKey
+from ..models.bpe.families import Evidence
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.telltales import telltales
+from ..tokenizer import Tokenizer
 from ..vocab import Vocabulary
 from . import causes
 from .causes import CAUSES, Cause
@@ -18,15 +23,24 @@ from .changes import MOST_CHANGES, ChangedText, Changes
 from .encodings import Encoding
 from .evidence import Target
 from .framing import framing
-from .variants import Variant, encoded
+from .variants import Variant, encoded, variants_of
 
 
 class Answer(NamedTuple):
-    """An explanation, and the variant that gives the ids where it explains all of them."""
+    """An explanation, and the variant that gives the ids where it explains all of them.
+
+    `expected` is what `expected_of` returns, if it does not follow from the variant.
+    """
 
     causes: tuple[Cause, ...]
     explains: float
     variant: Variant | None = None
+    expected: Encode | None = None
+
+    @property
+    def change(self) -> Change:
+        """All changes of the model file that the causes call for."""
+        return all_of(cause.change for cause in self.causes)
 
 
 def order(answer: Answer) -> list[int]:
@@ -215,21 +229,84 @@ class Search(Changes):
         return any(entry.byte_encode != own.byte_encode for entry in entries)
 
     def _named(self, answer: Answer, names: list[str], alike: list[str]) -> Answer:
-        """`answer` with all names of its pre-tokenizer, and a fix that keeps whether BOS is added."""
-        cause = causes.pre_type(self.vocabulary, names, alike, self.variants.evidence)
-        entry, variant = PRE_TOKENIZERS[str(cause.detail["pre"])], answer.variant
-        adds = bool(variant and variant.head)
-        by_name = entry.add_bos or entry.always_add_bos
-        if self.add_special and entry.always_add_bos and not adds:
-            cause = cause._replace(fix=causes.ALWAYS_ADDS_BOS.format(entry.name))
-        elif (
-            self.add_special and adds != by_name and self.vocabulary.add_bos == adds and self._bos_is_by_name
-        ):
-            cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, adds))
-        elif adds and by_name and all(other.id != "bos" for other in answer.causes):
-            what = f"{cause.detail['what']}; under that name, BOS is added"
-            cause = cause._replace(detail={**cause.detail, "what": what})
-        if not adds and self.vocabulary.add_bos and self.vocabulary.special_ids["bos"] is None:
-            # under the new name there may be a default BOS, which would then be added
-            cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, False))
+        """`answer` with all names of its pre-tokenizer, and a change that keeps whether BOS is added."""
+        adds = bool(answer.variant and answer.variant.head) if self.add_special else None
+        has_cause = any(other.id == "bos" for other in answer.causes)
+        cause = named_pre(self.vocabulary, names, alike, self.variants.evidence, adds, has_cause)
         return answer._replace(causes=tuple(cause if c.id == "pre_type" else c for c in answer.causes))
+
+
+# What of a vocabulary a cause may change without a command that does, with the keys in the file.
+_KEPT = {
+    "merges": TokenizerKey.MERGES,
+    "scores": TokenizerKey.SCORES,
+    "charsmap": TokenizerKey.PRECOMPILED_CHARSMAP,
+    "pre_tokenizer": TokenizerKey.PRE,
+}
+
+
+def expected_of(answer: Answer, ours: Vocabulary, add_special: bool) -> Encode | None:
+    """Return what gives the ids by a changed file, if all that no file can express is as the answer says.
+
+    `ours` is the vocabulary of the file as it is. None for an answer that does not explain all ids.
+    """
+    variant, changed = answer.variant, answer.change
+    if answer.expected is not None or variant is None:
+        return answer.expected
+    theirs = variant.vocabulary
+    kept = {
+        name: getattr(theirs, name)
+        for name, key in _KEPT.items()
+        if getattr(theirs, name) is not getattr(ours, name) and key not in changed.keys
+    }
+    if TokenizerKey.MODEL in changed.keys:
+        kept = {}
+    by_hand = {cause.id for cause in answer.causes if cause.id in ("bos", "eos", "sep") and not cause.change}
+    is_cut = {"start": variant.kept[0] is not None, "end": variant.kept[1] is not None}
+
+    def expected(tokenizer: Tokenizer, compared: Compared) -> list[int]:
+        vocabulary = tokenizer.vocabulary._replace(**kept)
+        before, behind = vocabulary.added if add_special else ([], [])
+        asked = variant._replace(vocabulary=vocabulary)
+        if "bos" not in by_hand and not (is_cut["start"] and not variant.head):
+            asked = asked._replace(head=tuple(before))
+        if not by_hand & {"eos", "sep"} and not (is_cut["end"] and not variant.tail):
+            asked = asked._replace(tail=tuple(behind))
+        if kept or variant.way:
+            tokenizer = variants_of(tokenizer).tokenizer(vocabulary, variant.way)
+        return asked.of(tokenizer)
+
+    return expected
+
+
+def named_pre(
+    vocabulary: Vocabulary,
+    names: list[str],
+    alike: list[str],
+    evidence: Evidence,
+    adds_bos: bool | None,
+    is_bos_a_cause: bool,
+) -> Cause:
+    """Return the cause that the pre-tokenizer is one of `names`, with a change that keeps whether BOS is added.
+
+    `adds_bos` tells whether the given ids begin with BOS, None if no special tokens were asked for; `is_bos_a_cause`
+    whether that is another cause, which has a change of its own.
+    """
+    cause = causes.pre_type(vocabulary, names, alike, evidence)
+    entry = PRE_TOKENIZERS[str(cause.detail["pre"])]
+    by_name, by_file = entry.add_bos or entry.always_add_bos, vocabulary.named_add_bos
+    if not cause.change:
+        return cause
+    if adds_bos is False and entry.always_add_bos:
+        return cause._replace(fix=causes.ALWAYS_ADDS_BOS.format(entry.name), change=Change())
+    change = cause.change
+    if adds_bos not in (None, by_name) and vocabulary.add_bos == adds_bos and by_file is None:
+        change |= causes.add_bos(bool(adds_bos))
+    elif adds_bos and by_name and not is_bos_a_cause and not vocabulary.add_bos:
+        told = [*cause.detail["evidence"], "under that name, BOS is added"]  # type: ignore[misc]
+        cause = cause._replace(detail={**cause.detail, "evidence": told})
+    if not adds_bos and vocabulary.add_bos and vocabulary.special_ids["bos"] is None:
+        change |= causes.add_bos(
+            False
+        )  # under the new name there may be a default BOS, which would then be added
+    return cause._replace(change=change)

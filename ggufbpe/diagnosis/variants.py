@@ -64,12 +64,18 @@ class Variant(NamedTuple):
     tail: tuple[int, ...] = ()  # EOS
     kept: tuple[int | None, int | None] = (None, None)  # the slice of the ids that is left
     shift: tuple[int, int] = (0, 0)  # (start, by): ids from `start` on are higher by `by`
+    exchanged: tuple[tuple[int, int], ...] = ()  # pairs of tokens that have each other's ids
 
     def ids(self, variants: Variants | None = None) -> list[int]:
         """The ids, by a tokenizer of `variants` or by a new one."""
-        tokenizer = (variants or Variants(Tokenizer(self.vocabulary))).tokenizer(self.vocabulary, self.way)
-        core = tokenizer.encode(self.text, add_special=False, parse_special=self.parse_special)
-        return self._around(core)
+        return self.of(
+            (variants or Variants(Tokenizer(self.vocabulary))).tokenizer(self.vocabulary, self.way)
+        )
+
+    def of(self, tokenizer: Tokenizer, continues: bool = False) -> list[int]:
+        """The ids, by a tokenizer of this vocabulary and this way; `continues` as in `Tokenizer.encode`."""
+        flags = {"add_special": False, "parse_special": self.parse_special}
+        return self._around(tokenizer.encode(self.text, **flags, continues=continues))
 
     def start(self, variants: Variants, count: int) -> list[int]:
         """The first `count` of the ids; the text is not encoded much further."""
@@ -78,6 +84,9 @@ class Variant(NamedTuple):
 
     def _around(self, core: list[int]) -> list[int]:
         start, by = self.shift
+        if self.exchanged:
+            others = {a: b for pair in self.exchanged for a, b in (pair, pair[::-1])}
+            core = [others.get(token, token) for token in core]
         ids = [*self.head, *core[slice(*self.kept)], *self.tail]
         return [token + by if token >= start else token for token in ids] if by else ids
 
@@ -185,11 +194,11 @@ def _made(vocabulary: Vocabulary, way: str) -> Tokenizer:
 
 
 class SpacedTokenizer(Tokenizer):
-    """Puts a space before each text."""
+    """Puts a space before each text, unless it continues one."""
 
-    def encode(self, text: Text, **flags: bool) -> list[int]:
+    def encode(self, text: Text, *, continues: bool = False, **flags: bool) -> list[int]:
         """The ids of the text, given as bytes, with the space."""
-        return super().encode(b" " + bytes(text), **flags)  # type: ignore[arg-type]
+        return super().encode(b" " * (not continues) + bytes(text), continues=continues, **flags)  # type: ignore[arg-type]
 
 
 class Fallback:

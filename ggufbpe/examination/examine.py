@@ -10,7 +10,7 @@ But: only the tokenizer is examined, not the tensors nor the rest of the metadat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from ..by_name import ModelName, locate
 from ..errors import UnsupportedTokenizerError, printable
@@ -18,8 +18,10 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
 from ..models import SUPPORTED
+from .bos import bos_is_eos, bos_switched_off
 from .facts import Facts
 from .finding import SEVERITIES, Examination, Finding, Where
+from .known_family import known_family
 from .known_templates import template_differs
 from .merges import merge_parts, unreachable
 from .models import charsmap, missing_unknown, scores, unconverted_pieces, unwritable_bytes, wrong_model
@@ -47,14 +49,18 @@ def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examinatio
     model_file = locate(path)
     with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
-        model = Facts(file, overrides)
-        checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
-        if not model.kind.has_pre_tokenizer:
-            checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
-        found = [finding for check in checks for finding in check(model)]
-        found += _refusal(model, found)
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+        found = findings_of(Facts(file, overrides))
     return Examination(model_file.name, tuple(found))
+
+
+def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
+    """Return what the checks find in a model, the most severe first; without those of the checks in `but`."""
+    checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
+    if not model.kind.has_pre_tokenizer:
+        checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
+    found = [finding for check in checks if check not in but for finding in check(model)]
+    found += _refusal(model, found)
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _other_tokenizer(model: Facts) -> Iterator[Finding]:
@@ -118,6 +124,8 @@ CHECKS: tuple[Check, ...] = (
     generation_ends,
     wrong_special_ids,
     missing_special_ids,
+    bos_is_eos,
+    bos_switched_off,
     control_types,
     made_control,
     template_errors,
@@ -136,6 +144,7 @@ CHECKS: tuple[Check, ...] = (
     tools_not_shown,
     empty_tokens,
     padding_tokens,
+    known_family,
     hugging_face_splitting,
     dropped_spaces,
     corrections,
@@ -143,4 +152,8 @@ CHECKS: tuple[Check, ...] = (
 # Those of them that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(
     (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
+)
+# Those that look at tokens and merges alone, which no change of `ggufbpe fix` that is proposed touches.
+CHECKS_OF_TOKENS = frozenset(
+    (unconverted_pieces, duplicates, empty_tokens, merge_parts, unreachable, padding_tokens)
 )

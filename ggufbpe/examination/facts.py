@@ -7,7 +7,7 @@ A value that cannot be read counts as missing; there is a separate check for suc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..models import tokenizer_model
 from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import parts
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.known_families import KnownFamily, family_of_tokens
 from ..models.looks import Looks, looks_of
 from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
@@ -61,15 +62,28 @@ TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
 class Facts:
     """The metadata of a file as far as it can be read; a value of the wrong type counts as missing."""
 
-    def __init__(self, file: GGUFFile, overrides: Overrides | None) -> None:
+    def __init__(
+        self,
+        file: GGUFFile,
+        overrides: Overrides | None,
+        like: Facts | None = None,
+        evidence: Callable[[], Evidence] | None = None,
+    ) -> None:
+        """`like` are the facts of the same file with other overrides, with which tokens and merges are shared.
+
+        `evidence` gives what the tokens reveal about the pre-tokenizer, where that is already known.
+        """
+        self._known_evidence = evidence
+        self.source = file
         self.file = Metadata(file, overrides) if overrides else file
         self.overrides = overrides or {}
         self.version = file.version
         self.model = self.string(_K.MODEL) or ""
         self.kind = tokenizer_model(self.model)
         self.pre = self.string(_K.PRE)
-        self.tokens: list[str] = self.array(_K.LIST)
-        self.merges: list[str] = self.array(_K.MERGES)
+        self._like = like if like and not {_K.LIST, _K.MERGES}.intersection(overrides or ()) else None
+        self.tokens: list[str] = self._like.tokens if self._like else self.array(_K.LIST)
+        self.merges: list[str] = self._like.merges if self._like else self.array(_K.MERGES)
         self.types: list[int] = self.array(_K.TOKEN_TYPE)
         self.template = self.string(_K.CHAT_TEMPLATE) or ""
         self.refusal: GGUFError | None = None
@@ -80,9 +94,15 @@ class Facts:
         except GGUFError as error:
             self.refusal = error
 
+    def changed(self, overrides: Overrides) -> Facts:
+        """Return the facts of the same file with `overrides` on top of its own."""
+        return Facts(self.source, {**self.overrides, **overrides}, self)
+
     @cached_property
     def ids(self) -> dict[str, int]:
         """The id of each token; of duplicates the first."""
+        if self._like:
+            return self._like.ids
         return dict(zip(reversed(self.tokens), range(len(self.tokens) - 1, -1, -1)))
 
     @cached_property
@@ -122,17 +142,49 @@ class Facts:
         return looks_of(self.file)
 
     @cached_property
+    def family(self) -> KnownFamily | None:
+        """The known family of models that the tokens are from; None if it is not known."""
+        found = family_of_tokens(self.tokens)
+        return found if found is not None and found.model == self.model else None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the metadata calls the models that this one was made from, and the model itself."""
+        keys = ("general.base_model.0.name", "general.base_model.1.name", "general.basename", KEY_NAME)
+        return [name for key in keys if (name := self.text(key))]
+
+    def adds(self, name: str) -> bool:
+        """Check that the special token "bos" or "eos" is added to every text."""
+        if self.tokenizer is None:
+            return False
+        own = self.tokenizer.vocabulary
+        return any(name in names for names in self.kind.added_names(own.add_bos, own.add_eos))
+
+    @property
+    def obeys_flags(self) -> bool:
+        """Check that the model adds BOS and EOS as the file's flags say, not by a rule of its own."""
+        return self.kind.added_names(True, True) != self.kind.added_names(False, False)
+
+    @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """The two sides of each merge."""
+        if self._like:
+            return self._like.pairs
         return list(map(parts, self.merges))
 
     @cached_property
     def merged(self) -> set[str]:
         """The results of all merges."""
+        if self._like:
+            return self._like.merged
         return {left + right for left, right in self.pairs}
 
     @cached_property
     def evidence(self) -> Evidence:
+        """What the tokens reveal about the pre-tokenizer."""
+        if self._like or self._known_evidence:
+            known = self._like.evidence if self._like else self._known_evidence()  # type: ignore[misc]
+            return known._replace(pre=self.pre or "")
         names = (self.string(key) or "" for key in (KEY_ARCHITECTURE, KEY_NAME))
         return evidence(self.tokens, self.merges, self.pre or "", *names)
 
@@ -214,7 +266,9 @@ class Facts:
         return self.command(*(part for change in changes for part in ("--set-token-type", change)))
 
     def set_id(self, key: str) -> str:
-        """How to set a special id: the command if a token has one of the usual texts, otherwise a sentence."""
+        """How to set a special id: the command if the family or a usual text tells which, otherwise a sentence."""
+        if (theirs := self.id_of_family(key)) is not None:
+            return self.set(key, theirs)
         texts = TEXTS_OF_IDS.get(key, ())
         found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
         return (
@@ -222,6 +276,15 @@ class Facts:
             if found
             else f"set {key} to the id of the right token (`ggufbpe fix` with --set)"
         )
+
+    def id_of_family(self, key: str) -> int | None:
+        """The id that the files of the model's family have under BOS or EOS; None if it is not known."""
+        if self.family is None:
+            return None
+        expected = {_K.BOS_ID: self.family.bos, _K.EOS_ID: self.family.eos}.get(key)
+        if expected is None or self.tokens[expected[0] : expected[0] + 1] != [expected[1]]:
+            return None
+        return expected[0]
 
     def set_pre(self) -> str:
         """How to set the pre-tokenizer that the tokens point to."""

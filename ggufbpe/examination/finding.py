@@ -25,7 +25,7 @@ class Where(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong or suspicious."""
+    """One thing that is wrong or suspicious: `what` is one plain sentence, and `evidence` what shows it."""
 
     severity: str  # "error", "warning" or "note"
     id: str
@@ -34,6 +34,7 @@ class Finding(NamedTuple):
     fix: str
     where: Where = Where()
     detail: dict[str, Any] | None = None  # numbers and examples, for programs
+    evidence: str = ""
 
     def __repr__(self) -> str:
         return f"<Finding {self.severity} {self.id}: {self.what}>"

@@ -90,11 +90,20 @@ def _unmerged(model: Facts) -> list[int]:
         for index, token in enumerate(model.tokens)
         if len(token) > 1 and model.type_of(index) == int(TokenType.NORMAL) and not is_name(token)
     ]
-    if model.tokenizer is not None and model.tokenizer.engine == "native":
-        texts = [model.tokens[index] for index in found]
-        merged = Tokenizer(merging_alone(model.tokenizer.vocabulary)).encode_batch(texts, add_special=False)
-        found = [index for index, ids in zip(found, merged) if ids != [index]]  # and some with line breaks
-    if not found:
+    if model.tokenizer is None or model.tokenizer.engine != "native":
+        return _unmerged_in_python(model, found)
+    texts = [model.tokens[index] for index in found]
+    merged = Tokenizer(merging_alone(model.tokenizer.vocabulary)).encode_batch(texts, add_special=False)
+    found = [index for index, ids in zip(found, merged) if ids != [index]]
+    cut = [
+        index for index in found if "\n" in model.tokens[index]
+    ]  # which that tokenizer does not take whole
+    return sorted(set(found).difference(cut).union(_unmerged_in_python(model, cut)))
+
+
+def _unmerged_in_python(model: Facts, tokens: list[int]) -> list[int]:
+    """Those of `tokens` that merging does not produce."""
+    if not tokens:
         return []
     encoder = WordEncoder(model.entry, model.ids, model.merges)
-    return [index for index in found if encoder.merged(list(model.tokens[index])) != [model.tokens[index]]]
+    return [index for index in tokens if encoder.merged(list(model.tokens[index])) != [model.tokens[index]]]

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from ..gguf.constants import TokenizerKey
 from ..gguf.schema import ids_out_of_range
-from ..vocab import SPECIAL_IDS, Vocabulary
-from .facts import Facts
+from ..vocab import END_OF_GENERATION, SPECIAL_IDS, Vocabulary
+from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
+from .tokens import CONTROL_LIKE
 
 _K = TokenizerKey
 
@@ -37,17 +38,59 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                     model.key(key),
                 )
             elif model.types and model.is_normal(token):
-                yield Finding(
-                    "warning" if name in ("bos", "eos", "eot", "eom") else "note",
-                    "special_id_is_normal",
-                    f"{key} is {token}, {model.quoted(token)}, a normal token",
-                    "In a prompt, its text is encoded like any other, and when it is generated, it is shown as text. "
-                    "The id may be wrong.",
-                    model.set_id(key)
-                    if model.is_made_normal(token)
-                    else f"{model.set_types(CONTROL=[token])}, or set another id",
-                    Where(key, token, model.file.offset(key)),
-                )
+                yield _normal_token(model, name, key, token)
+            elif model.types and _is_of_wrong_kind(model, key, token):
+                yield _wrong_kind(model, name, key, token)
+
+
+def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
+    """An id of a token that stands for its own text: the id is wrong, or if the token is a marker, its type is."""
+    theirs = model.id_of_family(key)
+    is_marker = CONTROL_LIKE.fullmatch(model.tokens[token]) and not model.is_made_normal(token)
+    return Finding(
+        "warning" if name in ("bos", "eos", "eot", "eom") else "note",
+        "special_id_is_normal",
+        f"The file says that {name.upper()} is {model.quoted(token)}, which is ordinary text.",
+        "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text.",
+        model.set_types(CONTROL=[token]) if is_marker and theirs in (None, token) else model.set_id(key),
+        Where(key, token, model.file.offset(key)),
+        None,
+        f"{key} is {token}, a token of type NORMAL." + _family_has(model, key),
+    )
+
+
+def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
+    """Check that a special token cannot be meant: the model's family has another, and this one is no BOS or EOS."""
+    theirs, text = model.id_of_family(key), model.tokens[token]
+    if theirs is None or theirs == token:
+        return False
+    if key == _K.EOS_ID:
+        ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID]
+        behind = model.rendered.behind_answer if model.rendered else ()
+        return not ends and not any(text.encode() in each for each in behind)
+    return key == _K.BOS_ID and model.adds("bos") and text not in TEXTS_OF_IDS[_K.BOS_ID]
+
+
+def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
+    what = "begin" if name == "bos" else "end"
+    return Finding(
+        "warning",
+        "special_id_of_wrong_kind",
+        f"The file says that {name.upper()} is {model.quoted(token)}, which does not {what} texts.",
+        _SPECIAL_WHY,
+        model.set_id(key),
+        Where(key, token, model.file.offset(key)),
+        None,
+        f"{key} is {token}." + _family_has(model, key),
+    )
+
+
+def _family_has(model: Facts, key: str) -> str:
+    """A sentence about the id that the files of the model's family have, "" if it is not known."""
+    theirs = model.id_of_family(key)
+    if theirs is None or model.family is None:
+        return ""
+    return f" {model.family.name} files have {theirs}, {model.quoted(theirs)}."
 
 
 def missing_special_ids(model: Facts) -> Iterator[Finding]:

@@ -85,7 +85,7 @@ class ChatDifference:
         return {
             "kind": self.kind,
             "chats": self.chats,
-            "causes": [cause._asdict() for cause in self.causes],
+            "causes": [cause.to_dict() for cause in self.causes],
             "explains": self.explains,
             "first": self.first.to_dict(),
             "smallest": None if self.smallest is None else self.smallest.to_dict(),

@@ -9,6 +9,7 @@ import time
 from typing import NamedTuple
 
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, added_as
+from ..examination.proposal import Compared
 from ..oracles.oracle import Failure, Oracle
 from ..tokenizer import Tokenizer
 from ..unicode_classes import class_of
@@ -18,7 +19,8 @@ from .result import Difference, Example, FailureGroup, Progress, Result, Shown, 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
 _MOST_SHOWN = 24  # tokens of a differing span that are shown
-_AGREEING, _OF_ONE = 10, 1024  # texts that are kept of those that do not differ, and bytes of each
+# What is kept as evidence, of texts that differ and of those that do not: bytes of text, and texts.
+_MOST_BYTES, _MOST_TEXTS = 1 << 20, 2000
 
 
 class Comparison(NamedTuple):
@@ -27,6 +29,21 @@ class Comparison(NamedTuple):
     ours: Row
     theirs: Row
     spans: list[Span]
+
+
+class Kept:
+    """Texts with their ids that are kept as evidence: the first ones, until they are many."""
+
+    def __init__(self) -> None:
+        self.texts: list[Compared] = []
+        self._size = 0
+
+    def add(self, compared: Compared) -> None:
+        """Keep a text, unless those that are kept are many already."""
+        size = self._size + len(compared.text)
+        if not self.texts or (len(self.texts) < _MOST_TEXTS and size <= _MOST_BYTES):
+            self.texts.append(compared)
+            self._size = size
 
 
 class Comparing:
@@ -39,16 +56,21 @@ class Comparing:
         add_special: bool,
         parse_special: bool,
         progress: Progress,
+        propose: bool = True,
     ) -> None:
+        """`propose` tells whether a change of the model is wanted."""
         self._tokenizer = tokenizer
         self._oracle = oracle
         self._add_special, self._parse_special = add_special, parse_special
-        self._progress = progress
+        self._progress, self._proposes = progress, propose
         self._special = {*tokenizer.vocabulary.special_token_ids, tokenizer.bos_id, tokenizer.eos_id}
         self._kinds: dict[str, Difference] = {}
         self._failures: dict[tuple[str, str], FailureGroup] = {}
         self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
-        self._agreeing: list[bytes] = []  # beginnings of texts that do not differ: no cause may change them
+        self._differing, self._agreeing = (
+            Kept(),
+            Kept(),
+        )  # what a change has to explain, and to leave as it is
         self.result = Result(oracle.name)
 
     # ---- comparing ------------------------------------------------------------------------------
@@ -74,10 +96,9 @@ class Comparing:
                 self._failed(text, answer)
             else:
                 result.oracle_tokens += len(answer)
+                (self._agreeing if answer == ids else self._differing).add(Compared(text.data, answer))
                 if answer != ids:
                     self._differs(text, answer)
-                elif len(self._agreeing) < _AGREEING:
-                    self._agreeing.append(text.data[:_OF_ONE])
             result.texts += 1
 
     def _choose_meaning(self, first: Text) -> None:

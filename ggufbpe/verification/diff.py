@@ -6,34 +6,50 @@ texts -> texts.py -> verify.py, with the second model as the oracle -^
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..corpora.records import raised
 from ..diagnosis.causes import of_two_models, with_known_pre
+from ..diagnosis.variants import variants_of
+from ..examination.proposal import Compared, Proposal, Trial
+from ..examination.round_trips import SAMPLES
 from ..inputs import Model, tokenizers_of
+from ..models.bpe.families import Evidence
 from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
 from ..wording import counted
+from .explaining import Explaining, are_alike
 from .result import Result
 from .template_diff import template_differences
 from .texts import ReadingTexts, Source, read_texts
 from .verify import ids_compared
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
+from .weighing import change_to, weigh
 
 
 @dataclass(frozen=True, repr=False)
 class Differences:
     """The result of `diff`: the differences of vocabularies and chat templates by section, and of texts if given.
 
-    `models` are the paths of both, `names` what they are called in words.
+    `models` are the paths of both, `names` what they are called in words. If both have one vocabulary and one of them
+    looks broken, `suspect` is 0 for the first or 1 for the second, `reasons` say why, and `proposal` is the change that
+    makes it like the other.
     """
 
     models: tuple[str, str]
     names: tuple[str, str]
     sections: Sections
     texts: Result | None
+    suspect: int | None = None
+    reasons: tuple[str, ...] = ()
+    proposal: Proposal | None = None
+
+    @property
+    def fix(self) -> str:
+        """The command that changes the file that looks broken; "" where both look healthy, or it would not help."""
+        return self.proposal.command if self.proposal else ""
 
     @property
     def same(self) -> bool:
@@ -42,7 +58,9 @@ class Differences:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe diff --json` writes it."""
-        found = {"a": self.models[0], "b": self.models[1], **sections_to_dict(self.sections)}
+        suspect = None if self.suspect is None else ("a", "b")[self.suspect]
+        advice = {"suspect": suspect, "reasons": list(self.reasons), "fix": self.fix}
+        found = {"a": self.models[0], "b": self.models[1], **sections_to_dict(self.sections), **advice}
         return found if self.texts is None else {**found, "texts": self.texts.to_dict()}
 
     def __repr__(self) -> str:
@@ -72,12 +90,38 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     }
     found = list(read_texts(texts, ReadingTexts(raised), whole=True))
     result = _encoded(one, other, found, names) if found else None
-    return Differences((one.name, other.name), names, sections, result)
+    models, same = (one.name, other.name), not any(sections.values())
+    if same or not are_alike(one.vocabulary, other.vocabulary):
+        return Differences(models, names, sections, result)
+    texts_compared = [text.data for text in found] or [sample.encode() for sample in SAMPLES]
+    return Differences(models, names, sections, result, *_advice(one, other, texts_compared))
+
+
+def _advice(
+    a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]
+) -> tuple[int | None, tuple[str, ...], Proposal | None]:
+    """Which of the two looks broken, why, and the change that makes it like the other."""
+
+    def evidence() -> Evidence:
+        return variants_of(a).evidence
+
+    with Trial(a, evidence) as one, Trial(b, evidence) as other:
+        weighed = weigh(one, other)
+        suspect = weighed.suspect
+        if suspect is None:
+            return None, (), None
+        (broken, trial), (good, good_trial) = ((a, one), (b, other))[:: 1 - 2 * suspect]
+        compared = [Compared(text, good.encode(text)) for text in texts]
+        differing = [each for each in compared if broken.encode(each.text) != each.ids]
+        agreeing = [each for each in compared if each not in differing]
+        explaining = Explaining(broken, OtherModel(good), differing, agreeing, (True, True))
+        proposal = explaining.proposal_on(trial, change_to(trial, good_trial))
+    return suspect, weighed.reasons[suspect], proposal
 
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Result:
     """How the two encode the texts, without the cause that the ids are b's, which is clear."""
-    result = ids_compared(a, OtherModel(b, names[1]), texts)
+    result = ids_compared(a, OtherModel(b, names[1]), texts, propose=False)
     for difference in result.differences:
         causes = [
             with_known_pre(cause, a.vocabulary, b.vocabulary) if cause.id == "pre_type" else cause

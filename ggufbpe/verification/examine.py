@@ -10,18 +10,24 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..examination.proposal import Compared
 from ..oracles.oracle import Failure
+from ..tokenizer import Tokenizer
+from .align import align, own_row, place
 from .comparing import Comparing, example_of
+from .explaining import Explaining
 from .result import Difference, Example, Shown, Text
 from .shrink import SECONDS, Shrinking, shrink
 
 if TYPE_CHECKING:
-    from ..diagnosis.causes import Explanation
+    from ..diagnosis.causes import Cause
+    from ..diagnosis.search import Answer
 
 EXAMINED = 12  # kinds that are shrunk, those with most places first
 SHRINK_SECONDS = 40.0  # for all of them; each gets `SECONDS` at most
 _EVIDENCE = 8000  # bytes of text in which causes are looked for
 _WINDOW = 400  # bytes of a long text around a difference
+_AGREEING = 10  # texts that do not differ, and are part of the evidence
 _BEGINNING = 200  # bytes of a text that does not differ, and on to the end of the line
 
 WORDS, MERGES, VOCABULARY, SPECIAL, ENDS, TEXT = (
@@ -146,21 +152,63 @@ class Examining(Comparing):
     # ---- causes ---------------------------------------------------------------------------------
 
     def _find_causes(self, kinds: list[Difference]) -> None:
+        """First what explains all texts together; what that leaves is searched by itself, under the changed model."""
+        explaining = Explaining(
+            self._tokenizer, self._oracle, self._differing.texts, self._agreeing.texts, self._flags
+        )
+        found, model = explaining.found, self._tokenizer
+        explained: list[Difference] = []
+        if found is not None and found.causes:
+            model = explaining.changed
+            explained = [kind for kind in kinds if self._is_explained(kind, explaining)]
+            _attribute(explained, found.causes, 1.0)
+        rest = [kind for kind in kinds if kind not in explained]
+        causes = self._find_rest(rest, model) if rest else []
+        if self._proposes:
+            self.result.proposal = explaining.proposal(causes)
+
+    @property
+    def _flags(self) -> tuple[bool, bool]:
+        return self._add_special, self._parse_special
+
+    def _is_explained(self, kind: Difference, explaining: Explaining) -> bool:
+        """Whether a difference is gone in the changed model."""
+        text, ids = kind.first.text.data, explaining.ids_of(kind.first.text.data)
+        if ids is None:
+            return all(explaining.explained)
+        if explaining.is_explained(text):
+            return True
+        if kind.first.start == kind.first.end:  # around the text
+            return False
+        ours = own_row(
+            explaining.changed, text, add_special=self._add_special, parse_special=self._parse_special
+        )
+        theirs = place(self._oracle.tokenizer or self._tokenizer, text, ids, ours)
+        return not any(
+            not span.same and span.start < kind.first.end and kind.first.start < span.end
+            for span in align(ours, theirs)
+        )
+
+    def _find_rest(self, kinds: list[Difference], model: Tokenizer) -> list[Cause]:
         """One search for all kinds together, with the most evidence; if that fails, one for each."""
         groups: dict[object, list[Difference]] = {}
+        found: list[Cause] = []
         if self._oracle.recorded:  # there are no ids of new texts, so kinds from one text go together
             for kind in kinds:
                 groups.setdefault(kind.number, []).append(kind)
         else:
-            explanation = self._explanation(self._evidence(kinds))
-            if explanation is None or explanation.explains < 1.0:
+            answer = self._answer(self._evidence(kinds), model)
+            if answer is None or answer.explains < 1.0:
                 groups = {kind.kinds[0]: [kind] for kind in kinds}
             else:
-                _attribute(kinds, explanation)
+                _attribute(kinds, answer.causes, answer.explains)
+                return list(answer.causes)
         for group in list(groups.values())[:EXAMINED]:
-            explanation = self._explanation(self._evidence(group))
-            if explanation is not None:
-                _attribute(group, explanation)
+            answer = self._answer(self._evidence(group), model)
+            if answer is not None:
+                _attribute(group, answer.causes, answer.explains)
+                found += answer.causes if answer.explains == 1.0 else ()
+        return found
 
     def _evidence(self, kinds: list[Difference]) -> _Evidence:
         """A text that contains the differences, and some that both sides encode alike."""
@@ -173,7 +221,9 @@ class Examining(Comparing):
             parts.append(text[first:last])
             if sum(map(len, parts)) > _EVIDENCE:
                 break
-        for text in self._agreeing:  # else a cause might explain what differs, and make what is alike differ
+        for text, *_ in self._agreeing.texts[
+            :_AGREEING
+        ]:  # else a cause might explain what differs, and make what is alike differ
             first, last = _window(text, 0, min(len(text), _BEGINNING))
             parts.append(text[first:last])
         text = b"\n".join(dict.fromkeys(parts)) if len(parts) > 1 else parts[0]
@@ -195,34 +245,29 @@ class Examining(Comparing):
         within = [token.id for token in theirs if first <= token.start and token.end <= last]
         return _Evidence(text[first:last], within, False)
 
-    def _explanation(self, evidence: _Evidence) -> Explanation | None:
+    def _answer(self, evidence: _Evidence, model: Tokenizer) -> Answer | None:
+        """Why a model does not give the ids of some text; None if that cannot be told."""
         text, ids, add_special = evidence
         if isinstance(ids, Failure):
             return None
-        from ..diagnosis.diagnose import diagnose
+        from ..diagnosis.diagnose import answers
 
         others = [self._oracle.tokenizer] if self._oracle.tokenizer else []
-        diagnosis = diagnose(
-            self._tokenizer,
-            text,
-            ids,
-            add_special=add_special,
-            parse_special=self._parse_special,
-            others=others,
-        )
-        for explanation in diagnosis.explanations:
-            other_text = any(cause.id == "text_differs" for cause in explanation.causes)
+        found, *_ = answers(model, Compared(text, ids), (add_special, self._parse_special), others)
+        for answer in found:
+            other_text = any(cause.id == "text_differs" for cause in answer.causes)
             if self._oracle.recorded or not other_text:  # the oracle was asked about this very text
-                return explanation
+                return answer
         return None
 
 
-def _attribute(kinds: list[Difference], explanation: Explanation) -> None:
+def _attribute(kinds: list[Difference], causes: tuple[Cause, ...], explains: float) -> None:
     """Give each kind the causes that belong to its step, or if there are none, all causes and their step.
 
     The first kind, and those like it, also get the causes that no other has: only all together give the ids.
     """
-    causes = explanation.causes
+    if not kinds:
+        return
     for kind in kinds:
         fitting = tuple(cause for cause in causes if STEP_OF_CAUSE.get(cause.id) == kind.step)
         kind.causes = fitting or causes
@@ -231,9 +276,9 @@ def _attribute(kinds: list[Difference], explanation: Explanation) -> None:
     for kind in [kind for kind in kinds if kind.causes == kinds[0].causes]:
         kind.causes = first
     for kind in kinds:
-        kind.explains = explanation.explains
+        kind.explains = explains
         steps = [STEP_OF_CAUSE[cause.id] for cause in kind.causes if cause.id in STEP_OF_CAUSE]
-        if explanation.explains == 1.0 and steps and kind.step not in steps:
+        if explains == 1.0 and steps and kind.step not in steps:
             kind.step = steps[0]
 
 

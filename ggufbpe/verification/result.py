@@ -13,6 +13,7 @@ from ..wording import counted
 
 if TYPE_CHECKING:
     from ..diagnosis.causes import Cause
+    from ..examination.proposal import Proposal
     from .chats import ChatResult
 
 
@@ -98,6 +99,7 @@ class Result:
         self.model = ""  # its path
         self.note = ""  # what readers have to know about the oracle
         self.chats: ChatResult | None = None  # their prompts are among the texts
+        self.proposal: Proposal | None = None  # the change of the model file that explains most
 
     @property
     def refused(self) -> int:
@@ -116,10 +118,8 @@ class Result:
 
     @property
     def fix(self) -> str:
-        """The one command that makes all changes to the model file that the causes call for; "" for none."""
-        from ..diagnosis.causes import together
-
-        return together(cause for difference in self.differences for cause in difference.causes)
+        """The one command that makes all changes to the model file; "" unless trying it has proved that it helps."""
+        return self.proposal.command if self.proposal else ""
 
     @property
     def same(self) -> bool:
@@ -153,6 +153,7 @@ class Result:
             },
             "differences": [_difference(difference) for difference in self.differences],
             "fix": self.fix,
+            "explained_texts": self.proposal.explained if self.proposal and self.fix else 0,
             "other_places": self.other_places,
             "failures": [
                 {
@@ -182,7 +183,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "step": difference.step,
         "places": difference.places,
         "kinds": difference.kinds,
-        "causes": [cause._asdict() for cause in difference.causes],
+        "causes": [cause.to_dict() for cause in difference.causes],
         "explains": difference.explains,
         "first": _example(difference.first),
         "smallest": None if difference.smallest is None else _example(difference.smallest),

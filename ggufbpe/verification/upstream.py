@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterator
 
 from ..by_name import ModelName, locate
-from ..diagnosis.causes import together
 from ..errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..examination.finding import Finding, Where
 from ..gguf.metadata import Overrides
@@ -96,7 +95,7 @@ def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
         why = f"At fault is the package tokenizers or the repository ({printable(group.detail)})."
         yield Finding("warning", "upstream_fails", failed, why, "ask the repository's owner", Where(key))
     for difference in result.differences:
-        whose, fix = fault(difference)
+        whose, fix = fault(difference, result.fix)
         differ = counted(difference.places, "place differs", "places differ")
         causes = "; ".join(str(cause.detail.get("what", cause.id)) for cause in difference.causes)
         what = f"{differ} from {told} in {counted(result.texts, 'text')}, in the step {difference.step}: "
@@ -123,13 +122,14 @@ _FAULTS = {
 }
 
 
-def fault(difference: Difference) -> tuple[str, str]:
+def fault(difference: Difference, command: str) -> tuple[str, str]:
     """What is at fault for a difference, one of `_FAULTS`, and what to do about it.
 
-    It is the file if changing it, or converting the model again, gives the other ids.
+    It is the file if changing it, or converting the model again, gives the other ids. `command` is what is proposed for
+    all differences, "" for nothing.
     """
-    fixes = [cause.fix for cause in difference.causes]
-    if command := together(difference.causes):
+    fixes = [cause.fix for cause in difference.causes if cause.fix]
+    if command and any(cause.change for cause in difference.causes):
         return "file", command
     if again := [fix for fix in fixes if fix.startswith("convert the model again")]:
         return "file", again[0]

@@ -161,10 +161,14 @@ def ids_compared(
     add_special: bool = True,
     parse_special: bool = True,
     progress: Progress = lambda *_: None,
+    propose: bool = True,
 ) -> Result:
-    """The same with all that is needed open. Raises `OracleError` where the oracle has no more to say."""
+    """Compare texts with an oracle that is open; without `propose`, no change of the model is proposed.
+
+    Raises `OracleError` where the oracle has no more to say.
+    """
     add_special, parse_special = oracle.add_special(add_special), oracle.parse_special(parse_special)
-    job = Examining(tokenizer, oracle, add_special, parse_special, progress)
+    job = Examining(tokenizer, oracle, add_special, parse_special, progress, propose)
     for batch in _batches(texts, oracle.batch):
         job.compare(batch)
     if oracle.recorded and not job.result.texts:

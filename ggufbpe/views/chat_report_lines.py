@@ -14,8 +14,9 @@ from rich.text import Text as Line
 from ..verification.chats import ChatDifference, ChatExample, ChatResult
 from ..wording import counted, percent
 from . import terminal
+from .cause_lines import cause_lines
 from .chat_words import chat_verdict, sides_of, title_of
-from .drawing import advice, beside, uncut
+from .drawing import beside, uncut
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
 _REASONS = 3  # examples of refusals for different reasons
@@ -49,11 +50,10 @@ def _difference(
 ) -> Iterator[RenderableType]:
     title = title_of(difference, terminal.one_line(oracle))
     yield Line.assemble((f"{number}. {title}", "bold"), f": {counted(difference.chats, 'chat')}")
-    share = "" if difference.explains == 1.0 else f" (explains {percent(difference.explains)} of the prompt)"
     for cause in difference.causes:
-        what = terminal.one_line(str(cause.detail.get("what", "")))
-        yield beside("   cause: ", f"{cause.id}: {what}{share}")
-        yield from advice(cause.fix, 3)
+        yield from cause_lines(cause, 3, f"cause: {cause.id}: ")
+    if difference.causes and difference.explains < 1.0:
+        yield f"   this explains {percent(difference.explains)} of the prompt"
     yield beside("   first in ", terminal.one_line(difference.first.chat.source))
     yield from _sides(difference.first, sides)
     if difference.smallest is not None:

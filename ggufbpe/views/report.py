@@ -36,12 +36,6 @@ def verdict(result: Result) -> str:
     return f"the ids{' of the prompts' * of_prompts} are the same"
 
 
-def all_fixes(result: Result) -> str:
-    """The one command that makes all changes to the model file, if there are several causes; else ""."""
-    fixes = {cause.fix for difference in result.differences for cause in difference.causes}
-    return result.fix if sum("ggufbpe fix " in fix for fix in fixes) > 1 else ""
-
-
 _TELLING = 100_000  # bytes; for fewer, the time says nothing
 
 
@@ -68,7 +62,7 @@ def to_html(result: Result, model: str, note: str = "") -> str:
             title_of=title_of,
             sides_of=sides_of,
             json_of=lambda body: json.dumps(body, ensure_ascii=False),
-            fix=all_fixes(result),
+            proposal=result.proposal,
             counted=counted,
             percent=percent,
             shown_of=lambda data: visible_text(data, _TEXT_SHOWN),

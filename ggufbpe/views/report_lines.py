@@ -15,9 +15,10 @@ from rich.text import Text as Line
 from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted, percent
 from . import terminal
+from .cause_lines import cause_lines, proposal_lines
 from .chat_report_lines import chat_parts
-from .drawing import advice, beside, drawn, indented, piece, styled, uncut
-from .report import all_fixes, by_span, goes_on, rate, verdict
+from .drawing import beside, drawn, indented, piece, styled
+from .report import by_span, goes_on, rate, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
 _TEXT_SHOWN = 200  # bytes of a text to print
@@ -48,8 +49,6 @@ class ReportLines:
         for number, difference in enumerate(result.differences[:_SHOWN], 1):
             yield ""
             yield from self._difference(number, difference)
-        if fix := all_fixes(result):
-            yield from ("", uncut(f"all fixes in one: {terminal.one_line(fix)}"))
         more = len(result.differences) - _SHOWN
         if more > 0:
             yield from ("", f"and {counted(more, 'more difference')}: --json and --html show all")
@@ -58,6 +57,9 @@ class ReportLines:
         for group in result.failures:
             yield ""
             yield from self._failure(group)
+        if result.proposal is not None:
+            yield ""
+            yield from proposal_lines(result.proposal)
 
     def _summary(self, result: Result, note: str) -> Iterator[RenderableType]:
         text, oracle = verdict(result), terminal.one_line(result.oracle)
@@ -102,12 +104,10 @@ class ReportLines:
             if self._models is None:  # for two models that differ, their differences say more
                 yield "   cause: not found"
             return
-        share = "" if difference.explains == 1.0 else f" (explains {percent(difference.explains)} of the ids)"
         for cause in difference.causes:
-            what = terminal.one_line(str(cause.detail.get("what", "")))
-            yield beside("   cause: ", f"{cause.id}{': ' * bool(what)}{what}{share}")
-            if cause.fix:
-                yield from advice(cause.fix, 3)
+            yield from cause_lines(cause, 3, f"cause: {cause.id}: ")
+        if difference.explains < 1.0:
+            yield f"   this explains {percent(difference.explains)} of the ids"
 
     def _failure(self, group: FailureGroup) -> Iterator[RenderableType]:
         yield Line.assemble((group.kind, "bold"), f": {terminal.one_line(group.detail)}")

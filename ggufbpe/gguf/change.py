@@ -1,0 +1,109 @@
+"""Changes of a model's metadata as data: what `ggufbpe fix` is told, and what it would do.
+
+    diagnosis/, verification/, examination/ -> [this file] -> examination/proposal.py, which tries a change in memory
+
+A change has no command of its own: `by_name.fix_command` makes one of `Change.arguments` and the path of a model.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .arguments import id_ranges, parse_remove, parse_set, parse_token_type, set_token_types
+from .edit import Edit
+from .reader import GGUFFile
+
+# A command as `by_name.fix_command` writes it.
+COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")
+
+
+@dataclass(frozen=True)
+class Change:
+    """Changes of keys, of types of tokens, and of chat templates; false if there are none.
+
+    >>> bos = Change({"tokenizer.ggml.add_bos_token": "false"})
+    >>> (bos | Change(types={5: "CONTROL", 6: "CONTROL"})).arguments
+    ['--set', 'tokenizer.ggml.add_bos_token=false', '--set-token-type', '5..6=CONTROL']
+    """
+
+    keys: Mapping[str, str | None] = field(default_factory=dict)  # values as `--set` reads them; None removes
+    types: Mapping[int, str] = field(default_factory=dict)  # the name of the type of each token
+    templates: Mapping[str, str] = field(
+        default_factory=dict
+    )  # "known:NAME" by the template's name; "" is the default
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.types or self.templates)
+
+    def __or__(self, other: Change) -> Change:
+        """Return both changes as one; where they contradict each other, `other` wins."""
+        return Change(
+            {**self.keys, **other.keys}, {**self.types, **other.types}, {**self.templates, **other.templates}
+        )
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments by which `ggufbpe fix` makes this change."""
+        return [word for pair in self._pairs() for word in pair]
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        for key, value in self.keys.items():
+            yield ("--remove", key) if value is None else ("--set", f"{key}={value}")
+        for kind in dict.fromkeys(self.types.values()):
+            tokens = sorted(token for token, other in self.types.items() if other == kind)
+            yield from (("--set-token-type", f"{ids}={kind}") for ids in id_ranges(tokens))
+        for name, template in self.templates.items():
+            yield "--chat-template", f"{name}={template}" if name else template
+
+    def edits(self, file: GGUFFile) -> list[Edit]:
+        """Return the edits of keys and types that `ggufbpe fix` makes in this file.
+
+        `ValueError` if it would refuse the change. Chat templates are left to `examination/given_template.py`.
+        """
+        found = [
+            parse_remove(file, key) if value is None else parse_set(file, f"{key}={value}")
+            for key, value in self.keys.items()
+        ]
+        return [*found, set_token_types(file, self.types.items())] if self.types else found
+
+    @classmethod
+    def of_command(cls, command: str) -> Change | None:
+        """Return the change that a command of `by_name.fix_command` makes; None if it needs a file of the user's.
+
+        >>> Change.of_command("ggufbpe fix m.gguf --remove tokenizer.ggml.scores -o fixed.gguf").keys
+        {'tokenizer.ggml.scores': None}
+        """
+        words = shlex.split(command)[3:-2]
+        change = cls()
+        for flag, value in zip(words[::2], words[1::2]):
+            one = _of_argument(flag, value)
+            if one is None:
+                return None
+            change |= one
+        return change
+
+
+def _of_argument(flag: str, value: str) -> Change | None:
+    if flag == "--set":
+        key, _, text = value.partition("=")
+        return Change({key: text})
+    if flag == "--remove":
+        return Change({value: None})
+    if flag == "--set-token-type":
+        token, kind = parse_token_type(value)
+        if isinstance(token, str):
+            return None
+        return Change(types=dict.fromkeys(token if isinstance(token, range) else [token], kind))
+    named = re.fullmatch(r"(?:(\w+)=)?(known:.+)", value)
+    return Change(templates={named[1] or "": named[2]}) if named and flag == "--chat-template" else None
+
+
+def all_of(changes: Iterable[Change]) -> Change:
+    """Return several changes as one; where two contradict each other, the later one wins."""
+    found = Change()
+    for change in changes:
+        found |= change
+    return found

@@ -1,0 +1,162 @@
+"""Families of models whose vocabularies are known: how their tokens begin and end, and what their files say about them.
+
+    tokens, names in the metadata -> [this file] -> examination/
+
+Every fact is that of a vocabulary in llama.cpp's repository (models/ggml-vocab-*.gguf), or of the tokenizer.json that
+T5 and umT5 were published with; a test compares them. What a model's file has beyond these facts, or instead of them,
+may have been changed on purpose, so a difference is evidence, and no proof that the file is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class KnownFamily(NamedTuple):
+    """What the files of one family of models have."""
+
+    name: str
+    model: str  # tokenizer.ggml.model
+    size: int  # number of tokens
+    first: tuple[str, ...]  # the tokens with the first ids
+    last: tuple[int, str]  # one of the last tokens that every file has, with its id
+    pres: tuple[str, ...]  # names in tokenizer.ggml.pre; empty where the model has no pre-tokenizer
+    add_bos: bool
+    add_eos: bool
+    bos: tuple[int, str] | None  # id and text
+    eos: tuple[int, str] | None
+    named: str = ""  # a pattern of the beginning of a model's name
+
+    @property
+    def vocabulary(self) -> str:
+        """What a vocabulary of the family is called, with its article.
+
+        >>> KNOWN_FAMILIES[0].vocabulary
+        'a Phi-3 vocabulary'
+        """
+        return f"{'an' if self.name.startswith('X') else 'a'} {self.name} vocabulary"
+
+    def has(self, tokens: Sequence[str]) -> bool:
+        """Check that a vocabulary begins and ends as those of the family."""
+        index, text = self.last
+        return (
+            len(tokens) > index and tokens[index] == text and tuple(tokens[: len(self.first)]) == self.first
+        )
+
+
+_SPM = ("<unk>", "<s>", "</s>")
+_GPT2 = ("!", '"', "#")
+
+# A family whose vocabulary begins as another one's comes before that one.
+KNOWN_FAMILIES = (
+    KnownFamily(
+        *("Phi-3", "llama", 32064, _SPM, (32001, "<|assistant|>"), ()),
+        *(True, False, (1, "<s>"), (32000, "<|endoftext|>"), r"phi-?3"),
+    ),
+    KnownFamily(
+        *("Llama 2", "llama", 32000, _SPM, (31999, "给"), ()),
+        *(True, False, (1, "<s>"), (2, "</s>"), r"llama-?2"),
+    ),
+    KnownFamily(
+        *("Baichuan", "llama", 64000, _SPM, (63999, "\uf1e9"), ()),
+        *(True, False, (1, "<s>"), (2, "</s>"), r"baichuan-7b"),
+    ),
+    KnownFamily(
+        *("BERT", "bert", 30522, ("[PAD]", "[unused0]", "[unused1]"), (30521, "～"), ()),
+        *(True, False, (101, "[CLS]"), None),
+    ),
+    KnownFamily(
+        *("XLM-RoBERTa", "t5", 250048, ("<s>", "<pad>", "</s>"), (249999, "ấ"), ()),
+        *(True, True, (0, "<s>"), (2, "</s>"), r"xlm-roberta"),
+    ),
+    KnownFamily(
+        *("T5", "t5", 32100, ("<pad>", "</s>", "<unk>"), (31999, "▁Internațional"), ()),
+        *(False, True, None, (1, "</s>")),
+    ),
+    KnownFamily(
+        *("umT5", "t5", 256300, ("<pad>", "</s>", "<s>"), (255999, "啕"), ()),
+        *(False, True, None, (1, "</s>"), r"umt5"),
+    ),
+    KnownFamily(
+        *("GPT-2", "gpt2", 50257, _GPT2, (50255, "Ġgazed"), ("gpt-2",)),
+        *(False, False, (50256, "<|endoftext|>"), (50256, "<|endoftext|>"), r"gpt-?2"),
+    ),
+    KnownFamily(
+        *("GPT-NeoX", "gpt2", 50432, ("<|endoftext|>", "<|padding|>", "!"), (50253, "ĠOutcomes"), ("mpt",)),
+        *(False, False, (0, "<|endoftext|>"), (0, "<|endoftext|>"), r"(gpt-)?neox|mpt-"),
+    ),
+    KnownFamily(
+        *("Falcon", "gpt2", 65024, (">>TITLE<<", ">>ABSTRACT<<"), (65023, "Ġvictoria"), ("falcon",)),
+        *(False, False, (11, "<|endoftext|>"), (11, "<|endoftext|>")),
+    ),
+    KnownFamily(
+        *("StarCoder 2", "gpt2", 49152, ("<|endoftext|>", "<fim_prefix>"), (49151, "sdb"), ("starcoder",)),
+        *(False, False, (0, "<|endoftext|>"), (0, "<|endoftext|>"), r"starcoder-?2"),
+    ),
+    KnownFamily(
+        *("Refact", "gpt2", 49216, ("<|endoftext|>", "<fim_prefix>"), (49151, "getOptions"), ("refact",)),
+        *(False, False, (0, "<|endoftext|>"), (0, "<|endoftext|>"), r"refact"),
+    ),
+    KnownFamily(
+        *(
+            "Command R",
+            "gpt2",
+            256000,
+            ("<PAD>", "<UNK>", "<CLS>"),
+            (254999, "ĠÐ·Ð±ÑĸÑĢÐ½Ð°"),
+            ("command-r",),
+        ),
+        *(True, False, (5, "<BOS_TOKEN>"), (255001, "<|END_OF_TURN_TOKEN|>"), r"(c4ai-)?command-r"),
+    ),
+    KnownFamily(
+        *("DeepSeek Coder", "gpt2", 32256, _GPT2, (31999, "ĠShan"), ("deepseek-coder",)),
+        *(True, False, (32013, "<｜begin▁of▁sentence｜>"), (32014, "<｜end▁of▁sentence｜>")),
+    ),
+    KnownFamily(
+        *("DeepSeek LLM", "gpt2", 102400, _GPT2, (99999, "ç²ĺèĨľ"), ("deepseek-llm",)),
+        *(
+            True,
+            False,
+            (100000, "<｜begin▁of▁sentence｜>"),
+            (100001, "<｜end▁of▁sentence｜>"),
+            r"deepseek-llm",
+        ),
+    ),
+    KnownFamily(
+        *("Llama 3", "gpt2", 128256, _GPT2, (127999, "éĶ¦"), ("llama-bpe",)),
+        *(True, False, (128000, "<|begin_of_text|>"), (128001, "<|end_of_text|>"), r"(meta-)?llama-?3"),
+    ),
+    KnownFamily(
+        *("Qwen 2", "gpt2", 151936, _GPT2, (151642, "â½Ĺ"), ("qwen2", "qwen35")),
+        *(False, False, (151643, "<|endoftext|>"), (151643, "<|endoftext|>"), r"qwen-?2(?!\d)"),
+    ),
+    KnownFamily(
+        *("Gemma 4", "gemma4", 262144, ("<pad>", "<eos>", "<bos>"), (262143, "<unused6226>"), ("gemma4",)),
+        *(True, False, (2, "<bos>"), (1, "<eos>"), r"gemma-?4"),
+    ),
+)
+
+
+def family_of_tokens(tokens: Sequence[str]) -> KnownFamily | None:
+    """The family whose vocabulary begins and ends as these tokens do; None if none is known.
+
+    >>> family_of_tokens(["hello"]) is None
+    True
+    """
+    return next((family for family in KNOWN_FAMILIES if family.has(tokens)), None)
+
+
+def family_of_names(names: Iterable[str]) -> tuple[KnownFamily, str] | None:
+    """The first family after which one of these names of models is called, with that name.
+
+    >>> family_of_names(["Meta Llama 3.1 8B Instruct"])[0].name
+    'Llama 3'
+    """
+    for name in names:
+        word = re.sub(r"[\s_]+", "-", name.rpartition("/")[2].lower())
+        for family in KNOWN_FAMILIES:
+            if family.named and re.match(family.named, word):
+                return family, name
+    return None
