@@ -20,12 +20,21 @@ def process_escapes(text: bytes) -> bytes:
     b'a\nA\\q\\x4'
     """
 
+    return _processed(text)[0]
+
+
+def _processed(text: bytes) -> tuple[bytes, int]:
+    """`text` with its escape sequences replaced, and how many there were."""
+    number = 0
+
     def replacement(match: re.Match[bytes]) -> bytes:
+        nonlocal number
+        number += match[1] is not None or match[2] in _ESCAPED
         if match[1] is not None:
             return bytes([int(match[1], 16) & 0xFF])
         return _ESCAPED.get(match[2], match[0])
 
-    return _ESCAPE.sub(replacement, text) if b"\\" in text else text
+    return (_ESCAPE.sub(replacement, text) if b"\\" in text else text), number
 
 
 class Unescaped:
@@ -35,6 +44,7 @@ class Unescaped:
         self._stream = stream
         self._rest = b""  # may be the beginning of an escape sequence
         self._is_end = False
+        self.processed = 0  # escape sequences that were replaced so far
 
     def read(self, size: int) -> bytes:
         """Some bytes, about `size` of them; none at the end."""
@@ -46,7 +56,9 @@ class Unescaped:
                 end = _end_of_whole_escapes(data)
                 data, self._rest = data[:end], data[end:]
             if data:
-                return process_escapes(data)
+                data, number = _processed(data)
+                self.processed += number
+                return data
         return b""
 
 

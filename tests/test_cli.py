@@ -174,7 +174,9 @@ def test_tokenize_prints_what_llama_tokenize_prints(
     as_text = [os.fsdecode(argument) for argument in arguments]
     result = run("tokenize", "-m", GPT2, *as_text, stdin=stdin if "--stdin" in as_text else None)
     twice = "ggufbpe: warning: -p/--prompt is given more than once; the last one counts: 'two'\n"
-    assert result == Result(0, expected, twice * (as_text.count("-p") > 1))  # llama.cpp warns, too
+    told = "".join(line for line in result.err.splitlines(True) if "escape sequence" not in line)  # see below
+    assert result == Result(0, expected, result.err)
+    assert told == twice * (as_text.count("-p") > 1)  # llama.cpp warns, too
 
 
 @posix_only
@@ -236,6 +238,30 @@ def test_escapes(text: bytes, expected: bytes) -> None:
 def test_escapes_in_a_stream_are_those_of_the_whole(text: bytes, size: int) -> None:
     stream = Unescaped(io.BytesIO(text))
     assert b"".join(iter(lambda: stream.read(size), b"")) == process_escapes(text)
+
+
+SAID_OF_ESCAPES: dict[str, tuple[list[str], str]] = {  # arguments, what is said of escape sequences
+    "one": (["-p", r"C:\new"], "1 escape sequence was processed, as by llama-tokenize; --no-escape keeps"),
+    "several": (["-p", r"a\tb\n\x41\q"], "3 escape sequences were processed"),
+    "of a file": (["-f", "FILE"], "2 escape sequences were processed"),
+    "asked for": (["-p", r"C:\new", "-e"], ""),
+    "kept": (["-p", r"C:\new", "--no-escape"], ""),
+    "none": (["-p", r"C:\Windows\q"], ""),
+}
+
+
+@pytest.mark.parametrize("name", SAID_OF_ESCAPES)
+@pytest.mark.parametrize("shape", [[], ["--ids"], ["--json"], ["--show-count"]], ids=lambda shape: shape[-1:])
+def test_tokenize_says_where_escapes_made_a_difference(
+    name: str, shape: list[str], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_bytes(rb"first\nsecond\t")
+    arguments, said = SAID_OF_ESCAPES[name]
+    done = run(
+        "tokenize", "-m", GPT2, *(each.replace("FILE", str(tmp_path / "text")) for each in arguments), *shape
+    )
+    assert done.code == 0
+    assert said in done.err if said else done.err == ""
 
 
 def test_a_positional_text_is_a_prompt(run: Run) -> None:
@@ -321,7 +347,7 @@ TEXT = r"Hello\n\x1b<|endoftext|>"
 
 @posix_only
 def test_pieces_are_coloured_on_a_terminal_and_control_characters_shown() -> None:
-    result = run_on_terminal("tokenize", "-m", GPT2, "-p", TEXT)
+    result = run_on_terminal("tokenize", "-m", GPT2, "-e", "-p", TEXT)
     assert result.code == 0
     assert "\x1b[30;46mHello\x1b[0m" in result.text
     assert "\x1b[1;7m<|endoftext|>\x1b[0m" in result.text  # special tokens stand out

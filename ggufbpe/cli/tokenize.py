@@ -19,6 +19,7 @@ from ..pipeline.blocks import added_ids, blocks
 from ..pipeline.offsets import Spans, spans
 from ..tokenizer import Tokenizer
 from ..views import terminal
+from ..wording import counted
 from . import _output
 from ._arguments import (
     Parser,
@@ -42,7 +43,8 @@ Like llama-tokenize, it adds no EOS where the model adds no BOS; `Tokenizer.enco
 
 The text comes from standard input with --stdin, else from the file of -f, else from -p; or from a pipe if \
 none is given, where llama-tokenize asks for a text. Escape sequences (\\n \\r \\t \\' \\" \\\\ \\xHH) are \
-processed in all of them, unless --no-escape is given."""
+processed in all of them, unless --no-escape is given; a line on standard error says how many there were, unless \
+--escape is given."""
 _EXAMPLES = """\
 examples:
   ggufbpe tokenize "Hello world"
@@ -76,10 +78,14 @@ def add_arguments(parser: Parser) -> None:
     )
     add_special_flags(parser)
     parser.add_argument(
-        "-e", "--escape", action="store_true", default=True, help="process escape sequences (the default)"
+        "-e", "--escape", action="store_true", default=None, help="process escape sequences (the default)"
     )
     parser.add_argument(
-        "--no-escape", dest="escape", action="store_false", help="keep backslashes as they are"
+        "--no-escape",
+        dest="escape",
+        action="store_false",
+        default=None,
+        help="keep backslashes as they are",
     )
     parser.add_argument("--show-count", action="store_true", help="print the number of tokens at the end")
     add_color(parser, "colour the pieces")
@@ -89,8 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with _given_text(arguments) as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
-        stream = given or stdin()  # only now, so that a model that cannot be opened costs no typing
-        parts = _Parts(tokenizer, Unescaped(stream) if arguments.escape else stream, arguments)
+        stream: Any = given or stdin()  # only now, so that a model that cannot be opened costs no typing
+        unescaped = None if arguments.escape is False else Unescaped(stream)
+        parts = _Parts(tokenizer, unescaped or stream, arguments)
         if arguments.json:
             _write_objects(tokenizer, parts.spans())
         elif arguments.ids:
@@ -103,6 +110,12 @@ def run(arguments: argparse.Namespace) -> int:
                 _output.write(b"".join(map(lines.__getitem__, ids)))
     if arguments.show_count:
         _output.write(b"Total number of tokens: %d\n" % parts.count)
+    if unescaped is not None and unescaped.processed and arguments.escape is None:
+        were = counted(unescaped.processed, "escape sequence was", "escape sequences were")
+        _output.note(
+            f"ggufbpe: {were} processed, as by llama-tokenize; --no-escape keeps the backslashes, and -e says that "
+            "this is meant"
+        )
     return 0
 
 
