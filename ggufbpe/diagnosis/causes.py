@@ -213,7 +213,14 @@ def with_known_pre(cause: Cause, ours: Vocabulary, theirs: Vocabulary) -> Cause:
     if entry.family not in (cause.detail["family"], *cause.detail["alike"]):  # type: ignore[misc]
         return cause
     what = f"the text was split like {entry.name}, but the file says {_said_pre(ours)}"
-    detail = {**cause.detail, "what": what, "evidence": [], "pre": entry.name, "names": [entry.name], "alike": []}
+    detail = {
+        **cause.detail,
+        "what": what,
+        "evidence": [],
+        "pre": entry.name,
+        "names": [entry.name],
+        "alike": [],
+    }
     change = cause.change
     if change:
         change = Change({_K.PRE: entry.name})
