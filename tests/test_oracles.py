@@ -23,7 +23,7 @@ from reference import (
     NotPreparedError,
     library_is_installed,
     llama_tokenize_command,
-    newer_packages,
+    xllamacpp_packages,
     tokenizers_1,
     vocabulary,
     with_pre,
@@ -125,13 +125,13 @@ def newer_package() -> Iterator[None]:
     """The newer state's package, which is kept apart, is where the children look for packages."""
     with pytest.MonkeyPatch.context() as patch:
         with suppress(NotPreparedError):
-            patch.setenv("PYTHONPATH", str(newer_packages()))
+            patch.setenv("PYTHONPATH", str(xllamacpp_packages()))
         yield
 
 
 def opened_in_process(package: str, model: Path = GPT2) -> Oracle:
     if package == "xllamacpp":
-        prepared(newer_packages)
+        prepared(xllamacpp_packages)
     elif not library_is_installed():
         missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
     return opened(package, model)

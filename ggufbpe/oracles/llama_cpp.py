@@ -67,10 +67,11 @@ class LlamaCpp:
     ...     llama.tokenize([b"Hello world"], add_special=True, parse_special=True)
     [[128000, 9906, 1917]]
 
-    `library` is a distribution that llama_cpp_child.py knows, or the path of a shared library. Questions go in
-    batches: a batch costs one round trip, so a thousand short texts take hardly longer than llama.cpp itself.
-    `seconds` bounds a single text; a batch gets that, or more by its number of texts. `stack` is the size in bytes
-    of the child's stack; None leaves the default. Raises `LibraryError` if the library cannot be used.
+    `library` is a distribution that llama_cpp_child.py knows, the path of a shared library, or a folder that has one.
+    Questions go in batches: a batch costs one round trip, so a thousand short texts take hardly longer than llama.cpp
+    itself. `seconds` bounds a single text; a batch gets that, or more by its number of texts. `stack` is the size in
+    bytes of the child's stack; None leaves the default. `launcher` is a command that starts the child, such as the
+    loader of a newer C library. Raises `LibraryError` if the library cannot be used.
     """
 
     def __init__(
@@ -80,14 +81,16 @@ class LlamaCpp:
         *,
         seconds: float = 20.0,
         stack: int | None = None,
+        launcher: Sequence[str] = (),
         show_log: bool = False,
     ) -> None:
-        self._arguments = [os.fspath(library), *([] if stack is None else [str(stack)])]
+        restart = [] if stack is None and not launcher else [str(stack or 0), *launcher]
+        self._arguments = [os.fspath(library), *restart]
         self._seconds = seconds
         self._show_log = show_log
         self._child: subprocess.Popen[bytes] | None = None
         self.crashes = 0
-        self.version = ""  # of the distribution
+        self.version = ""  # of the distribution, or the build of a library if it is known
         try:
             self.open(path)
         except BaseException:  # no library, or a refused file: the caller has no object to close

@@ -27,5 +27,6 @@ def encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     ]
     before, after = vocabulary.added
     model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
-    made: Encoder = compiled().Encoder(model, strings_of(vocabulary.tokens), special, before, after)
+    texts = strings_of(vocabulary.tokens)
+    made: Encoder = compiled().Encoder(model, texts, special, before, after, vocabulary.strict_utf8)
     return made
