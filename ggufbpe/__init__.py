@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .once import making
-from .states import FOLLOWED as LLAMA_CPP
+from .states import FOLLOWED
 
 if TYPE_CHECKING:
     from .by_name import locate as locate
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .vocab import TokenAttribute as TokenAttribute
 
 __version__ = "0.1.0"
+LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the server follow `states.CHATS`
 
 _HOMES = {
     "CorpusError": "corpora.records",

@@ -1,7 +1,7 @@
 """Write ggufbpe/unicode_composition.py: what Unicode's canonical composition (NFC) needs to know of each code point.
 
-llama.cpp's unicode_cpts_normalize_nfc (src/unicode.cpp) equals NFC of Unicode 15.1.0, which `unicodedata2` of that version
-carries, whatever Python runs this.
+llama.cpp's unicode_cpts_normalize_nfc (src/unicode.cpp) equals NFC of Unicode 15.1.0, which `unicodedata2` of that
+version carries, whatever Python runs this.
 
     pip install 'ggufbpe[generate]'
     python scripts/generate_unicode_composition.py            # writes the file
@@ -66,7 +66,11 @@ _SECONDS = {second for _, second in COMPOSITIONS} | {*range(0x1161, 0x1176), *ra
 def module_text() -> str:
     """The whole module, as in the repository."""
     lines = wrapped([f"({a:#x}, {b:#x}, {c})" for a, b, c in runs_of(composing)])
-    lines += [")", "# Canonical decompositions, in one step.", "DECOMPOSITIONS: dict[int, tuple[int, ...]] = {"]
+    lines += [
+        ")",
+        "# Canonical decompositions, in one step.",
+        "DECOMPOSITIONS: dict[int, tuple[int, ...]] = {",
+    ]
     decompositions = {code_point: decomposition(code_point) for code_point in range(0x110000)}
     lines += wrapped(
         [f"{point:#x}: ({', '.join(map(hex, parts))},)" for point, parts in decompositions.items() if parts]

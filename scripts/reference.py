@@ -3,12 +3,13 @@
     python scripts/reference.py prepare        # vocabularies, libraries and commands, into .cache/
 
 `NEWER` is the state that is followed: its library, in a wheel. Where the system's C library is too old for it, Debian's
-newer one is unpacked into the cache, and children that load it are started with that. `CHATS` has llama-server in a
-wheel, too, and is the state that chats follow. `OLDER` is the second opinion, and has the commands `llama-tokenize` and `llama-server`: the source distribution of one
-release of llama-cpp-python carries it whole, with real vocabularies and upstream's own test cases. From elsewhere come
-only the package tokenizers 1.0, which must read the files that `export` writes, and the tokenizer.json of T5 and umT5,
-which stable-diffusion.cpp has in its source. Existing files stay; interrupted steps start again, since every step works
-under a temporary name and renames at the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
+newer one is unpacked into the cache, and children that load the library are started with that. `CHATS` is the state
+that chats follow: a wheel with llama-server. `OLDER` is the second opinion, and has the commands `llama-tokenize` and
+`llama-server`: the source distribution of one release of llama-cpp-python carries it whole, with real vocabularies and
+upstream's own test cases. From elsewhere come only the package tokenizers 1.0, which must read the files that `export`
+writes, and the tokenizer.json of T5 and umT5, which stable-diffusion.cpp has in its source. Existing files stay;
+interrupted steps start again, since every step works under a temporary name and renames at the end. The folder is
+`.cache/` of the repository, or $GGUFBPE_CACHE.
 
 `Oracle` asks each state through its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
 

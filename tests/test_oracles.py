@@ -23,10 +23,10 @@ from reference import (
     NotPreparedError,
     library_is_installed,
     llama_tokenize_command,
-    xllamacpp_packages,
     tokenizers_1,
     vocabulary,
     with_pre,
+    xllamacpp_packages,
 )
 
 from ggufbpe import Tokenizer

@@ -30,9 +30,9 @@ from reference import (
     NotPreparedError,
     library_is_installed,
     llama_tokenize_command,
-    xllamacpp_packages,
     vocabulary,
     with_pre,
+    xllamacpp_packages,
 )
 from rich.cells import cell_len
 from synthetic import tokenizer_as

@@ -24,6 +24,7 @@ from ._arguments import (
     Parser,
     UsageError,
     add_color,
+    add_llama_cpp,
     add_model,
     add_sources,
     add_special_flags,
@@ -60,6 +61,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.ignored = IGNORED
     add_model(parser)
+    add_llama_cpp(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument(
@@ -88,7 +90,9 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with _given_text(arguments) as given:
-        tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+        tokenizer = Tokenizer.from_gguf(
+            model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
+        )
         stream = given or stdin()  # only now, so that a model that cannot be opened costs no typing
         parts = _Parts(tokenizer, Unescaped(stream) if arguments.escape else stream, arguments)
         if arguments.json:

@@ -22,6 +22,7 @@ from ._arguments import (
     Parser,
     UsageError,
     add_color,
+    add_llama_cpp,
     add_model,
     add_special_flags,
     add_stdin,
@@ -87,6 +88,7 @@ EXIT_SAME, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
+    add_llama_cpp(parser)
     parser.add_argument("--against", metavar="ORACLE", help=f"what to compare with: {', '.join(USAGES)}")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="compare a text")
@@ -124,7 +126,9 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = Tokenizer.from_gguf(
+        model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
+    )
     unread: list[str] = []
 
     def report(path: str, error: Exception) -> None:

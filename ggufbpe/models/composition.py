@@ -2,11 +2,10 @@
 
     fragment -> [this file] -> unigram_text.py
 
-A character that is not in `COMPOSING` never changes, and never combines with what is before it. So a text is composed in
-parts, each a character of that kind and those up to the next one.
+A character that is not in `COMPOSING` never changes, and never combines with what is before it. So a text is composed
+in parts, each a character of that kind and those up to the next one.
 
-Source: src/unicode.cpp, unicode_cpts_normalize_nfc. It is NFC of Unicode 15.1, except that code points which Unicode does
-not have stay as they are.
+Source: src/unicode.cpp, unicode_cpts_normalize_nfc, which is NFC of Unicode 15.1.
 """
 
 from __future__ import annotations
@@ -66,7 +65,10 @@ def _composed(part: str) -> str:
     """The NFC of a part."""
     points = _in_order([each for char in part for each in _decomposed(ord(char))])
     found: list[int] = []
-    starter, last_class = -1, 0  # the place of the last character of class 0, and the class of the last one kept after it
+    starter, last_class = (
+        -1,
+        0,
+    )  # the place of the last character of class 0, and the class of the last one kept after it
     for point in points:
         this_class = _combining_class(point)
         if starter >= 0 and (last_class < this_class or starter == len(found) - 1):

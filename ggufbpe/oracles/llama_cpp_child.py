@@ -33,7 +33,14 @@ DISTRIBUTIONS = {
     "xllamacpp": ("xllamacpp", ("xllamacpp*.so", "xllamacpp*.pyd")),
 }
 # The names of llama.cpp's library, and the folders of an installation or a build in which it lies.
-LIBRARIES = ("libllama.so", "libllama.dylib", "llama.dll", "libllama.dll", "libllama.so.0", "libllama.0.dylib")
+LIBRARIES = (
+    "libllama.so",
+    "libllama.dylib",
+    "llama.dll",
+    "libllama.dll",
+    "libllama.so.0",
+    "libllama.0.dylib",
+)
 FOLDERS = ("", "lib", "bin", "lib64", "build/bin", "lib/*", "*")
 # The special ids that llama.cpp reports; it has no function for the unknown token's and for `eom`.
 SPECIAL_IDS = ["bos", "eos", "eot", "sep", "nl", "pad", "mask"]

@@ -1,6 +1,6 @@
 """The error for a name in `tokenizer.ggml.pre` that llama.cpp does not know.
 
-    model.py -> the error -> vocab/loading.py -> [this file] -> the same error, with the name that the tokens point to
+model.py -> the error -> vocab/loading.py -> [this file] -> the same error, with the name that the tokens point to
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def unknown_pre_tokenizer(file: Metadata, named_pre: str, state: str = FOLLOWED)
 def add_nearest(error: UnknownPreTokenizerError, file: Metadata) -> None:
     """Add to an error which name the tokens point to, with its share of them, and the command that opens the file.
 
-    Takes a second or two for a large vocabulary. The error stays as it is if the file has no tokens or merges to judge by.
+    Takes a second or two for a large vocabulary. The error stays as it is if the file has no tokens or merges.
     """
     from .families import evidence
 
@@ -52,9 +52,8 @@ def add_nearest(error: UnknownPreTokenizerError, file: Metadata) -> None:
     fits = "By its tokens the vocabulary was made with" if nearest.share >= _FITS else "The nearest name is"
     doubt = "" if nearest.share >= _FITS else "; no known name fits, so some ids will be wrong"
     error.nearest, error.share = found.name, nearest.share
-    error.problem += (
-        f". {fits} {found.name}, which keeps {nearest.kept} of {nearest.of} tokens whole ({nearest.share:.2%}){doubt}"
-    )
+    share = f"{nearest.kept} of {nearest.of} tokens whole ({nearest.share:.2%})"
+    error.problem += f". {fits} {found.name}, which keeps {share}{doubt}"
     if TokenizerKey.PRE in file.overridden:
         return
     error.remedy = (
