@@ -31,7 +31,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from ggufbpe.states import FOLLOWED, STATES
 
 # The state of llama.cpp that is followed: a wheel with its shared libraries.
 NEWER = FOLLOWED
-NEWER_DISTRIBUTION = "llama-cpp-py-sync"
+NEWER_DISTRIBUTION, NEWER_PACKAGE = "llama-cpp-py-sync", "llama_cpp_py_sync"
 NEWER_VERSION = "0.11739"
 NEWER_SHA256 = (  # of the wheels for Linux on x86_64, macOS on arm64, and Windows
     "c97dd32b41841ab779172f9d20616cc915a73045ae5dca4b81051e6cd2751714",
@@ -141,21 +141,10 @@ def library(state: str = NEWER) -> Path:
         for path in (_chats() / CHATS_DISTRIBUTION).glob(f"{CHATS_DISTRIBUTION}.*"):
             return path
         raise NotPreparedError(f"no {_chats()}: `python scripts/reference.py prepare --chats` gets it")
-    folder = _newer() / NEWER_DISTRIBUTION.replace("-", "_")
-    if not folder.is_dir() or (_needs_c_library() and not _c_library().is_dir()):
+    folder = _newer() / NEWER_PACKAGE
+    if not folder.is_dir():
         raise NotPreparedError(f"no {folder}: `python scripts/reference.py prepare --newer` gets it")
     return folder
-
-
-def launcher(state: str = NEWER) -> list[str]:
-    """The command that starts programs under the C library that a state needs; empty if the system's will do."""
-    if state != NEWER or not _needs_c_library():
-        return []
-    root = _c_library() / "usr"
-    [loader] = [*root.glob("lib64/ld-linux*.so.*"), *root.glob("lib/ld-linux*.so.*")][:1]
-    [own] = root.glob("lib/*-linux-gnu")
-    folders = [own, Path(sys.base_prefix) / "lib", Path("/lib") / own.name, Path("/usr/lib") / own.name]
-    return [str(loader), "--library-path", ":".join(map(str, folders))]
 
 
 def xllamacpp_packages() -> Path:
@@ -169,11 +158,6 @@ def _newer() -> Path:
 
 def _chats() -> Path:
     return cache_directory() / f"{CHATS_DISTRIBUTION}-{CHATS_VERSION}"
-
-
-def _c_library() -> Path:
-    """The folder with a newer C library, unpacked."""
-    return cache_directory() / f"debian-{DEBIAN}"
 
 
 def _needs_c_library() -> bool:
@@ -229,9 +213,8 @@ def prepare(
     if tokenizers:
         _install_aside(f"tokenizers=={TOKENIZERS_1}", cache_directory() / f"tokenizers-{TOKENIZERS_1}")
     if newer:
-        _install_aside(_hashed(NEWER_DISTRIBUTION, NEWER_VERSION, NEWER_SHA256), _newer())
-        if _needs_c_library():
-            _prepare_c_library()
+        requirement = _hashed(NEWER_DISTRIBUTION, NEWER_VERSION, NEWER_SHA256)
+        _install_aside(requirement, _newer(), _add_c_library if _needs_c_library() else None)
     if chats:
         _install_aside(_hashed(CHATS_DISTRIBUTION, CHATS_VERSION, CHATS_SHA256), _chats())
     if vocabs:
@@ -249,30 +232,39 @@ def _hashed(distribution: str, version: str, digests: Sequence[str]) -> str:
     return f"{distribution}=={version}" + "".join(f" --hash=sha256:{digest}" for digest in digests)
 
 
-def _prepare_c_library() -> None:
-    """Unpack the C library of `DEBIAN` aside, by this Debian's own sources of packages; the system stays as it is."""
-    if _c_library().is_dir():
-        _say(f"C library: {_c_library()} is there")
-        return
-    with _partial("debian") as folder:
-        _say(f"C library: getting that of Debian {DEBIAN}, for libraries of llama.cpp {NEWER}")
+def _add_c_library(package: Path) -> None:
+    """Put the C library of `DEBIAN` beside llama.cpp's, by this Debian's own sources of packages.
+
+    The system stays as it is: only a child that loads this library runs under that C library.
+    """
+    _say(f"C library: getting that of Debian {DEBIAN}, for the libraries of llama.cpp {NEWER}")
+    with tempfile.TemporaryDirectory() as folder:
+        apt = Path(folder)
         for name in ("etc", "lists/partial", "cache/archives/partial"):
-            (folder / "apt" / name).mkdir(parents=True)
+            (apt / name).mkdir(parents=True)
         for number, source in enumerate(_debian_sources()):
-            (folder / "apt" / "etc" / f"{number}{source.suffix}").write_text(_of_release(source.read_text()))
+            (apt / "etc" / f"{number}{source.suffix}").write_text(_of_release(source.read_text()))
         places = {
             "Dir::Etc::sourcelist": "/dev/null",
-            "Dir::Etc::sourceparts": folder / "apt" / "etc",
-            "Dir::State::lists": folder / "apt" / "lists",
-            "Dir::Cache": folder / "apt" / "cache",
+            "Dir::Etc::sourceparts": apt / "etc",
+            "Dir::State::lists": apt / "lists",
+            "Dir::Cache": apt / "cache",
+            "APT::Sandbox::User": "root",  # which may write here
         }
-        apt = ["apt-get", "-qq", *(f"-o{key}={place}" for key, place in places.items())]
-        _run([*apt, "update"])
-        subprocess.run([*apt, "download", *_C_LIBRARY_PACKAGES], check=True, cwd=folder / "apt")
-        for package in (folder / "apt").glob("*.deb"):
-            _run(["dpkg", "-x", str(package), str(folder)])
-        shutil.rmtree(folder / "apt")
-        folder.rename(_c_library())
+        command = ["apt-get", "-qq", *(f"-o{key}={place}" for key, place in places.items())]
+        _run([*command, "update"])
+        subprocess.run([*command, "download", *_C_LIBRARY_PACKAGES], check=True, cwd=apt)
+        for archive in apt.glob("*.deb"):
+            _run(["dpkg", "-x", str(archive), str(apt / "root")])
+        root = apt / "root" / "usr"
+        for path in [
+            *root.glob("lib64/ld-linux*"),
+            *root.glob("lib/ld-linux*"),
+            *root.glob("lib/*-linux-gnu/*.so*"),
+        ]:
+            shutil.copyfile(path, package / NEWER_PACKAGE / path.name)
+        for loader in (package / NEWER_PACKAGE).glob("ld-linux*"):
+            loader.chmod(0o755)
 
 
 def _debian_sources() -> list[Path]:
@@ -336,14 +328,16 @@ def _prepare_t5() -> None:
         folder.rename(_t5())
 
 
-def _install_aside(requirement: str, target: Path) -> None:
-    """Install the wheel of a package into a folder of its own, hidden from other imports."""
+def _install_aside(requirement: str, target: Path, add: Callable[[Path], None] | None = None) -> None:
+    """Install the wheel of a package into a folder of its own, hidden from other imports; `add` puts more into it."""
     if target.is_dir():
         _say(f"package: {target} is there")
         return
     with _partial("package") as folder:
         _say(f"package: {requirement.partition(' ')[0]} into {target}")
         _pip("install", ["--no-deps", "--only-binary", ":all:", "--target", str(folder)], requirement)
+        if add is not None:
+            add(folder)
         folder.rename(target)
 
 
@@ -629,7 +623,7 @@ class Oracle(LlamaCpp):
     """
 
     def __init__(self, path: str | os.PathLike[str], state: str = NEWER, **options: Any) -> None:
-        super().__init__(library(state), path, launcher=launcher(state), **{"seconds": 60.0, **options})
+        super().__init__(library(state), path, **{"seconds": 60.0, **options})
 
 
 # ---- the command --------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ _EXAMPLES = """\
 examples:
   ggufbpe verify -m model.gguf --against llama-tokenize README.md src
   ggufbpe verify -m model.gguf --against llama-tokenize:./llama.cpp/build/bin -p "Hello world"
-  ggufbpe verify -m model.gguf --against llama-cpp-python --fuzz 10000 --seed 1
+  ggufbpe verify -m model.gguf --against llama-cpp:./llama.cpp/build/bin --fuzz 10000 --seed 1
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin < corpus.txt
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat chats.jsonl
   ggufbpe verify -m model.gguf --against hf:tokenizer.json --html report.html docs
@@ -73,8 +73,9 @@ examples:
 
 against:
   llama-tokenize[:PATH]    llama.cpp's command, at PATH or found in $PATH
+  llama-cpp:FOLDER         the library of any build of llama.cpp (libllama.so, libllama.dylib or llama.dll)
   llama-cpp-python         the Python package
-  xllamacpp                the Python package, with the llama.cpp that ggufbpe follows
+  xllamacpp                the Python package
   server:URL               a running llama-server
   hf:FILE                  a tokenizer.json, read by the package tokenizers
   tiktoken:FILE or NAME    a .tiktoken file, or the name of an encoding

@@ -8,6 +8,7 @@ exception) or overflow its stack: that answer is a `Crash`, and the next questio
 
 from __future__ import annotations
 
+import glob
 import marshal
 import os
 import subprocess
@@ -16,6 +17,8 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
+
+from .llama_cpp_child import library_in
 
 _ASKED_ALONE = 64  # the largest batch whose questions are asked one by one after a crash
 _PARTS = 16  # into which a larger batch is split
@@ -70,8 +73,8 @@ class LlamaCpp:
     `library` is a distribution that llama_cpp_child.py knows, the path of a shared library, or a folder that has one.
     Questions go in batches: a batch costs one round trip, so a thousand short texts take hardly longer than llama.cpp
     itself. `seconds` bounds a single text; a batch gets that, or more by its number of texts. `stack` is the size in
-    bytes of the child's stack; None leaves the default. `launcher` is a command that starts the child, such as the
-    loader of a newer C library. Raises `LibraryError` if the library cannot be used.
+    bytes of the child's stack; None leaves the default. If a C library with its loader lies beside llama.cpp's
+    library, the child runs under that one. Raises `LibraryError` if the library cannot be used.
     """
 
     def __init__(
@@ -81,9 +84,9 @@ class LlamaCpp:
         *,
         seconds: float = 20.0,
         stack: int | None = None,
-        launcher: Sequence[str] = (),
         show_log: bool = False,
     ) -> None:
+        launcher = _launcher(os.fspath(library))
         restart = [] if stack is None and not launcher else [str(stack or 0), *launcher]
         self._arguments = [os.fspath(library), *restart]
         self._seconds = seconds
@@ -203,6 +206,17 @@ class LlamaCpp:
         if kind == "refused":
             raise LoadError(f"llama.cpp refused {self.path}: {value}")
         raise LibraryError(value, kind == "absent")
+
+
+def _launcher(library: str) -> list[str]:
+    """The command that starts programs under the C library beside a library; empty if there is none (Linux only)."""
+    try:
+        folder = os.path.dirname(library_in(library) if os.path.isdir(library) else library)
+    except FileNotFoundError:
+        return []
+    for loader in glob.glob(os.path.join(glob.escape(folder), "ld-linux*.so.*")) if folder else ():
+        return [os.path.abspath(loader), "--library-path", os.path.abspath(folder)]
+    return []
 
 
 def _start_child(arguments: Sequence[str], show_log: bool) -> subprocess.Popen[bytes]:

@@ -64,7 +64,7 @@ class CLibrary:
         if library in DISTRIBUTIONS:
             version, path = _find(library)
         else:
-            version, path = "", _library_in(library) if os.path.isdir(library) else os.path.abspath(library)
+            version, path = "", library_in(library) if os.path.isdir(library) else os.path.abspath(library)
         handle = _load(path)
         self.version = version or _build_of(handle, path)
         self._f = _functions(handle)
@@ -151,7 +151,7 @@ def _find(distribution: str) -> tuple[str, str]:
     raise FileNotFoundError(f"no shared library of llama.cpp in the package {package}")
 
 
-def _library_in(folder: str) -> str:
+def library_in(folder: str) -> str:
     """The path of llama.cpp's library in a folder. `FileNotFoundError` if it has none."""
     root = glob.escape(os.path.abspath(folder))
     for inside in FOLDERS:
@@ -176,8 +176,12 @@ def _load(path: str) -> ctypes.CDLL:
         if not needed:
             raise error
     for _ in range(len(needed)):  # each needs others, in an order that their names do not tell
-        needed = [each for each in needed if not _is_loaded(each)]
-    return ctypes.CDLL(path)
+        problems = {each: problem for each in needed if (problem := _problem_of(each))}
+        needed = list(problems)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise next((each for each in problems.values() if "GLIBC" in str(each)), error) from None
 
 
 def _neighbours(folder: str) -> list[str]:
@@ -186,12 +190,13 @@ def _neighbours(folder: str) -> list[str]:
     return sorted(path for path in found if re.search(r"\.(so|dylib|dll)\b", path))
 
 
-def _is_loaded(path: str) -> bool:
+def _problem_of(path: str) -> OSError | None:
+    """Load a library for those that need it; returns why it cannot be loaded, None if it is."""
     try:
         ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return error
+    return None
 
 
 def _load_backends(library: ctypes.CDLL, folder: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ..errors import printable
 from ..tokenizer import Tokenizer
-from .in_process import in_process
+from .in_process import in_process, library_folder
 from .libraries import tiktoken_library, tokenizers_library
 from .llama_tokenize import LlamaTokenize
 from .oracle import Oracle, OracleError
@@ -56,6 +56,7 @@ def _form_of_file(given: str) -> str | None:
 
 ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "llama-tokenize": LlamaTokenize,
+    "llama-cpp": library_folder,
     "llama-cpp-python": in_process("llama-cpp-python"),
     "xllamacpp": in_process("xllamacpp"),
     "server": Server,
@@ -65,8 +66,9 @@ ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "ids": recorded,
     "gguf": other_model,
 }
-OPEN_THE_FILE = frozenset(("llama-tokenize", "llama-cpp-python", "xllamacpp"))
+OPEN_THE_FILE = frozenset(("llama-tokenize", "llama-cpp", "llama-cpp-python", "xllamacpp"))
 NEED_ARGUMENT = {
+    "llama-cpp": "a folder with llama.cpp's library (libllama.so, .dylib or llama.dll)",
     "server": "the address of a llama-server, such as server:http://127.0.0.1:8080",
     "hf": "the path of a tokenizer.json",
     "tiktoken": "a .tiktoken file or the name of an encoding",
@@ -76,6 +78,7 @@ NEED_ARGUMENT = {
 }
 USAGES = (
     "llama-tokenize[:PATH]",
+    "llama-cpp:FOLDER",
     "llama-cpp-python",
     "xllamacpp",
     "server:URL",
