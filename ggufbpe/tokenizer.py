@@ -143,9 +143,18 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
         Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
         """
+        return self._loaded_again(self._metadata_in(checked_state(llama_cpp)), llama_cpp)
+
+    def vocabulary_in(self, llama_cpp: str) -> Vocabulary:
+        """The vocabulary as another build of llama.cpp reads it; raises as `with_llama_cpp`, and does not warn."""
+        return load_from(self._metadata_in(checked_state(llama_cpp)), llama_cpp)[0]
+
+    def _metadata_in(self, llama_cpp: str) -> Metadata:
         if self._metadata is None:
-            raise ValueError("this tokenizer was made from a Vocabulary, whose ids are those of one build")
-        return self._loaded_again(Metadata(self._metadata), checked_state(llama_cpp))
+            raise ValueError(
+                f"this tokenizer was made from a Vocabulary, not from a file that {llama_cpp} could read"
+            )
+        return Metadata(self._metadata)
 
     def _loaded_again(self, metadata: Metadata, llama_cpp: str) -> Tokenizer:
         vocabulary, metadata = load_from(metadata, llama_cpp)

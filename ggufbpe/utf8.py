@@ -26,6 +26,15 @@ def decode(data: bytes, strict: bool = True) -> str:
     return data.decode("utf-8", _ERRORS if strict else _LENIENT_ERRORS)
 
 
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8 as the standard has it."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def undecodable(data: bytes, text: str) -> int:
     """How many bytes of `data`, which `decode` made `text` of, are not UTF-8.
 

@@ -160,8 +160,8 @@ def _chats() -> Path:
     return cache_directory() / f"{CHATS_DISTRIBUTION}-{CHATS_VERSION}"
 
 
-def _needs_c_library() -> bool:
-    """Whether the system's C library is older than that which `NEWER` was linked with."""
+def needs_c_library() -> bool:
+    """Whether the system's C library is older than that which `NEWER` needs."""
     name, version = platform.libc_ver()
     return name == "glibc" and tuple(map(int, version.split(".")[:2])) < NEEDED_GLIBC
 
@@ -214,7 +214,7 @@ def prepare(
         _install_aside(f"tokenizers=={TOKENIZERS_1}", cache_directory() / f"tokenizers-{TOKENIZERS_1}")
     if newer:
         requirement = _hashed(NEWER_DISTRIBUTION, NEWER_VERSION, NEWER_SHA256)
-        _install_aside(requirement, _newer(), _add_c_library if _needs_c_library() else None)
+        _install_aside(requirement, _newer(), add_c_library if needs_c_library() else None)
     if chats:
         _install_aside(_hashed(CHATS_DISTRIBUTION, CHATS_VERSION, CHATS_SHA256), _chats())
     if vocabs:
@@ -232,12 +232,12 @@ def _hashed(distribution: str, version: str, digests: Sequence[str]) -> str:
     return f"{distribution}=={version}" + "".join(f" --hash=sha256:{digest}" for digest in digests)
 
 
-def _add_c_library(package: Path) -> None:
-    """Put the C library of `DEBIAN` beside llama.cpp's, by this Debian's own sources of packages.
+def add_c_library(package: Path) -> None:
+    """Put into a folder with llama.cpp's libraries the C library of `DEBIAN`, by this Debian's own sources of packages.
 
     The system stays as it is: only a child that loads this library runs under that C library.
     """
-    _say(f"C library: getting that of Debian {DEBIAN}, for the libraries of llama.cpp {NEWER}")
+    _say(f"C library: getting that of Debian {DEBIAN}, which llama.cpp's libraries need")
     with tempfile.TemporaryDirectory() as folder:
         apt = Path(folder)
         for name in ("etc", "lists/partial", "cache/archives/partial"):
@@ -262,8 +262,8 @@ def _add_c_library(package: Path) -> None:
             *root.glob("lib/ld-linux*"),
             *root.glob("lib/*-linux-gnu/*.so*"),
         ]:
-            shutil.copyfile(path, package / NEWER_PACKAGE / path.name)
-        for loader in (package / NEWER_PACKAGE).glob("ld-linux*"):
+            shutil.copyfile(path, package / path.name)
+        for loader in package.glob("ld-linux*"):
             loader.chmod(0o755)
 
 
@@ -337,7 +337,7 @@ def _install_aside(requirement: str, target: Path, add: Callable[[Path], None] |
         _say(f"package: {requirement.partition(' ')[0]} into {target}")
         _pip("install", ["--no-deps", "--only-binary", ":all:", "--target", str(folder)], requirement)
         if add is not None:
-            add(folder)
+            add(folder / NEWER_PACKAGE)
         folder.rename(target)
 
 

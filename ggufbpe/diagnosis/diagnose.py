@@ -32,6 +32,7 @@ from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as
+from .builds import of_other_build
 from .causes import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
@@ -118,6 +119,8 @@ def search(
     """The explanations with the variants that give the ids, which must not be the tokenizer's own."""
     vocabulary = tokenizer.vocabulary
     flags = add_special, parse_special
+    if found := of_other_build(tokenizer, text, ids, *flags):
+        return [found]
     same = [other for other in others if other.vocabulary.tokens == vocabulary.tokens]
     searches = [Nearest(tokenizer, text, ids, *flags, merges_of=same)]
     for other in others:

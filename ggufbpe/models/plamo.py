@@ -27,6 +27,7 @@ from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..once import made_once
+from ..states import PLAMO2_ADDS_TOKENS, lacks
 from ..unicode_classes import CLASSES, STARTS
 from .bpe.registry import PreTokenizer
 from .model import TextModel, TokenizerModel, Warn, first_attributes
@@ -81,6 +82,12 @@ class Plamo2Model(TokenizerModel):
                 key=TokenizerKey.LIST,
                 remedy="convert the model again",
             )
+
+    def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
+        """As the file says; before b11549, nothing around a text of PLaMo-2."""
+        if PLAMO2_ADDS_TOKENS in lacks(vocabulary.llama_cpp, "rule"):
+            return [], []
+        return super().added(vocabulary)
 
     def piece(self, text: str, attribute: int) -> bytes:
         """The byte that a byte token names; the text of all others."""
