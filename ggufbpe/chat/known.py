@@ -36,20 +36,29 @@ class KnownTemplate(NamedTuple):
 def known_templates() -> dict[str, KnownTemplate]:
     """All of them by name."""
     with making:
-        return _read()
+        return _read()[1]
+
+
+def known_build() -> str:
+    """The build of llama.cpp whose templates these are.
+
+    >>> known_build()
+    'b11549'
+    """
+    with making:
+        return _read()[0]
 
 
 @cache
-def _read() -> dict[str, KnownTemplate]:
+def _read() -> tuple[str, dict[str, KnownTemplate]]:
     import json
     import lzma
 
     with lzma.open(_FILE) as file:
         content = json.load(file)
-    models = content["models"]
-    return {
-        name: KnownTemplate(name, tuple(models[name]), text) for name, text in content["templates"].items()
-    }
+    models, templates = content["models"], content["templates"]
+    found = {name: KnownTemplate(name, tuple(models[name]), text) for name, text in templates.items()}
+    return content["llama.cpp"], found
 
 
 def known_source(given: str) -> str | None:
@@ -72,6 +81,6 @@ def known_template(name: str) -> KnownTemplate:
     near = [known for each, known in by_name.items() if name and name.lower() in each]
     near = near or [by_name[each] for each in difflib.get_close_matches(name.lower(), by_name, n=3)]
     raise ValueError(
-        f"llama.cpp has no chat template of the name {printable(name)}"
+        f"llama.cpp {known_build()} has no chat template of the name {printable(name)}"
         + (f"; near: {', '.join(near)}" if near else f"; there are {', '.join(templates)}")
     )
