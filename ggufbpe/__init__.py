@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .once import making
+from .states import FOLLOWED
 
 if TYPE_CHECKING:
     from .by_name import locate as locate
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from .vocab import TokenAttribute as TokenAttribute
 
 __version__ = "0.1.0"
-LLAMA_CPP = "b11549"  # the state of llama.cpp that is followed
+LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the server follow `states.CHATS`
 
 _HOMES = {
     "CorpusError": "corpora.records",

@@ -137,7 +137,14 @@ class VocabularyError(GGUFError):
 
 
 class UnknownPreTokenizerError(GGUFError):
-    """A name in `tokenizer.ggml.pre` that llama.cpp does not know."""
+    """A name in `tokenizer.ggml.pre` that llama.cpp does not know.
+
+    `nearest` is the known name that the tokens point to, "" if they tell nothing, and `share` the share of the tokens
+    that it keeps whole.
+    """
+
+    nearest: str = ""
+    share: float = 0.0
 
 
 class UnsupportedTokenizerError(GGUFError):

@@ -24,6 +24,7 @@ from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
 from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
+from .states import FOLLOWED, checked_state
 from .vocab import Vocabulary, load, load_from, packed, warn_of
 from .vocabulary_facts import VocabularyFacts
 
@@ -88,6 +89,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         engine: EngineName = "auto",
         *,
         overrides: Overrides | None = None,
+        llama_cpp: str = FOLLOWED,
         cache_bytes: int = CACHE_BYTES,
     ) -> Tokenizer:
         """Open the tokenizer of a GGUF file. Reads only the metadata, and closes the file again.
@@ -101,6 +103,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         `overrides` replace or add metadata keys; None removes one. Values are plain Python values of a type that the
         key may have: `{"tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.bos_token_id": None}`.
 
+        `llama_cpp` is the build of llama.cpp whose ids to give: "b11739", the newest whose answers are known,
+        "b11549", or the commit "0c1e57098". What differs between them stands in docs/llama_cpp.md.
+
         `cache_bytes` limits the cache of encoded words, at least 1 MiB; the least recently used are evicted first.
         The reference engine counts words instead, 256 bytes each.
 
@@ -108,10 +113,11 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         tokenizer that ggufbpe does not read, `ModelNameError` if a name matches no model or several. `OSError` if the
         file cannot be opened, `RuntimeError` for engine="native" where it is not installed. Warns (`GGUFWarning`)
         where llama.cpp does, and about a pre-tokenizer that is "default" or that cuts the model's own tokens apart.
+        `ValueError` for another `llama_cpp`.
         """
-        cache_bytes = _checked_cache_bytes(cache_bytes)
+        cache_bytes, llama_cpp = _checked_cache_bytes(cache_bytes), checked_state(llama_cpp)
         model = locate(path)
-        vocabulary, metadata = load(model.opened(), overrides)
+        vocabulary, metadata = load(model.opened(), overrides, llama_cpp=llama_cpp)
         warn_of(vocabulary)
         return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata, name=model.name)
 
@@ -126,7 +132,31 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             raise ValueError(
                 "this tokenizer was made from a Vocabulary, which has no keys to override; use its _replace"
             )
-        vocabulary, metadata = load_from(Metadata(self._metadata, overrides))
+        return self._loaded_again(Metadata(self._metadata, overrides), self.llama_cpp)
+
+    def with_llama_cpp(self, llama_cpp: str) -> Tokenizer:
+        """A tokenizer of the same file with the ids of another build of llama.cpp, as in `from_gguf`.
+
+        >>> tok.with_llama_cpp("b11549").encode(b"\\xc0\\xba")                  # doctest: +SKIP
+        [25]
+
+        Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
+        """
+        return self._loaded_again(self._metadata_in(checked_state(llama_cpp)), llama_cpp)
+
+    def vocabulary_in(self, llama_cpp: str) -> Vocabulary:
+        """The vocabulary as another build of llama.cpp reads it; raises as `with_llama_cpp`, and does not warn."""
+        return load_from(self._metadata_in(checked_state(llama_cpp)), llama_cpp)[0]
+
+    def _metadata_in(self, llama_cpp: str) -> Metadata:
+        if self._metadata is None:
+            raise ValueError(
+                f"this tokenizer was made from a Vocabulary, not from a file that {llama_cpp} could read"
+            )
+        return Metadata(self._metadata)
+
+    def _loaded_again(self, metadata: Metadata, llama_cpp: str) -> Tokenizer:
+        vocabulary, metadata = load_from(metadata, llama_cpp)
         warn_of(vocabulary)
         return self._like(vocabulary, metadata)
 
@@ -229,7 +259,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         """
         _check_unit(unit)
         ids, offsets = self._engine.encode_with_offsets(text, add_special, parse_special, continues)
-        return ids, offsets if unit == "bytes" else utf8.in_characters(_source(text), offsets)
+        return ids, offsets if unit == "bytes" else utf8.in_characters(
+            _source(text), offsets, self._vocabulary.strict_utf8
+        )
 
     def encode_with_offsets_to_numpy(
         self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
@@ -242,7 +274,10 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         ids, offsets = self._engine.encode_with_offsets_to_numpy(text, add_special, parse_special, False)
         source = _source(text) if unit == "characters" else ""
         if not source.isascii():
-            at, (starts, ends) = numpy().array(utf8.characters_at(source)), offsets.T
+            at, (starts, ends) = (
+                numpy().array(utf8.characters_at(source, self._vocabulary.strict_utf8)),
+                offsets.T,
+            )
             last = numpy().where(starts < ends, at[ends - 1] + 1, at[starts])
             offsets = numpy().stack([at[starts], last], axis=1)
         return ids, offsets
@@ -358,7 +393,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     def __reduce__(self) -> tuple[Any, ...]:  # caches are made anew
         made_of = self._vocabulary if self._metadata is None else packed(self._metadata)
-        return _unpickled, (type(self), made_of, self._engine_name, self._cache_bytes)
+        return _unpickled, (type(self), made_of, self._engine_name, self._cache_bytes, self.llama_cpp)
 
     @made_once
     def fingerprint(self) -> str:
@@ -367,6 +402,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         import pickle
 
         made_of = pickle.dumps(self._vocabulary) if self._metadata is None else packed(self._metadata)
+        if self._metadata is not None and self.llama_cpp != FOLLOWED:
+            made_of += self.llama_cpp.encode()
         return hashlib.sha256(made_of).hexdigest()
 
     def __copy__(self) -> Tokenizer:
@@ -428,12 +465,16 @@ def _source(text: Text) -> str | bytes:
 
 
 def _unpickled(
-    cls: type[Tokenizer], made_of: bytes | Vocabulary, engine: EngineName, cache_bytes: int
+    cls: type[Tokenizer],
+    made_of: bytes | Vocabulary,
+    engine: EngineName,
+    cache_bytes: int,
+    llama_cpp: str = FOLLOWED,
 ) -> Tokenizer:
     """A tokenizer out of its pickle. What there was to warn of was said when its file was opened."""
     if not isinstance(made_of, bytes):
         return cls(made_of, engine, cache_bytes=cache_bytes)
-    vocabulary, metadata = load("", data=made_of)
+    vocabulary, metadata = load("", data=made_of, llama_cpp=llama_cpp)
     return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata)
 
 

@@ -1,8 +1,8 @@
 """Bytes to code points as llama.cpp reads them, and the way back to byte offsets.
 
-src/unicode.cpp: unicode_cpts_from_utf8. Each byte that cannot be decoded becomes U+FFFD. Overlong forms and
-surrogates are decoded, which Python's UTF-8 refuses. Above U+10FFFF llama.cpp stops with an exception; such a
-sequence counts as undecodable here.
+src/unicode.cpp: unicode_cpts_from_utf8. Each byte that cannot be decoded becomes U+FFFD. Surrogates are decoded, which
+Python's UTF-8 refuses. Builds before b11739 also decode overlong forms (`strict=False`), and stop with an exception
+above U+10FFFF; such a sequence counts as undecodable here.
 """
 
 from __future__ import annotations
@@ -11,17 +11,28 @@ import codecs
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 
-_ERRORS = "ggufbpe.llama.cpp"
+_ERRORS, _LENIENT_ERRORS = "ggufbpe.llama.cpp", "ggufbpe.llama.cpp.b11549"
+_LEAST = (0, 0, 0x80, 0x800, 0x10000)  # the first code point that needs so many bytes
 
 
-def decode(data: bytes) -> str:
-    """`data` as text; surrogates in it stay as such.
+def decode(data: bytes, strict: bool = True) -> str:
+    """`data` as text; surrogates in it stay as such. Unless `strict`, overlong forms are decoded.
 
-    >>> decode(b"a\\xffb"), decode(b"\\xc1\\x81")
-    ('a\\ufffdb', 'A')
+    >>> decode(b"a\\xffb"), decode(b"\\xc1\\x81"), decode(b"\\xc1\\x81", strict=False)
+    ('a\\ufffdb', '\\ufffd\\ufffd', 'A')
     """
-    return data.decode("utf-8", _ERRORS)
+    return data.decode("utf-8", _ERRORS if strict else _LENIENT_ERRORS)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8 as the standard has it."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def undecodable(data: bytes, text: str) -> int:
@@ -33,13 +44,13 @@ def undecodable(data: bytes, text: str) -> int:
     return text.count("\ufffd") - data.count("\ufffd".encode()) if "\ufffd" in text else 0
 
 
-def char_ends(source: str | bytes) -> list[int]:
+def char_ends(source: str | bytes, strict: bool = True) -> list[int]:
     """Where each character ends, in bytes: of the UTF-8 of a text, or of bytes as `decode` reads them."""
     ends: list[int] = []
     end = 0
     if isinstance(source, bytes):
         while end < len(source):
-            _, end = _code_point(source, end)
+            _, end = code_point_at(source, end, strict)
             ends.append(end)
         return ends
     for char in source:
@@ -48,13 +59,13 @@ def char_ends(source: str | bytes) -> list[int]:
     return ends
 
 
-def characters_at(source: str | bytes) -> array[int]:
+def characters_at(source: str | bytes, strict: bool = True) -> array[int]:
     """The number of the character that each byte belongs to, and at the end how many there are.
 
     >>> list(characters_at("aé"))
     [0, 1, 1, 2]
     """
-    ends = char_ends(source)
+    ends = char_ends(source, strict)
     found = array("q")
     for number, (start, end) in enumerate(zip([0, *ends], ends)):
         found.extend((number,) * (end - start))
@@ -62,7 +73,9 @@ def characters_at(source: str | bytes) -> array[int]:
     return found
 
 
-def in_characters(source: str | bytes, spans: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+def in_characters(
+    source: str | bytes, spans: Sequence[tuple[int, int]], strict: bool = True
+) -> Sequence[tuple[int, int]]:
     """Spans in bytes as spans in characters; one that has a part of a character has all of it.
 
     >>> in_characters("aé", [(0, 1), (1, 2), (2, 3), (3, 3)])
@@ -70,7 +83,7 @@ def in_characters(source: str | bytes, spans: Sequence[tuple[int, int]]) -> Sequ
     """
     if source.isascii():
         return spans
-    at = characters_at(source)
+    at = characters_at(source, strict)
     return [(at[start], at[end - 1] + 1 if start < end else at[start]) for start, end in spans]
 
 
@@ -86,9 +99,19 @@ class Offsets:
 
     def __init__(self, piece: str, bounds: list[int]) -> None:
         """`bounds`: where each character of the piece begins in the text, and where the last one ends."""
-        self._own = [0, *char_ends(piece)]
+        self._set([0, *char_ends(piece)], bounds)
+
+    @classmethod
+    def of_parts(cls, own: list[int], bounds: list[int]) -> Offsets:
+        """The same for parts of several characters: `own` is where each begins in the piece, and the piece's end."""
+        made = cls.__new__(cls)
+        made._set(own, bounds)
+        return made
+
+    def _set(self, own: list[int], bounds: list[int]) -> None:
+        self._own = own
         self._bounds = bounds
-        self._same = all(a - b == bounds[0] for a, b in zip(bounds, self._own))
+        self._same = all(a - b == bounds[0] for a, b in zip(bounds, own))
 
     def start(self, position: int) -> int:
         """Where what begins at `position` of the piece begins in the text."""
@@ -111,27 +134,46 @@ class Offsets:
         return self._bounds[index + side]
 
 
-def _code_point(data: bytes, position: int) -> tuple[int, int]:
-    """The code point at `position`, and where the next one begins."""
+def code_point_at(data: bytes, position: int, strict: bool) -> tuple[int, int]:
+    """The code point at `position`, and where the next one begins; U+FFFD for a byte that cannot be decoded."""
+    code_point, length = _form_at(data, position)
+    if not length or code_point > 0x10FFFF or (strict and code_point < _LEAST[length]):
+        return 0xFFFD, position + 1
+    return code_point, position + length
+
+
+def character_length(data: bytes, position: int, strict: bool) -> int:
+    """How many bytes the character at `position` takes; 0 if there is none.
+
+    Unless `strict`, code points above U+10FFFF are characters, too (src/unicode.cpp: unicode_cpt_from_utf8).
+    """
+    code_point, length = _form_at(data, position)
+    return 0 if strict and (code_point > 0x10FFFF or code_point < _LEAST[length]) else length
+
+
+def _form_at(data: bytes, position: int) -> tuple[int, int]:
+    """The code point that a lead byte and those after it write, in whatever form, and their number; 0 of it if none."""
     lead = data[position]
     if lead < 0x80:
-        return lead, position + 1
+        return lead, 1
     length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
     following = data[position + 1 : position + length]
-    if 0xC0 <= lead < 0xF8 and len(following) == length - 1 and all(b & 0xC0 == 0x80 for b in following):
-        code_point = lead & (0x7F >> length)
-        for byte in following:
-            code_point = code_point << 6 | byte & 0x3F
-        if code_point <= 0x10FFFF:
-            return code_point, position + length
-    return 0xFFFD, position + 1
+    if lead < 0xC0 or lead >= 0xF8 or len(following) < length - 1:
+        return 0, 0
+    code_point = lead & (0x7F >> length)
+    for byte in following:
+        if byte & 0xC0 != 0x80:
+            return 0, 0
+        code_point = code_point << 6 | byte & 0x3F
+    return code_point, length
 
 
-def _handle(error: UnicodeError) -> tuple[str, int]:
+def _handle(error: UnicodeError, strict: bool = True) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    code_point, position = _code_point(error.object, error.start)
+    code_point, position = code_point_at(error.object, error.start, strict)
     return chr(code_point), position
 
 
 codecs.register_error(_ERRORS, _handle)
+codecs.register_error(_LENIENT_ERRORS, partial(_handle, strict=False))

@@ -56,6 +56,10 @@ class VocabularyFacts:
     vocabulary = Fact(
         "Everything that was read from the model file, a `Vocabulary`.", lambda vocabulary: vocabulary
     )
+    llama_cpp = Fact(
+        "The state of llama.cpp whose ids these are, such as `b11739`.",
+        lambda vocabulary: vocabulary.llama_cpp,
+    )
     model = Fact(
         "The kind of tokenizer, `tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL
     )

@@ -21,7 +21,7 @@ import time
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from reference import newer_packages
+from reference import xllamacpp_packages
 
 TIMEOUT = 60  # seconds; an answer takes less than one
 
@@ -113,7 +113,7 @@ class ChatServer:
                 stderr=subprocess.DEVNULL,
                 text=True,
                 encoding="utf-8",
-                env={**os.environ, "PYTHONPATH": str(newer_packages()), "TZ": "UTC"},
+                env={**os.environ, "PYTHONPATH": str(xllamacpp_packages()), "TZ": "UTC"},
             )
         assert self._child.stdin is not None
         assert self._child.stdout is not None

@@ -1,6 +1,6 @@
 """Compares the prompts of chats with those of the real llama-server, on random chats and random templates.
 
-    python scripts/reference.py prepare --newer
+    python scripts/reference.py prepare --chats
     python scripts/compare_chats.py --chats 100000 --seed 1 --processes 2
     python scripts/compare_chats.py --only Qwen-Qwen3-0.6B --chats 1000
 

@@ -2,18 +2,19 @@
 
     python scripts/reference.py prepare
     python scripts/compare_live.py --strings 1000000 --seed 1 --processes 2
-    python scripts/compare_live.py --state 0c1e57098 --commands 0
+    python scripts/compare_live.py --state b11549 --commands 0
 
 Every pre-tokenizer name gets its share of the strings: over GPT-2's vocabulary, over one whose ids show where
 words end (for names that do not byte-encode: over a raw UTF-8 one), and over vocabularies with random merges,
-special tokens and flags; the real vocabularies get some as well. For each string, the ids of the compiled engine,
-alone and in batches, those of the reference engine and those of llama.cpp are compared, and the text of ids,
+special tokens and flags; the real vocabularies get some as well. A tenth of the strings has bytes that are not UTF-8:
+overlong forms, surrogates, truncated characters and values above U+10FFFF. For each string, the ids of the compiled
+engine, alone and in batches, those of the reference engine and those of llama.cpp are compared, and the text of ids,
 under random flags; for each vocabulary everything that loading decides. A difference is shrunk and printed. Then
 the command `llama-tokenize` and ours get the same arguments, and their output must be the same bytes.
 
-
-llama.cpp is the newer state of scripts/reference.py, or the one given by `--state`; the older one is not asked about
-names that it does not know. The command is always the older one's.
+llama.cpp is the state that is followed, or the one given by `--state`, whose ids we then give, too
+(`Tokenizer.from_gguf(..., llama_cpp=...)`); an older one is not asked about names that it does not know. The command is
+always the oldest state's, and so are the ids that ours prints in that part.
 
 Without the compiled engine, only the reference engine is compared; a note on standard error says so.
 
@@ -43,7 +44,6 @@ from random_texts import ATOMS_OF_MODEL, OTHER_MODELS, RandomTexts, random_vocab
 from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES, UNSPLIT, VOCABULARIES
 from reference import (
     NEWER,
-    NOT_IN_OLDER,
     OLDER,
     SPECIAL_IDS,
     Crash,
@@ -60,6 +60,8 @@ from reference import (
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.states import STATES, lacks
+from ggufbpe.verification.fuzz import within_unicode
 from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
 
 ALL_NAMES = [*PRE_TOKENIZERS, *OTHER_MODELS]
@@ -88,6 +90,7 @@ STRINGS_OF_RANDOM_VOCABULARY = 5000
 STRINGS_OF_OTHER_MODEL = 500  # where more goes wrong in the vocabulary than in the text
 COMMANDS_AT_A_TIME = 25
 RANDOM_SHARE = 0.3  # of the strings of a name, over random vocabularies
+BROKEN_SHARE = 0.1  # of all strings: bytes that are not UTF-8
 REAL_SHARE = 0.05  # of all strings, over the real vocabularies with their own names
 STACK = 1 << 30  # bytes for llama.cpp, so that it has an answer for long runs, too
 SHOWN = 20  # differences printed; all are counted
@@ -102,6 +105,7 @@ class Job:
     strings: int
     seed: str
     state: str
+    reference_every: int = 1  # the reference engine is compared on every so many texts
 
 
 @dataclass
@@ -113,8 +117,10 @@ class Result:
 class Comparison:
     """llama.cpp and us, over one vocabulary at a time."""
 
-    def __init__(self, oracle: Oracle, result: Result) -> None:
+    def __init__(self, oracle: Oracle, job: Job, result: Result) -> None:
         self._oracle = oracle
+        self._state = job.state
+        self._reference_every = job.reference_every
         self._result = result
         self._name = ""
         self.tok: Tokenizer
@@ -126,27 +132,36 @@ class Comparison:
         try:
             self._oracle.open(path)
         except LoadError as error:
-            if error.crash is None and _can_open(path):
+            if error.crash is None and _can_open(path, self._state):
                 self._differ(f"llama.cpp refuses {path}, and we do not")
             self._result.totals["refused"] += 1
             return False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.tok = Tokenizer.from_gguf(path, engine="auto" if native is None else "native")
+            engine = "auto" if native is None else "native"
+            self.tok = Tokenizer.from_gguf(path, engine, llama_cpp=self._state)
         self._engines = {"reference": Tokenizer(self.tok.vocabulary, "reference")}
         if native is not None:
             self._engines["native"] = self.tok
         self._compare_loading()
         return True
 
+    def count_broken(self) -> None:
+        """Count a text that is not UTF-8."""
+        self._result.totals["broken"] += 1
+
     def ids(self, questions: Sequence[tuple[bytes, bool, bool]]) -> list[list[int]]:
         """Compare the ids of texts: (text, add_special, parse_special); returns llama.cpp's."""
         answers = self._oracle.tokenize_each(questions)
-        for question, expected in zip(questions, answers, strict=True):
+        for number, (question, expected) in enumerate(zip(questions, answers, strict=True)):
+            engines = [*self._engines]
             if isinstance(expected, Crash):
                 self._result.totals["crashes"] += 1
                 expected = self._encode("reference", question)
-            if any(_is_other(expected, self._encode(engine, question)) for engine in self._engines):
+            elif native is not None and number % self._reference_every:
+                engines.remove("reference")
+            self._result.totals["texts of the reference engine"] += "reference" in engines
+            if any(_is_other(expected, self._encode(engine, question)) for engine in engines):
                 self._report_ids(*question)
         if native is not None:
             self._compare_batches(questions, answers)
@@ -288,52 +303,55 @@ def run(job: Job) -> Result:
     result = Result()
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, Oracle(RAW, job.state, stack=STACK) as oracle:
-        comparison = Comparison(oracle, result)
+        comparison = Comparison(oracle, job, result)
         if job.vocabulary is not None:
             path = job.vocabulary
             if path in (GPT2, UNSPLIT, RAW):
                 path = with_pre(path, job.name, Path(folder) / f"{job.name}.gguf", MODELS.get(job.name))
-            _compare_strings(comparison, path, job.name, job.strings, job.seed)
+            _compare_strings(comparison, path, job, job.strings, job.seed)
         else:
             size = STRINGS_OF_OTHER_MODEL if job.name in OTHER_MODELS else STRINGS_OF_RANDOM_VOCABULARY
             for number in range(0, job.strings, size):
                 seed = f"{job.seed}/{number}"
-                keys = _random_keys(seed, job.name, job.state)
+                keys = _random_keys(seed, job.name)
                 path = write_metadata(Path(folder) / f"{seed.replace('/', '_')}.gguf", keys)
                 strings = min(size, job.strings - number)
-                _compare_strings(comparison, path, job.name, strings, seed)
+                _compare_strings(comparison, path, job, strings, seed)
                 path.unlink()
     result.totals["microseconds"] = int((time.perf_counter() - start) * 1e6)
     return result
 
 
-def _random_keys(seed: str, name: str, state: str) -> dict[str, Any]:
+def _random_keys(seed: str, name: str) -> dict[str, Any]:
     """The metadata of a random vocabulary for a pre-tokenizer, or for a model other than byte pair encoding."""
     source = RandomTexts(seed)
     if name in OTHER_MODELS:
-        keys = OTHER_MODELS[name](seed, source)
-        if state == OLDER and name == "plamo2":  # to which it adds nothing, whatever the file says
-            keys |= {"tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.add_eos_token": False}
-        return keys
+        return OTHER_MODELS[name](seed, source)
     return random_vocabulary(seed, name, name not in RAW_NAMES, source)
 
 
-def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, seed: str) -> None:
-    if not comparison.open(path, name):
+def _compare_strings(comparison: Comparison, path: Path, job: Job, count: int, seed: str) -> None:
+    if not comparison.open(path, job.name):
         return
     tok = comparison.tok
     marked = CONTROL | USER_DEFINED | UNKNOWN
     special = [
         tok.id_to_token(token) for token in range(tok.vocab_size) if tok.token_attributes(token) & marked
     ]
-    source = RandomTexts(seed, special + ATOMS_OF_MODEL.get(name, []))
+    source = RandomTexts(seed, special + ATOMS_OF_MODEL.get(job.name, []))
     dice = random.Random(seed + "/flags")
 
     def flags() -> tuple[bool, bool]:
         return dice.random() < 0.5, dice.random() < 0.5
 
+    def text() -> bytes:
+        if dice.random() >= BROKEN_SHARE:
+            return source.text()
+        comparison.count_broken()
+        return source.broken_text() if job.state == NEWER else within_unicode(source.broken_text())
+
     for start in range(0, count, BATCH):
-        texts = [source.text() for _ in range(min(BATCH, count - start))]
+        texts = [text() for _ in range(min(BATCH, count - start))]
         texts += [source.long_text() for _ in range(len(texts) // LONG_TEXT_FOR)]
         found = comparison.ids([(text, *flags()) for text in texts])
         sequences = [ids for ids in found[::8] if -1 not in ids]  # -1 stands for a missing unknown token
@@ -342,7 +360,9 @@ def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, 
         comparison.decoded([(ids, *flags()) for ids in sequences])
 
 
-def jobs(strings: int, seed: int, names: list[str], state: str = NEWER) -> list[Job]:
+def jobs(
+    strings: int, seed: int, names: list[str], state: str = NEWER, reference_every: int = 1
+) -> list[Job]:
     """The strings, spread over names and vocabularies."""
     found: list[Job] = []
     real = []
@@ -352,20 +372,35 @@ def jobs(strings: int, seed: int, names: list[str], state: str = NEWER) -> list[
         except NotPreparedError as error:
             print(error, file=sys.stderr)
             break
-    for_real = int(strings * REAL_SHARE) if real and len(names) >= len(ALL_NAMES) - len(NOT_IN_OLDER) else 0
+    for_real = int(strings * REAL_SHARE) if real and set(names) >= set(_names_in(state)) else 0
     for number, (title, path) in enumerate(real if for_real else []):
-        found.append(Job(title, path, _share(for_real, number, len(real)), f"{seed}/real/{title}", state))
+        found.append(
+            Job(
+                title,
+                path,
+                _share(for_real, number, len(real)),
+                f"{seed}/real/{title}",
+                state,
+                reference_every,
+            )
+        )
     for number, name in enumerate(names):
         share = _share(strings - for_real, number, len(names))
         over_random = share if name in OTHER_MODELS else int(share * RANDOM_SHARE)
-        found.append(Job(name, None, over_random, f"{seed}/random/{name}", state))
+        found.append(Job(name, None, over_random, f"{seed}/random/{name}", state, reference_every))
         if name in OTHER_MODELS:
             continue
         bases = [RAW] if name in RAW_NAMES else [GPT2, UNSPLIT]
         for base, path in enumerate(bases):
             strings_here = _share(share - over_random, base, len(bases))
-            found.append(Job(name, path, strings_here, f"{seed}/{path.stem}/{name}", state))
+            found.append(Job(name, path, strings_here, f"{seed}/{path.stem}/{name}", state, reference_every))
     return [job for job in found if job.strings]
+
+
+def _names_in(state: str) -> list[str]:
+    """The names of pre-tokenizers and models that a state knows."""
+    unknown = lacks(state, "pre") | lacks(state, "model")
+    return [name for name in ALL_NAMES if name not in unknown]
 
 
 def _share(total: int, number: int, count: int) -> int:
@@ -431,7 +466,7 @@ def run_commands(seed: str, count: int) -> Result:
     """Run both commands on the same arguments and compare what they print."""
     result = Result()
     theirs = [str(llama_tokenize_command())]
-    ours = [sys.executable, "-m", "ggufbpe", "tokenize"]
+    ours = [sys.executable, "-m", "ggufbpe", "tokenize", "--llama-cpp", OLDER]
     paths = [GPT2, GPT2, RAW, VOCABULARIES / "phi3.gguf", VOCABULARIES / "add-bos-and-eos.gguf"]
     for title in ("llama-bpe", "qwen2", "gpt-neox"):
         try:
@@ -464,11 +499,11 @@ def run_commands(seed: str, count: int) -> Result:
 # ---- small helpers, and the whole -----------------------------------------------------------------------
 
 
-def _can_open(path: Path) -> bool:
+def _can_open(path: Path, state: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            Tokenizer.from_gguf(path)
+            Tokenizer.from_gguf(path, llama_cpp=state)
     except GGUFError:
         return False
     return True
@@ -508,7 +543,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--names", nargs="+", choices=ALL_NAMES, metavar="NAME", help="default: all")
     parser.add_argument(
-        "--state", choices=[NEWER, OLDER], default=NEWER, help=f"state of llama.cpp (default: {NEWER})"
+        "--state", choices=STATES, default=NEWER, help=f"state of llama.cpp (default: {NEWER})"
+    )
+    parser.add_argument(
+        "--reference-every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="compare the reference engine, which takes most of the time, on every Nth text only",
     )
     parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--commands", type=int, default=300, help="runs of llama-tokenize; 0 for none")
@@ -518,9 +560,9 @@ def main() -> int:
     if native is None:
         print("there is no compiled engine: only the reference engine is compared", file=sys.stderr)
     result = Result()
-    unknown = NOT_IN_OLDER if arguments.state == OLDER else ()
-    names = [name for name in arguments.names or ALL_NAMES if name not in unknown]
-    work = jobs(arguments.strings, arguments.seed, names, arguments.state)
+    known = _names_in(arguments.state)
+    names = [name for name in arguments.names or known if name in known]
+    work = jobs(arguments.strings, arguments.seed, names, arguments.state, arguments.reference_every)
     commands = [
         (f"{arguments.seed}/commands/{first}", min(COMMANDS_AT_A_TIME, arguments.commands - first))
         for first in range(0, arguments.commands, COMMANDS_AT_A_TIME)
@@ -540,7 +582,8 @@ def main() -> int:
     totals = result.totals
     print(
         f"compared {'the reference engine' if native is None else 'both engines'} with llama.cpp {arguments.state}: "
-        f"{totals['texts']} texts, {totals['tokens']} tokens, "
+        f"{totals['texts']} texts ({totals['broken']} not UTF-8, {totals['texts of the reference engine']} also with "
+        f"the reference engine), {totals['tokens']} tokens, "
         f"{totals['decoded']} sequences decoded, "
         f"{totals['commands']} commands ({totals['commands refused']} refused by both), "
         f"{totals['crashes']} crashes of llama.cpp, {totals['differences']} differences, "

@@ -1,14 +1,21 @@
-r"""What changed between two states of llama.cpp, as far as tokenizers are concerned.
+r"""What changed in llama.cpp since the state that is followed, as far as tokenizers are concerned.
 
-    python scripts/compare_llama_cpp.py old.tar.gz new.tar.gz
-    python scripts/compare_llama_cpp.py old/llama.cpp new/llama.cpp --libraries 0c1e57098 b11549 --texts 20000
+    python scripts/compare_llama_cpp.py
+    python scripts/compare_llama_cpp.py --newer FOLDER --older b11549 --texts 20000
+    python scripts/compare_llama_cpp.py --sources old.tar.gz new/llama.cpp
 
-A state is a folder with llama.cpp in it, or an archive (a source distribution that carries it). Its sources are read
-for names of pre-tokenizers with their flags, patterns, tokenizer models with their special ids, texts that become
-special tokens or end a generation, metadata keys, and names that set attributes; a line is printed for each that is
-new (+), gone (-) or changed (~). Other changes are inside functions: those whose code changed are named, to be
-read. `--libraries` asks two shared libraries (or states of scripts/reference.py) for the ids of random texts, under
-each name that both sources have. The status is 1 if anything differs.
+Without arguments, the package index is asked once for the newest versions of the packages that carry llama.cpp. If one
+of them has a newer build than the one that is followed, it is fetched and compared: by the strings and symbols in its
+library, each string put to use (llama_cpp_libraries.py), and by the ids of random texts under each name. `--newer`
+names a library or its folder instead, and `--older` another known state than the one that is followed. What changed is
+printed, and then what to write where.
+
+`--sources` compares two folders or archives (a source distribution that carries llama.cpp) by their sources: names of
+pre-tokenizers with their flags, patterns, tokenizer models with their special ids, texts that become special tokens or
+end a generation, metadata keys, and names that set attributes; a line is printed for each that is new (+), gone (-) or
+changed (~). Other changes are inside functions: those whose code changed are named, to be read.
+
+The status is 1 if anything differs.
 
 But: C++ is read by regular expressions that know how these files are written. If an old state has some facts of a kind
 and a new one none, that is an error, not a change.
@@ -18,24 +25,28 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "makers"))
 
-from random_texts import RandomTexts
-from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES
-from reference import NEWER, OLDER, NotPreparedError, library, with_pre
+from llama_cpp_libraries import Libraries
+from reference import NEWER, NotPreparedError, add_c_library, library, needs_c_library
 
-from ggufbpe.oracles.llama_cpp import LlamaCpp, LoadError
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.oracles.llama_cpp import LibraryError
+from ggufbpe.states import STATES
 
+DISTRIBUTIONS = ("llama-cpp-py-sync", "xllamacpp", "llama-cpp-python")  # packages that carry llama.cpp
+LIKE_TEXTS = 500  # for which a new name must have the ids of a known one
 VOCAB, UNICODE, ARCH = "src/llama-vocab.cpp", "src/unicode.cpp", "src/llama-arch.cpp"
 FILES = (VOCAB, UNICODE, ARCH)
-SHOWN = 10  # texts whose ids differ
 
 Facts = dict[str, dict[str, str]]  # by kind and name
 
@@ -174,77 +185,158 @@ def changes(old: Facts, new: Facts) -> Iterator[str]:
                 yield f"~ {kind} {name}" + (f": {before[name]} -> {after[name]}" if said else "")
 
 
-# ---- ids --------------------------------------------------------------------------------------------------
+# ---- the newest package -------------------------------------------------------------------------------------
 
 
-@cache
-def _texts(count: int, seed: int) -> list[bytes]:
-    source = RandomTexts(f"{seed}/compare")
-    return [source.text() for _ in range(count)]
+class Package(NamedTuple):
+    """A version of a package that carries llama.cpp."""
+
+    distribution: str
+    version: str
+
+    @property
+    def build(self) -> int:
+        """The number of llama.cpp's build in the version, such as 11739 of 0.11739; 0 if it does not have one."""
+        last = re.search(r"(?:^|\.)(\d{4,6})(?:\.\d+)?$", self.version)
+        return int(last[1]) if last else 0
 
 
-def other_ids(libraries: list[Path], names: list[str], count: int, seed: int) -> Iterator[str]:
-    """A line for each random text whose ids differ in the second library, at most `SHOWN` for each name."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        LlamaCpp(libraries[0], RAW) as old,
-        LlamaCpp(libraries[1], RAW) as new,
-    ):
-        for number, name in enumerate(names):
-            path = with_pre(
-                RAW if name in RAW_NAMES else GPT2, name, Path(folder) / "v.gguf", MODELS.get(name)
+def newest_packages() -> list[Package]:
+    """The newest version of each package in `DISTRIBUTIONS`, by the package index."""
+    found = []
+    for distribution in DISTRIBUTIONS:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "index",
+            "versions",
+            distribution,
+        ]
+        told = subprocess.run(command, capture_output=True, text=True).stdout
+        if version := re.match(rf"{re.escape(distribution)} \(([^)]+)\)", told):
+            found.append(Package(distribution, version[1]))
+    return found
+
+
+def fetched(package: Package, folder: Path) -> Path:
+    """The folder of a package's wheel, with a C library beside it where the system's is too old."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+    requirement = f"{package.distribution}=={package.version}"
+    subprocess.run([*command, "--only-binary", ":all:", "--dest", str(folder), requirement], check=True)
+    [wheel] = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    package_folder = folder / package.distribution.replace("-", "_")
+    if needs_c_library():
+        add_c_library(package_folder)
+    return package_folder
+
+
+def library_file(folder: Path) -> Path:
+    """The library of an unpacked package: its folder, or the extension module that is the library."""
+    modules = [*folder.glob("*.abi3.so"), *folder.glob("*.pyd")]
+    return modules[0] if modules else folder
+
+
+def compare(older: Path, newer: Path, texts: int, seed: int) -> tuple[list[str], list[str]]:
+    """What changed from one library to another, and what to write: a line for each."""
+    lines: list[str] = []
+    entries: list[str] = []
+    names = [*PRE_TOKENIZERS]
+    with Libraries(older, newer) as libraries:
+        new = libraries.strings()
+        print(f"new strings: {', '.join(new.words)}")
+        lines += [f"+ function {symbol}" for symbol in new.symbols]
+        lines += [f"- function {symbol}" for symbol in new.gone]
+        lines += [f"+ key {key}" for key in new.keys]
+        lines += [f"+ pattern {pattern}" for pattern in new.patterns]
+        entries += [f'gguf/schema.py, KEY_TYPES; scripts/generate_constants.py: "{key}"' for key in new.keys]
+        for name in libraries.accepted("tokenizer.ggml.model", new.names):
+            lines.append(f"+ tokenizer model {name!r}")
+            entries.append(f"models/: a file for {name!r}; states.py: a Difference of kind model")
+        for name in libraries.accepted("tokenizer.ggml.pre", new.names):
+            like = libraries.splits_like(name, names, LIKE_TEXTS, str(seed))
+            lines.append(f"+ pre-tokenizer {name!r}" + (f", with the ids of {like[0]}" if like else ""))
+            family = PRE_TOKENIZERS[like[0]].family if like else "A NEW FAMILY, by the new pattern"
+            entries.append(
+                f'models/bpe/registry.py: *_names("{family}", "{name}"); states.py: a Difference of kind pre'
             )
-            texts = _texts(count, seed)[number :: len(names)]
-            try:
-                old.open(path)
-                new.open(path)
-            except LoadError as error:
-                yield f"~ {name}: {error}"
-                continue
-            pairs = zip(texts, old.tokenize(texts, True, True), new.tokenize(texts, True, True))
-            different = [(text, a, b) for text, a, b in pairs if a != b]
-            for text, a, b in different[:SHOWN]:
-                yield f"~ ids of {text!r} under {name}: {a} -> {b}"
-            if len(different) > SHOWN:
-                yield f"~ ids of {len(different) - SHOWN} more texts under {name}"
+        tokens = list(libraries.tokens(new.texts))
+        lines += tokens
+        entries += [f"vocab/special_ids.py and states.py: {line[2:]}" for line in tokens]
+        lines += libraries.other_ids(names, texts, str(seed))
+    return lines, entries
+
+
+def say(lines: list[str], entries: list[str], what: str) -> None:
+    """Print what changed, and what to write."""
+    for line in lines:
+        print(line)
+    print(f"{what}: {len(lines)} changes")
+    if entries:
+        print("to write, in ggufbpe/ unless it says otherwise:")
+        for entry in entries:
+            print(f"  {entry}")
+
+
+def compare_newest(older: str, newer: Path | None, texts: int, seed: int) -> int:
+    """Compare a library, or the newest package's, with a known state; the number of changes."""
+    with tempfile.TemporaryDirectory() as folder:
+        if newer is None:
+            packages = newest_packages()
+            print("newest packages: " + ", ".join(f"{each.distribution} {each.version}" for each in packages))
+            newest = max(packages, key=lambda each: each.build, default=None)
+            if newest is None:
+                raise ValueError(f"the package index has none of {', '.join(DISTRIBUTIONS)}")
+            if newest.build <= int(NEWER.removeprefix("b")):
+                print(f"llama.cpp {NEWER} is followed, and none of them has a newer build")
+                if older == NEWER:
+                    return 0
+                newer = library(NEWER)
+            else:
+                newer = library_file(fetched(newest, Path(folder)))
+        lines, entries = compare(library(older), newer, texts, seed)
+        if lines:
+            build = Path(newer).name if "newest" not in locals() or newest is None else f"b{newest.build}"
+            entries.insert(0, f'states.py: "{build}" at the end of STATES, and a Difference for each change')
+            entries.insert(
+                1,
+                "scripts/reference.py: NEWER_DISTRIBUTION, NEWER_VERSION and NEWER_SHA256 (`pip hash` of the wheels)",
+            )
+        say(lines, entries, f"compared the libraries of {older} and {newer}, with {texts} random texts")
+    return len(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("old", type=Path, help="folder or archive of the old sources")
-    parser.add_argument("new", type=Path, help="folder or archive of the new sources")
     parser.add_argument(
-        "--libraries",
-        nargs=2,
-        metavar=("OLD", "NEW"),
-        help=f"shared libraries, or {OLDER} or {NEWER}, to compare ids",
+        "--sources", nargs=2, type=Path, metavar=("OLD", "NEW"), help="folders or archives of sources"
+    )
+    parser.add_argument(
+        "--newer",
+        type=Path,
+        metavar="LIBRARY",
+        help="a library, or its folder (default: the newest package's)",
+    )
+    parser.add_argument(
+        "--older", choices=STATES, default=NEWER, help=f"the state to compare with (default: {NEWER})"
     )
     parser.add_argument("--texts", type=int, default=20_000, help="random texts, over all names")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     try:
-        old, new = facts(sources(arguments.old)), facts(sources(arguments.new))
-        lines = list(changes(old, new))
-        for line in lines:
-            print(line)
-        counted = ", ".join(f"{len(found)} {kind}" for kind, found in new.items())
-        print(f"compared the sources: {counted}; {len(lines)} changes")
-        if arguments.libraries:
-            libraries = [
-                library(each) if each in (OLDER, NEWER) else Path(each) for each in arguments.libraries
-            ]
-            names = [name[1:-1] for name in old["pre-tokenizer"] if name in new["pre-tokenizer"]]
-            differing = list(other_ids(libraries, names, arguments.texts, arguments.seed))
-            for line in differing:
-                print(line)
-            print(
-                f"compared the ids of {arguments.texts} texts under {len(names)} names: {len(differing)} lines"
-            )
-            lines += differing
-    except (OSError, ValueError, NotPreparedError) as error:
+        if arguments.sources:
+            old, new = (facts(sources(state)) for state in arguments.sources)
+            lines = list(changes(old, new))
+            counted = ", ".join(f"{len(found)} {kind}" for kind, found in new.items())
+            say(lines, [], f"compared the sources: {counted}")
+            return 1 if lines else 0
+        return 1 if compare_newest(arguments.older, arguments.newer, arguments.texts, arguments.seed) else 0
+    except (OSError, ValueError, NotPreparedError, LibraryError, subprocess.CalledProcessError) as error:
         print(f"compare_llama_cpp: {error}", file=sys.stderr)
         return 2
-    return 1 if lines else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 
 from generated_file import write_or_print
-from reference import NEWER, ROOT, cache_directory
+from reference import CHATS, ROOT, cache_directory
 
 TARGET = ROOT / "ggufbpe" / "data" / "chat_templates.json.xz"
 
@@ -63,12 +63,12 @@ def models_of(template: str) -> list[str]:
 
 def module_text() -> str:
     """What is in the file, unpacked. `FileNotFoundError` where the sources are not."""
-    folder: Path = cache_directory() / f"llama.cpp-{NEWER}" / "models" / "templates"
+    folder: Path = cache_directory() / f"llama.cpp-{CHATS}" / "models" / "templates"
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no {folder}")
     templates = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.jinja"))}
     content = {
-        "llama.cpp": NEWER,
+        "llama.cpp": CHATS,
         "models": {name: models_of(name) for name in templates},
         "templates": templates,
     }

@@ -1,15 +1,17 @@
-"""The reference: llama.cpp in two states, fetched, built, and asked.
+"""The reference: llama.cpp in three states, fetched, built, and asked.
 
     python scripts/reference.py prepare        # vocabularies, libraries and commands, into .cache/
 
-`NEWER` is the state that is followed. Its library comes in a wheel, runs in process, and nothing is compiled.
-`OLDER` is the second opinion, and has the commands `llama-tokenize` and `llama-server`: the source distribution of one
-release of llama-cpp-python carries it whole, with real vocabularies and upstream's own test cases. From elsewhere come
-only the package tokenizers 1.0, which must read the files that `export` writes, and the tokenizer.json of T5 and umT5,
-which stable-diffusion.cpp has in its source. Existing files stay; interrupted steps start again, since every step works
-under a temporary name and renames at the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
+`NEWER` is the state that is followed: its library, in a wheel. Where the system's C library is too old for it, Debian's
+newer one is unpacked into the cache, and children that load the library are started with that. `CHATS` is the state
+that chats follow: a wheel with llama-server. `OLDER` is the second opinion, and has the commands `llama-tokenize` and
+`llama-server`: the source distribution of one release of llama-cpp-python carries it whole, with real vocabularies and
+upstream's own test cases. From elsewhere come only the package tokenizers 1.0, which must read the files that `export`
+writes, and the tokenizer.json of T5 and umT5, which stable-diffusion.cpp has in its source. Existing files stay;
+interrupted steps start again, since every step works under a temporary name and renames at the end. The folder is
+`.cache/` of the repository, or $GGUFBPE_CACHE.
 
-`Oracle` asks either state through its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
+`Oracle` asks each state through its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
 
 But: the older state needs a C++ compiler, and the first `prepare` takes six minutes on two cores.
 """
@@ -21,35 +23,48 @@ import contextlib
 import hashlib
 import importlib.metadata
 import os
+import platform
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ggufbpe import LLAMA_CPP
 from ggufbpe.interop.import_files import import_file
 from ggufbpe.interop.imported import pack
 from ggufbpe.oracles.llama_cpp import Crash as Crash
 from ggufbpe.oracles.llama_cpp import LlamaCpp
 from ggufbpe.oracles.llama_cpp import LoadError as LoadError
 from ggufbpe.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
+from ggufbpe.states import CHATS as CHATS
+from ggufbpe.states import FOLLOWED, STATES
 
-# The newer state of llama.cpp, which is followed: a wheel with a library that has the C functions.
-NEWER = LLAMA_CPP
-NEWER_DISTRIBUTION = "xllamacpp"
-NEWER_VERSION = "2026.10.11549"
-NEWER_SHA256 = (  # of the wheels for Linux, x86_64 and aarch64
+# The state of llama.cpp that is followed: a wheel with its shared libraries.
+NEWER = FOLLOWED
+NEWER_DISTRIBUTION, NEWER_PACKAGE = "llama-cpp-py-sync", "llama_cpp_py_sync"
+NEWER_VERSION = "0.11739"
+NEWER_SHA256 = (  # of the wheels for Linux on x86_64, macOS on arm64, and Windows
+    "c97dd32b41841ab779172f9d20616cc915a73045ae5dca4b81051e6cd2751714",
+    "e1ebe30bbbe4e428be573a9db3e38cd083d66aa42d30e7bfdbd1ce7278df21ae",
+    "74bbe204b04203bc2cf885a28127919bc398d0dad7bd22353518956620508ca4",
+)
+NEEDED_GLIBC = (2, 38)  # by its libraries
+DEBIAN = "trixie"  # the release whose C library runs them on an older system
+_C_LIBRARY_PACKAGES = ("libc6", "libstdc++6", "libgcc-s1", "libgomp1")
+# The state that chats follow: a wheel with one library that has the C functions, and llama-server.
+CHATS_DISTRIBUTION = "xllamacpp"
+CHATS_VERSION = "2026.10.11549"
+CHATS_SHA256 = (  # of the wheels for Linux, x86_64 and aarch64
     "c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261",
     "e2a3e79e775515de4ad197e667f874070446ef9ac9cf2044bc9866bc4c72289e",
 )
-# The older one, for its programs and as a second opinion: a source distribution that contains llama.cpp.
-OLDER = "0c1e57098"
-NOT_IN_OLDER = ("k2-horizon", "mmbert", "plamo3")  # pre-tokenizers, and a model
+# The oldest one, for its programs and as a second opinion: a source distribution that contains llama.cpp.
+OLDER = STATES[0]
 DISTRIBUTION = "llama-cpp-python"
 VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
@@ -119,21 +134,36 @@ def llama_server_command() -> Path:
 
 
 def library(state: str = NEWER) -> Path:
-    """The shared library of `NEWER` or `OLDER` with the C functions. `NotPreparedError` if it is missing."""
+    """The shared library of a state with the C functions, or its folder. `NotPreparedError` if it is missing."""
     if state == OLDER:
         return _built(_LIBRARY)
-    for path in (_newer() / NEWER_DISTRIBUTION).glob(f"{NEWER_DISTRIBUTION}.*"):
-        return path
-    raise NotPreparedError(f"no {_newer()}: `python scripts/reference.py prepare --newer` gets it")
+    if state == CHATS:
+        for path in (_chats() / CHATS_DISTRIBUTION).glob(f"{CHATS_DISTRIBUTION}.*"):
+            return path
+        raise NotPreparedError(f"no {_chats()}: `python scripts/reference.py prepare --chats` gets it")
+    folder = _newer() / NEWER_PACKAGE
+    if not folder.is_dir():
+        raise NotPreparedError(f"no {folder}: `python scripts/reference.py prepare --newer` gets it")
+    return folder
 
 
-def newer_packages() -> Path:
-    """The folder with the newer state's package, for a PYTHONPATH. `NotPreparedError` if it is missing."""
-    return library(NEWER).parent.parent
+def xllamacpp_packages() -> Path:
+    """The folder with the package xllamacpp, for a PYTHONPATH. `NotPreparedError` if it is missing."""
+    return library(CHATS).parent.parent
 
 
 def _newer() -> Path:
     return cache_directory() / f"{NEWER_DISTRIBUTION}-{NEWER_VERSION}"
+
+
+def _chats() -> Path:
+    return cache_directory() / f"{CHATS_DISTRIBUTION}-{CHATS_VERSION}"
+
+
+def needs_c_library() -> bool:
+    """Whether the system's C library is older than that which `NEWER` needs."""
+    name, version = platform.libc_ver()
+    return name == "glibc" and tuple(map(int, version.split(".")[:2])) < NEEDED_GLIBC
 
 
 def _t5() -> Path:
@@ -172,6 +202,7 @@ def prepare(
     vocabs: bool = True,
     t5: bool = True,
     newer: bool = True,
+    chats: bool = True,
     older: bool = True,
     package: bool = True,
     tokenizers: bool = True,
@@ -182,8 +213,10 @@ def prepare(
     if tokenizers:
         _install_aside(f"tokenizers=={TOKENIZERS_1}", cache_directory() / f"tokenizers-{TOKENIZERS_1}")
     if newer:
-        hashes = "".join(f" --hash=sha256:{digest}" for digest in NEWER_SHA256)
-        _install_aside(f"{NEWER_DISTRIBUTION}=={NEWER_VERSION}{hashes}", _newer())
+        requirement = _hashed(NEWER_DISTRIBUTION, NEWER_VERSION, NEWER_SHA256)
+        _install_aside(requirement, _newer(), add_c_library if needs_c_library() else None)
+    if chats:
+        _install_aside(_hashed(CHATS_DISTRIBUTION, CHATS_VERSION, CHATS_SHA256), _chats())
     if vocabs:
         _prepare_vocabularies()
     if t5:
@@ -192,6 +225,71 @@ def prepare(
         _prepare_older()
     if package:
         _prepare_package()
+
+
+def _hashed(distribution: str, version: str, digests: Sequence[str]) -> str:
+    """A requirement that takes only these files."""
+    return f"{distribution}=={version}" + "".join(f" --hash=sha256:{digest}" for digest in digests)
+
+
+def add_c_library(package: Path) -> None:
+    """Put into a folder with llama.cpp's libraries the C library of `DEBIAN`, by this Debian's own sources of packages.
+
+    The system stays as it is: only a child that loads this library runs under that C library.
+    """
+    _say(f"C library: getting that of Debian {DEBIAN}, which llama.cpp's libraries need")
+    with tempfile.TemporaryDirectory() as folder:
+        apt = Path(folder)
+        for name in ("etc", "lists/partial", "cache/archives/partial"):
+            (apt / name).mkdir(parents=True)
+        for number, source in enumerate(_debian_sources()):
+            (apt / "etc" / f"{number}{source.suffix}").write_text(_of_release(source.read_text()))
+        places = {
+            "Dir::Etc::sourcelist": "/dev/null",
+            "Dir::Etc::sourceparts": apt / "etc",
+            "Dir::State::lists": apt / "lists",
+            "Dir::Cache": apt / "cache",
+            "APT::Sandbox::User": "root",  # which may write here
+        }
+        command = ["apt-get", "-qq", *(f"-o{key}={place}" for key, place in places.items())]
+        _run([*command, "update"])
+        subprocess.run([*command, "download", *_C_LIBRARY_PACKAGES], check=True, cwd=apt)
+        for archive in apt.glob("*.deb"):
+            _run(["dpkg", "-x", str(archive), str(apt / "root")])
+        root = apt / "root" / "usr"
+        for path in [
+            *root.glob("lib64/ld-linux*"),
+            *root.glob("lib/ld-linux*"),
+            *root.glob("lib/*-linux-gnu/*.so*"),
+        ]:
+            shutil.copyfile(path, package / path.name)
+        for loader in package.glob("ld-linux*"):
+            loader.chmod(0o755)
+
+
+def _debian_sources() -> list[Path]:
+    """The files that name this Debian's sources of packages. `NotPreparedError` on another system."""
+    apt = Path("/etc/apt")
+    files = [apt / "sources.list", *apt.glob("sources.list.d/*.list"), *apt.glob("sources.list.d/*.sources")]
+    found = [path for path in files if path.is_file() and re.search(r"\bdebian\b", path.read_text())]
+    if not found or _codename() == "":
+        wanted = ".".join(map(str, NEEDED_GLIBC))
+        raise NotPreparedError(
+            f"the libraries of llama.cpp {NEWER} need a C library of version {wanted}, and this is no Debian, whose "
+            "newer one could be unpacked"
+        )
+    return found
+
+
+def _of_release(sources: str) -> str:
+    """Sources of packages for `DEBIAN` instead of this release."""
+    return re.sub(rf"\b{re.escape(_codename())}\b", DEBIAN, sources)
+
+
+def _codename() -> str:
+    """The name of the running Debian; "" if it is none."""
+    found = platform.freedesktop_os_release()
+    return found.get("VERSION_CODENAME", "") if found.get("ID") == "debian" else ""
 
 
 def _prepare_vocabularies() -> None:
@@ -230,14 +328,16 @@ def _prepare_t5() -> None:
         folder.rename(_t5())
 
 
-def _install_aside(requirement: str, target: Path) -> None:
-    """Install the wheel of a package into a folder of its own, hidden from other imports."""
+def _install_aside(requirement: str, target: Path, add: Callable[[Path], None] | None = None) -> None:
+    """Install the wheel of a package into a folder of its own, hidden from other imports; `add` puts more into it."""
     if target.is_dir():
         _say(f"package: {target} is there")
         return
     with _partial("package") as folder:
         _say(f"package: {requirement.partition(' ')[0]} into {target}")
         _pip("install", ["--no-deps", "--only-binary", ":all:", "--target", str(folder)], requirement)
+        if add is not None:
+            add(folder / NEWER_PACKAGE)
         folder.rename(target)
 
 
@@ -512,7 +612,7 @@ def _packed_keys(path: Path) -> dict[str, bytes]:
 
 
 class Oracle(LlamaCpp):
-    """llama.cpp's tokenizer for one vocabulary, in one of the two states.
+    """llama.cpp's tokenizer for one vocabulary, in one of the states.
 
     >>> with Oracle(vocabulary("llama-bpe")) as oracle:                      # doctest: +SKIP
     ...     oracle.tokenize([b"Hello world"], add_special=True, parse_special=True)
@@ -536,6 +636,7 @@ def main() -> int:
     preparing.add_argument("--vocabs", action="store_true", help="real vocabularies with their test cases")
     preparing.add_argument("--t5", action="store_true", help="the tokenizers of T5 and umT5")
     preparing.add_argument("--newer", action="store_true", help=f"the library of {NEWER}, from its wheel")
+    preparing.add_argument("--chats", action="store_true", help=f"the package with {CHATS}, for chats")
     preparing.add_argument("--older", action="store_true", help=f"library and programs of {OLDER}, compiled")
     preparing.add_argument(
         "--package",
@@ -552,13 +653,14 @@ def main() -> int:
         "vocabs": arguments.vocabs,
         "t5": arguments.t5,
         "newer": arguments.newer,
+        "chats": arguments.chats,
         "older": arguments.older,
         "package": arguments.package,
         "tokenizers": arguments.tokenizers,
     }
     try:
         prepare(**(parts if any(parts.values()) else {}))
-    except subprocess.CalledProcessError as error:
+    except (subprocess.CalledProcessError, NotPreparedError) as error:
         print(f"reference: failed: {error}", file=sys.stderr)
         return 1
     return 0

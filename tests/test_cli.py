@@ -40,6 +40,7 @@ from ggufbpe.extras import install_command
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ggufbpe.states import CHATS
 from ggufbpe.views import terminal
 
 ENGINE = "reference" if native is None else "native"
@@ -1216,7 +1217,10 @@ def test_list_pre_of_an_unknown_name(run: Run) -> None:
 
 
 def test_version(run: Run) -> None:
-    expected = f"ggufbpe {ggufbpe.__version__} (engine: {ENGINE}; follows llama.cpp {LLAMA_CPP})\n".encode()
+    expected = (
+        f"ggufbpe {ggufbpe.__version__} (engine: {ENGINE}; follows llama.cpp {LLAMA_CPP} for ids, {CHATS} for chats "
+        "and the server)\n"
+    ).encode()
     assert run("--version") == run("--debug", "--version") == Result(0, expected, "")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import mending
 import pytest
-from conftest import GPT2, PLAMO, ROOT, UNSPLIT, missing
+from conftest import GPT2, PLAMO, ROOT, UNIGRAM, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import NotPreparedError, vocabulary
@@ -211,6 +211,41 @@ def test_a_cause_alone_is_named_first(
     assert detail.items() <= best.causes[0].detail.items()
     assert best.causes[0].fix
     assert best.causes[0].detail["what"]
+
+
+NFC, CHARSMAP = "tokenizer.ggml.normalizer.nfc", "tokenizer.ggml.precompiled_charsmap"
+# The model's file, its overrides, a text, and a part of what is said of it.
+OF_OLDER_BUILDS = {
+    "overlong": (GPT2, {}, b"a\xc1\x81b", "overlong"),
+    "nfc": (UNIGRAM, {NFC: True, CHARSMAP: None}, "cafe\u0301 n\u0303".encode(), "compose"),
+    "eot": (
+        ROOT / "fixtures" / "vocabs" / "eot-that-is-plain.gguf",
+        {},
+        b"hello<|eot|> world",
+        "<|eot|> ends",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+@pytest.mark.parametrize("case", OF_OLDER_BUILDS)
+def test_ids_of_another_build_of_llama_cpp(case: str) -> None:
+    path, overrides, text, said = OF_OLDER_BUILDS[case]
+    newer = Tokenizer.from_gguf(path, overrides=overrides)
+    older = newer.with_llama_cpp("b11549")
+    for ours, theirs in ((newer, older), (older, newer)):
+        ids = theirs.encode(text)
+        assert ids != ours.encode(text)
+        found = diagnose(ours, text, ids)
+        [cause] = found.explanations[0].causes
+        assert (cause.id, cause.detail["build"], found.explanations[0].explains) == (
+            "build",
+            theirs.llama_cpp,
+            1.0,
+        )
+        assert said in str(cause.detail["what"])
+        assert str(cause.detail["what"]).count("since b") == 1
+        assert f"--llama-cpp {theirs.llama_cpp}" in cause.fix
 
 
 def test_bos_missing_twice_other_and_not_asked_for() -> None:

@@ -28,6 +28,7 @@ WARNED = {  # where llama.cpp warns on load, and what our warning must say
     "eot-by-text": "<\\|im_end\\|>",
     "gpt-oss": "<\\|end\\|>",
     "normal-s-beside-tool-response": "</s>",
+    "normal-s-beside-rfl-parameter": "</s>",
     "gemma4-bos-switched-off": "BOS|bos",
     "jina-v2-without-mask": "<mask>",
     "spm-without-newline": "newline",
@@ -114,6 +115,35 @@ def test_special_ids_flags_and_attributes(name: str) -> None:
     assert [tok.id_to_token(token).encode() for token in range(tok.vocab_size)] == list(
         map(as_bytes, expected["texts"])
     )
+
+
+def test_rules_that_an_older_build_does_not_have() -> None:
+    recorded = read_recorded("older")
+    assert set(recorded["rules"]) == {
+        "eot-beside-eot-id",
+        "eot-that-is-plain",
+        "normal-s-beside-rfl-parameter",
+        "eos-that-is-s-beside-rfl-parameter",
+        "nfc-that-is-no-flag",
+    }
+    for name, rule in recorded["rules"].items():
+        path, expected = ROOT / "fixtures" / "vocabs" / f"{name}.gguf", rule["described"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GGUFWarning)
+            tok = Tokenizer.from_gguf(path, llama_cpp=recorded["llama.cpp"])
+        assert sorted(tok.eog_ids) == expected["eog_ids"], name
+        assert [int(tok.token_attributes(token)) for token in range(tok.vocab_size)] == expected["attributes"]
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_all_other_rules_are_those_of_an_older_build_too(name: str) -> None:
+    recorded = read_recorded("older")
+    if name in recorded["rules"]:
+        pytest.skip("see above")
+    old = opened(name).with_llama_cpp(recorded["llama.cpp"]).vocabulary
+    new = opened(name).vocabulary
+    assert (list(old.attributes), old.eog_ids) == (list(new.attributes), new.eog_ids)
+    assert old.special_ids == new.special_ids
 
 
 @pytest.mark.parametrize(("name", "what"), WARNED.items())

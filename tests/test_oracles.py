@@ -23,10 +23,10 @@ from reference import (
     NotPreparedError,
     library_is_installed,
     llama_tokenize_command,
-    newer_packages,
     tokenizers_1,
     vocabulary,
     with_pre,
+    xllamacpp_packages,
 )
 
 from ggufbpe import Tokenizer
@@ -126,13 +126,13 @@ def newer_package() -> Iterator[None]:
     """The newer state's package, which is kept apart, is where the children look for packages."""
     with pytest.MonkeyPatch.context() as patch:
         with suppress(NotPreparedError):
-            patch.setenv("PYTHONPATH", str(newer_packages()))
+            patch.setenv("PYTHONPATH", str(xllamacpp_packages()))
         yield
 
 
 def opened_in_process(package: str, model: Path = GPT2) -> Oracle:
     if package == "xllamacpp":
-        prepared(newer_packages)
+        prepared(xllamacpp_packages)
     elif not library_is_installed():
         missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
     return opened(package, model)

@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 from conftest import GPT2, RAW_UTF8, ROOT, missing
-from reference import NotPreparedError, library_is_installed, llama_tokenize_command, with_pre
+from loading_rules import byte_alphabet
+from reference import (
+    NotPreparedError,
+    library_is_installed,
+    llama_tokenize_command,
+    with_pre,
+    write_metadata,
+)
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import (
@@ -298,8 +305,54 @@ def test_a_model_whose_name_is_too_new_opens_under_another(
     told = capfd.readouterr()
     assert ("newer-than-we-are" if command != "fix" else "nothing to change") in told.err + told.out
     if command not in ("doctor", "fix"):
-        assert f"--override-kv {K.PRE}=str:NAME" in " ".join(told.err.split())
+        said = " ".join(told.err.split())
+        assert "made with gpt-2, which keeps 49478 of 49478 tokens whole (100.00%)" in said
+        assert f"ggufbpe tokenize -m {model} --override-kv {K.PRE}=str:gpt-2 -p" in said
     assert main([*given, "--override-kv", f"{K.PRE}=str:gpt-2"]) == 0
+
+
+@pytest.mark.parametrize("pre", ["sophia", "elmod", "domyn-small"])
+def test_an_unknown_name_comes_with_the_nearest_by_the_tokens(pre: str, tmp_path: Path) -> None:
+    model = with_pre(GPT2, pre, tmp_path / "model.gguf")
+    with pytest.raises(UnknownPreTokenizerError) as error:
+        Tokenizer.from_gguf(model)
+    assert (error.value.nearest, error.value.share) == ("gpt-2", 1.0)
+    said = f'ggufbpe tokenize -m {model} --override-kv {K.PRE}=str:gpt-2 -p "Hello world"'
+    assert str(error.value).endswith(said)
+    assert Tokenizer.from_gguf(model, overrides={K.PRE: error.value.nearest}).encode("a") == [64]
+
+
+def test_an_unknown_name_whose_tokens_no_name_allows(tmp_path: Path) -> None:
+    """Tokens that go across spaces, as of a model that takes the whole text for one word."""
+    merges = [merge for a in "abcdef" for b in "abcdef" for merge in (f"{a} Ġ", f"{a}Ġ {b}")]
+    tokens = [*byte_alphabet(), *dict.fromkeys(merge.replace(" ", "") for merge in merges)]
+    keys = {
+        "general.architecture": "llama",
+        K.MODEL: "gpt2",
+        K.PRE: "sophia",
+        K.LIST: tokens,
+        K.MERGES: merges,
+    }
+    model = write_metadata(tmp_path / "model.gguf", keys)
+    with pytest.raises(
+        UnknownPreTokenizerError, match="no known name fits, so some ids will be wrong"
+    ) as error:
+        Tokenizer.from_gguf(model)
+    assert error.value.share < 0.5
+    assert f"str:{error.value.nearest} -p" in str(error.value)
+
+
+def test_an_unknown_name_without_tokens_to_judge_by(tmp_path: Path) -> None:
+    keys = {
+        "general.architecture": "llama",
+        K.MODEL: "gpt2",
+        K.PRE: "sophia",
+        K.LIST: ["a"],
+        K.MERGES: ["a b"],
+    }
+    with pytest.raises(UnknownPreTokenizerError, match="list-pre") as error:
+        Tokenizer.from_gguf(write_metadata(tmp_path / "model.gguf", keys))
+    assert error.value.nearest == ""
 
 
 @pytest.mark.parametrize("command", ["fix", "train"])

@@ -162,9 +162,29 @@ def test_segments_of_plamo_3(engine: Any, text: str, expected: list[str]) -> Non
         ("aé", ["a", "é"], [(0, 1), (1, 3)]),
         ("aъ", ["a", b"\xd1", b"\x8a"], [(0, 1), (1, 2), (2, 3)]),
         (b"a\xffa", ["a", b"\xef", b"\xbf", b"\xbd", "a"], [(0, 1), (1, 2), (1, 2), (1, 2), (2, 3)]),
+        (b"\xc1\xa1", [b"\xef", b"\xbf", b"\xbd"] * 2, [(0, 1)] * 3 + [(1, 2)] * 3),  # an overlong "a"
+        (b"\xed\xa0\x80a", [b"\xed", b"\xa0", b"\x80", "a"], [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        (
+            b"\xf4\x90\x80\x80",
+            [b"\xef", b"\xbf", b"\xbd"] * 4,
+            [(at, at + 1) for at in (0, 1, 2, 3) for _ in "123"],
+        ),
+    ],
+)
+def test_bytes_and_offsets(
+    engine: Any, model: str, text: str | bytes, expected: list[Any], spans: list[tuple[int, int]]
+) -> None:
+    check_bytes_and_offsets(vocabulary({"a": -1.0, "é": -1.0}, model), engine, text, expected, spans)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("text", "expected", "spans"),
+    [
+        (b"a\xffa", ["a", b"\xef", b"\xbf", b"\xbd", "a"], [(0, 1), (1, 2), (1, 2), (1, 2), (2, 3)]),
         (b"\xc1\xa1", ["a"], [(0, 2)]),  # an overlong "a"
         (b"\xc1\x81", ["A"], [(0, 2)]),
-        (b"\xed\xa0\x80a", [b"\xed", b"\xa0", b"\x80", "a"], [(0, 1), (1, 2), (2, 3), (3, 4)]),
         (
             b"a\xf7\xbf\xbf\xbf",
             ["a", b"\xf7", b"\xbf", b"\xbf", b"\xbf"],
@@ -173,10 +193,17 @@ def test_segments_of_plamo_3(engine: Any, text: str, expected: list[str]) -> Non
         (b"\xf4\x90\x80\x80", [b"\xf4", b"\x90", b"\x80", b"\x80"], [(0, 1), (1, 2), (2, 3), (3, 4)]),
     ],
 )
-def test_bytes_and_offsets(
+def test_bytes_and_offsets_before_b11739(
     engine: Any, model: str, text: str | bytes, expected: list[Any], spans: list[tuple[int, int]]
 ) -> None:
-    tok = Tokenizer(vocabulary({"a": -1.0, "é": -1.0}, model), engine)
+    old = vocabulary({"a": -1.0, "é": -1.0}, model)._replace(strict_utf8=False)
+    check_bytes_and_offsets(old, engine, text, expected, spans)
+
+
+def check_bytes_and_offsets(
+    made: Vocabulary, engine: Any, text: str | bytes, expected: list[Any], spans: list[tuple[int, int]]
+) -> None:
+    tok = Tokenizer(made, engine)
     ids, found = tok.encode_with_offsets(text, add_special=False)
     assert ids == tok.encode(text, add_special=False)
     assert [tok.token_to_piece(token) for token in ids] == [
@@ -202,7 +229,7 @@ def test_what_is_left_out_has_no_offsets(
 
 
 def test_a_character_that_stands_for_those_beyond_unicode_is_in_no_token() -> None:
-    made = vocabulary({"\U0010ffff": -1.0})
+    made = vocabulary({"\U0010ffff": -1.0})._replace(strict_utf8=False)
     assert PlamoText(made, cuts_segments=False)._stranger == "\U0010fffe"
     for engine in ENGINES:
         ids = Tokenizer(made, engine).encode(b"\xf4\x8f\xbf\xbf\xf7\x80\x80\x80", add_special=False)

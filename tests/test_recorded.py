@@ -7,6 +7,7 @@ Where llama.cpp itself crashed there is none to hold to, but ids must come all t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.utf8 import is_utf8
 
 RECORDED = {"byte_level": GPT2, "unsplit": UNSPLIT, "raw_utf8": RAW_UTF8, "unigram": UNIGRAM, "plamo": PLAMO}
 CASES = [(recorded, name) for recorded in RECORDED for name in read_recorded(recorded)["ids"]["index"]]
@@ -27,12 +29,21 @@ def answers(recorded: str) -> dict[str, Any]:
     return read_recorded(recorded)
 
 
+@cache
+def older() -> dict[str, Any]:
+    """What a build before gave instead."""
+    return read_recorded("older")
+
+
 class Case(NamedTuple):
     """One name, or one real vocabulary: our tokenizer for it, and what llama.cpp answered."""
 
     name: str
     tok: Tokenizer
     recorded: dict[str, Any]
+    older: Sequence[
+        list[list[Any]]
+    ] = ()  # for each pair of flags, what an older build answers to which question
 
 
 @pytest.fixture(scope="module", params=CASES, ids=[f"{name}-{recorded}" for recorded, name in CASES])
@@ -44,7 +55,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         warnings.simplefilter("ignore", GGUFWarning)  # GPT-2's vocabulary lacks what some names look for
         tok = Tokenizer.from_gguf(path)
     path.unlink()
-    return Case(name, tok, answers(recorded))
+    return Case(name, tok, answers(recorded), older()["ids"][recorded][name])
 
 
 def test_every_name_has_recorded_answers() -> None:
@@ -87,6 +98,26 @@ def test_ids(case: Case) -> None:
             ours = case.tok.encode(data, add_special=add_special, parse_special=parse_special)
             if ids is not None:
                 assert ours == ids, (data, FLAGS[number])
+
+
+def test_ids_of_an_older_build(case: Case) -> None:
+    """Those that have changed since, and those of all other texts that are not UTF-8, which have not."""
+    build = older()["llama.cpp"]
+    tok = case.tok.with_llama_cpp(build)
+    for number, (add_special, parse_special) in enumerate(FLAGS):
+        expected = column(case.recorded["ids"], case.name, number)
+        changed = dict(case.older[number])
+        for question, (text, ids) in enumerate(zip(case.recorded["texts"], expected, strict=True)):
+            data = as_bytes(text)
+            ids = changed.get(question, ids)
+            if ids is not None and (question in changed or not is_utf8(data)):
+                ours = tok.encode(data, add_special=add_special, parse_special=parse_special)
+                assert ours == ids, (data, FLAGS[number])
+
+
+def test_some_ids_have_changed_since_an_older_build() -> None:
+    for names in older()["ids"].values():
+        assert any(changed for columns in names.values() for changed in columns)
 
 
 def test_decoded(case: Case) -> None:

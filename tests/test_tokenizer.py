@@ -199,7 +199,7 @@ def test_text_may_be_str_or_bytes(text: str) -> None:
         (b"\0", [188]),
         (b"\xff", [4210]),  # one U+FFFD
         (b"a\xe2\x82b", [64, 6353, 65]),  # two of them
-        (b"\xc1\x81", [32]),  # an overlong "A"
+        (b"\xc1\x81", [6353]),  # an overlong "A" is two U+FFFD
         ("<|endoftext|>", [END]),
         ("a<|endoftext|>b", [64, END, 65]),
     ],
@@ -452,13 +452,38 @@ def test_spans_of_broken_bytes_cover_whole_characters(name: str) -> None:
         (b"a\xffb", [(0, 1), (1, 2), (2, 3)]),
         (b"a\xe2\x82b", [(0, 1), (1, 3), (3, 4)]),  # two U+FFFD, and GPT-2 has a token for both
         (b"\xc1\x81", [(0, 2)]),
-        (b"\xe0\x80\xa0a", [(0, 4)]),  # an overlong space is the space of " a"
+        (
+            b"\xe0\x80\xa0a",
+            [(0, 3), (3, 4)],
+        ),  # an overlong space is three U+FFFD, for which GPT-2 has a token
         ("🙂".encode(), [(0, 2), (2, 4)]),
         (b"\xff<|endoftext|>\xff", [(0, 1), (1, 14), (14, 15)]),
     ],
 )
 def test_spans(text: bytes, spans: list[tuple[int, int]]) -> None:
     assert GPT2.encode_with_offsets(text)[1] == spans
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "spans"),
+    [
+        (b"\xc1\x81", [32], [(0, 2)]),  # an overlong "A"
+        (b"\xe0\x80\xa0a", [257], [(0, 4)]),  # an overlong space is the space of " a"
+        (b"\xa1\xc0\xba\xe5", [4210, 25, 4210], [(0, 1), (1, 3), (3, 4)]),
+        (b"\xff", [4210], [(0, 1)]),
+    ],
+)
+@pytest.mark.parametrize("state", ["0c1e57098", "b11549"])
+def test_ids_of_older_builds(
+    state: str, text: bytes, ids: list[int], spans: list[tuple[int, int]], gpt2_path: Path
+) -> None:
+    tok = Tokenizer.from_gguf(gpt2_path, llama_cpp=state)
+    assert tok.llama_cpp == state
+    assert tok.encode_with_offsets(text) == (ids, spans)
+    assert tok.encode(text) == ids
+    characters = [(0, 1), (1, 2), (2, 3)][: len(spans)]
+    if len(spans) == 3:
+        assert tok.encode_with_offsets(text, unit="characters")[1] == characters
 
 
 def test_offsets_of_str_are_bytes_of_its_utf8() -> None:
@@ -473,7 +498,10 @@ def test_tokens_of_one_escaped_space_share_its_span() -> None:
 
 
 def test_spaces_of_broken_bytes_are_escaped_but_not_overlong_ones() -> None:
-    tok = Tokenizer(make_vocabulary(["a", "▁", " ", "\ufffd"], pre="gemma4"))
+    vocabulary = make_vocabulary(["a", "▁", " ", "\ufffd"], pre="gemma4")
+    strict = Tokenizer(vocabulary)
+    assert strict.encode(b"a \xff\xc0\xa0a") == [0, 1, 3, 3, 3, 0]
+    tok = Tokenizer(vocabulary._replace(strict_utf8=False))  # as before b11739
     ids, spans = tok.encode_with_offsets(b"a \xff\xc0\xa0a")
     assert ids == tok.encode(b"a \xff\xc0\xa0a") == [0, 1, 3, 2, 0]
     assert spans == [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6)]

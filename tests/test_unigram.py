@@ -20,10 +20,12 @@ from conftest import UNIGRAM, peak_growth
 from synthetic import make_vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
-from ggufbpe.kernel import native
+from ggufbpe.kernel import native, why_not_native
 from ggufbpe.models.charsmap import Charsmap
+from ggufbpe.models.composition import compose
 from ggufbpe.models.ugm import _NO_PRE_TOKENIZER, _drops_line_breaks
 from ggufbpe.models.unigram_text import UnigramText
+from ggufbpe.unicode_composition import COMPOSING, DECOMPOSITIONS, UNICODE_VERSION
 from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]
@@ -163,15 +165,130 @@ def test_normalized(prefix: bool, merges: bool, text: str, normalized: str) -> N
     [
         (b"a\xff", b"a\xef\xbf\xbd"),
         (b"\xe2\x82", b"\xef\xbf\xbd" * 2),
-        (b"\xc0\xa0", b"\xc0\xa0"),
+        (b"\xc0\xa0", b"\xef\xbf\xbd" * 2),
         (b"\xed\xa0\x80", b"\xed\xa0\x80"),
-        (b"\xf7\xbf\xbf\xbf", b"\xf7\xbf\xbf\xbf"),
+        (b"\xf7\xbf\xbf\xbf", b"\xef\xbf\xbd" * 4),
         (b"\xf8\x88\x80\x80\x80", b"\xef\xbf\xbd" * 5),
     ],
 )
-def test_bytes_that_are_not_utf8(data: bytes, normalized: bytes) -> None:
-    made = UnigramText(vocabulary(add_space_prefix=False, remove_extra_whitespaces=False)).normalizer
-    assert made.normalize(data).text == normalized
+@pytest.mark.parametrize("nfc", [False, True])
+def test_bytes_that_are_not_utf8(data: bytes, normalized: bytes, nfc: bool) -> None:
+    made = UnigramText(vocabulary(add_space_prefix=False, remove_extra_whitespaces=False)._replace(nfc=nfc))
+    assert made.normalizer.normalize(data).text == normalized
+
+
+@pytest.mark.parametrize(
+    ("data", "normalized"),
+    [
+        (b"a\xff", b"a\xef\xbf\xbd"),
+        (b"\xc0\xa0", b"\xc0\xa0"),
+        (b"\xf7\xbf\xbf\xbf", b"\xf7\xbf\xbf\xbf"),
+    ],
+)
+def test_bytes_that_are_not_utf8_before_b11739(data: bytes, normalized: bytes) -> None:
+    old = vocabulary(add_space_prefix=False, remove_extra_whitespaces=False)._replace(strict_utf8=False)
+    assert UnigramText(old).normalizer.normalize(data).text == normalized
+
+
+# ---- composition ------------------------------------------------------------------------------------------
+
+COMPOSED = [  # all asked of llama.cpp b11739 (unicode_cpts_normalize_nfc)
+    ("", ""),
+    ("abc \u4e2d", "abc \u4e2d"),
+    ("e\u0301", "\xe9"),
+    ("xe\u0301\u0301x", "x\xe9\u0301x"),
+    ("a\u0315\u0300", "\xe0\u0315"),  # the mark of the lower class comes first
+    ("q\u0307\u0323", "q\u0323\u0307"),
+    ("a\u0323\u0302\u0301", "\u1ead\u0301"),
+    ("\u0344", "\u0308\u0301"),
+    ("\u0301\u0301", "\u0301\u0301"),  # with nothing to combine with
+    ("\u212b\u2126\u212a", "\xc5\u03a9K"),  # singletons
+    ("\u0958", "\u0915\u093c"),  # an exclusion
+    ("\u0915\u093c", "\u0915\u093c"),
+    ("\u0f73", "\u0f71\u0f72"),
+    ("\u1112\u1161\u11ab", "\ud55c"),
+    ("\ud558\u11ab", "\ud55c"),
+    ("\uac00\u11a7", "\uac00\u11a7"),  # the filler is no trailing consonant
+    ("\uac01\u11a8", "\uac01\u11a8"),
+    ("\U00011935\U00011930", "\U00011938"),  # of Unicode 13
+    ("\u059a\u1dfa", "\u1dfa\u059a"),  # of Unicode 14
+    ("<\u0338=\u0338", "\u226e\u2260"),
+    ("\U0001d160", "\U0001d158\U0001d165\U0001d16e"),
+    ("\uf900", "\u8c48"),
+]
+
+
+@pytest.mark.parametrize(("text", "composed"), COMPOSED)
+def test_composed(text: str, composed: str) -> None:
+    assert compose(text) == composed
+    assert compose(composed) == composed
+
+
+def test_composition_is_that_of_unicode_15_1() -> None:
+    unicodedata2 = pytest.importorskip("unicodedata2")
+    assert unicodedata2.unidata_version == UNICODE_VERSION
+    dice = random.Random(1)
+    parts = [
+        *DECOMPOSITIONS,
+        *(point for parts in DECOMPOSITIONS.values() for point in parts),
+        *range(0x1100, 0x1200),
+    ]
+    parts += [point for first, last, _ in COMPOSING for point in (first, last)]
+    texts = ["".join(map(chr, dice.choices(parts, k=dice.randrange(1, 9)))) for _ in range(30_000)]
+    for text in [*map(chr, range(0, 0x110000, 7)), *texts]:
+        assert compose(text) == unicodedata2.normalize("NFC", text), ascii(text)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_model_whose_file_says_so_composes(engine: Any) -> None:
+    """The answers are those of llama.cpp b11739 for these tokens; each fragment is composed by itself."""
+    tokens = {"e": -1.0, "\xe9": -1.125, "\u0301": -1.25, "x": -1.375, "\ufffd": -1.5}
+    made = vocabulary(tokens, add_space_prefix=False, remove_extra_whitespaces=False, charsmap=b"")
+    plain, nfc = (Tokenizer(made._replace(nfc=each), engine) for each in (False, True))
+    cases = [
+        ("xe\u0301x", ["x", "e", "\u0301", "x"], ["x", "\xe9", "x"], [(0, 1), (1, 4), (4, 5)]),
+        ("x\xe9", ["x", "\xe9"], ["x", "\xe9"], [(0, 1), (1, 3)]),
+        (b"e\xff\xcc\x81", ["e", "\ufffd", "\u0301"], ["e", "\ufffd", "\u0301"], [(0, 1), (1, 4), (1, 4)]),
+        ("\u0301e", ["\u0301", "e"], ["\u0301", "e"], [(0, 2), (2, 3)]),
+    ]
+    for text, before, after, spans in cases:
+        flags = {"add_special": False}
+        assert [plain.id_to_token(token) for token in plain.encode(text, **flags)] == before
+        ids, found = nfc.encode_with_offsets(text, **flags)
+        assert [nfc.id_to_token(token) for token in ids] == after
+        assert ids == nfc.encode(text, **flags)
+        assert found == spans
+
+
+def test_both_engines_compose_alike_in_long_texts_and_threads() -> None:
+    """Cuts between parts, words from the cache, and offsets, with marks beside everything that may be a separator."""
+    if native is None:
+        pytest.skip(str(why_not_native))
+    dice = random.Random(5)
+    atoms = [
+        "a",
+        "b",
+        "e\u0301",
+        " ",
+        " ",
+        "\n",
+        "=",
+        "=\u0338",
+        "\u0301",
+        "\u1100\u1161",
+        "\u11a8",
+        "\ufb01",
+        "x" * 40,
+    ]
+    for prefix, merges in ((True, True), (True, False), (False, False)):
+        made = vocabulary(add_space_prefix=prefix, remove_extra_whitespaces=merges)._replace(nfc=True)
+        ours, theirs = Tokenizer(made, "reference"), Tokenizer(made, "native")
+        text = "".join(dice.choices(atoms, k=30_000))
+        data = text.encode() + b"\xff e\xcc" + text.encode()[:1000]
+        ids, spans = ours.encode_with_offsets(data)
+        assert theirs.encode_with_offsets(data) == (ids, spans)
+        assert theirs.encode_to_numpy(data, threads=2).tolist() == ids
+        assert theirs.words(data) == ours.words(data)
 
 
 def test_what_a_user_defined_token_begins_with_stays_as_it_is() -> None:

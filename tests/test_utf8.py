@@ -12,10 +12,11 @@ from synthetic import bounded, broken_bytes, texts
 from ggufbpe import utf8
 
 
-def transcribed(data: bytes) -> list[tuple[int, int]]:
+def transcribed(data: bytes, strict: bool) -> list[tuple[int, int]]:
     """(code point, bytes used) as src/unicode.cpp has it: unicode_cpts_from_utf8, unicode_cpt_from_utf8.
 
-    One addition: above U+10FFFF, where llama.cpp stops with an exception, the byte counts as undecodable.
+    `strict` as from b11739 on. One addition for the builds before: above U+10FFFF, where these stop with an exception,
+    the byte counts as undecodable.
     """
 
     def continues(at: int) -> bool:
@@ -43,7 +44,8 @@ def transcribed(data: bytes) -> list[tuple[int, int]]:
             code_point = ((lead & 0x07) << 18) | ((data[offset + 1] & 0x3F) << 12)
             code_point |= ((data[offset + 2] & 0x3F) << 6) | (data[offset + 3] & 0x3F)
             used = 4
-        if code_point > 0x10FFFF:
+        least = {1: 0, 2: 0x80, 3: 0x800, 4: 0x10000}[used] if strict else 0
+        if code_point > 0x10FFFF or code_point < least:
             code_point, used = 0xFFFD, 1
         result.append((code_point, used))
         offset += used
@@ -51,11 +53,13 @@ def transcribed(data: bytes) -> list[tuple[int, int]]:
 
 
 def agrees(data: bytes) -> bool:
-    expected = transcribed(data)
-    ends = list(accumulate(used for _, used in expected))
-    return [ord(char) for char in utf8.decode(data)] == [c for c, _ in expected] and utf8.char_ends(
-        data
-    ) == ends
+    for strict in (True, False):
+        expected = transcribed(data, strict)
+        if [ord(char) for char in utf8.decode(data, strict)] != [point for point, _ in expected]:
+            return False
+        if utf8.char_ends(data, strict) != list(accumulate(used for _, used in expected)):
+            return False
+    return True
 
 
 @pytest.mark.parametrize(
@@ -66,10 +70,13 @@ def agrees(data: bytes) -> bool:
         (b"\xff", "\ufffd"),
         (b"\xe2\x82", "\ufffd\ufffd"),  # each byte of a cut-off character, not one for the whole
         (b"\xe2\x82a", "\ufffd\ufffda"),
-        (b"\xc1\x81", "A"),  # overlong forms are decoded
-        (b"\xe0\x80\xa0", " "),
-        (b"\xf0\x80\x80\x80", "\0"),
-        (b"\xed\xa0\x80", "\ud800"),  # and so are surrogates, which stay apart
+        (b"\xc1\x81", "\ufffd" * 2),  # overlong forms are not decoded
+        (b"\xe0\x80\xa0", "\ufffd" * 3),
+        (b"\xe0\x9f\xbf", "\ufffd" * 3),
+        (b"\xe0\xa0\x80", "\u0800"),  # the first character that needs three bytes
+        (b"\xf0\x80\x80\x80", "\ufffd" * 4),
+        (b"\xf0\x8f\xbf\xbf", "\ufffd" * 4),
+        (b"\xed\xa0\x80", "\ud800"),  # surrogates are, and stay apart
         (b"\xed\xa0\xbd\xed\xb8\x80", "\ud83d\ude00"),
         (b"\xf4\x8f\xbf\xbf", "\U0010ffff"),
         (b"\xf4\x90\x80\x80", "\ufffd" * 4),  # above the last code point
@@ -78,6 +85,22 @@ def agrees(data: bytes) -> bool:
 )
 def test_decode(data: bytes, text: str) -> None:
     assert utf8.decode(data) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xc1\x81", "A"),
+        (b"\xe0\x80\xa0", " "),
+        (b"\xe0\x9f\xbf", "\u07ff"),
+        (b"\xf0\x80\x80\x80", "\0"),
+        (b"\xed\xa0\x80", "\ud800"),
+        (b"\xf4\x90\x80\x80", "\ufffd" * 4),
+        (b"\xff", "\ufffd"),
+    ],
+)
+def test_decode_as_builds_before_b11739(data: bytes, text: str) -> None:
+    assert utf8.decode(data, strict=False) == text
 
 
 def test_every_short_sequence_of_telling_bytes() -> None:

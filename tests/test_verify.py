@@ -30,9 +30,9 @@ from reference import (
     NotPreparedError,
     library_is_installed,
     llama_tokenize_command,
-    newer_packages,
     vocabulary,
     with_pre,
+    xllamacpp_packages,
 )
 from rich.cells import cell_len
 from synthetic import tokenizer_as
@@ -493,7 +493,7 @@ def test_real_models_agree_with_llama_cpp_in_process(
 ) -> None:
     if package == "xllamacpp":
         try:
-            monkeypatch.setenv("PYTHONPATH", str(newer_packages()))
+            monkeypatch.setenv("PYTHONPATH", str(xllamacpp_packages()))
         except NotPreparedError as error:
             missing(str(error))
     elif not library_is_installed():

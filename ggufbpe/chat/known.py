@@ -47,20 +47,29 @@ class KnownTemplate(NamedTuple):
 def known_templates() -> dict[str, KnownTemplate]:
     """All of them by name."""
     with making:
-        return _read()
+        return _read()[1]
+
+
+def known_build() -> str:
+    """The build of llama.cpp whose templates these are.
+
+    >>> known_build()
+    'b11549'
+    """
+    with making:
+        return _read()[0]
 
 
 @cache
-def _read() -> dict[str, KnownTemplate]:
+def _read() -> tuple[str, dict[str, KnownTemplate]]:
     import json
     import lzma
 
     with lzma.open(_FILE) as file:
         content = json.load(file)
-    models = content["models"]
-    return {
-        name: KnownTemplate(name, tuple(models[name]), text) for name, text in content["templates"].items()
-    }
+    models, templates = content["models"], content["templates"]
+    found = {name: KnownTemplate(name, tuple(models[name]), text) for name, text in templates.items()}
+    return content["llama.cpp"], found
 
 
 def known_source(given: str) -> str | None:
@@ -87,8 +96,8 @@ def known_template(name: str) -> KnownTemplate:
     if name.lower() in by_name:
         return templates[by_name[name.lower()]]
     raise ValueError(
-        f"llama.cpp has no chat template of the name {printable(name)}; near: {', '.join(nearest_known(name))} "
-        "(docs/chat.md lists all)"
+        f"llama.cpp {known_build()} has no chat template of the name {printable(name)}; near: "
+        f"{', '.join(nearest_known(name))} (docs/chat.md lists all)"
     )
 
 

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import escape_invisible, printable
+from ..states import FOLLOWED, STATES
 from . import _output
 from ._help import HelpFormatter
 
@@ -260,6 +261,17 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
     for reason in left_out:
         _output.warning(f"--override-kv: {reason}; ignored")
     return values
+
+
+def add_llama_cpp(parser: Parser) -> None:
+    """`--llama-cpp`, whose value `Tokenizer.from_gguf` takes."""
+    parser.add_argument(
+        "--llama-cpp",
+        metavar="BUILD",
+        choices=STATES,
+        default=FOLLOWED,
+        help=f"give the ids of this build of llama.cpp: {', '.join(STATES)} (default: {FOLLOWED})",
+    )
 
 
 def add_sources(parser: Parser, what: str) -> None:

@@ -24,6 +24,7 @@ from ._arguments import (
     Parser,
     UsageError,
     add_color,
+    add_llama_cpp,
     add_model,
     add_sources,
     add_special_flags,
@@ -63,6 +64,7 @@ _READ, _IN_MEMORY = 1 << 16, 1 << 20  # bytes
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
+    add_llama_cpp(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument("text", nargs="?", help="the text, as with -p")
@@ -99,7 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
     _check_page(arguments)
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:
-        tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+        tokenizer = Tokenizer.from_gguf(
+            model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
+        )
         model = tokenizer.name
         chat = None
         if body is not None:

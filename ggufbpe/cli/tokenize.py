@@ -25,6 +25,7 @@ from ._arguments import (
     Parser,
     UsageError,
     add_color,
+    add_llama_cpp,
     add_model,
     add_sources,
     add_special_flags,
@@ -62,6 +63,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.ignored = IGNORED
     add_model(parser)
+    add_llama_cpp(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument(
@@ -94,7 +96,9 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with _given_text(arguments) as given:
-        tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+        tokenizer = Tokenizer.from_gguf(
+            model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
+        )
         stream: Any = given or stdin()  # only now, so that a model that cannot be opened costs no typing
         unescaped = None if arguments.escape is False else Unescaped(stream)
         parts = _Parts(tokenizer, unescaped or stream, arguments)

@@ -23,6 +23,7 @@ from ._arguments import (
     Parser,
     UsageError,
     add_color,
+    add_llama_cpp,
     add_model,
     add_special_flags,
     add_stdin,
@@ -65,7 +66,7 @@ _EXAMPLES = """\
 examples:
   ggufbpe verify -m model.gguf --against llama-tokenize README.md src
   ggufbpe verify -m model.gguf --against llama-tokenize:./llama.cpp/build/bin -p "Hello world"
-  ggufbpe verify -m model.gguf --against llama-cpp-python --fuzz 10000 --seed 1
+  ggufbpe verify -m model.gguf --against llama-cpp:./llama.cpp/build/bin --fuzz 10000 --seed 1
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin < corpus.txt
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat chats.jsonl
   ggufbpe verify -m model.gguf --against tokenizer.json --html report.html docs
@@ -73,8 +74,9 @@ examples:
 
 against:
   llama-tokenize[:PATH]    llama.cpp's command, at PATH or found in $PATH
+  llama-cpp:FOLDER         the library of any build of llama.cpp (libllama.so, libllama.dylib or llama.dll)
   llama-cpp-python         the Python package
-  xllamacpp                the Python package, with the llama.cpp that ggufbpe follows
+  xllamacpp                the Python package
   server:URL               a running llama-server
   tiktoken:ENCODING        an encoding of the package tiktoken, such as tiktoken:cl100k_base
   hf:OWNER/REPO            a repository on the hub: its GGUF, or where it has none its tokenizer.json
@@ -91,6 +93,7 @@ EXIT_SAME, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
+    add_llama_cpp(parser)
     parser.add_argument("--against", metavar="ORACLE", help=f"what to compare with: {', '.join(USAGES)}")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="compare a text")
@@ -130,7 +133,9 @@ def run(arguments: argparse.Namespace) -> int:
     meant = _checked(arguments)
     if meant.note:
         _output.note(f"ggufbpe: {meant.note}")
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = Tokenizer.from_gguf(
+        model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
+    )
     unread: list[str] = []
 
     def report(path: str, error: Exception) -> None:

@@ -22,6 +22,7 @@ from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.known_families import family_of_tokens
 from ..pipeline.detokenize import quoted_token
+from ..states import Difference
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 from ..wording import listed, percent
 
@@ -29,7 +30,7 @@ from ..wording import listed, percent
 # around the text, then of the text, then of the model; the least specific come last.
 CAUSES = (
     *("generation_prompt", "thinking", "tools", "date", "system", "reasoning", "trimmed", "messages"),
-    *("model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
+    *("build", "model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
     *("plain_jinja", "template"),
     *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
     *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
@@ -338,6 +339,17 @@ def merges(
         {"what": what, "words": words, "count": count, "consistent": consistent},
         f"compare {_K.MERGES} with the merges of the original tokenizer, and convert the model again "
         "(with a second -m, the merges of that model are tried)",
+    )
+
+
+def other_build(ours: str, theirs: str, differences: Sequence[Difference]) -> Cause:
+    """The ids are those of another build of llama.cpp; `differences` are those that may act on the text."""
+    since = "; ".join(f"since {each.since}, {each.description}" for each in differences)
+    what = f"the ids differ as llama.cpp {theirs} differs from {ours}, whose ids the model's are: {since}"
+    return Cause(
+        "build",
+        {"what": what, "build": theirs, "ours": ours, "since": [each.since for each in differences]},
+        f"use one build of llama.cpp for both; with --llama-cpp {theirs}, tokenize, verify and explain give its ids",
     )
 
 

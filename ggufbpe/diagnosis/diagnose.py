@@ -33,6 +33,7 @@ from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as
+from .builds import of_other_build
 from .causes import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
@@ -152,6 +153,8 @@ def search(
     """The explanations with the variants that give the ids, which must not be the tokenizer's own."""
     vocabulary = tokenizer.vocabulary
     flags = add_special, parse_special
+    if other_build := of_other_build(tokenizer, text, ids, *flags):
+        return [other_build]
     same = [other for other in others if other.vocabulary.tokens == vocabulary.tokens]
     searches = [Nearest(tokenizer, text, ids, *flags, merges_of=same)]
     for other in others:

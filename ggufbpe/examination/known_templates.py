@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..chat.known import KnownTemplate, known_templates
+from ..chat.known import KnownTemplate, known_build, known_templates
 from ..errors import printable
 from ..gguf.constants import KEY_NAME, TokenizerKey
 from ..oracles.chats import Prompt
@@ -78,7 +78,9 @@ def _difference(model: Facts, match: _Match, own: str) -> Finding:
     others = _other_prompts(model, known)
     plain = [chat for chat in others or () if chat in PLAIN_CHATS]
     like = "" if match.is_exact else " (for a similar model)"
-    what = f"the chat template differs from llama.cpp's {known.name}{like}: {_first(changed)}"
+    what = (
+        f"the chat template differs from llama.cpp's {known.name} ({known_build()}){like}: {_first(changed)}"
+    )
     if others:
         what += f"; prompts differ for {', '.join(others) if len(others) < len(CHATS) else 'all chats that were tried'}"
     elif others is not None:

@@ -74,4 +74,5 @@ class TokenizerKey:
     MIDDLE_ID = "tokenizer.ggml.middle_token_id"
     NORMALIZER_LOWERCASE = "tokenizer.ggml.normalizer.lowercase"
     NORMALIZER_STRIP_ACCENTS = "tokenizer.ggml.normalizer.strip_accents"
+    NORMALIZER_NFC = "tokenizer.ggml.normalizer.nfc"
     SUPPRESS_TOKENS = "tokenizer.ggml.suppress_tokens"

@@ -37,7 +37,7 @@ KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
     _K.SCORES: (_T.FLOAT32, _T.INT32),
     _K.PRECOMPILED_CHARSMAP: (_T.INT8, _T.UINT8),
     **dict.fromkeys((_K.ADD_BOS, _K.ADD_EOS, _K.ADD_SEP, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS), _T.BOOL),
-    **dict.fromkeys((_K.NORMALIZER_LOWERCASE, _K.NORMALIZER_STRIP_ACCENTS), _T.BOOL),
+    **dict.fromkeys((_K.NORMALIZER_LOWERCASE, _K.NORMALIZER_STRIP_ACCENTS, _K.NORMALIZER_NFC), _T.BOOL),
     **dict.fromkeys((*ID_KEYS, _K.TOKEN_TYPE_COUNT), _T.UINT32),
 }
 

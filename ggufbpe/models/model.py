@@ -82,6 +82,7 @@ class TokenizerModel:
     makes_lower_case = False  # if the vocabulary says so
     has_pre_tokenizer = True  # text is split by patterns
     is_one_word = False  # `TextModel.words` gives all of a text as one
+    composes = False  # text is composed (NFC) if the file says so
     normalizes = False  # text is changed before it is looked up, so tokens need not have the text's own bytes
     add_eos = False  # unless the file says otherwise
     add_space_prefix = (

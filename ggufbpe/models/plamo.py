@@ -27,6 +27,7 @@ from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..once import made_once
+from ..states import PLAMO2_ADDS_TOKENS, lacks
 from ..unicode_classes import CLASSES, STARTS
 from .bpe.registry import PreTokenizer
 from .model import Correct, TextModel, TokenizerModel, Warn, first_attributes
@@ -82,6 +83,12 @@ class Plamo2Model(TokenizerModel):
                 remedy="convert the model again",
             )
 
+    def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
+        """As the file says; before b11549, nothing around a text of PLaMo-2."""
+        if PLAMO2_ADDS_TOKENS in lacks(vocabulary.llama_cpp, "rule"):
+            return [], []
+        return super().added(vocabulary)
+
     def piece(self, text: str, attribute: int) -> bytes:
         """The byte that a byte token names; the text of all others."""
         named = _BYTE_TOKEN.fullmatch(text) if attribute & _BYTE else None
@@ -100,6 +107,7 @@ class Plamo2Model(TokenizerModel):
             array("i", whole_scores(vocabulary)).tobytes(),
             array("i", byte_tokens(vocabulary)).tobytes(),
             self.cuts_segments,
+            vocabulary.strict_utf8,
             cache_bytes,
         )
 
@@ -308,7 +316,8 @@ class PlamoText(TextModel):
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, one tuple per segment."""
         text = self._characters(fragment)
-        if isinstance(fragment, str) or not _BEYOND_UNICODE.search(fragment):
+        has_strangers = not isinstance(fragment, str) and _BEYOND_UNICODE.search(fragment)
+        if self.vocabulary.strict_utf8 or not has_strangers:
             yield (tuple(self._ids(text[start:end])) for start, end in self.segments(text))
         else:
             yield (tuple(token for token, _, _ in self.spans(fragment)),)
@@ -334,7 +343,7 @@ class PlamoText(TextModel):
     def read(self, fragment: str | bytes) -> Characters:
         """A fragment in characters."""
         data = fragment.encode("utf-8", "surrogatepass") if isinstance(fragment, str) else fragment
-        bounds = [0, *utf8.char_ends(self._within_unicode(data))]
+        bounds = [0, *utf8.char_ends(self._within_unicode(data), self.vocabulary.strict_utf8)]
         return Characters(data, self._characters(fragment), bounds, self._stranger)
 
     def tracer(self) -> Tracer:
@@ -379,10 +388,15 @@ class PlamoText(TextModel):
     def _characters(self, fragment: str | bytes, stranger: str = "") -> str:
         if isinstance(fragment, str):
             return fragment
-        return utf8.decode(self._within_unicode(fragment, stranger))
+        return utf8.decode(self._within_unicode(fragment, stranger), self.vocabulary.strict_utf8)
 
     def _within_unicode(self, data: bytes, stranger: str = "") -> bytes:
-        """`data` with each character beyond Unicode replaced, by default with `_stranger`, which has as many bytes."""
+        """`data` with each character beyond Unicode replaced, by default with `_stranger`, which has as many bytes.
+
+        llama.cpp reads such characters before b11739 only.
+        """
+        if self.vocabulary.strict_utf8:
+            return data
         return _BEYOND_UNICODE.sub(lambda _: (stranger or self._stranger).encode(), data)
 
 

@@ -45,6 +45,7 @@ class UnigramModel(TokenizerModel):
     has_scores = True
     has_pre_tokenizer = False
     normalizes = True
+    composes = True
     keeps_first_attributes = True
     has_charsmap = True
     needs_unknown = True
@@ -123,6 +124,8 @@ class UnigramModel(TokenizerModel):
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
             unknown_of(vocabulary),
+            vocabulary.nfc,
+            vocabulary.strict_utf8,
             cache_bytes,
         )
 

@@ -1,6 +1,6 @@
 """Unigram models in plain Python: what text becomes before it is looked up, and its best path.
 
-    fragment -> CharsmapNormalizer (user-defined tokens, Charsmap, spaces) -> lattice.py -> ids
+    fragment -> CharsmapNormalizer (composition, user-defined tokens, Charsmap, spaces) -> lattice.py -> ids
 
 Texts are bytes: the normalizer handles those that are not UTF-8. All sums are doubles, added in llama.cpp's order, so
 that ties are broken alike.
@@ -17,10 +17,12 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from .. import utf8
 from ..once import made_once
 from ..spelling import SPACE
 from ..vocab.vocabulary import NORMAL, UNUSED, USER_DEFINED
 from .charsmap import Charsmap
+from .composition import composed_bytes
 from .lattice import Lattice
 from .model import TextModel, first_attributes, unknown_of
 
@@ -53,6 +55,8 @@ class UnigramText(TextModel):
             _prefixes((vocabulary.tokens[token].encode(), 0) for token in user_defined),
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
+            vocabulary.nfc,
+            vocabulary.strict_utf8,
         )
 
     @made_once
@@ -122,6 +126,8 @@ class CharsmapNormalizer(NamedTuple):
     user_defined: Mapping[bytes, int]  # and every beginning of such a token
     add_space_prefix: bool
     remove_extra_whitespaces: bool
+    nfc: bool  # the text is composed before anything else
+    strict_utf8: bool
 
     def normalize(self, text: bytes) -> Normalized:
         """`text` with spaces as U+2581. `ValueError` if the text leads out of the charsmap.
@@ -130,6 +136,14 @@ class CharsmapNormalizer(NamedTuple):
         dropped (`remove_extra_whitespaces`), before each that follows one or begins the text. It stands for the spaces
         that it replaces.
         """
+        if not self.nfc:
+            return self._normalize(text)
+        composed, offsets = composed_bytes(text, self.strict_utf8)
+        made, starts, ends = self._normalize(composed)
+        return Normalized(made, array("Q", map(offsets.start, starts)), array("Q", map(offsets.end, ends)))
+
+    def _normalize(self, text: bytes) -> Normalized:
+        """The same without composing `text`."""
         made, starts, ends = bytearray(), array("Q"), array("Q")
         is_prefix_due, merges = self.add_space_prefix, self.remove_extra_whitespaces
         is_in_word, space_start, space_end = False, -1, -1  # spaces not yet written
@@ -176,14 +190,8 @@ class CharsmapNormalizer(NamedTuple):
         replaced = self.charsmap.longest(text, start)
         if replaced is not None:
             return replaced
-        lead = text[start]
-        length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-        char = text[start : start + length]
-        if lead < 0x80 or (
-            0xC0 <= lead < 0xF8 and len(char) == length and all(byte & 0xC0 == 0x80 for byte in char[1:])
-        ):
-            return char, length  # overlong forms, surrogates and code points beyond Unicode pass unchanged
-        return _REPLACEMENT, 1
+        length = utf8.character_length(text, start, self.strict_utf8)
+        return (text[start : start + length], length) if length else (_REPLACEMENT, 1)
 
 
 # ---- out of a vocabulary --------------------------------------------------------------------------------

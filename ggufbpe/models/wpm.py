@@ -203,8 +203,11 @@ class WordPieceText(TextModel):
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The normalized words."""
-        text = fragment if isinstance(fragment, str) else utf8.decode(fragment)
-        return [word for word in text.translate(self.normalizer).split(" ") if word]
+        return [word for word in self.text(fragment).translate(self.normalizer).split(" ") if word]
+
+    def text(self, fragment: str | bytes) -> str:
+        """A fragment as text."""
+        return fragment if isinstance(fragment, str) else utf8.decode(fragment, self.vocabulary.strict_utf8)
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, one tuple per word."""
@@ -215,8 +218,7 @@ class WordPieceText(TextModel):
 
         Dropped text has no token, unless it stands between two characters of one.
         """
-        text = fragment if isinstance(fragment, str) else utf8.decode(fragment)
-        ends = utf8.char_ends(fragment)
+        text, ends = self.text(fragment), utf8.char_ends(fragment, self.vocabulary.strict_utf8)
         word: list[str] = []
         places: list[int] = []  # of the word's characters, in the text
         for place, char in enumerate([*text, " "]):

@@ -15,6 +15,7 @@ from .oracle import OracleError
 
 COMMANDS = (
     "llama-tokenize",
+    "llama-cpp",
     "llama-cpp-python",
     "xllamacpp",
     "server",
@@ -150,6 +151,7 @@ def _is_ranks(data: bytes) -> bool:
 
 
 NEED_ARGUMENT = {
+    "llama-cpp": "a folder with llama.cpp's library (libllama.so, .dylib or llama.dll)",
     "server": "the address of a llama-server, such as server:http://127.0.0.1:8080",
     "hf": "a repository on the hub, such as hf:OWNER/REPO",
     "tiktoken": "a .tiktoken file or the name of an encoding",
@@ -159,6 +161,7 @@ NEED_ARGUMENT = {
 }
 USAGES = (
     "llama-tokenize[:PATH]",
+    "llama-cpp:FOLDER",
     "llama-cpp-python",
     "xllamacpp",
     "server:URL",

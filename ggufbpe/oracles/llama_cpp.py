@@ -8,6 +8,7 @@ exception) or overflow its stack: that answer is a `Crash`, and the next questio
 
 from __future__ import annotations
 
+import glob
 import marshal
 import os
 import subprocess
@@ -16,6 +17,8 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
+
+from .llama_cpp_child import library_in
 
 _ASKED_ALONE = 64  # the largest batch whose questions are asked one by one after a crash
 _PARTS = 16  # into which a larger batch is split
@@ -67,10 +70,11 @@ class LlamaCpp:
     ...     llama.tokenize([b"Hello world"], add_special=True, parse_special=True)
     [[128000, 9906, 1917]]
 
-    `library` is a distribution that llama_cpp_child.py knows, or the path of a shared library. Questions go in
-    batches: a batch costs one round trip, so a thousand short texts take hardly longer than llama.cpp itself.
-    `seconds` bounds a single text; a batch gets that, or more by its number of texts. `stack` is the size in bytes
-    of the child's stack; None leaves the default. Raises `LibraryError` if the library cannot be used.
+    `library` is a distribution that llama_cpp_child.py knows, the path of a shared library, or a folder that has one.
+    Questions go in batches: a batch costs one round trip, so a thousand short texts take hardly longer than llama.cpp
+    itself. `seconds` bounds a single text; a batch gets that, or more by its number of texts. `stack` is the size in
+    bytes of the child's stack; None leaves the default. If a C library with its loader lies beside llama.cpp's
+    library, the child runs under that one. Raises `LibraryError` if the library cannot be used.
     """
 
     def __init__(
@@ -82,12 +86,14 @@ class LlamaCpp:
         stack: int | None = None,
         show_log: bool = False,
     ) -> None:
-        self._arguments = [os.fspath(library), *([] if stack is None else [str(stack)])]
+        launcher = _launcher(os.fspath(library))
+        restart = [] if stack is None and not launcher else [str(stack or 0), *launcher]
+        self._arguments = [os.fspath(library), *restart]
         self._seconds = seconds
         self._show_log = show_log
         self._child: subprocess.Popen[bytes] | None = None
         self.crashes = 0
-        self.version = ""  # of the distribution
+        self.version = ""  # of the distribution, or the build of a library if it is known
         try:
             self.open(path)
         except BaseException:  # no library, or a refused file: the caller has no object to close
@@ -200,6 +206,17 @@ class LlamaCpp:
         if kind == "refused":
             raise LoadError(f"llama.cpp refused {self.path}: {value}")
         raise LibraryError(value, kind == "absent")
+
+
+def _launcher(library: str) -> list[str]:
+    """The command that starts programs under the C library beside a library; empty if there is none (Linux only)."""
+    try:
+        folder = os.path.dirname(library_in(library) if os.path.isdir(library) else library)
+    except FileNotFoundError:
+        return []
+    for loader in glob.glob(os.path.join(glob.escape(folder), "ld-linux*.so.*")) if folder else ():
+        return [os.path.abspath(loader), "--library-path", os.path.abspath(folder)]
+    return []
 
 
 def _start_child(arguments: Sequence[str], show_log: bool) -> subprocess.Popen[bytes]:

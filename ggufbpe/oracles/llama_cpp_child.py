@@ -3,7 +3,9 @@
     llama_cpp.py -> (pipe) -> [this file] -> the shared library
 
 Run by its path, not imported: it needs nothing of ggufbpe. The argument is the name of an installed distribution
-in `DISTRIBUTIONS`, or the path of a shared library; a second one is the size in bytes of the stack to run with.
+in `DISTRIBUTIONS`, the path of a shared library, or a folder that has one. Before it loads the library, the program
+restarts itself if it is given a second argument, the size in bytes of its stack, or more: a command that starts
+programs under another C library.
 A message is a length of 8 bytes, little-endian, and that many bytes of `marshal`. A question is the name of a method of
 `CLibrary` with its arguments; an answer is ("ok", value), ("refused", why) for a file that llama.cpp does not accept,
 ("absent", why) if the distribution is not installed, or ("error", why).
@@ -20,7 +22,8 @@ import ctypes
 import glob
 import marshal
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from importlib import metadata, util
 from typing import Any
 
@@ -29,6 +32,16 @@ DISTRIBUTIONS = {
     "llama-cpp-python": ("llama_cpp", ("lib/libllama.so", "lib/libllama.dylib", "lib/llama.dll")),
     "xllamacpp": ("xllamacpp", ("xllamacpp*.so", "xllamacpp*.pyd")),
 }
+# The names of llama.cpp's library, and the folders of an installation or a build in which it lies.
+LIBRARIES = (
+    "libllama.so",
+    "libllama.dylib",
+    "llama.dll",
+    "libllama.dll",
+    "libllama.so.0",
+    "libllama.0.dylib",
+)
+FOLDERS = ("", "lib", "bin", "lib64", "build/bin", "lib/*", "*")
 # The special ids that llama.cpp reports; it has no function for the unknown token's and for `eom`.
 SPECIAL_IDS = ["bos", "eos", "eot", "sep", "nl", "pad", "mask"]
 SPECIAL_IDS += ["fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"]
@@ -48,10 +61,14 @@ class CLibrary:
     """The C functions, with Python values in and out. One method a question."""
 
     def __init__(self, library: str) -> None:
-        self.version, path = _find(library) if library in DISTRIBUTIONS else ("", library)
-        if sys.platform == "win32":
-            os.add_dll_directory(os.path.dirname(path))
-        self._f = _functions(ctypes.CDLL(path))
+        if library in DISTRIBUTIONS:
+            version, path = _find(library)
+        else:
+            version, path = "", library_in(library) if os.path.isdir(library) else os.path.abspath(library)
+        handle = _load(path)
+        self.version = version or _build_of(handle, path)
+        self._f = _functions(handle)
+        _load_backends(handle, os.path.dirname(path))
         self._f.llama_backend_init()
         self._parameters = self._f.llama_model_default_params()
         self._parameters.bytes[_place_of_vocab_only(bytes(self._parameters))] = 1
@@ -61,7 +78,7 @@ class CLibrary:
         self._text = ctypes.create_string_buffer(1 << 20)
 
     def open(self, path: bytes) -> str:
-        """Load a vocabulary; returns the version of the distribution."""
+        """Load a vocabulary; returns the version of the distribution, or the build of a library if it is known."""
         if self._model is not None:
             self._f.llama_model_free(self._model)
         self._model = self._f.llama_model_load_from_file(path, self._parameters)
@@ -134,6 +151,110 @@ def _find(distribution: str) -> tuple[str, str]:
     raise FileNotFoundError(f"no shared library of llama.cpp in the package {package}")
 
 
+def library_in(folder: str) -> str:
+    """The path of llama.cpp's library in a folder. `FileNotFoundError` if it has none."""
+    root = glob.escape(os.path.abspath(folder))
+    for inside in FOLDERS:
+        for name in LIBRARIES:
+            for path in sorted(glob.glob(os.path.join(root, inside, name))):
+                return path
+    raise FileNotFoundError(f"there is no {' or '.join(LIBRARIES[:3])} in {folder}")
+
+
+def _load(path: str) -> ctypes.CDLL:
+    """The library, with those that it needs from its own folder.
+
+    Most builds tell the loader to search their own folder. Libraries of the others are loaded one by one.
+    """
+    folder = os.path.dirname(path)
+    if sys.platform == "win32":
+        os.add_dll_directory(folder)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        needed = _neighbours(folder)
+        if not needed:
+            raise error
+    for _ in range(len(needed)):  # each needs others, in an order that their names do not tell
+        problems = {each: problem for each in needed if (problem := _problem_of(each))}
+        needed = list(problems)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise next((each for each in problems.values() if "GLIBC" in str(each)), error) from None
+
+
+def _neighbours(folder: str) -> list[str]:
+    """The paths of ggml's libraries in a folder."""
+    found = glob.glob(os.path.join(glob.escape(folder), "*ggml*"))
+    return sorted(path for path in found if re.search(r"\.(so|dylib|dll)\b", path))
+
+
+def _problem_of(path: str) -> OSError | None:
+    """Load a library for those that need it; returns why it cannot be loaded, None if it is."""
+    try:
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        return error
+    return None
+
+
+def _load_backends(library: ctypes.CDLL, folder: str) -> None:
+    """Load ggml's backends where they are libraries of their own: without one, llama.cpp loads no file."""
+    try:
+        if library.ggml_backend_reg_count() == 0:
+            library.ggml_backend_load_all_from_path.argtypes = [ctypes.c_char_p]
+            library.ggml_backend_load_all_from_path(os.fsencode(folder))
+    except AttributeError:  # before ggml had backends
+        pass
+
+
+def _build_of(library: ctypes.CDLL, path: str) -> str:
+    """The build of a library, such as "b11739", with its commit; "" if nothing tells.
+
+    Libraries with llama.cpp's common code know their number, ggml knows the commit, and folders of releases are named
+    after the build. Packages write it into a file beside the library.
+    """
+    build = _number(library, path) or next(_named_builds(os.path.dirname(path)), "")
+    commit = ""
+    try:
+        library.ggml_commit.restype = ctypes.c_char_p
+        commit = library.ggml_commit().decode("ascii", "replace").removesuffix("-dirty")
+    except AttributeError:
+        pass
+    known = commit if re.fullmatch("[0-9a-f]{7,40}", commit) else ""
+    return f"{build} ({known})" if build and known else build or known
+
+
+def _number(library: ctypes.CDLL, path: str) -> str:
+    """The number of a build, by its own function."""
+    libraries = [library]
+    for other in sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "*llama-common*"))):
+        try:
+            libraries.append(ctypes.CDLL(other))
+        except OSError:
+            continue
+    for each in libraries:
+        try:
+            number: int = each._Z18llama_build_numberv()  # int llama_build_number(void), of C++
+        except AttributeError:
+            continue
+        if number > 0:
+            return f"b{number}"
+    return ""
+
+
+def _named_builds(folder: str) -> Iterator[str]:
+    """Builds that files and folders name: those of a package's _version.py, and of a release's folder."""
+    try:
+        with open(os.path.join(folder, "_version.py"), encoding="utf-8") as file:
+            yield from re.findall(r"""llama_cpp_tag\w*\s*=\s*["'](b\d+)""", file.read(65536))
+    except (OSError, UnicodeDecodeError):
+        pass
+    for name in reversed(folder.split(os.sep)[-3:]):
+        yield from re.findall(r"(?<![0-9A-Za-z])b\d{4,6}(?![0-9A-Za-z])", name)
+
+
 def _functions(library: ctypes.CDLL) -> Any:
     """The library with the types of its functions, from include/llama.h."""
     pointer, i32, flag, text = ctypes.c_void_p, ctypes.c_int32, ctypes.c_bool, ctypes.c_char_p
@@ -175,15 +296,18 @@ def _place_of_vocab_only(defaults: bytes) -> int:
 
 def main() -> None:
     """Answer questions until standard input ends."""
-    library, *stack = sys.argv[1:]
+    library, *restart = sys.argv[1:]
     if sys.platform != "win32":
         import resource
 
-        if stack:  # it is fixed when a program starts, so this one restarts
+        if restart:  # stack and C library are fixed when a program starts
+            stack, *launcher = restart
             hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-            size = int(stack[0]) if hard == resource.RLIM_INFINITY else min(int(stack[0]), hard)
-            resource.setrlimit(resource.RLIMIT_STACK, (size, hard))
-            os.execv(sys.executable, [sys.executable, __file__, library])
+            if int(stack):
+                size = int(stack) if hard == resource.RLIM_INFINITY else min(int(stack), hard)
+                resource.setrlimit(resource.RLIMIT_STACK, (size, hard))
+            command = [*launcher, sys.executable, __file__, library]
+            os.execv(command[0], command)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # llama.cpp's output must not mix with the answers

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ..tokenizer import Tokenizer
 from .against import NEED_ARGUMENT, Against, against_of
-from .in_process import in_process
+from .in_process import in_process, library_folder
 from .libraries import tiktoken_library, tokenizers_library
 from .llama_tokenize import LlamaTokenize
 from .on_hub import on_the_hub
@@ -41,6 +41,7 @@ def open_oracle(given: str | Against, model: str, tokenizer: Tokenizer, seconds:
 
 ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "llama-tokenize": LlamaTokenize,
+    "llama-cpp": library_folder,
     "llama-cpp-python": in_process("llama-cpp-python"),
     "xllamacpp": in_process("xllamacpp"),
     "server": Server,
@@ -51,4 +52,4 @@ ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "gguf": other_model,
     "hub": on_the_hub,
 }
-OPEN_THE_FILE = frozenset(("llama-tokenize", "llama-cpp-python", "xllamacpp"))
+OPEN_THE_FILE = frozenset(("llama-tokenize", "llama-cpp", "llama-cpp-python", "xllamacpp"))

@@ -124,5 +124,6 @@ def _encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     ]
     prefix, suffix = vocabulary.added
     model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
-    made: Encoder = compiled().Encoder(model, strings_of(vocabulary.tokens), special, prefix, suffix)
+    texts = strings_of(vocabulary.tokens)
+    made: Encoder = compiled().Encoder(model, texts, special, prefix, suffix, vocabulary.strict_utf8)
     return made

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from .. import LLAMA_CPP, __version__
+from ..states import CHATS
 from ..views.page import rendered
 from .endpoints import ENDPOINTS, Endpoint
 
@@ -30,7 +31,8 @@ _ERROR = {
 }
 _ABOUT = (
     "Tokenizers of GGUF models, from their metadata alone. The endpoints of llama-server, vLLM and Ollama take "
-    f"and return the same JSON as theirs (llama.cpp {LLAMA_CPP}). Of several models, the field model names one."
+    f"and return the same JSON as theirs (llama.cpp {CHATS}; ids are those of {LLAMA_CPP}). Of several models, the "
+    "field model names one."
 )
 _REFUSALS = {
     "400": "The request is not valid.",

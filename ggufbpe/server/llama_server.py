@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import LLAMA_CPP
 from ..chat.capabilities import Capabilities
 from ..chat.chats import prompt_text
 from ..errors import ChatError
+from ..states import CHATS
 from ..tokenizer import Tokenizer
 from .failures import RequestError
 from .fields import field, has_field, id_of, ids_of, string_of
@@ -236,7 +236,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
         "chat_template_caps": dict(sorted(asdict(capabilities).items())),
         "bos_token": ends.bos.decode("utf-8", "replace"),
         "eos_token": ends.eos.decode("utf-8", "replace"),
-        "build_info": f"ggufbpe, as llama.cpp {LLAMA_CPP}",
+        "build_info": f"ggufbpe, as llama.cpp {CHATS}",
         "is_sleeping": False,
     }
     for_tools = tokenizer.chat_templates.get("tool_use")

@@ -179,7 +179,7 @@ class PieceSearch:
         if not blocks_add_up(self._tokenizer):
             return True
         entry = self._tokenizer.vocabulary.pre_tokenizer
-        text = utf8.decode(data)
+        text = utf8.decode(data, self._tokenizer.vocabulary.strict_utf8)
         text = escape_spaces(text) if entry.escape_whitespaces else text
         text = byte_level(text) if entry.byte_encode else text
         return self._written in text or any(self._variants[each] in text for each in variants)

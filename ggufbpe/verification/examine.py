@@ -39,7 +39,9 @@ STEP_OF_CAUSE = {
     **dict.fromkeys(["vocabulary", "model", "byte_fallback", "escape_whitespaces"], VOCABULARY),
     **dict.fromkeys(["parse_special", "special_token_types"], SPECIAL),
     **dict.fromkeys(["bos", "eos", "sep", "truncated"], ENDS),
-    **dict.fromkeys(["space_prefix", "normalization", "newlines", "trailing_newline", "leading_space"], TEXT),
+    **dict.fromkeys(
+        ["space_prefix", "build", "normalization", "newlines", "trailing_newline", "leading_space"], TEXT
+    ),
     **dict.fromkeys(["extra_whitespace", "lower_case", "accents", "charsmap"], TEXT),
     **dict.fromkeys(["bom", "escapes", "invalid_utf8", "text_differs"], TEXT),
 }

@@ -47,7 +47,7 @@ BLOCKS = [
 _LENGTHS = (1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30, 60)
 _RUNS = (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 65, 129)
 
-# Four bytes that decode to more than U+10FFFF: llama.cpp is known to crash on them.
+# Four bytes that decode to more than U+10FFFF: llama.cpp before b11739 crashes on them.
 _BEYOND_UNICODE = re.compile(rb"(?:\xf4[\x90-\xbf]|[\xf5-\xf7][\x80-\xbf])[\x80-\xbf]{2}")
 
 
@@ -92,9 +92,17 @@ class RandomTexts:
         self._weights = [weight for _, weight, possible in ways if possible]
 
     def text(self) -> bytes:
-        """One text, without bytes on which llama.cpp is known to crash."""
+        """One text, without bytes on which older builds of llama.cpp crash."""
         [way] = self._dice.choices(self._ways, self._weights)
-        return _BEYOND_UNICODE.sub(b"\xf4\x8f\xbf\xbf", way())
+        return within_unicode(way())
+
+    def broken_text(self) -> bytes:
+        """One text with some of `FORMS`, none of which is UTF-8; `within_unicode` takes those out that crash."""
+        data = bytearray(self.text()[:200])
+        for _ in range(self._dice.choice((1, 1, 2, 4))):
+            at = self._dice.randrange(len(data) + 1)
+            data[at:at] = self._dice.choice(FORMS)(self._dice, self._atom())
+        return bytes(data)
 
     def long_text(self) -> bytes:
         """One text of some thousand characters: a run of a few atoms, or many texts in a row."""
@@ -204,6 +212,57 @@ class RandomTexts:
             self._members[chars] = [chr(point) for point in sorted(points) if chars.contains(point)] or ["a"]
         members = self._members[chars]
         return self._dice.choice(members if self._dice.random() < 0.3 else members[:60])
+
+
+def within_unicode(data: bytes) -> bytes:
+    """`data` with U+10FFFF for each form of a code point above it."""
+    return _BEYOND_UNICODE.sub(b"\xf4\x8f\xbf\xbf", data)
+
+
+def _form(code_point: int, length: int) -> bytes:
+    """A code point in 2 to 4 bytes, whether it needs so many or not.
+
+    >>> _form(ord(" "), 2)
+    b'\\xc0\\xa0'
+    """
+    lead = (0xC0, 0xE0, 0xF0)[length - 2]
+    places = range(6 * (length - 1), -1, -6)
+    first, *others = [code_point >> place for place in places]
+    return bytes([lead | first, *(0x80 | each & 0x3F for each in others)])
+
+
+def _overlong(dice: random.Random, atom: str) -> bytes:
+    """A character of `atom` in more bytes than it needs."""
+    code_point = ord(dice.choice(atom)) & 0xFFFF
+    least = 2 if code_point < 0x80 else 3 if code_point < 0x800 else 4
+    return _form(code_point, dice.randint(least, 4))
+
+
+def _surrogates(dice: random.Random, atom: str) -> bytes:
+    """A surrogate, or a pair of them."""
+    pair = _form(dice.randrange(0xD800, 0xDC00), 3), _form(dice.randrange(0xDC00, 0xE000), 3)
+    return dice.choice((*pair, b"".join(pair)))
+
+
+def _truncated(dice: random.Random, atom: str) -> bytes:
+    """The beginning of a character, and perhaps more text."""
+    char = dice.choice(("é", "中", "🙂", "\ufffd", "\U0010ffff", *filter(str.isalpha, atom)))
+    data = _utf8(char)
+    return data[: dice.randrange(1, max(len(data), 2))] + dice.choice((b"", _utf8(atom)))
+
+
+def _too_large(dice: random.Random, atom: str) -> bytes:
+    """A code point above U+10FFFF in four bytes, or a byte that begins none."""
+    return dice.choice(
+        (
+            _form(dice.choice((0x110000, 0x13FFFF, 0x1FFFFF, dice.randrange(0x110000, 0x200000))), 4),
+            bytes([dice.randrange(0xF8, 0x100)]) + b"\x88\x80\x80\x80"[: dice.randrange(5)],
+            bytes([dice.choice((0xC0, 0xC1, 0xF5, 0x80, 0xBF))]),
+        )
+    )
+
+
+FORMS = (_overlong, _overlong, _surrogates, _truncated, _too_large)
 
 
 def texts_for(tokenizer: Tokenizer, seed: str) -> RandomTexts:

@@ -3,7 +3,8 @@
     gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer.py
     models/ -------------^
 
-Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs and a user can
+Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of llama.cpp
+does not have are left out for a tokenizer of that state (states.py). What llama.cpp logs and a user can
 mend is one of `Vocabulary.warnings` here, which `warn_of` turns into a `GGUFWarning`; so is a pre-tokenizer that is
 likely wrong, of which llama.cpp warns only if it is missing. What llama.cpp corrects by itself is one of
 `Vocabulary.corrections`, which `doctor` and `info` show.
@@ -17,7 +18,7 @@ import os
 from itertools import chain
 from typing import TypedDict
 
-from ..errors import GGUFError, UnsupportedTokenizerError, printable
+from ..errors import GGUFError, UnknownPreTokenizerError, UnsupportedTokenizerError, printable
 from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata, Overrides
@@ -26,6 +27,7 @@ from ..gguf.source import Source
 from ..models import SUPPORTED, tokenizer_model
 from ..models.bpe.registry import PreTokenizer
 from ..models.model import Correct, Correction, TokenizerModel
+from ..states import FOLLOWED, NFC, STRICT_UTF8, lacks
 from .special_ids import (
     TELLING_PARTS,
     UnfinishedVocabulary,
@@ -51,21 +53,31 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
 
 
 def load(
-    path: str | os.PathLike[str] | Source, overrides: Overrides | None = None, data: bytes | None = None
+    path: str | os.PathLike[str] | Source,
+    overrides: Overrides | None = None,
+    data: bytes | None = None,
+    llama_cpp: str = FOLLOWED,
 ) -> tuple[Vocabulary, Metadata]:
     """The same with `overrides` in place of some keys, and the metadata it read.
 
-    It may also come from an open source, or from `data` that `packed` gave.
+    It may also come from an open source, or from `data` that `packed` gave. `llama_cpp` is one of `states.STATES`.
     """
     with GGUFFile(path, data) as file:
         file.require_first_shard()
-        return load_from(Metadata(file, overrides))
+        metadata = Metadata(file, overrides)
+        try:
+            return load_from(metadata, llama_cpp)
+        except UnknownPreTokenizerError as error:
+            from ..models.bpe.unknown import add_nearest
+
+            add_nearest(error, metadata)
+            raise
 
 
-def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
+def load_from(metadata: Metadata, llama_cpp: str = FOLLOWED) -> tuple[Vocabulary, Metadata]:
     """The vocabulary from `metadata`, and the metadata used. An error says if an override is at fault."""
     try:
-        vocabulary = _load(metadata)
+        vocabulary = _load(metadata, llama_cpp)
     except GGUFError as error:
         if error.key in metadata.overridden:
             error.remedy = "it is overridden: override it differently, or not at all"
@@ -86,18 +98,24 @@ def packed(metadata: Metadata) -> bytes:
     return Metadata(metadata, said).to_bytes()
 
 
-def _load(file: Metadata) -> Vocabulary:
+def _load(file: Metadata, state: str) -> Vocabulary:
     told: list[str] = []
     warn = told.append
     corrections: list[Correction] = []
     model = typed.string(file, TokenizerKey.MODEL)
     named_pre = typed.string(file, TokenizerKey.PRE, "")
     typed.unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
-    kind = _supported(file, model)
+    kind = _supported(file, model, state)
+    if named_pre in lacks(state, "pre") and kind.has_pre_tokenizer and not kind.ignores_pre:
+        from ..models.bpe.unknown import unknown_pre_tokenizer
+
+        raise unknown_pre_tokenizer(file, named_pre, state)
     merges, charsmap = kind.merges(file, named_pre), kind.charsmap(file)
     entry = kind.pre_tokenizer(file, named_pre, warn)
     add_space_prefix = typed.flag(file, TokenizerKey.ADD_PREFIX, kind.add_space_prefix)
     remove_extra_whitespaces = typed.flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
+    lacking_rules = lacks(state, "rule")
+    nfc = NFC not in lacking_rules and typed.flag(file, TokenizerKey.NORMALIZER_NFC, False)
     tokens, token_to_id = kind.own_tokens(file, warn) or lazy_tokens(file) or named_tokens(file, warn)
     kind.doubt(named_pre, entry, token_to_id, warn)
     scores = scores_of(file, len(tokens), kind.has_scores)
@@ -105,7 +123,9 @@ def _load(file: Metadata) -> Vocabulary:
     first_attributes = attributes[:] if kind.keeps_first_attributes else ()
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
     ids = special_ids(file, defaults, len(tokens), warn, corrections.append)
-    draft = UnfinishedVocabulary(file.path, warn, corrections.append, tokens, token_to_id, attributes, ids)
+    draft = UnfinishedVocabulary(
+        file.path, warn, corrections.append, tokens, token_to_id, attributes, ids, state
+    )
     flags = _flags(file, kind, entry, corrections.append)
     typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but another type is refused
     find_special_tokens(draft)
@@ -136,6 +156,9 @@ def _load(file: Metadata) -> Vocabulary:
         **flags,
         add_space_prefix=add_space_prefix,
         remove_extra_whitespaces=remove_extra_whitespaces,
+        nfc=nfc and kind.composes,
+        strict_utf8=STRICT_UTF8 not in lacking_rules,
+        llama_cpp=state,
         scores=scores,
         first_attributes=first_attributes,
         charsmap=charsmap,
@@ -149,12 +172,15 @@ def _load(file: Metadata) -> Vocabulary:
     return vocabulary._replace(warnings=tuple(told), corrections=tuple(corrections))
 
 
-def _supported(file: Metadata, name: str) -> TokenizerModel:
+def _supported(file: Metadata, name: str, state: str) -> TokenizerModel:
     model = tokenizer_model(name)
-    if model.is_supported:
+    if model.is_supported and name not in lacks(state, "model"):
         return model
     problem = f"the tokenizer is {printable(name)} ({model.description}), which cannot be used here"
     remedy = f"ggufbpe reads {', '.join(SUPPORTED)}; `ggufbpe info` shows what is in the file"
+    if model.is_supported:
+        problem = f"llama.cpp {state} does not know the tokenizer {printable(name)}"
+        remedy = f"ask for the answers of a newer state, such as {FOLLOWED}"
     if not model.has_vocabulary:
         problem = f"the file has no tokenizer: the model is {printable(name)}, {model.description}"
         remedy = "use the file of the language model that belongs to it; this one takes no text"

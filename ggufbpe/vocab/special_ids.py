@@ -16,6 +16,7 @@ from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata
 from ..models.model import Correct, Correction, Warn
+from ..states import FOLLOWED, RFL_PARAMETER, lacks
 from .tokens import tokens_with
 from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 
@@ -103,6 +104,7 @@ SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 END_OF_GENERATION = (
     "<|eot_id|>",
+    "<|eot|>",
     "<|im_end|>",
     "<|end|>",
     "<|return|>",
@@ -152,6 +154,7 @@ class UnfinishedVocabulary(NamedTuple):
     token_to_id: Mapping[str, int]
     attributes: array[int]
     special_ids: dict[str, int | None]
+    state: str = FOLLOWED  # of llama.cpp
 
 
 def special_ids(
@@ -178,9 +181,10 @@ def special_ids(
 
 def find_special_tokens(draft: UnfinishedVocabulary) -> None:
     """Special ids that no key names, found by the text of a token."""
+    unknown = lacks(draft.state, "special text")
     for name, _, texts in SPECIAL_IDS:
         if draft.special_ids[name] is None:
-            found = next((text for text in texts if text in draft.token_to_id), None)
+            found = next((text for text in texts if text in draft.token_to_id and text not in unknown), None)
             if found is not None:
                 draft.special_ids[name] = draft.token_to_id[found]
                 _make_control(draft, found)
@@ -195,10 +199,11 @@ def mark_unused(draft: UnfinishedVocabulary) -> None:
 
 def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
     """The tokens that end a generation: by their texts, and EOS, EOT and EOM."""
-    _, _, correct, tokens, to_id, attributes, ids = draft
+    _, _, correct, tokens, to_id, attributes, ids, state = draft
+    unknown = lacks(state, "special text")
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
     for text in END_OF_GENERATION:
-        if text in to_id:
+        if text in to_id and text not in unknown:
             eog.add(to_id[text])
             _make_control(draft, text)
     for text in _ALWAYS_SHOWN:
@@ -220,7 +225,8 @@ def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
         attributes[of_text["<|end|>"]] = USER_DEFINED
         what = "'<|end|>' ends a message here, so it is not an end-of-generation token"
         correct(Correction("not_end_of_generation", what, of_text["<|end|>"]))
-    if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
+    has_rfl = RFL_PARAMETER in to_id and RFL_PARAMETER not in lacks(state, "rule")
+    if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text or has_rfl):
         eog.discard(of_text["</s>"])
         attributes[of_text["</s>"]] = NORMAL
         what = "'</s>' is a normal token here, so it is not an end-of-generation token"
@@ -244,7 +250,7 @@ def set_strip_attributes(
     name: str,
 ) -> None:
     """Attributes that a GGUF does not carry, from the names of tokenizer, architecture and model."""
-    path, warn, _, _, to_id, attributes, _ = draft
+    path, warn, _, _, to_id, attributes, _, _ = draft
     name = lowered(name)
 
     def has_any(text: str, parts: Iterable[str]) -> bool:

@@ -235,6 +235,8 @@ def line_break_texts() -> list[str]:
 def mark_texts() -> list[str]:
     """Combining marks where they belong and where they do not."""
     return [
+        "a\u0315\u0300 q\u0307\u0323 \u0344", "\u1112\u1161\u11ab \uac00\u11a8", "\u212b\u2126 \u0958",
+        "=\u0338 \u0f73\ufa19",
         "e\u0301", "cafe\u0301 cafe\u0301s", "E\u0301COLE e\u0301cole", "\u0301", " \u0301",
         "\u0301\u0302a", "\u0301A",
         "a \u0301b", "1\u03011", ".\u0301.", "'\u0301s", "s'\u0301s", "e\u0301's", "\n\u0301a", "$\u0301",
@@ -341,6 +343,7 @@ BROKEN_UTF8 = [
     b"\xf0\x80\x80\xa0", b"\xf0\x8f\xbf\xbf", b"\xc1\x81\xc1\xa1", b"\xc0\xa0a\xc0\xa0", b"\xc0\x8a\xc0\x8a",
     b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xed\xa0\xbd\xed\xb8\x80", b"\xf4\x8f\xbf\xbf", b"\xf5",
     b"\xf8\x88\x80\x80\x80",
+    b"\xf4\x90\x80\x80 a", b"a\xf7\xbf\xbf\xbfb", b"\xe0\xa0\x80\xf0\x90\x80\x80", b"\xc0 \xc1a \xe0\x80",
     b"\xf8a", b"\xfc\x80", b"caf\xe9 na\xefve", b"\xa4\xa4\xa4\xe5", b"\x93quoted\x94 it\x92s",
     b"ok\xff\xffok \xff ok",
     b"\xe2\x96", b"\xe2\x96\x81\xe2", b"1\xc3\x28", b"\xe4\xb8\xad\xe6\x96", b"\xe6\x96\x87\x96\x87",

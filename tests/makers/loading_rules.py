@@ -604,6 +604,16 @@ RULES: dict[str, Rule] = {
     "normal-s-beside-tool-response": rule(control("</s>", "<|tool_response>", "<eos>"), ids={"eos": "<eos>"}),
     "normal-s-beside-plamo": rule(control("</s>", "<|plamo:eos|>"), ids={"eos": "<|plamo:eos|>"}),
     "s-that-ends": rule({"</s>": NORMAL}),
+    # since b11739
+    "eot-beside-eot-id": rule(control("<|eot|>", "<|eot_id|>")),
+    "eot-that-is-plain": rule({"<|eot|>": NORMAL}),
+    "normal-s-beside-rfl-parameter": rule(
+        {"</s>": CONTROL, '<rfl:parameter name="': NORMAL, "<eos>": CONTROL}, ids={"eos": "<eos>"}
+    ),
+    "eos-that-is-s-beside-rfl-parameter": rule(control("</s>", '<rfl:parameter name="'), ids={"eos": "</s>"}),
+    "s-beside-another-rfl-parameter": rule(control("</s>", "<rfl:parameter>"), ids={"eos": "</s>"}),
+    "nfc-of-another-model": rule(texts=["e\u0301", "\xe9"], tokenizer__ggml__normalizer__nfc=True),
+    "nfc-that-is-no-flag": rule(tokenizer__ggml__normalizer__nfc="true"),
     # unused tokens and odd types
     "unused": rule(
         control("<unused0>", "[unused1]")

@@ -255,6 +255,10 @@ def random_specials(dice: random.Random) -> list[str]:
         "<|tool_response>",
         "<unused1>",
         "<|return|>",
+        "<|eot|>",
+        "<|eot_id|>",
+        "<|ifm|im_end|>",
+        '<rfl:parameter name="',
     ]
     made += [text for text in others if dice.random() < 0.15]
     return [text for text in dict.fromkeys(made) if "\x00" not in text and not any(map(_is_surrogate, text))]
@@ -286,6 +290,75 @@ def _merges_of(dice: random.Random, word: str) -> list[str]:
         return []
     cut = dice.randrange(1, len(word))
     return [*_merges_of(dice, word[:cut]), *_merges_of(dice, word[cut:]), f"{word[:cut]} {word[cut:]}"]
+
+
+# What NFC changes, or what it must leave: marks in and out of order, Hangul, singletons, exclusions, neighbours.
+COMPOSED_ATOMS = [
+    *(
+        "e\u0301",
+        "\xe9",
+        "a\u0315\u0300",
+        "\xe0\u0315",
+        "q\u0307\u0323",
+        "s\u0323\u0307",
+        "\u1e69",
+        "c\u0327\u0301",
+    ),
+    *(
+        "\u0344",
+        "\u0308\u0301",
+        "\u0301",
+        "\u0300\u0301",
+        "a\u0323\u0302\u0301",
+        "\u1ead\u0301",
+        "\u212b",
+        "\u2126",
+        "\u212a",
+    ),
+    *(
+        "\u0958",
+        "\u0915\u093c",
+        "\u0f73",
+        "\u0f71\u0f72",
+        "\u0f81",
+        "\u09c7\u09be",
+        "\u0dd9\u0dcf\u0dca",
+        "\u2adc",
+        "\ufb1d",
+    ),
+    *(
+        "\u1112\u1161\u11ab",
+        "\ud55c",
+        "\ud558\u11ab",
+        "\u1100\u1161",
+        "\uac00\u11a7",
+        "\u11a8",
+        "\u1161",
+        "\uac01\u11a8",
+    ),
+    *(
+        "=\u0338",
+        "<\u0338",
+        " \u0338",
+        "\n\u0301",
+        "\u2581\u0301",
+        "\u037e",
+        "\u1fef",
+        "\u2000",
+        "\u2001",
+        "\uf900",
+        "\U0002f800",
+    ),
+    *(
+        "\U0001d15e",
+        "\U0001d160",
+        "\U00011099\U000110ba",
+        "\U00011935\U00011930",
+        "\u059a\u1dfa",
+        "\u034f\u0301",
+        "\ufffd\u0301",
+    ),
+]
 
 
 # ---- unigram models ----------------------------------------------------------------------------------------
@@ -340,7 +413,10 @@ def random_unigram_vocabulary(seed: str, source: RandomTexts) -> dict[str, Any]:
     for name in ("bos", "eos", "unknown", "padding"):
         if dice.random() < 0.6:
             keys[f"tokenizer.ggml.{name}_token_id"] = dice.randrange(len(order))
-    for flag in ("add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces"):
+    for flag in (
+        *("add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces"),
+        "normalizer.nfc",
+    ):
         if dice.random() < 0.6:
             keys["tokenizer.ggml." + flag] = dice.random() < 0.5
     if keys.get("tokenizer.ggml.add_bos_token"):
@@ -351,6 +427,7 @@ def random_unigram_vocabulary(seed: str, source: RandomTexts) -> dict[str, Any]:
 def _random_parts(dice: random.Random, source: RandomTexts) -> list[str]:
     """Parts of texts as tokens: most characters by themselves, and some longer."""
     parts = ["▁"] if dice.random() < 0.9 else []
+    parts += [part for atom in COMPOSED_ATOMS for part in (atom, *atom) if dice.random() < 0.3]
     while len(parts) < 150:
         text = source.text().decode("utf-8", "ignore").replace("\0", "")
         text = text.replace(" ", "▁") if dice.random() < 0.9 else text
@@ -499,4 +576,5 @@ OTHER_MODELS = {
     "plamo2": partial(random_suffix_vocabulary, model="plamo2"),
     "plamo3": partial(random_suffix_vocabulary, model="plamo3"),
 }
-ATOMS_OF_MODEL = {"plamo2": PLAMO_ATOMS, "plamo3": PLAMO_ATOMS}  # for its texts, besides those for all
+# for its texts, besides those for all
+ATOMS_OF_MODEL = {"plamo2": PLAMO_ATOMS, "plamo3": PLAMO_ATOMS, "t5": COMPOSED_ATOMS}

@@ -31,7 +31,8 @@ from make_tiny_model import GPT2, make_tiny_model
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from chat_server import ChatServer, ServerGoneError
-from reference import NEWER, ROOT, write_metadata
+from reference import CHATS as CHATS_STATE
+from reference import ROOT, write_metadata
 
 from ggufbpe.chat.known import known_templates
 from ggufbpe.gguf.reader import GGUFFile
@@ -124,7 +125,7 @@ def main() -> int:
         return 1
     write_chats(
         "answers",
-        {"llama.cpp": NEWER, "now": int(start), "requests": CHATS, "templates": recorded},
+        {"llama.cpp": CHATS_STATE, "now": int(start), "requests": CHATS, "templates": recorded},
     )
     gone = sum(part.get("answers", []).count(None) for part in recorded.values())
     print(

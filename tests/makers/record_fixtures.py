@@ -1,9 +1,9 @@
 """Records llama.cpp's answers in fixtures/recorded/, for tests that need nothing but the repository.
 
-    python scripts/reference.py prepare --newer
-    python tests/makers/record_fixtures.py [--only names|rules|unigram|plamo|real]
+    python scripts/reference.py prepare --newer --chats
+    python tests/makers/record_fixtures.py [--only names|rules|unigram|plamo|real|older]
 
-Eight files, JSON in gzip, the same bytes at every run:
+Nine files, JSON in gzip, the same bytes at every run:
 
 - `byte_level.json.gz`: the names of byte-level pre-tokenizers, over GPT-2's vocabulary;
 - `unsplit.json.gz`: the same over fixtures/unsplit.gguf, whose ids show where words end;
@@ -11,7 +11,8 @@ Eight files, JSON in gzip, the same bytes at every run:
 - `unigram.json.gz`: fixtures/unigram.gguf, as it is and with other keys (`UNIGRAM_KEYS`);
 - `plamo.json.gz`: fixtures/plamo.gguf, likewise (`PLAMO_KEYS`);
 - `real.json.gz`: real vocabularies of the models without pre-tokenizers, by name, which `reference.py prepare` gets;
-- `loading_rules.json.gz`: the vocabularies of loading_rules.py, which are written to fixtures/vocabs/.
+- `loading_rules.json.gz`: the vocabularies of loading_rules.py, which are written to fixtures/vocabs/;
+- `older.json.gz`: the ids that b11549 gives instead, of the first six, and the rules that it has another answer to.
 
 Bytes stand in JSON as strings of the code points 0 to 255 (`as_json`, `as_bytes`). Since most names answer a
 question alike, each question has the list of its different answers, and for each name and pair of flags the
@@ -32,13 +33,14 @@ from pathlib import Path
 from typing import Any
 
 from fixture_texts import texts
-from loading_rules import RULES
+from loading_rules import RULES, Rule
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from reference import NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
+from reference import CHATS, NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
 
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.verification.fuzz import within_unicode
 
 FIXTURES = ROOT / "fixtures"
 RECORDED = FIXTURES / "recorded"
@@ -65,6 +67,12 @@ UNIGRAM_KEYS: dict[str, dict[str, Any]] = {  # names in the place of pre-tokeniz
     "unigram-no-scores": {_K + "scores": None, _K + "bos_token_id": 3, _K + "add_bos_token": True},
     "unigram-user-defined": {
         _K + "token_type": [3, 3, 2, *[4 if token % 7 == 0 else 1 for token in range(1197)]]
+    },
+    "unigram-nfc": {_K + "normalizer.nfc": True},
+    "unigram-nfc-keeps-spaces": {
+        _K + "normalizer.nfc": True,
+        _K + "precompiled_charsmap": None,
+        _K + "remove_extra_whitespaces": False,
     },
     "unigram-other-unknown": {_K + "unknown_token_id": 40, _K + "add_eos_token": False},
 }
@@ -238,6 +246,56 @@ def record_rules() -> None:
     write_recorded("loading_rules", {"llama.cpp": NEWER, "rules": found})
 
 
+def record_older(state: str = CHATS) -> None:
+    """What an older state answers instead, to the questions of the recorded files."""
+    names: dict[str, Any] = {}
+    files = [
+        ("raw_utf8", RAW),
+        ("unsplit", UNSPLIT),
+        ("byte_level", GPT2),
+        ("unigram", UNIGRAM),
+        ("plamo", PLAMO),
+    ]
+    with tempfile.TemporaryDirectory() as folder, Oracle(RAW, state) as oracle:
+        for recorded, path in files:
+            content = read_recorded(recorded)
+            texts = enumerate(map(as_bytes, content["texts"]))
+            questions = {
+                number: text for number, text in texts if within_unicode(text) == text
+            }  # others crash
+            names[recorded] = {}
+            for name in content["ids"]["index"]:
+                oracle.open(variant(path, name, Path(folder) / "vocabulary.gguf"))
+                names[recorded][name] = [
+                    _other_answers(
+                        dict(zip(questions, ask_ids(oracle, list(questions.values()), *flags), strict=True)),
+                        column(content["ids"], name, number),
+                    )
+                    for number, flags in enumerate(FLAGS)
+                ]
+            print(f"{recorded}: {oracle.crashes} crashes so far", flush=True)
+        rules = read_recorded("loading_rules")["rules"]
+        older = {name: _older_rule(oracle, name, RULES[name], rule) for name, rule in rules.items()}
+    changed = {name: answer for name, answer in older.items() if answer is not None}
+    write_recorded("older", {"llama.cpp": state, "ids": names, "rules": changed})
+
+
+def _other_answers(answers: dict[int, Any], newer: list[Any]) -> list[list[Any]]:
+    """[number of the question, answer] where the answers differ and neither is a crash."""
+    pairs = ((number, old, newer[number]) for number, old in answers.items())
+    return [[number, old] for number, old, new in pairs if old != new and None not in (old, new)]
+
+
+def _older_rule(oracle: Oracle, name: str, rule: Rule, newer: dict[str, Any]) -> Any:
+    """What the older state makes of a rule's vocabulary; None if it is the same."""
+    try:
+        oracle.open(VOCABULARIES / f"{name}.gguf")
+    except LoadError:
+        return None if "refused" in newer else {"refused": True}
+    described = describe(oracle)
+    return None if described == newer.get("described") else {"described": described}
+
+
 def record_rule(oracle: Oracle, questions: list[bytes]) -> dict[str, Any]:
     ids, decoded = Table(), Table()
     answers = [ask_ids(oracle, questions, *flags) for flags in FLAGS]
@@ -289,7 +347,7 @@ def describe(oracle: Oracle) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=["names", "rules", "unigram", "plamo", "real"])
+    parser.add_argument("--only", choices=["names", "rules", "unigram", "plamo", "real", "older"])
     only = parser.parse_args().only
     if only in (None, "rules"):
         record_rules()
@@ -304,6 +362,8 @@ def main() -> int:
         byte_level_names = [name for name in PRE_TOKENIZERS if name not in RAW_NAMES]
         record_names("unsplit", UNSPLIT, byte_level_names)
         record_names("byte_level", GPT2, byte_level_names)
+    if only in (None, "older"):
+        record_older()
     return 0
 
 

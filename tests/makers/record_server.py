@@ -23,7 +23,8 @@ from record_chats import VOCABULARY, read_chats
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from chat_server import ChatServer
-from reference import NEWER, ROOT
+from reference import CHATS as CHATS_STATE
+from reference import ROOT
 
 ANSWERS = ROOT / "fixtures" / "server" / "answers.json"
 TEMPLATES = "Qwen-Qwen3-0.6B", "google-gemma-2-2b-it", ""  # tools and reasoning; no system role; ChatML
@@ -357,7 +358,7 @@ def main() -> None:
         with ChatServer(model) as server:
             found = {template: answers(server, template) for template in TEMPLATES}
     ANSWERS.parent.mkdir(exist_ok=True)
-    text = json.dumps({"llama.cpp": NEWER, "answers": found}, ensure_ascii=False, indent=1)
+    text = json.dumps({"llama.cpp": CHATS_STATE, "answers": found}, ensure_ascii=False, indent=1)
     ANSWERS.write_text(text + "\n", "utf-8")
     print(f"{ANSWERS}: {sum(map(len, found.values()))} answers")
 

@@ -175,7 +175,7 @@ using SpecialTuple = std::tuple<int32_t, bool, bool, bool>;
 
 std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::shared_ptr<Strings> texts,
                                          nb::typed<nb::sequence, SpecialTuple> special, const std::vector<int32_t> &before,
-                                         const std::vector<int32_t> &behind) {
+                                         const std::vector<int32_t> &behind, bool strict_utf8) {
     std::vector<SpecialToken> tokens_to_find;
     Pace pace(LOOK_AT_SIGNALS);
     for (nb::handle one : special) {
@@ -184,7 +184,7 @@ std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::
         tokens_to_find.push_back({id, hidden, left, right});
     }
     return std::shared_ptr<BoundEncoder>(
-        new BoundEncoder{{std::move(model), texts, tokens_to_find, before, behind}, TokenInts(texts->size())});
+        new BoundEncoder{{std::move(model), texts, tokens_to_find, before, behind, strict_utf8}, TokenInts(texts->size())});
 }
 
 Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
@@ -353,7 +353,7 @@ void bind_encoder(nb::module_ &module) {
                       nb::type_slots(span_slots));
     nb::class_<BoundEncoder>(module, "Encoder", "Encodes text with one vocabulary; made by ggufbpe.pipeline.compiled.")
         .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
-             nb::arg("behind"))
+             nb::arg("behind"), nb::arg("strict_utf8"))
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues) {
                  return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1, continues));

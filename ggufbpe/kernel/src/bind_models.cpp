@@ -62,8 +62,9 @@ std::vector<Number> numbers_of(const nb::bytes &memory) {
 
 std::shared_ptr<UGMModel> ugm_model_of(std::shared_ptr<Strings> tokens, const nb::bytes &matched_by, const nb::bytes &attributes,
                                        const nb::bytes &scores, const nb::bytes &charsmap, bool add_space_prefix,
-                                       bool remove_extra_whitespaces, int32_t unknown, size_t cache_bytes) {
-    const UGMOptions options{add_space_prefix, remove_extra_whitespaces, unknown};
+                                       bool remove_extra_whitespaces, int32_t unknown, bool composes, bool strict_utf8,
+                                       size_t cache_bytes) {
+    const UGMOptions options{add_space_prefix, remove_extra_whitespaces, unknown, composes, strict_utf8};
     return std::make_shared<UGMModel>(tokens, numbers_of<uint16_t>(matched_by), numbers_of<uint16_t>(attributes),
                                       numbers_of<float>(scores), std::string(charsmap.c_str(), charsmap.size()), options,
                                       cache_bytes);
@@ -77,9 +78,9 @@ std::shared_ptr<SpmModel> spm_model_of(std::shared_ptr<Strings> tokens, nb::byte
 }
 
 std::shared_ptr<PlamoModel> plamo_model_of(const Strings &tokens, const nb::bytes &scores, const nb::bytes &byte_tokens,
-                                           bool cuts_segments, size_t cache_bytes) {
+                                           bool cuts_segments, bool strict_utf8, size_t cache_bytes) {
     return std::make_shared<PlamoModel>(tokens, numbers_of<int32_t>(scores), numbers_of<int32_t>(byte_tokens), cuts_segments,
-                                        cache_bytes, LOOK_AT_SIGNALS);
+                                        cache_bytes, LOOK_AT_SIGNALS, strict_utf8);
 }
 
 }  // namespace
@@ -98,12 +99,12 @@ void bind_models(nb::module_ &module) {
     nb::class_<UGMModel, TextModel>(module, "UGMModel", "Unigram models.")
         .def(nb::new_(&ugm_model_of), nb::arg("tokens"), nb::arg("matched_by"), nb::arg("attributes"), nb::arg("scores"),
              nb::arg("charsmap"), nb::arg("add_space_prefix"), nb::arg("remove_extra_whitespaces"), nb::arg("unknown"),
-             nb::arg("cache_bytes"));
+             nb::arg("composes"), nb::arg("strict_utf8"), nb::arg("cache_bytes"));
     nb::class_<SpmModel, TextModel>(module, "SpmModel", "Byte pair encoding by scores.")
         .def(nb::new_(&spm_model_of), nb::arg("tokens"), nb::arg("scores"), nb::arg("add_space_prefix"), nb::arg("cache_bytes"));
     nb::class_<PlamoModel, TextModel>(module, "PlamoModel", "PLaMo's best paths.")
         .def(nb::new_(&plamo_model_of), nb::arg("tokens"), nb::arg("scores"), nb::arg("byte_tokens"), nb::arg("cuts_segments"),
-             nb::arg("cache_bytes"));
+             nb::arg("strict_utf8"), nb::arg("cache_bytes"));
     module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 

@@ -27,12 +27,14 @@ constexpr size_t STEPS_A_FRAGMENT = 64;      // the cost of a short one, in byte
 }  // namespace
 
 Encoder::Encoder(std::shared_ptr<const TextModel> model, std::shared_ptr<const Strings> texts,
-                 const std::vector<SpecialToken> &special, std::vector<int32_t> before, std::vector<int32_t> behind)
+                 const std::vector<SpecialToken> &special, std::vector<int32_t> before, std::vector<int32_t> behind,
+                 bool strict_utf8)
     : model_(std::move(model)),
       texts_(std::move(texts)),
       special_(special),
       before_(std::move(before)),
-      behind_(std::move(behind)) {
+      behind_(std::move(behind)),
+      strict_utf8_(strict_utf8) {
     for (const SpecialToken &token : special_) {
         if (token.id < 0 || size_t(token.id) >= texts_->size()) throw std::invalid_argument("a special token out of range");
     }
@@ -42,8 +44,8 @@ const Partition &Encoder::partition(bool parse_special, const Poll &poll) const 
     return partitions_[parse_special].get([&] { return std::make_unique<Partition>(texts_, special_, parse_special, poll); });
 }
 
-// Rewrites bytes that are not UTF-8 as llama.cpp reads them: each undecodable byte becomes U+FFFD, overlong forms and
-// surrogates are decoded. The overlong form of a space stays if it does not count as a space.
+// Rewrites bytes that are not UTF-8 as llama.cpp reads them: each undecodable byte becomes U+FFFD, surrogates are decoded. So
+// are overlong forms unless UTF-8 is strict; that of a space stays if it does not count as a space.
 std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size, ChangedText *changes,
                                             const Poll &poll) const {
     Pace pace(poll);
@@ -52,7 +54,7 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
     const bool keeps_overlong_spaces = model_->keeps_overlong_spaces();
     for (size_t i = 0; i < size;) {
         unsigned length;
-        const uint32_t code_point = code_point_at(text + i, text + size, length);
+        const uint32_t code_point = code_point_at(text + i, text + size, length, strict_utf8_);
         unsigned char bytes[4];
         if (keeps_overlong_spaces && code_point == ' ' && length > 1) {
             result.push_back(0xC0);

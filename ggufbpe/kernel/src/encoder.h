@@ -39,9 +39,10 @@ struct EncodeOptions {
 class Encoder {
 public:
     // `texts` are the texts of all tokens, by which special ones are found. `before` and `behind` are the tokens added to a
-    // text with add_special.
+    // text with add_special. Unless `strict_utf8`, overlong forms in texts are decoded, as by older builds of llama.cpp.
     Encoder(std::shared_ptr<const TextModel> model, std::shared_ptr<const Strings> texts,
-            const std::vector<SpecialToken> &special, std::vector<int32_t> before, std::vector<int32_t> behind);
+            const std::vector<SpecialToken> &special, std::vector<int32_t> before, std::vector<int32_t> behind,
+            bool strict_utf8 = true);
 
     // The ids of consecutive texts, the first of them texts[first]: ends[i] is where those of texts[first + i] end.
     struct Encoded {
@@ -99,6 +100,7 @@ private:
     std::shared_ptr<const Strings> texts_;
     std::vector<SpecialToken> special_;
     std::vector<int32_t> before_, behind_;
+    bool strict_utf8_;
     Lazy<Partition> partitions_[2];
 };
 

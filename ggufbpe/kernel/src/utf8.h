@@ -55,7 +55,8 @@ inline bool is_utf8(const unsigned char *p, size_t size, const Poll &poll) {
 }
 
 // The code point at `p` and, in `length`, how many bytes it takes. A byte that cannot be decoded is U+FFFD of length 1.
-// Overlong forms and surrogates are decoded; above U+10FFFF, where llama.cpp throws, each byte counts as undecodable.
+// Surrogates are decoded, and so are overlong forms, as by builds of llama.cpp before b11739; above U+10FFFF, where these
+// throw, each byte counts as undecodable.
 inline uint32_t code_point_at(const unsigned char *p, const unsigned char *end, unsigned &length) {
     unsigned char lead = *p;
     length = 1;
@@ -70,6 +71,19 @@ inline uint32_t code_point_at(const unsigned char *p, const unsigned char *end, 
     if (code_point > 0x10FFFF) return 0xFFFD;
     length = wanted;
     return code_point;
+}
+
+// The same as builds of llama.cpp from b11739 on read it: an overlong form is bytes that cannot be decoded.
+inline uint32_t strict_code_point_at(const unsigned char *p, const unsigned char *end, unsigned &length) {
+    constexpr uint32_t LEAST[5] = {0, 0, 0x80, 0x800, 0x10000};  // the first code point that needs so many bytes
+    const uint32_t code_point = code_point_at(p, end, length);
+    if (code_point >= LEAST[length]) return code_point;
+    length = 1;
+    return 0xFFFD;
+}
+
+inline uint32_t code_point_at(const unsigned char *p, const unsigned char *end, unsigned &length, bool is_strict) {
+    return is_strict ? strict_code_point_at(p, end, length) : code_point_at(p, end, length);
 }
 
 // Writes a code point as UTF-8, surrogates too; returns the number of bytes.

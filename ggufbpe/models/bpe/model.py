@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ... import LLAMA_CPP
-from ...errors import UnknownPreTokenizerError, printable
+from ...errors import printable
 from ...gguf import typed
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
@@ -62,19 +61,9 @@ class BytePairModel(TokenizerModel):
             warn(f"{TokenizerKey.PRE} is {is_so}, {_LIKELY_WRONG}")
             return PRE_TOKENIZERS["default"]
         if named_pre not in PRE_TOKENIZERS:
-            import difflib
+            from .unknown import unknown_pre_tokenizer
 
-            near = difflib.get_close_matches(named_pre, PRE_TOKENIZERS, n=3)
-            raise UnknownPreTokenizerError(
-                f"unknown pre-tokenizer {printable(named_pre)}"
-                + (f" (near: {', '.join(near)})" if near else "")
-                + f", which llama.cpp {LLAMA_CPP} refuses as well",
-                path=file.path,
-                offset=file.offset(TokenizerKey.PRE),
-                key=TokenizerKey.PRE,
-                remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe; a name that "
-                f"splits alike can be taken for it: --override-kv {TokenizerKey.PRE}=str:NAME, in Python `overrides=`",
-            )
+            raise unknown_pre_tokenizer(file, named_pre)
         return PRE_TOKENIZERS[named_pre]
 
     def doubt(self, named_pre: str, entry: PreTokenizer, token_to_id: Mapping[str, int], warn: Warn) -> None:

@@ -115,7 +115,7 @@ class BytePairTracer(MergeTracer):
             if part.token is not None:
                 yield Fragment("dna", first, last, part.token)
                 continue
-            bounds = [first, *(first + end for end in char_ends(fragment[part.start : part.end]))]
+            bounds = [first, *(first + end for end in self._ends(fragment[part.start : part.end]))]
             done = 0  # characters of the part
             for piece, at in self._text.pieces(part.text):
                 if bounds[done] < bounds[at]:
@@ -125,6 +125,9 @@ class BytePairTracer(MergeTracer):
                 yield from self._words(piece, Offsets(piece, bounds[at : done + 1]))
             if bounds[done] < bounds[-1]:
                 yield Fragment("dropped", bounds[done], bounds[-1])
+
+    def _ends(self, fragment: str | bytes) -> list[int]:
+        return char_ends(fragment, self._vocabulary.strict_utf8)
 
     def _words(self, piece: str, offsets: Offsets) -> Iterator[EncodedWord]:
         ends = [0, *char_ends(piece)]
@@ -143,7 +146,7 @@ class BytePairTracer(MergeTracer):
 
         data = fragment.encode() if isinstance(fragment, str) else fragment
         if not data.isascii():  # undecodable bytes are U+FFFD
-            data = utf8.decode(data).encode("utf-8", "surrogatepass")
+            data = utf8.decode(data, self._vocabulary.strict_utf8).encode("utf-8", "surrogatepass")
         return compiled_splitter(self._vocabulary.pre_tokenizer).count_words(data)
 
     def spellings(self, piece: str) -> list[str]:

@@ -94,8 +94,9 @@ class BytePairText(TextModel):
         escape = self.vocabulary.pre_tokenizer.escape_whitespaces
         if isinstance(fragment, str):
             return escape_spaces(fragment) if escape else fragment
-        # The byte is replaced before decoding, so an overlong form of the space stays.
-        return utf8.decode(fragment.replace(b" ", SPACE.encode()) if escape else fragment)
+        # The byte is replaced before decoding: an overlong form of the space, where these are decoded, stays a space.
+        escaped = fragment.replace(b" ", SPACE.encode()) if escape else fragment
+        return utf8.decode(escaped, self.vocabulary.strict_utf8)
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The pieces into which the pre-tokenizer cuts a fragment, all of it taken as plain text."""
@@ -118,7 +119,7 @@ class BytePairText(TextModel):
                 yield part.token, part.start, part.end
                 continue
             own = fragment[part.start : part.end]
-            ends = utf8.char_ends(own)
+            ends = utf8.char_ends(own, self.vocabulary.strict_utf8)
             ends = [part.start + end for end in ends] if part.start else ends
             for piece, first in self.pieces(part.text):
                 offsets = utf8.Offsets(piece, [ends[first - 1] if first else part.start, *ends[first:]])

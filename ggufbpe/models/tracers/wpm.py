@@ -48,7 +48,7 @@ class WordPieceTracer(Tracer):
         word: list[str] = []
         bounds: list[tuple[int, int]] = []  # of the word's characters
         changes: list[Change] = []
-        for char, data, first in _characters(fragment):
+        for char, data, first in _characters(fragment, self._text.vocabulary.strict_utf8):
             first, end = start + first, start + first + len(data)
             written = self._normalizer[ord(char)]
             if written != char:
@@ -103,8 +103,7 @@ class WordPieceTracer(Tracer):
         return EncodedWord(steps, tokens)
 
     def count_words(self, fragment: str | bytes) -> int:
-        text = fragment if isinstance(fragment, str) else utf8.decode(fragment)
-        return sum(1 for _ in re.finditer("[^ ]+", text.translate(self._normalizer)))
+        return sum(1 for _ in re.finditer("[^ ]+", self._text.text(fragment).translate(self._normalizer)))
 
     def spellings(self, piece: str) -> list[str]:
         """As in the file, or "##ing" as in vocab.txt; a piece that begins a word has a space there, or may be meant."""
@@ -118,7 +117,7 @@ class WordPieceTracer(Tracer):
         return written.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
-def _characters(fragment: str | bytes) -> Iterator[tuple[str, bytes, int]]:
+def _characters(fragment: str | bytes, strict_utf8: bool) -> Iterator[tuple[str, bytes, int]]:
     """Each character, its bytes, and where these begin."""
     start = 0
     if isinstance(fragment, str):
@@ -127,6 +126,6 @@ def _characters(fragment: str | bytes) -> Iterator[tuple[str, bytes, int]]:
             yield char, data, start
             start += len(data)
         return
-    for char, end in zip(utf8.decode(fragment), utf8.char_ends(fragment)):
+    for char, end in zip(utf8.decode(fragment, strict_utf8), utf8.char_ends(fragment, strict_utf8)):
         yield char, fragment[start:end], start
         start = end

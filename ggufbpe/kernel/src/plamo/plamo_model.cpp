@@ -26,7 +26,7 @@ constexpr char REPLACEMENT[] = "\xEF\xBF\xBD";
 
 bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
-// The code point at `p` and, in `length`, how many bytes it takes: up to 0x1FFFFF, which is what llama.cpp reads here.
+// The code point at `p` and, in `length`, how many bytes it takes: up to 0x1FFFFF, which is what llama.cpp before b11739 reads.
 uint32_t any_code_point_at(const unsigned char *p, const unsigned char *end, unsigned &length) {
     if (*p < 0xF4 || *p >= 0xF8 || end - p < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3])) {
         return code_point_at(p, end, length);
@@ -42,14 +42,20 @@ uint32_t code_point_of(const unsigned char *p, size_t size) {
     return c;
 }
 
+// The same in a text, which newer builds read strictly.
+uint32_t code_point_in_text(const unsigned char *p, const unsigned char *end, unsigned &length, bool is_strict) {
+    return is_strict ? strict_code_point_at(p, end, length) : any_code_point_at(p, end, length);
+}
+
 // Rewrites bytes that are not UTF-8 as llama.cpp reads them: undecodable ones as U+FFFD, all else in its shortest form.
-void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsigned char> &to, ChangedText *changes, Pace &pace) {
+void rewrite(const unsigned char *p, const unsigned char *end, bool is_strict, std::vector<unsigned char> &to,
+             ChangedText *changes, Pace &pace) {
     to.clear();
     if (changes) changes->clear();
     while (p < end) {
         unsigned length;
         unsigned char written[4];
-        const unsigned size = write_utf8(any_code_point_at(p, end, length), written);
+        const unsigned size = write_utf8(code_point_in_text(p, end, length, is_strict), written);
         to.insert(to.end(), written, written + size);
         if (changes) changes->add(size, length);
         p += length;
@@ -105,11 +111,12 @@ struct PlamoModel::Scratch : CachingModel::Scratch {
 // ---- loading ----
 
 PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores, std::vector<int32_t> byte_tokens,
-                       bool cuts_segments, size_t cache_bytes, const Poll &poll)
+                       bool cuts_segments, size_t cache_bytes, const Poll &poll, bool strict_utf8)
     : CachingModel(cache_bytes),
       suffixes_(tokens, scores, poll),
       byte_tokens_(std::move(byte_tokens)),
-      cuts_segments_(cuts_segments) {
+      cuts_segments_(cuts_segments),
+      strict_utf8_(strict_utf8) {
     if (tokens.size() >= MOST_TOKENS) throw std::length_error("more tokens than three bytes can number");
     if (byte_tokens_.size() != 256) throw std::invalid_argument("a token for each byte is needed");
     while (ring_ <= suffixes_.longest()) ring_ *= 2;
@@ -149,7 +156,7 @@ bool PlamoModel::may_cut(const unsigned char *p, const unsigned char *end) const
     if (p[-1] >= 0x80) return false;
     unsigned length;
     unsigned char written[4];
-    const uint32_t c = any_code_point_at(p, end, length);
+    const uint32_t c = code_point_in_text(p, end, length, strict_utf8_);
     write_utf8(c, written);
     if (is_joined(p[-1], written[0]) || c == BYTE_ORDER_MARK) return false;  // left out only at the beginning of a fragment
     return !cuts_segments_ || may_part_segments(p[-1], c);
@@ -189,7 +196,7 @@ void PlamoModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids
     const size_t first = spans ? spans->size() : 0;
     const bool is_changed = !is_utf8(p, part.size, poll);
     if (is_changed) {
-        rewrite(p, end, own.rewritten, spans ? &own.changes : nullptr, pace);
+        rewrite(p, end, strict_utf8_, own.rewritten, spans ? &own.changes : nullptr, pace);
         p = own.rewritten.data();
         end = p + own.rewritten.size();
         if (spans) spans->origin = p;
@@ -227,7 +234,7 @@ bool PlamoModel::words(const unsigned char *text, size_t size, TextModel::Scratc
     const unsigned char *end = text + size;
     const bool is_changed = !is_utf8(text, size, poll);
     if (is_changed) {
-        rewrite(text, end, own.rewritten, nullptr, pace);
+        rewrite(text, end, strict_utf8_, own.rewritten, nullptr, pace);
         text = own.rewritten.data();
         end = text + own.rewritten.size();
     }

@@ -24,9 +24,9 @@ namespace ggufbpe {
 class PlamoModel final : public CachingModel {
 public:
     // `scores` are in ten-thousandths (suffixes.h), `byte_tokens` the 256 of single bytes; std::invalid_argument if there are
-    // fewer or more.
+    // fewer or more. Unless `strict_utf8`, texts are read as by llama.cpp before b11739: overlong forms, and up to 0x1FFFFF.
     PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores, std::vector<int32_t> byte_tokens, bool cuts_segments,
-               size_t cache_bytes, const Poll &poll = NO_POLL);
+               size_t cache_bytes, const Poll &poll = NO_POLL, bool strict_utf8 = true);
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
@@ -60,7 +60,7 @@ private:
 
     Suffixes suffixes_;
     std::vector<int32_t> byte_tokens_;
-    bool cuts_segments_;
+    bool cuts_segments_, strict_utf8_;
     size_t ring_ = 8;  // a power of two above the longest token
     std::vector<Length> lengths_;  // of tokens
     std::array<std::array<uint64_t, 4>, 256> joined_{};  // pairs of bytes between which no word ends

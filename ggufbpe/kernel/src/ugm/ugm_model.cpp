@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "machine.h"
+#include "ugm/composition.h"
 #include "ugm/ugm_scratch.h"
+#include "utf8.h"
 
 namespace ggufbpe {
 
@@ -61,9 +63,14 @@ bool may_have_spaces_within(const Strings &tokens) {
 }
 
 // The length of a character as llama.cpp reads it; 0 if it cannot (src/unicode.cpp: unicode_cpt_from_utf8).
-size_t character_size(const unsigned char *p, const unsigned char *end) {
+size_t character_size(const unsigned char *p, const unsigned char *end, bool strict_utf8) {
     const unsigned char lead = *p;
     if (lead < 0x80) return 1;
+    if (strict_utf8) {
+        unsigned length;
+        strict_code_point_at(p, end, length);
+        return length > 1 ? length : 0;
+    }
     if (lead < 0xC0 || lead >= 0xF8) return 0;
     const size_t size = code_units(lead);
     if (size_t(end - p) < size) return 0;
@@ -157,7 +164,8 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
 void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by) {
     const Charsmap::Survey survey = charsmap_.survey();
     const bool has_spaces_within = may_have_spaces_within(tokens);
-    growth_ = std::max(survey.growth, 3.0);
+    constexpr double COMPOSED = 3;  // bytes that one byte becomes at most when a text is composed
+    growth_ = std::max(survey.growth, 3.0) * (options_.composes ? COMPOSED : 1);
     bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_spaces = false, has_unknown = false, has_space = false;
     for (size_t id = 0; id < tokens.size(); ++id) {
         if (!is_matched(matched_by[id])) continue;
@@ -183,6 +191,7 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
     }
     for (unsigned c = 1; c < 128; ++c) {
         if (survey.has_within[c] || survey.begins[c] || is_user_defined[c]) continue;
+        if (options_.composes && begins_composition(c)) continue;
         const auto byte = static_cast<unsigned char>(c);
         const Charsmap::Match match = charsmap_.longest(&byte, &byte + 1);
         const bool becomes_space = match.length && match.size && std::string_view(match.text, match.size).find_first_not_of(' ') ==
@@ -199,6 +208,7 @@ std::unique_ptr<TextModel::Scratch> UGMModel::new_scratch() const { return std::
 // The first place at or after which a part may be cut: where no space is due any more that is put before the first character.
 size_t UGMModel::first_cut(const Part &part, Pace &pace) const {
     if (options_.remove_extra_whitespaces || !options_.add_space_prefix || part.token == CONTINUED) return 0;
+    if (options_.composes) return part.size;
     const unsigned char *p = part.data, *const end = part.data + part.size;
     Lease lease(*this);
     auto &scratch = static_cast<Scratch &>(*lease);
@@ -235,6 +245,24 @@ void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
 
 void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
+    Pace pace(poll);
+    if (!options_.composes || is_composed(part.data, part.size, pace)) {
+        encode_composed(part, own, ids, poll);
+        return;
+    }
+    Spans *const spans = ids.spans();
+    compose(part.data, part.size, options_.strict_utf8, own.composed, spans ? &own.changes : nullptr, pace);
+    const Part composed{part.token, own.composed.data(), own.composed.size(), part.premise};
+    const unsigned char *const origin = spans ? spans->origin : nullptr;
+    const size_t first = spans ? spans->size() : 0;
+    if (spans) spans->origin = composed.data;
+    encode_composed(composed, own, ids, poll);
+    if (!spans) return;
+    own.changes.lead_back(*spans, first, part.data - origin, pace);
+    spans->origin = origin;
+}
+
+void UGMModel::encode_composed(const Part &part, Scratch &own, Sink &ids, const Poll &poll) const {
     own.is_prefix_due = options_.add_space_prefix && part.token != CONTINUED;
     own.sum = 0;
     own.reach = 0;
@@ -460,7 +488,7 @@ const unsigned char *UGMModel::normalize(const unsigned char *p, const unsigned 
             p += match.length;
             continue;
         }
-        const size_t size = character_size(p, end), read = size ? size : 1;
+        const size_t size = character_size(p, end, options_.strict_utf8), read = size ? size : 1;
         for (size_t i = 0; i < (size ? size : 3); ++i) put(size ? static_cast<char>(p[i]) : REPLACEMENT[i], p, p + read);
         p += read;
     }
@@ -512,6 +540,11 @@ bool UGMModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
                      const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
     Pace pace(poll);
+    if (options_.composes && !is_composed(text, size, pace)) {
+        compose(text, size, options_.strict_utf8, own.composed, nullptr, pace);
+        text = own.composed.data();
+        size = own.composed.size();
+    }
     own.is_prefix_due = options_.add_space_prefix;
     own.sources.are_wanted = false;
     begin_word({text, size}, own);

@@ -30,6 +30,8 @@ namespace ggufbpe {
 struct UGMOptions {
     bool add_space_prefix, remove_extra_whitespaces;
     int32_t unknown;  // the id of the unknown token
+    bool composes = false;     // text is composed (composition.h) before anything else
+    bool strict_utf8 = true;   // unless so, overlong forms and code points above U+10FFFF are characters
 };
 
 // How many bytes the character has that begins with a byte (src/unicode.cpp: unicode_len_utf8).
@@ -70,6 +72,7 @@ private:
     bool may_be_cached(double sum, size_t bytes) const { return has_words_ && reach(sum, bytes) < most_; }
     size_t first_cut(const Part &part, Pace &pace) const;
     Word next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const;
+    void encode_composed(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
                       Pace &pace) const;

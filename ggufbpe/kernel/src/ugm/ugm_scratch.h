@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "spans.h"
 #include "ugm/ugm_model.h"
 
 namespace ggufbpe {
@@ -52,6 +53,8 @@ struct UGMModel::Scratch : CachingModel::Scratch {
         }
     };
 
+    std::vector<unsigned char> composed;  // the part that is encoded, if composing changes it
+    ChangedText changes;
     std::string normalized;
     Sources sources;
     bool is_prefix_due = false;     // a space is still due before the first character that is not one
@@ -67,7 +70,7 @@ struct UGMModel::Scratch : CachingModel::Scratch {
     std::vector<Word> words;
 
     size_t bytes() const override {
-        return CachingModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
+        return CachingModel::Scratch::bytes() + normalized.capacity() + composed.capacity() + sums.capacity() * sizeof(double) +
                (path.capacity() + found.capacity()) * sizeof(int32_t);
     }
 };

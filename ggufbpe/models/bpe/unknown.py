@@ -1,0 +1,62 @@
+"""The error for a name in `tokenizer.ggml.pre` that llama.cpp does not know.
+
+model.py -> the error -> vocab/loading.py -> [this file] -> the same error, with the name that the tokens point to
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+
+from ...errors import GGUFError, UnknownPreTokenizerError, printable
+from ...gguf import typed
+from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
+from ...gguf.metadata import Metadata
+from ...states import FOLLOWED
+from .registry import PRE_TOKENIZERS
+
+_FITS = 0.998  # share of tokens that the right pre-tokenizer keeps whole, at least (families.py)
+
+
+def unknown_pre_tokenizer(file: Metadata, named_pre: str, state: str = FOLLOWED) -> UnknownPreTokenizerError:
+    """Return the error for a name that llama.cpp `state` refuses."""
+    near = difflib.get_close_matches(named_pre, [name for name in PRE_TOKENIZERS if name != named_pre], n=3)
+    return UnknownPreTokenizerError(
+        f"unknown pre-tokenizer {printable(named_pre)}"
+        + (f" (near: {', '.join(near)})" if near else "")
+        + f", which llama.cpp {state} refuses as well",
+        path=file.path,
+        offset=file.offset(TokenizerKey.PRE),
+        key=TokenizerKey.PRE,
+        remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe; a name that "
+        f"splits alike can be taken for it: --override-kv {TokenizerKey.PRE}=str:NAME, in Python `overrides=`",
+    )
+
+
+def add_nearest(error: UnknownPreTokenizerError, file: Metadata) -> None:
+    """Add to an error which name the tokens point to, with its share of them, and the command that opens the file.
+
+    Takes a second or two for a large vocabulary. The error stays as it is if the file has no tokens or merges.
+    """
+    from .families import evidence
+
+    try:
+        tokens, merges = typed.strings(file, TokenizerKey.LIST), typed.strings(file, TokenizerKey.MERGES)
+        architecture, name = typed.string(file, KEY_ARCHITECTURE, ""), typed.string(file, KEY_NAME, "")
+    except GGUFError:
+        return
+    found = evidence(tokens, merges, typed.string(file, TokenizerKey.PRE, ""), architecture, name)
+    if not found.name:
+        return
+    nearest = next(family for family in found.best if found.name in family.names)
+    fits = "By its tokens the vocabulary was made with" if nearest.share >= _FITS else "The nearest name is"
+    doubt = "" if nearest.share >= _FITS else "; no known name fits, so some ids will be wrong"
+    error.nearest, error.share = found.name, nearest.share
+    share = f"{nearest.kept} of {nearest.of} tokens whole ({nearest.share:.2%})"
+    error.problem += f". {fits} {found.name}, which keeps {share}{doubt}"
+    if TokenizerKey.PRE in file.overridden:
+        return
+    error.remedy = (
+        f"to open it under that name: ggufbpe tokenize -m {shlex.quote(file.path or 'MODEL')} "
+        f'--override-kv {TokenizerKey.PRE}=str:{found.name} -p "Hello world"'
+    )

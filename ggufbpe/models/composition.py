@@ -1,0 +1,129 @@
+"""Canonical composition (Unicode's NFC), which unigram models apply to a text first if the file says so.
+
+    fragment -> [this file] -> unigram_text.py
+
+A character that is not in `COMPOSING` never changes, and never combines with what is before it. So a text is composed
+in parts, each a character of that kind and those up to the next one.
+
+Source: src/unicode.cpp, unicode_cpts_normalize_nfc, which is NFC of Unicode 15.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+
+from .. import utf8
+from ..unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS
+
+# Syllables of Hangul: a leading consonant, a vowel, and a trailing consonant or none.
+_SYLLABLES, _LEADS, _VOWELS, _TRAILS = 0xAC00, 0x1100, 0x1161, 0x11A7
+_LEAD_COUNT, _VOWEL_COUNT, _TRAIL_COUNT = 19, 21, 28
+_SYLLABLE_COUNT = _LEAD_COUNT * _VOWEL_COUNT * _TRAIL_COUNT
+
+
+def compose(text: str) -> str:
+    """Return `text` in NFC.
+
+    >>> compose("Cafe\\u0301") == "Caf\\xe9"
+    True
+    """
+    return _part().sub(lambda part: _composed(part[0]), text)
+
+
+def composed_bytes(data: bytes, strict: bool) -> tuple[bytes, utf8.Offsets]:
+    """Return the NFC of bytes as `utf8.decode` reads them, and what leads from its bytes back to those of `data`."""
+    text, ends = utf8.decode(data, strict), [0, *utf8.char_ends(data, strict)]
+    made, own, bounds = bytearray(), [0], [0]
+    for start, end in pairwise(_cuts(text)):
+        made += compose(text[start:end]).encode("utf-8", "surrogatepass")
+        own.append(len(made))
+        bounds.append(ends[end])
+    return bytes(made), utf8.Offsets.of_parts(own, bounds)
+
+
+def _cuts(text: str) -> Iterator[int]:
+    """Where the parts of a text begin that are composed independently, and its end."""
+    done = 0
+    for part in _part().finditer(text):
+        yield from range(done, part.start())
+        yield part.start()
+        done = part.end()
+    yield from range(done, len(text) + 1)
+
+
+@cache
+def _part() -> re.Pattern[str]:
+    """Matches a part that may change."""
+    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last, _ in COMPOSING)
+    return re.compile(f"[^{ranges}]?[{ranges}]+", re.DOTALL)
+
+
+def _composed(part: str) -> str:
+    """The NFC of a part."""
+    points = _in_order([each for char in part for each in _decomposed(ord(char))])
+    found: list[int] = []
+    starter, last_class = (
+        -1,
+        0,
+    )  # the place of the last character of class 0, and the class of the last one kept after it
+    for point in points:
+        this_class = _combining_class(point)
+        if starter >= 0 and (last_class < this_class or starter == len(found) - 1):
+            pair = _pair(found[starter], point)
+            if pair is not None:
+                found[starter] = pair
+                continue
+        if this_class == 0:
+            starter = len(found)
+        last_class = this_class
+        found.append(point)
+    return "".join(map(chr, found))
+
+
+def _in_order(points: list[int]) -> list[int]:
+    """Marks between two characters of class 0 in the order of their classes."""
+    found: list[int] = []
+    marks: list[int] = []
+    for point in points:
+        if _combining_class(point):
+            marks.append(point)
+            continue
+        found += sorted(marks, key=_combining_class)
+        found.append(point)
+        marks = []
+    return found + sorted(marks, key=_combining_class)
+
+
+@cache
+def _decomposed(point: int) -> Sequence[int]:
+    """The full canonical decomposition."""
+    syllable = point - _SYLLABLES
+    if 0 <= syllable < _SYLLABLE_COUNT:
+        vowel = _VOWELS + syllable // _TRAIL_COUNT % _VOWEL_COUNT
+        lead, trail = _LEADS + syllable // (_VOWEL_COUNT * _TRAIL_COUNT), syllable % _TRAIL_COUNT
+        return (lead, vowel, _TRAILS + trail) if trail else (lead, vowel)
+    parts = DECOMPOSITIONS.get(point)
+    return (point,) if parts is None else [each for part in parts for each in _decomposed(part)]
+
+
+def _pair(first: int, second: int) -> int | None:
+    """What two code points compose to; None if they do not."""
+    lead, vowel = first - _LEADS, second - _VOWELS
+    if 0 <= lead < _LEAD_COUNT and 0 <= vowel < _VOWEL_COUNT:
+        return _SYLLABLES + (lead * _VOWEL_COUNT + vowel) * _TRAIL_COUNT
+    syllable, trail = first - _SYLLABLES, second - _TRAILS
+    if 0 <= syllable < _SYLLABLE_COUNT and syllable % _TRAIL_COUNT == 0 and 0 < trail < _TRAIL_COUNT:
+        return first + trail
+    return COMPOSITIONS.get((first, second))
+
+
+@cache
+def _classes() -> dict[int, int]:
+    return {point: kind for first, last, kind in COMPOSING if kind for point in range(first, last + 1)}
+
+
+def _combining_class(point: int) -> int:
+    return _classes().get(point, 0)
