@@ -88,6 +88,8 @@ class UGMModel(TextModel):
         add_space_prefix: bool,
         remove_extra_whitespaces: bool,
         unknown: int,
+        composes: bool,
+        strict_utf8: bool,
         cache_bytes: int,
     ) -> None: ...
 
@@ -96,7 +98,13 @@ class SpmModel(TextModel):
 
 class PlamoModel(TextModel):
     def __init__(
-        self, tokens: Strings, scores: bytes, byte_tokens: bytes, cuts_segments: bool, cache_bytes: int
+        self,
+        tokens: Strings,
+        scores: bytes,
+        byte_tokens: bytes,
+        cuts_segments: bool,
+        strict_utf8: bool,
+        cache_bytes: int,
     ) -> None: ...
 
 CACHE_BYTES: int = 33554432
@@ -115,6 +123,7 @@ class Encoder:
         special: Sequence[tuple[int, bool, bool, bool]],
         before: Sequence[int],
         behind: Sequence[int],
+        strict_utf8: bool,
     ) -> None: ...
     def encode(self, text: object, add_special: bool, parse_special: bool, continues: bool) -> list[int]: ...
     def encode_to_buffer(
