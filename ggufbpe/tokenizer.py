@@ -399,12 +399,20 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     def fingerprint(self) -> str:
         """The SHA-256 of the tokenizer in hex, the same for every file with this tokenizer, whatever else it holds."""
         import hashlib
-        import pickle
 
-        made_of = pickle.dumps(self._vocabulary) if self._metadata is None else packed(self._metadata)
+        made_of = _content(self._vocabulary) if self._metadata is None else packed(self._metadata)
         if self._metadata is not None and self.llama_cpp != FOLLOWED:
             made_of += self.llama_cpp.encode()
         return hashlib.sha256(made_of).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether `other` is a tokenizer with the same fingerprint, whatever its engine and wherever its file lies."""
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self is other or self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
     def __copy__(self) -> Tokenizer:
         return self._like(self._vocabulary, self._metadata)
@@ -462,6 +470,23 @@ def _source(text: Text) -> str | bytes:
         return data.decode()
     except UnicodeDecodeError:
         return data
+
+
+def _content(vocabulary: Vocabulary) -> bytes:
+    """The content of a vocabulary that was made in memory, as bytes that are the same for an equal one."""
+    import io
+    import pickle
+
+    fields = vocabulary._replace(path="", warnings=(), corrections=())._asdict()
+    del fields["token_to_id"]  # follows from the tokens
+    fields["eog_ids"] = sorted(vocabulary.eog_ids)
+    for name in ("tokens", "attributes", "merges", "scores", "first_attributes"):
+        fields[name] = list(fields[name])  # whatever sequence it is
+    data = io.BytesIO()
+    pickler = pickle.Pickler(data, 5)
+    pickler.fast = True  # strings that are one object are written like equal ones
+    pickler.dump(fields)
+    return data.getvalue()
 
 
 def _unpickled(

@@ -579,6 +579,41 @@ def test_an_unreadable_file_is_pythons_own_error(tmp_path: Path) -> None:
         GGUFFile(path)
 
 
+OTHER_PROGRAMS: dict[str, tuple[dict[str, bytes], str, str]] = {  # files, what is opened, what is said
+    "tokenizer.json": ({"tokenizer.json": b"{}"}, "tokenizer.json", "ggufbpe import PATH -o vocab.gguf"),
+    "one of another name": (
+        {"qwen.json": b'{"version": "1.0", "truncation": null}'},
+        "qwen.json",
+        "ggufbpe import PATH -o vocab.gguf",
+    ),
+    "any JSON": ({"a.json": b'{"a": 1}'}, "a.json", "give the .gguf file of the model"),
+    "sentencepiece": ({"spiece.model": b"\n\x0e\n\x05<unk>"}, "spiece.model", "ggufbpe import PATH"),
+    "vocab.txt": ({"vocab.txt": b"[PAD]\n[UNK]\n"}, "vocab.txt", "ggufbpe import PATH"),
+    "merges.txt": ({"merges.txt": b"#version: 0.2\n"}, "merges.txt", "ggufbpe import PATH"),
+    "a folder": ({"tokenizer.json": b"{}", "config.json": b"{}"}, "", "ggufbpe import PATH -o vocab.gguf"),
+    "a folder with a model": (
+        {"tokenizer.json": b"{}", "m.gguf": b""},
+        "",
+        "give the .gguf file in it: m.gguf",
+    ),
+    "another folder": ({"a.txt": b""}, "", "give a .gguf file"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_PROGRAMS)
+def test_tokenizers_of_other_programs_are_to_be_imported(name: str, tmp_path: Path) -> None:
+    files, opened, said = OTHER_PROGRAMS[name]
+    folder = tmp_path / "with spaces"
+    folder.mkdir()
+    for each, data in files.items():
+        (folder / each).write_bytes(data)
+    path = str(folder / opened).rstrip("/")
+    with pytest.raises(NotGGUFError) as caught:
+        GGUFFile(path)
+    assert caught.value.remedy is not None
+    assert said.replace("PATH", f"'{path}'") in caught.value.remedy
+
+
 def test_a_directory_is_told_to_be_one(tmp_path: Path) -> None:
     for function in (GGUFFile, Tokenizer.from_gguf):
         with pytest.raises(NotGGUFError, match="directory") as caught:

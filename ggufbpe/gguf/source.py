@@ -13,6 +13,7 @@ import errno
 import io
 import os
 import re
+import shlex
 import stat
 import struct
 from collections.abc import Iterator
@@ -55,6 +56,12 @@ _FOREIGN_FILES = (  # how files begin that are often mistaken for a GGUF: (patte
     ),
     (rb"\s*\{", "a JSON text, not a GGUF", "give the .gguf file of the model"),
     (rb"\x1f\x8b", "a gzip archive, not a GGUF", "unpack it with `gunzip` first"),
+)
+
+# Other programs' files of a tokenizer, which `ggufbpe import` reads (interop/import_files.py).
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"),
+    *("vocab.txt", "merges.txt", "vocab.json"),
 )
 
 
@@ -256,7 +263,7 @@ def _held(data: bytes | Stream) -> io.BytesIO | Stream:
 def _open_file(path: str) -> io.FileIO:
     """The file, open for reading; `NotGGUFError` for what is not a regular file."""
     if os.path.isdir(path):
-        raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
+        raise _not_a_file(path)
     if _is_half_written(path):
         raise InterruptedChangeError(
             "a change of this file was interrupted, or is under way",
@@ -270,6 +277,23 @@ def _open_file(path: str) -> io.FileIO:
             remedy="save it to a file first",
         )
     return open(path, "rb", buffering=0)
+
+
+def _not_a_file(path: str) -> NotGGUFError:
+    """The error for a folder, with what to give instead."""
+    names = sorted(os.listdir(path))
+    if models := [name for name in names if name.endswith(".gguf")]:
+        listed = ", ".join(models[:3]) + (" …" if len(models) > 3 else "")
+        return NotGGUFError("this is a directory", path=path, remedy=f"give the .gguf file in it: {listed}")
+    if any(name in _TOKENIZER_FILES for name in names):
+        problem = "this is a directory with a tokenizer of another program, not a GGUF"
+        return NotGGUFError(problem, path=path, remedy=_to_import(path))
+    return NotGGUFError("this is a directory", path=path, remedy="give a .gguf file")
+
+
+def _to_import(path: str) -> str:
+    """How to make a GGUF of another program's files."""
+    return f"`ggufbpe import {shlex.quote(path)} -o vocab.gguf` makes a GGUF of it, to give instead"
 
 
 def _is_half_written(path: str) -> bool:
@@ -286,6 +310,12 @@ def not_gguf(path: str, head: bytes, size: int) -> NotGGUFError | TruncatedFileE
     if GGUF_MAGIC.startswith(head):
         return TruncatedFileError(
             f"the file ends after {size} bytes, inside the magic", path=path, offset=0, remedy=DOWNLOAD_AGAIN
+        )
+    name = os.path.basename(path)
+    is_other_json = name.endswith(".json") and (b'"truncation"' in head or b'"added_tokens"' in head)
+    if name in _TOKENIZER_FILES or name.endswith(".model") or is_other_json:
+        return NotGGUFError(
+            "this is a tokenizer of another program, not a GGUF", path=path, offset=0, remedy=_to_import(path)
         )
     for pattern, problem, remedy in _FOREIGN_FILES:
         if re.match(pattern, head, re.DOTALL | re.IGNORECASE):
