@@ -105,7 +105,7 @@ class TruncatedFileError(GGUFError):
 
 
 class InterruptedChangeError(GGUFError):
-    """A change of the file was interrupted, or is under way in another process: it may be half-written."""
+    """A change of the file was interrupted, is under way in another process, or cannot be recorded for an undo."""
 
 
 class CorruptMetadataError(GGUFError):

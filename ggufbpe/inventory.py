@@ -212,6 +212,6 @@ class _Verdicts:
             return
         with suppress(OSError):
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            with replacing(self._path, 0o600) as (file, _):
+            with replacing(self._path, 0o600, follow=False) as (file, _):
                 latest = dict(list(self._known.items())[-_MOST_VERDICTS:])
                 file.write(json.dumps(latest, indent=0).encode())

@@ -121,7 +121,7 @@ def fix(
             raise ValueError(f"{printable(twice)} is changed twice")
         changes = tuple(_change(file, edit) for edit in edits)
         tensors = file.tensor_count
-    written = write_fixed(source, target, edits, check=not force)
+    written = write_fixed(source, target, edits, check=not force, overwrite=force)
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
 
 
@@ -199,14 +199,15 @@ def write_fixed(
     edits: Iterable[Edit],
     *,
     check: bool = True,
+    overwrite: bool = True,
 ) -> str:
     """Write `source` with the `edits` to `target`, which may be `source` and is replaced whole.
 
     With `check`, a copy that has an error which `source` does not have, or one in a key that was edited, is discarded
     and the `GGUFError` raised; errors are what prevents opening the tokenizer, and what schema.py calls an error.
     Other problems of the copy, and the warnings of opening it, are `GGUFWarning`s. After an `OSError`, such as a
-    full disk, or an interruption `target` is as before, with nothing beside it. Returns how the tensors were written:
-    see `write_edited`.
+    full disk, or an interruption `target` is as before, with nothing beside it. `overwrite` and what is returned, how
+    the tensors were written: see `write_edited`.
     """
     source, target = os.fspath(source), os.fspath(target)
     edits = list(edits)
@@ -215,7 +216,7 @@ def write_fixed(
     def examine(copy: str, metadata: bytes | None) -> None:
         told.extend(_problems(copy, metadata, target, source, {edit.key for edit in edits}))
 
-    done = write_edited(source, target, edits, examine if check else None)
+    done = write_edited(source, target, edits, examine if check else None, overwrite=overwrite)
     for problem in told:  # not earlier, since a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=frames_to_caller())
     return done

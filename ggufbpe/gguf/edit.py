@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, Literal, NamedTuple
 
 from ..errors import CorruptMetadataError, TruncatedFileError
-from ..files import replacing
+from ..files import remove_abandoned, replacing, undo_record
 from .constants import GGUFValueType
 from .in_place import CannotRewriteError, rewrite
 from .reader import GGUFFile
@@ -70,19 +70,24 @@ def write_edited(
     target: str,
     edits: list[Edit],
     examine: Callable[[str, bytes | None], None] | None = None,
+    *,
+    overwrite: bool = True,
 ) -> Literal["in place", "shared", "copied"]:
     """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced as a whole.
 
     `examine` is called with the path of the copy before it replaces the target, and prevents that by raising; or with
     the new metadata, if only that will be written. An `OSError`, such as a full disk, and an interruption leave
-    `target` as it was and nothing beside it. Returns how the tensors got there.
+    `target` as it was and nothing beside it. Without `overwrite`, `FileExistsError` if there is another file at
+    `target` when the copy is whole. Returns how the tensors got there.
     """
+    for place in (os.path.realpath(target), undo_record(target)):
+        remove_abandoned(place)
     is_itself = os.path.exists(target) and os.path.samefile(source, target)
     if is_itself and os.stat(source).st_nlink == 1 and _rewritten(source, edits, examine):
         return "in place"
     with GGUFFile(source) as model:
         layout = _Layout(model, edits)
-        with replacing(target) as (file, temporary):
+        with replacing(target, overwrite=overwrite or is_itself) as (file, temporary):
             shares = _copy(model, layout, file)
             model.close()  # the target may be the source, and some systems do not replace an open file
             file.flush()

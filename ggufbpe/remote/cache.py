@@ -76,7 +76,7 @@ def keep(keys: Iterable[str], kept: Kept) -> None:
         written |= {_reference(key): json.dumps(record).encode() for key in keys}
         for path, data in written.items():
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            with replacing(path, 0o600, synced=False) as (file, _):
+            with replacing(path, 0o600, synced=False, follow=False) as (file, _):
                 file.write(data)
         _shrink(spared=digest)
 
