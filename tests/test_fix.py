@@ -216,9 +216,9 @@ def test_memory_does_not_grow_with_the_tensors(model: Path, monkeypatch: pytest.
     """Nothing longer than a block is written at once, but the packed keys."""
     monkeypatch.setattr(GGUFFile, "COPIED_BLOCK", 16)
     with GGUFFile(model) as file:
-        parts = fix._Layout(file, [parse_set(file, f"{PRE}=llama-bpe")]).head()
-    assert parts is not None
-    new = [part for part in parts if isinstance(part, bytes)]
+        head = fix._Layout(file, [parse_set(file, f"{PRE}=llama-bpe")]).head()
+    assert head is not None
+    new = [part for part in head.parts if isinstance(part, bytes)]
     assert sum(map(len, new)) < 200
     out = edited(model, f"{PRE}=llama-bpe")
     assert raw_tensors(out) == raw_tensors(model)
@@ -775,7 +775,7 @@ def test_two_processes_do_not_change_one_file(model: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems share blocks in other ways")
-@pytest.mark.parametrize("alignment", [None, 4096])
+@pytest.mark.parametrize("alignment", [None, 4096, 1 << 18])
 def test_a_copy_shares_the_blocks_of_tensors_where_it_can(
     tmp_path: Path, alignment: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

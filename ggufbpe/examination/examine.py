@@ -4,7 +4,7 @@
 
 It also works on files whose tokenizer cannot be opened: opening stops at the first problem, and this reports all.
 
-But: only the tokenizer is examined, not the tensors nor the rest of the metadata.
+But: apart from the tokenizer, only the list of tensors is examined, not their data nor the rest of the metadata.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from .roles import chats_refused, messages_lost, tools_not_shown
 from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
 from .template import bos_twice, chat_markers, other_bos, template_errors, turn_ends
+from .tensors import broken_tensors
 from .tokens import control_types, duplicates, empty_tokens, made_control, padding_tokens
 from .values import lengths, wrong_types
 
@@ -51,7 +52,7 @@ def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examinatio
         checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
         if not model.kind.has_pre_tokenizer:
             checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
-        found = [finding for check in checks for finding in check(model)]
+        found = [*broken_tensors(file), *(finding for check in checks for finding in check(model))]
         found += _refusal(model, found)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Examination(model_file.name, tuple(found))
