@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .errors import RemoteNotFoundError as RemoteNotFoundError
     from .errors import ShardError as ShardError
     from .errors import StoreError as StoreError
+    from .errors import TensorError as TensorError
     from .errors import TruncatedFileError as TruncatedFileError
     from .errors import UnknownPreTokenizerError as UnknownPreTokenizerError
     from .errors import UnsupportedTokenizerError as UnsupportedTokenizerError
@@ -106,6 +107,7 @@ __all__ = [
     "RemoteNotFoundError",
     "ShardError",
     "StoreError",
+    "TensorError",
     "TokenAttribute",
     "Tokenizer",
     "TruncatedFileError",

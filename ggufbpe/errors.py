@@ -104,8 +104,18 @@ class TruncatedFileError(GGUFError):
     """The file ends inside its metadata: an unfinished download, or a length that lies."""
 
 
+class TensorError(GGUFError):
+    """Tensors that llama.cpp refuses: cut off, overlapping, misaligned, or of an impossible shape or type.
+
+    `tensor` is the name of the first of them, `missing` the number of bytes by which the file is too short, or 0.
+    """
+
+    tensor: str = ""
+    missing: int = 0
+
+
 class InterruptedChangeError(GGUFError):
-    """A change of the file was interrupted, or is under way in another process: it may be half-written."""
+    """A change of the file was interrupted, is under way in another process, or cannot be recorded for an undo."""
 
 
 class CorruptMetadataError(GGUFError):
@@ -121,7 +131,7 @@ class InvalidUTF8Error(GGUFError):
 
 
 class ShardError(GGUFError):
-    """A later part of a split model; the metadata is in the first."""
+    """A later part of a split model, whose metadata is in the first; or a part that is missing or does not fit."""
 
 
 class MissingKeyError(GGUFError):

@@ -24,6 +24,7 @@ from .examination.examine import doctor
 from .files import replacing
 from .gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from .gguf.reader import GGUFFile
+from .gguf.tensors import check_parts, check_tensors
 from .names import stores
 from .names.quantization import model_parts
 from .names.stored import Stored, entries
@@ -115,8 +116,10 @@ def _model(path: str, names: list[Stored], kept: _Verdicts | None) -> LocalModel
         with GGUFFile(path) as file:
             file.require_first_shard()
             known |= _facts(file)
+            check_tensors(file)
+            check_parts(file, first.path)
             key = None if kept is None else _key(file)
-        verdict = None if kept is None else kept.of(key, path)
+        verdict = None if kept is None else kept.of(key, first.path)
     except GGUFError as error:
         return LocalModel(**known, verdict=BROKEN, problem=error.problem)
     except OSError as error:
@@ -212,6 +215,6 @@ class _Verdicts:
             return
         with suppress(OSError):
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            with replacing(self._path, 0o600) as (file, _):
+            with replacing(self._path, 0o600, follow=False) as (file, _):
                 latest = dict(list(self._known.items())[-_MOST_VERDICTS:])
                 file.write(json.dumps(latest, indent=0).encode())

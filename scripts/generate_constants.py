@@ -35,6 +35,11 @@ KEYS_WITHOUT_NAME = {
     "NORMALIZER_NFC": "tokenizer.ggml.normalizer.nfc",
     "SUPPRESS_TOKENS": "tokenizer.ggml.suppress_tokens",
 }
+# What llama.cpp has (ggml/include/ggml.h, ggml/src/ggml.c) and the gguf package lacks, or has an older value of.
+TENSOR_TYPES_OF_LLAMA_CPP = {
+    9: ("Q8_1", 32, 36),  # 40 in the package: it had a sum of four bytes more
+    42: ("Q2_0", 64, 18),
+}
 TOKENIZER_KEYS = [
     "MODEL",
     "PRE",
@@ -66,6 +71,12 @@ def enumeration(name: str, source: type[IntEnum], doc: str) -> list[str]:
     return ["", "", f"class {name}(IntEnum):", f'    """{doc}"""', "", *members]
 
 
+def tensor_types() -> dict[int, tuple[str, int, int]]:
+    """The name of each type of a tensor, the elements of a block, and the bytes of a block."""
+    types = {int(kind): (kind.name, *gguf.GGML_QUANT_SIZES[kind]) for kind in gguf.GGMLQuantizationType}
+    return dict(sorted({**types, **TENSOR_TYPES_OF_LLAMA_CPP}.items()))
+
+
 def module_text() -> str:
     """The whole module, as in the repository."""
     keys = {name: getattr(gguf.Keys.Tokenizer, name) for name in TOKENIZER_KEYS}
@@ -79,8 +90,19 @@ def module_text() -> str:
         f"GGUF_MAGIC = {gguf.GGUF_MAGIC.to_bytes(4, 'little')!r}".replace("'", '"'),
         f'KEY_ARCHITECTURE = "{gguf.Keys.General.ARCHITECTURE}"',
         f'KEY_NAME = "{gguf.Keys.General.NAME}"',
+        f'KEY_ALIGNMENT = "{gguf.Keys.General.ALIGNMENT}"',
         f'KEY_SPLIT_NO = "{gguf.Keys.Split.LLM_KV_SPLIT_NO}"',
         f'KEY_SPLIT_COUNT = "{gguf.Keys.Split.LLM_KV_SPLIT_COUNT}"',
+        f'KEY_SPLIT_TENSORS = "{gguf.Keys.Split.LLM_KV_SPLIT_TENSORS_COUNT}"',
+        f"DEFAULT_ALIGNMENT = {gguf.GGUF_DEFAULT_ALIGNMENT}  # of tensors, in bytes",
+        "",
+        "# Types of tensors by number: name, elements of a block, bytes of a block.",
+        "TENSOR_TYPES = {",
+        *[
+            f'    {number}: ("{name}", {size}, {width}),'
+            for number, (name, size, width) in tensor_types().items()
+        ],
+        "}",
         *enumeration("GGUFValueType", gguf.GGUFValueType, "The type number before a metadata value."),
         *enumeration("TokenType", gguf.TokenType, "An element of `tokenizer.ggml.token_type`."),
         "",

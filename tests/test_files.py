@@ -12,6 +12,7 @@ import pytest
 from conftest import GPT2
 from test_cli import Run, assert_error, posix_only, run
 
+from ggufbpe import files
 from ggufbpe.files import replacing, write_files
 
 __all__ = ["run"]  # the fixture
@@ -101,11 +102,16 @@ def test_a_link_stays_one_and_permissions_stay(folder: Path) -> None:
     assert (modes[0], modes[1]) == (0o640, modes[2])
 
 
-def test_an_interruption_leaves_what_was_there(folder: Path) -> None:
+@pytest.mark.parametrize("nameless", [0, files._NAMELESS])
+def test_an_interruption_leaves_what_was_there(
+    nameless: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_NAMELESS", nameless)
+
     def interrupted() -> None:
         with replacing("text") as (file, temporary):
             file.write(b"half")
-            assert os.path.dirname(temporary) == os.path.realpath(folder)
+            assert nameless or os.path.dirname(temporary) == os.path.realpath(folder)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -215,9 +215,9 @@ def test_memory_does_not_grow_with_the_tensors(model: Path, monkeypatch: pytest.
     """Nothing longer than a block is written at once, but the packed keys."""
     monkeypatch.setattr(GGUFFile, "COPIED_BLOCK", 16)
     with GGUFFile(model) as file:
-        parts = fix._Layout(file, [parse_set(file, f"{PRE}=llama-bpe")]).head()
-    assert parts is not None
-    new = [part for part in parts if isinstance(part, bytes)]
+        head = fix._Layout(file, [parse_set(file, f"{PRE}=llama-bpe")]).head()
+    assert head is not None
+    new = [part for part in head.parts if isinstance(part, bytes)]
     assert sum(map(len, new)) < 200
     out = edited(model, f"{PRE}=llama-bpe")
     assert raw_tensors(out) == raw_tensors(model)
@@ -497,10 +497,15 @@ def test_a_limit_on_file_sizes_leaves_the_file_whole(model: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_leave_the_file_whole(model: Path, number: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize("is_nameless", [False, True])
+def test_signals_leave_the_file_whole(
+    model: Path, number: signal.Signals, code: int, is_nameless: bool
+) -> None:
     before = model.read_bytes()
     script = (
         "import sys, time\n"
+        "from ggufbpe import files\n"
+        f"files._NAMELESS *= {is_nameless:d}\n"
         "from ggufbpe.gguf import edit as fix\n"
         "copy = fix._copy\n"
         "def slowly(*arguments):\n"
@@ -516,7 +521,7 @@ def test_signals_leave_the_file_whole(model: Path, number: signal.Signals, code:
     assert child.stdout is not None
     with child.stdout:
         assert child.stdout.readline() == b"copied\n"
-        assert len(os.listdir(model.parent)) == 2  # the copy lies beside it
+        assert is_nameless or len(os.listdir(model.parent)) == 2  # the copy lies beside it
         child.send_signal(number)
         assert child.wait(timeout=30) == code
     assert unchanged(model, before)
@@ -671,11 +676,13 @@ NO_RECORDS: dict[str, Callable[[Path], bytes]] = {
 @pytest.mark.parametrize("kind", NO_RECORDS)
 def test_what_is_no_record_of_the_file_does_nothing(kind: str, model: Path) -> None:
     """Somebody may have put it there, or the model was downloaded again."""
-    before = model.read_bytes()
-    Path(undo_record(model)).write_bytes(NO_RECORDS[kind](model))
+    before, record = model.read_bytes(), NO_RECORDS[kind](model)
+    Path(undo_record(model)).write_bytes(record)
     assert recover(model) is None
     assert Tokenizer.from_gguf(model).pre == "gpt-2"
-    assert model.read_bytes() == before
+    assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]) == 2
+    assert (model.read_bytes(), Path(undo_record(model)).read_bytes()) == (before, record)
+    Path(undo_record(model)).unlink()
     assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]) == 0
     assert (metadata(model)[PRE], os.listdir(model.parent)) == ("olmo", [model.name])
 
@@ -766,7 +773,7 @@ def test_two_processes_do_not_change_one_file(model: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems share blocks in other ways")
-@pytest.mark.parametrize("alignment", [None, 4096])
+@pytest.mark.parametrize("alignment", [None, 4096, 1 << 18])
 def test_a_copy_shares_the_blocks_of_tensors_where_it_can(
     tmp_path: Path, alignment: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..by_name import locate
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
+from ..examination.tensors import broken_tensors
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..kernel import native
@@ -30,7 +31,8 @@ Show what a model file says about its tokenizer: the model and its pre-tokenizer
 and the tokens that end a generation, all after llama.cpp's loading rules. And which engine of ggufbpe makes the ids.
 
 For tokenizers that ggufbpe does not read, the metadata is shown. If the tokenizer is broken, the \
-file's part is shown, then the error, and the exit code is 2."""
+file's part is shown, then the error, and the exit code is 2. A file whose tensors llama.cpp refuses, as after a \
+download that was cut off, is marked as broken."""
 _EXAMPLES = """\
 examples:
   ggufbpe info
@@ -100,6 +102,7 @@ def _file_facts(file: GGUFFile) -> Facts:
             "byte_order": file.byteorder,
             "keys": len(file),
             "tensors": file.tensor_count,
+            **_problem_of_tensors(file),
         },
         "general": {
             "architecture": _string(file, KEY_ARCHITECTURE),
@@ -115,6 +118,12 @@ def _file_facts(file: GGUFFile) -> Facts:
         "chat_templates": _chat_templates(file),
         "engine": "reference" if native is None else "native",
     }
+
+
+def _problem_of_tensors(file: GGUFFile) -> dict[str, str]:
+    """What `doctor` says about the tensors, as "problem", if llama.cpp refuses them."""
+    finding = next(broken_tensors(file), None)
+    return {} if finding is None else {"problem": finding.what}
 
 
 def _string(file: GGUFFile, key: str) -> str | None:
@@ -327,6 +336,7 @@ def _file_rows(facts: Facts) -> list[tuple[str, str]]:
             f"version {file['version']}, {file['byte_order']}-endian, {file['keys']} keys, "
             f"{file['tensors']} tensors, {file['size']} bytes",
         ),
+        *([("broken", file["problem"])] if "problem" in file else []),
         ("architecture", general["architecture"] or "not given"),
         ("name", general["name"] or "not given"),
         ("file type", general["file_type"] or "not given"),

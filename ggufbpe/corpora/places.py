@@ -183,7 +183,7 @@ class LocalFolder:
             return file.read()
 
     def write(self, name: str, data: bytes) -> None:
-        files.write_files({self.path(name): data})
+        files.write_files({self.path(name): data}, follow=False)
 
     def create(self, name: str) -> Unfinished:
         return _LocalFile(self.path(name), self._attempt)
@@ -210,7 +210,7 @@ class LocalFolder:
         for name in os.listdir(self.name):
             if name.startswith(".") and name.endswith(_HIDDEN):
                 path = self.path(name)
-                if os.path.isdir(path):
+                if os.path.isdir(path) and not os.path.islink(path):
                     shutil.rmtree(path)
                 else:
                     with suppress(FileNotFoundError):
@@ -247,7 +247,7 @@ class _LocalFile:
     def __init__(self, path: str, attempt: str) -> None:
         folder, name = os.path.split(path)
         self._path, self._hidden = path, os.path.join(folder, f".{name}{attempt}{_HIDDEN}")
-        self.file: IO[bytes] = open(self._hidden, "w+b", buffering=0)  # noqa: SIM115
+        self.file: IO[bytes] = files.created(self._hidden)
 
     def finish(self, is_kept: bool = True) -> None:
         if is_kept:

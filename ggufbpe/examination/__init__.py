@@ -5,6 +5,7 @@
 | file | holds |
 | --- | --- |
 | `examine` | `doctor`, which runs all checks over a file, and the tables of them |
+| `tensors` | what is wrong with the list of tensors, such as data that was cut off |
 | `finding` | what a check gives: `Finding`, `Where`; all of a file: `Examination` |
 | `mend` | a corrected copy, which is examined before it is put in place |
 | `facts` | what checks look at: keys, tokens, merges, the opened tokenizer; and the commands of fixes |

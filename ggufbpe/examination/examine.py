@@ -4,7 +4,7 @@
 
 It also works on files whose tokenizer cannot be opened: opening stops at the first problem, and this reports all.
 
-But: only the tokenizer is examined, not the tensors nor the rest of the metadata.
+But: apart from the tokenizer, only the list of tensors is examined, not their data nor the rest of the metadata.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .roles import chats_refused, messages_lost, tools_not_shown
 from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
 from .template import bos_twice, chat_markers, other_bos, template_errors, turn_ends
+from .tensors import broken_tensors
 from .tokens import control_types, corrections, duplicates, empty_tokens, made_control, padding_tokens
 from .values import lengths, wrong_types
 
@@ -49,7 +50,7 @@ def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examinatio
     model_file = locate(path)
     with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
-        found = findings_of(Facts(file, overrides))
+        found = in_order([*broken_tensors(file), *findings_of(Facts(file, overrides))])
     return Examination(model_file.name, tuple(found))
 
 
@@ -60,6 +61,11 @@ def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
         checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
     found = [finding for check in checks if check not in but for finding in check(model)]
     found += _refusal(model, found)
+    return in_order(found)
+
+
+def in_order(found: list[Finding]) -> list[Finding]:
+    """Return findings by severity, the most severe first."""
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 

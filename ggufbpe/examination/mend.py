@@ -16,7 +16,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..by_name import ModelName, locate
-from ..errors import GGUFError, InvalidUTF8Error, StoreError, UnsupportedTokenizerError, printable
+from ..errors import (
+    GGUFError,
+    InvalidUTF8Error,
+    StoreError,
+    TensorError,
+    UnsupportedTokenizerError,
+    printable,
+)
 from ..files import is_special
 from ..gguf.arguments import Tokens, edit_of, parse_remove, set_token_types
 from ..gguf.constants import TokenType
@@ -24,6 +31,7 @@ from ..gguf.edit import Edit, write_edited
 from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import errors_in
+from ..gguf.tensors import check_tensors
 from ..gguf.values import Field, Value
 from ..vocab import GGUFWarning, load
 from ..vocab.vocabulary import frames_to_caller
@@ -83,9 +91,10 @@ def fix(
     mapping from names ("tool_use") to these. A template that fails on a chat of one message is a `ChatError`.
 
     The tensors stay byte for byte. The copy is opened as a tokenizer before it is put in place: if it has an error that
-    the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. `force`
-    writes it anyway, and overwrites an existing file. In place, only the metadata is written if it fits; interrupted,
-    the file stays as it was. A change that a crash interrupted is undone or finished first; without changes, only that.
+    the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. A
+    model whose tensors llama.cpp refuses, as after a download that was cut off, is a `TensorError`. `force` writes it
+    anyway, and overwrites an existing file. In place, only the metadata is written if it fits; interrupted, the file
+    stays as it was. A change that a crash interrupted is undone or finished first; without changes, only that.
 
     >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})     # doctest: +SKIP
     <Fixed 'fixed.gguf': 1 key changed, copied>
@@ -121,8 +130,19 @@ def fix(
             raise ValueError(f"{printable(twice)} is changed twice")
         changes = tuple(_change(file, edit) for edit in edits)
         tensors = file.tensor_count
-    written = write_fixed(source, target, edits, check=not force)
+        if not force:
+            _require_sound_tensors(file)
+    written = write_fixed(source, target, edits, check=not force, overwrite=force)
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
+
+
+def _require_sound_tensors(file: GGUFFile) -> None:
+    """Raise the error of `check_tensors`, and say what `force` does."""
+    try:
+        check_tensors(file)
+    except TensorError as error:
+        error.remedy = f"{error.remedy} (nothing was written; --force writes it)"
+        raise
 
 
 def whole_file(model: ModelName, in_place: bool = False) -> str:
@@ -199,14 +219,15 @@ def write_fixed(
     edits: Iterable[Edit],
     *,
     check: bool = True,
+    overwrite: bool = True,
 ) -> str:
     """Write `source` with the `edits` to `target`, which may be `source` and is replaced whole.
 
     With `check`, a copy that has an error which `source` does not have, or one in a key that was edited, is discarded
     and the `GGUFError` raised; errors are what prevents opening the tokenizer, and what schema.py calls an error.
     Other problems of the copy, and the warnings of opening it, are `GGUFWarning`s. After an `OSError`, such as a
-    full disk, or an interruption `target` is as before, with nothing beside it. Returns how the tensors were written:
-    see `write_edited`.
+    full disk, or an interruption `target` is as before, with nothing beside it. `overwrite` and what is returned, how
+    the tensors were written: see `write_edited`.
     """
     source, target = os.fspath(source), os.fspath(target)
     edits = list(edits)
@@ -215,7 +236,7 @@ def write_fixed(
     def examine(copy: str, metadata: bytes | None) -> None:
         told.extend(_problems(copy, metadata, target, source, {edit.key for edit in edits}))
 
-    done = write_edited(source, target, edits, examine if check else None)
+    done = write_edited(source, target, edits, examine if check else None, overwrite=overwrite)
     for problem in told:  # not earlier, since a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=frames_to_caller())
     return done

@@ -20,23 +20,19 @@ what a tokenizer may be in examination/mend.py.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Literal, NamedTuple
 
-from ..errors import CorruptMetadataError, TruncatedFileError
-from ..files import replacing
-from .constants import GGUFValueType
+from ..files import remove_abandoned, replacing, undo_record
+from .constants import KEY_ALIGNMENT, GGUFValueType
 from .in_place import CannotRewriteError, rewrite
 from .reader import GGUFFile
 from .source import SHARED_BLOCK, ByteRange
+from .tensors import alignment_of, is_alignment, tensor_infos
 from .values import Field
 from .writer import Packer
 
 _T = GGUFValueType
-_ALIGNMENT = "general.alignment"
-_DEFAULT_ALIGNMENT = 32  # GGUF_DEFAULT_ALIGNMENT
-_MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
 PADDING = "ggufbpe.pad"  # the padding key: its value is spaces
 _WORTH_SHARING = 1 << 20
 
@@ -70,19 +66,24 @@ def write_edited(
     target: str,
     edits: list[Edit],
     examine: Callable[[str, bytes | None], None] | None = None,
+    *,
+    overwrite: bool = True,
 ) -> Literal["in place", "shared", "copied"]:
     """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced as a whole.
 
     `examine` is called with the path of the copy before it replaces the target, and prevents that by raising; or with
     the new metadata, if only that will be written. An `OSError`, such as a full disk, and an interruption leave
-    `target` as it was and nothing beside it. Returns how the tensors got there.
+    `target` as it was and nothing beside it. Without `overwrite`, `FileExistsError` if there is another file at
+    `target` when the copy is whole. Returns how the tensors got there.
     """
+    for place in (os.path.realpath(target), undo_record(target)):
+        remove_abandoned(place)
     is_itself = os.path.exists(target) and os.path.samefile(source, target)
     if is_itself and os.stat(source).st_nlink == 1 and _rewritten(source, edits, examine):
         return "in place"
     with GGUFFile(source) as model:
         layout = _Layout(model, edits)
-        with replacing(target) as (file, temporary):
+        with replacing(target, overwrite=overwrite or is_itself) as (file, temporary):
             shares = _copy(model, layout, file)
             model.close()  # the target may be the source, and some systems do not replace an open file
             file.flush()
@@ -92,21 +93,35 @@ def write_edited(
 
 
 def _rewritten(source: str, edits: list[Edit], examine: Callable[[str, bytes | None], None] | None) -> bool:
-    """Write only the metadata; False if it has no room, or the file can only be replaced."""
+    """Write only the metadata; False if it has no room, or the file can only be replaced.
+
+    Of the padding, only what was metadata is written: the rest is padding already, and may be gigabytes.
+    """
     with GGUFFile(source) as model:
         layout = _Layout(model, edits)
-        head = layout.head(layout.data_start)
+        head = layout.head(layout.data.start)
         if head is None:
             return False
-        after = b"".join(_bytes_of(model, head))
+        after = b"".join(_bytes_of(model, head, max(0, layout.infos_end - (head.size - head.padding))))
         if examine is not None:
             examine(source, after)
-        before = b"".join(model.blocks(ByteRange(0, layout.data_start)))
+        before = b"".join(model.blocks(ByteRange(0, len(after))))
     try:
         rewrite(source, 0, before, after)
     except CannotRewriteError:
         return False
     return True
+
+
+class _Head(NamedTuple):
+    """What comes before the tensors: new bytes and spans of the source, and then zeros."""
+
+    parts: list[_Part]
+    padding: int  # zeros; never as many as the alignment, which may be gigabytes
+
+    @property
+    def size(self) -> int:
+        return sum(map(_size_of, self.parts)) + self.padding
 
 
 class _Layout:
@@ -117,39 +132,43 @@ class _Layout:
         self._pack = Packer(file.byteorder, file.version)
         self._tensor_count = file.tensor_count
         self._kept = _kept(file, edits, self._pack)
-        self._alignment = _alignment(file)
-        last = _tensor_infos_end(file)
-        self._tensor_infos = ByteRange(file.metadata_end, last)
-        self.has_data = file.size > last  # padding is kept, even in a file of only metadata
-        self.data_start = min(last + -last % self._alignment, file.size)
-        self.data = ByteRange(self.data_start, file.size)
+        self.alignment = alignment_of(file)
+        self.infos_end = file.metadata_end
+        for info in tensor_infos(file):
+            self.infos_end = info.end
+        self._tensor_infos = ByteRange(file.metadata_end, self.infos_end)
+        data_start = self.infos_end + -self.infos_end % self.alignment
+        # Padding is kept, even in a file of only metadata. A file that ends in its padding, or before it, has no data
+        # that could be aligned: what is left of it is copied as it is, and an alignment of gigabytes costs nothing.
+        self.has_data = self.infos_end < file.size and data_start <= file.size
+        self.data = ByteRange(data_start if self.has_data else self.infos_end, file.size)
 
-    def head(self, end: int | None = None, block: int = 0) -> list[_Part] | None:
-        """The parts before the tensors, in order: new bytes, and spans of the source.
+    def head(self, end: int | None = None, block: int = 0) -> _Head | None:
+        """The part of the file before the tensors.
 
-        They end at `end`; None if they cannot. Or, given `block`, at the same offset in a block as the source's.
+        It ends at `end`; None if it cannot. Or, given `block`, at the same offset in a block as the source's.
         """
         parts: list[_Part] = [*self._kept.values(), self._tensor_infos]
         header = self._pack.header(len(self._kept), self._tensor_count)
         size = len(header) + sum(map(_size_of, parts))
         if not self.has_data:
-            return [header, *parts] if end in (None, size) else None
+            return _Head([header, *parts], 0) if end in (None, size) else None
         if block:
-            end = size + (self.data_start - size) % block
+            end = size + (self.data.start - size) % block
             while self._filled(end - size) is None:
                 end += block
-        filling = (None, -size % self._alignment) if end is None else self._filled(end - size)
+        filling = (None, -size % self.alignment) if end is None else self._filled(end - size)
         if filling is None:
             return None
-        key, zeros = filling
+        key, padding = filling
         if key is not None:
             header = self._pack.header(len(self._kept) + 1, self._tensor_count)
             parts.insert(-1, key)
-        return [header, *parts, bytes(zeros)]
+        return _Head([header, *parts], padding)
 
     def _filled(self, gap: int) -> tuple[bytes | None, int] | None:
         """Fills `gap` bytes before the tensors: with the usual padding, after a padding key if that is too short."""
-        if 0 <= gap < self._alignment:
+        if 0 <= gap < self.alignment:
             return None, gap
         empty = self._pack.key(PADDING, Field(_T.STRING, ""))
         if gap < len(empty):
@@ -164,8 +183,13 @@ def _size_of(part: _Part) -> int:
 def _kept(file: GGUFFile, edits: list[Edit], pack: Packer) -> dict[str, _Part]:
     """Keys with their byte range in the source, or their new bytes."""
     kept: dict[str, _Part] = dict(file.spans())
-    if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
-        raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
+    if file.tensor_count and any(edit.key == KEY_ALIGNMENT for edit in edits):
+        raise ValueError(f"{KEY_ALIGNMENT} says where the tensors lie, so it cannot change")
+    for edit in edits:
+        if edit.key == KEY_ALIGNMENT and edit.type is not None and not is_alignment(edit.value, edit.type):
+            raise ValueError(
+                f"{KEY_ALIGNMENT} must be a power of two of type UINT32, or llama.cpp refuses the file"
+            )
     kept.pop(PADDING, None)
     for edit in edits:
         if edit.type is None:
@@ -175,82 +199,29 @@ def _kept(file: GGUFFile, edits: list[Edit], pack: Packer) -> dict[str, _Part]:
     return kept
 
 
-def _alignment(file: GGUFFile) -> int:
-    if _ALIGNMENT not in file:
-        return _DEFAULT_ALIGNMENT
-    value = file[_ALIGNMENT]
-    if (
-        file.value_type(_ALIGNMENT) is not _T.UINT32
-        or not isinstance(value, int)
-        or not value
-        or value & value - 1
-    ):
-        raise CorruptMetadataError(
-            "the alignment of the tensors is not a power of two of type UINT32",
-            path=file.path,
-            offset=file.offset(_ALIGNMENT),
-            key=_ALIGNMENT,
-            remedy="convert the model again",
-        )
-    return value
-
-
-def _tensor_infos_end(file: GGUFFile) -> int:
-    """Where the tensor infos end; each is a name, dimensions, a type and an offset."""
-    order = "<" if file.byteorder == "little" else ">"
-    length, dimensions = struct.Struct(order + "Q"), struct.Struct(order + "I")
-    position = file.metadata_end
-    unread = file.blocks(ByteRange(position, file.size))
-    data, start = b"", position  # the block read, and where it begins
-
-    def take(size: int) -> bytes:
-        nonlocal data, start, position
-        while start + len(data) < position + size:
-            block = next(unread, None)
-            if block is None:
-                raise TruncatedFileError(
-                    "the file ends inside the list of tensors",
-                    path=file.path,
-                    offset=position,
-                    remedy="the download is unfinished: get the file again",
-                )
-            data, start = data[position - start :] + block, position
-        at = position - start
-        position += size
-        return data[at : at + size]
-
-    for _ in range(file.tensor_count):
-        (size,) = length.unpack(take(8))
-        if size > 1 << 16:
-            raise CorruptMetadataError(
-                f"the name of a tensor has {size} bytes", path=file.path, offset=position - 8
-            )
-        take(size)
-        (rank,) = dimensions.unpack(take(4))
-        if rank > _MOST_DIMENSIONS:
-            raise CorruptMetadataError(f"a tensor has {rank} dimensions", path=file.path, offset=position - 4)
-        take(8 * rank + 4 + 8)
-    return position
-
-
-def _bytes_of(source: GGUFFile, parts: list[_Part]) -> Iterator[bytes]:
-    for part in parts:
+def _bytes_of(source: GGUFFile, head: _Head, most_padding: int | None = None) -> Iterator[bytes]:
+    for part in head.parts:
         yield from [part] if isinstance(part, bytes) else source.blocks(part)
+    left = head.padding if most_padding is None else min(head.padding, most_padding)
+    while left:
+        block = bytes(min(left, source.COPIED_BLOCK))
+        yield block
+        left -= len(block)
 
 
 def _copy(source: GGUFFile, layout: _Layout, target: IO[bytes]) -> bool:
     """Write the whole changed file. True if it shares blocks with the source."""
-    shared = (
-        layout.head(block=SHARED_BLOCK) if layout.data.end - layout.data.start >= _WORTH_SHARING else None
-    )
+    block = max(SHARED_BLOCK, layout.alignment)
+    shared = layout.head(block=block) if layout.data.end - layout.data.start >= _WORTH_SHARING else None
     if shared is not None and source.can_share(target):
-        for block in _bytes_of(source, shared):
-            target.write(block)
+        for part in _bytes_of(source, shared):
+            target.write(part)
         source.share(layout.data, target)
         return True
-    for block in _bytes_of(source, layout.head() or []):
-        target.write(block)
-    if layout.has_data:
-        for block in source.blocks(layout.data):
-            target.write(block)
+    head = layout.head()
+    assert head is not None
+    for part in _bytes_of(source, head):
+        target.write(part)
+    for part in source.blocks(layout.data):
+        target.write(part)
     return False

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Literal, NamedTuple
 
-from ..errors import InterruptedChangeError
+from ..errors import InterruptedChangeError, printable
 from ..files import replacing, sync, sync_folder, undo_record
 from .constants import GGUF_MAGIC
 
@@ -56,7 +56,8 @@ def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: byt
 
     An error or an interruption writes `before` again; if that fails, too, the record stays, and `recover` does it
     later. Raises `CannotRewriteError` if the file or its folder cannot be written this way,
-    `InterruptedChangeError` if another process is changing the file or left a change unfinished, and `OSError`.
+    `InterruptedChangeError` if another process is changing the file or left a change unfinished, or if something else
+    lies in the place of the record, and `OSError`.
     """
     first, last = _differing(before, after)
     if first == last:
@@ -154,16 +155,35 @@ def _write(file: IO[bytes], offset: int, data: bytes) -> None:
 
 
 def _written(path: str | os.PathLike[str], change: _Record) -> str:
-    """Write the record of a change, readable by its owner alone, and sync it to disk. Returns its path."""
+    """Write the record of a change, readable by its owner alone, and sync it to disk. Returns its path.
+
+    Others may write to the folder, so nothing that lies in the record's place is opened, followed or replaced.
+    """
     record = undo_record(path)
     content = _HEAD.pack(change.number, change.file_size, change.offset, len(change.before))
     content += change.before + change.after
     try:
-        with replacing(record, 0o600) as (file, _):
+        with replacing(record, 0o600, overwrite=False, follow=False) as (file, _):
             file.write(_MAGIC + hashlib.sha256(content).digest() + content)
+    except FileExistsError as error:
+        raise InterruptedChangeError(
+            f"the undo record has no place: {printable(record, len(record))} is {_kind_of(record)}",
+            path=os.fspath(path),
+            remedy="look at that, and remove it; the model is unchanged",
+        ) from error
     except OSError as error:
         raise CannotRewriteError(str(error)) from error
     return record
+
+
+def _kind_of(path: str) -> str:
+    """What lies in the place of an undo record, in words."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return "something that cannot be examined"
+    kinds = ((stat.S_ISLNK, "a symbolic link"), (stat.S_ISDIR, "a directory"), (stat.S_ISREG, "another file"))
+    return next((words for is_kind, words in kinds if is_kind(mode)), "a device or a pipe")
 
 
 def _record_of(path: str | os.PathLike[str]) -> _Record | None:

@@ -40,7 +40,7 @@ from .values import SCALARS
 _T = GGUFValueType
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
 _FIRST = 512  # strings that are walked before the first look at how long they are
-_DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
+DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
 
 
 class Entry(NamedTuple):
@@ -118,7 +118,7 @@ class Section(Source):
                 f"GGUF version {version}; versions 1, 2 and 3 are known",
                 path=self.path,
                 offset=4,
-                remedy="a newer ggufbpe may read it" if 3 < version < 100 else _DAMAGED,
+                remedy="a newer ggufbpe may read it" if 3 < version < 100 else DAMAGED,
             )
         self.version = version
         order = "<" if self.byteorder == "little" else ">"
@@ -128,7 +128,7 @@ class Section(Source):
         self.tensor_count = self._read_length(8, "the number of tensors")
         if self.tensor_count >= 2**63:
             raise CorruptMetadataError(
-                f"claims {self.tensor_count} tensors", path=self.path, offset=8, remedy=_DAMAGED
+                f"claims {self.tensor_count} tensors", path=self.path, offset=8, remedy=DAMAGED
             )
         return self._read_length(8 + self._length.size, "the number of keys")
 
@@ -161,11 +161,11 @@ class Section(Source):
         key = self._text(start, length, None)
         if not key:
             raise CorruptMetadataError(
-                f"key {index} is empty", path=self.path, offset=position, remedy=_DAMAGED
+                f"key {index} is empty", path=self.path, offset=position, remedy=DAMAGED
             )
         if key in self._entries:
             raise DuplicateKeyError(
-                "the key occurs twice", path=self.path, offset=position, key=key, remedy=_DAMAGED
+                "the key occurs twice", path=self.path, offset=position, key=key, remedy=DAMAGED
             )
         entry = self._read_value(start + length, key)
         self._check_end(entry.end, position)
@@ -196,7 +196,7 @@ class Section(Source):
                 path=self.path,
                 offset=offset,
                 key=key,
-                remedy=_DAMAGED,
+                remedy=DAMAGED,
             )
         count = self._read_length(offset + 4, "the number of elements", key)
         data = offset + 4 + self._length.size
@@ -304,7 +304,7 @@ class Section(Source):
                 path=self.path,
                 offset=position,
                 key=key,
-                remedy=_DAMAGED,
+                remedy=DAMAGED,
             )
         return _VALUE_TYPES[number]
 
@@ -321,7 +321,7 @@ class Section(Source):
                 path=self.path,
                 offset=start + error.start,
                 key=key,
-                remedy=_DAMAGED,
+                remedy=DAMAGED,
             ) from None
 
     def _check_end(self, end: int, position: int) -> None:
@@ -330,7 +330,7 @@ class Section(Source):
                 f"the metadata would be longer than {self.LONGEST} bytes",
                 path=self.path,
                 offset=position,
-                remedy=_DAMAGED,
+                remedy=DAMAGED,
             )
 
     # ---- errors ---------------------------------------------------------------------------------

@@ -133,6 +133,23 @@ class Source:
             self.close()
             raise
 
+    @property
+    def here(self) -> int:
+        """The number of bytes that can be read: all of the file's, unless only the first of a remote file were kept."""
+        return self._opened.size
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether this is a file of this machine, and not bytes that stand in for one."""
+        return isinstance(self._file, io.FileIO)
+
+    def some(self, position: int, size: int) -> bytes:
+        """The bytes from `position` on: `size`, or fewer where the file, or what is kept of it, ends before.
+
+        `TruncatedFileError` if the file has become shorter since it was opened.
+        """
+        return self._bytes(position, max(0, min(size, self.here - position)))
+
     def blocks(self, span: ByteRange) -> Iterator[bytes]:
         """The bytes of `span`, which may lie after the metadata, a megabyte at a time.
 

@@ -2,7 +2,7 @@
 
     metadata, the reference that it belongs to -> [this file] -> a folder -> the same bytes
 
-    CACHE/metadata/DIGEST.gguf      the first bytes of a file, up to the end of its metadata; DIGEST is their SHA-256
+    CACHE/metadata/DIGEST.gguf      the first bytes of a file, up to the end of its tensor infos; DIGEST is their hash
     CACHE/references/DIGEST.json    which metadata a name stands for, and its version; DIGEST is the name's
 
 Every file is written under a temporary name and renamed, so several processes may share the folder. If it grows too
@@ -27,6 +27,7 @@ from ..files import replacing
 
 MOST_BYTES = 1 << 30  # of metadata, unless GGUFBPE_CACHE_BYTES says another number
 _LONGEST_RECORD = 1 << 16
+_FORM = "with tensor infos"  # earlier versions kept less of a file
 _ABANDONED = 24 * 3600  # seconds after which an unfinished file is deleted
 
 
@@ -36,7 +37,7 @@ class Kept(NamedTuple):
     name: str  # of the file that was chosen
     version: str  # the server's name for the content, such as an ETag; "" if it gave none
     size: int  # bytes of the whole file
-    data: bytes  # its first bytes, to the end of the metadata
+    data: bytes  # its first bytes, to the end of the tensor infos
 
 
 def cache_folder() -> str:
@@ -76,7 +77,7 @@ def keep(keys: Iterable[str], kept: Kept) -> None:
         written |= {_reference(key): json.dumps(record).encode() for key in keys}
         for path, data in written.items():
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            with replacing(path, 0o600, synced=False) as (file, _):
+            with replacing(path, 0o600, synced=False, follow=False) as (file, _):
                 file.write(data)
         _shrink(spared=digest)
 
@@ -127,7 +128,8 @@ def _record(path: str) -> dict[str, Any] | None:
 
 
 def _reference(key: str) -> str:
-    return os.path.join(cache_folder(), "references", hashlib.sha256(key.encode()).hexdigest() + ".json")
+    digest = hashlib.sha256(f"{key} {_FORM}".encode()).hexdigest()
+    return os.path.join(cache_folder(), "references", digest + ".json")
 
 
 def _content(digest: str) -> str:

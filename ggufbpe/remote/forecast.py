@@ -5,19 +5,22 @@
 The next strings of an array are likely as long as those so far, plus what the mean grew by each time their number
 doubled: tokens and merges are stored in the order in which they were learned. The tokens' companions follow: a type
 for each, and depending on the tokenizer model a score for each, or merges. A merge is a token with a space in it, so
-the length of either array predicts the other's.
+the length of either array predicts the other's. The tensor infos come last.
 
 But: these are guesses. They err on the low side; what is missing is requested later.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from math import log2
 
+from ..errors import CorruptMetadataError, TruncatedFileError
 from ..gguf.constants import GGUFValueType, TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..gguf.source import Source
+from ..gguf.tensors import LONGEST_INFO, LONGEST_NAME, tensor_infos
 from ..models import tokenizer_model
 from .stream import RangeStream
 
@@ -27,6 +30,8 @@ _ALWAYS = (_LIST, TokenizerKey.TOKEN_TYPE)  # what every vocabulary has
 _LONGEST_NAME = 64  # bytes of the name of a tokenizer model
 _LOOKED_AT = 1 << 12  # no prediction while more bytes than this wait to be walked
 _LENGTH = 8  # bytes before each string, of its length
+_INFO = 48  # bytes of a tensor info; most have some more
+_MOST_INFOS = 1 << 20  # bytes of all of them that are relied on
 # The shares of predictions that are relied on, chosen on 19 real vocabularies.
 _OF_STRINGS = 0.8  # from the strings of the same array, without their lengths
 _MOST_GROWTH = 1.0  # bytes of mean length for each doubling
@@ -55,7 +60,20 @@ class ArrivingFile(GGUFFile):
             if likely == sure:
                 letters = (position - data) / done - _LENGTH + self._growth() * log2(count / done)
                 likely = position + int((count - done) * (_LENGTH + _OF_STRINGS * letters))
-        self._expect(sure, likely + self._after(key, count, likely - data))
+        infos = min(self.tensor_count * _INFO, _MOST_INFOS)
+        self._expect(sure, likely + self._after(key, count, likely - data) + infos)
+
+    def infos_end(self) -> int:
+        """Read the tensor infos that follow the keys, and return where they end, or what can be read of them does."""
+        end = self.metadata_end
+        with suppress(TruncatedFileError, CorruptMetadataError):  # `doctor` says so; ids need none of them
+            for done, info in enumerate(tensor_infos(self), 1):
+                end = info.end
+                if self._stream.received - end <= _LOOKED_AT:
+                    left = (self.tensor_count - done) * (end - self.metadata_end) // done
+                    self._expect(end, end + min(left, _MOST_INFOS))
+            return end
+        return min(end + LONGEST_INFO + LONGEST_NAME, self.size)
 
     def _note(self, key: str, done: int, size: int) -> None:
         """Note the array's length, and keep what it was at half the number of strings or fewer."""

@@ -100,11 +100,12 @@ def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progre
 
 
 def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
-    """The metadata of a file, and little more of it."""
+    """The metadata of a file, with its tensor infos, and little more of it."""
     try:
         stream = RangeStream(file, progress)
-        with ArrivingFile(name, stream) as walked:
-            data = stream.first(walked.metadata_end)
+        walked = ArrivingFile(name, stream)
+        with walked:
+            data = stream.first(walked.infos_end())
         file.check()
         return Kept(name, file.version or "", stream.size, data)
     finally:
