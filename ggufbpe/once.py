@@ -47,6 +47,24 @@ class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property i
             return found
 
 
+class computed_once(made_once[T]):  # noqa: N801 - used as functools.cached_property is
+    """An attribute that is computed when it is first asked for, without the lock: several threads may compute it.
+
+    For what runs the chat template of a stranger, which takes as long as it likes: with the lock, all threads would
+    wait for whatever they have not made yet.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> computed_once[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object, owner: type) -> computed_once[T] | T:
+        if instance is None:
+            return self
+        found = vars(instance)[self.name] = self.func(instance)
+        return found
+
+
 def _release() -> None:
     with suppress(RuntimeError):  # not ours: an interruption ended the wait for it
         making.release()

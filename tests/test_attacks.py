@@ -7,12 +7,15 @@ What is too long for a file is made here.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from chats import VOCABULARY
+from hostile_templates import HOSTILE
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat import bounds
@@ -38,7 +41,7 @@ def test_every_file_has_its_end() -> None:
 # ---- templates ------------------------------------------------------------------------------------------
 
 _STEPS = "the template takes more than 2,000,000 steps"
-_CHARACTERS = "the template writes more than 67,108,864 characters"
+_CHARACTERS = "the template writes more than 16,777,216 characters"
 _NESTED = "the chat template is nested too deeply"
 _KEPT = "{%- set s = 'a' * 100000 -%}{% set l = [] %}{% for i in range(100000) %}{% set _ = l.append("
 _OBJECTS = (
@@ -50,13 +53,18 @@ MADE: dict[str, tuple[str, str]] = {  # a template, and why it is refused
     "parentheses": ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", _NESTED),
     "blocks": ("{% if true %}" * 500 + "{% endif %}" * 500, _NESTED),
     "filters": ("{{ 'a'" + "|upper" * 5000 + " }}", _NESTED),
-    "a sum": ("{{ 1" + "+1" * 20000 + " }}", _NESTED),
+    "a sum": ("{{ 1" + "+1" * 5000 + " }}", _NESTED),
+    "many tokens": ("{{ a }}" * 10_000, "a chat template of more than 20,000 tokens"),
+    "an array nested deeply": (
+        "{% set ns = namespace(v=[]) %}{% for i in range(9000) %}{% set ns.v = [ns.v] %}{% endfor %}{{ ns.v|tojson }}",
+        "values of the chat template are nested too deeply",
+    ),
     "a large source": ("a" * (1 << 20) + "b", "a chat template of more than 1,048,576 bytes"),
     "keys that are kept": (_OBJECTS + "d.keys()) %}{% endfor %}", _CHARACTERS),
     "members that are kept": (_OBJECTS + "d.values()) %}{% endfor %}", _CHARACTERS),
     "pairs that are kept": (_OBJECTS + "d.items()) %}{% endfor %}", _CHARACTERS),
     "objects that are kept": (_OBJECTS + "dict(d)) %}{% endfor %}", _CHARACTERS),
-    "arrays that are kept": (_KEPT + "[" + "1," * 1000 + "1]) %}{% endfor %}", _CHARACTERS),
+    "arrays that are kept": (_KEPT + "[" + "1," * 1000 + "1]) %}{% endfor %}", _STEPS),
     "a loop of many statements": (
         "{% for i in range(90000) %}" + "{% set x = 1 %}" * 2000 + "{% endfor %}",
         _STEPS,
@@ -101,6 +109,71 @@ def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(bounds, "MOST_CHARACTERS", 1 << 20)
     with pytest.raises(ChatError):
         _ = ChatTemplate(source_of(name), Ends()).supports_thinking
+
+
+FEWER_STEPS, FEWER_CHARACTERS = 200_000, 2_000_000
+_ENDS = {
+    f"the template takes more than {FEWER_STEPS:,} steps",
+    f"the template writes more than {FEWER_CHARACTERS:,} characters",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("keeps_parts", [False, True], ids=["plain", "with parts"])
+def test_hostile_templates_end_at_a_limit(
+    name: str, keeps_parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit of a tenth is enough to see it; a template with `title` runs over texts that know their parts."""
+    monkeypatch.setattr(bounds, "MOST_STEPS", FEWER_STEPS)
+    monkeypatch.setattr(bounds, "MOST_CHARACTERS", FEWER_CHARACTERS)
+    assert answer(HOSTILE[name] + "{{ ''|title }}" * keeps_parts).get("refused") in _ENDS
+
+
+CALLS = [
+    "a macro that calls itself twice",
+    "a caller in a caller",
+    "an array of itself, sorted",
+    "tuples twice in tuples as a key",
+    "a loop of filters",
+    "a loop of tests",
+    "a long array selected",
+    "a long array compared",
+    "keys with one hash",
+]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_step_is_not_more_than_a_few_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of Python functions are counted in place of the time that they take."""
+    monkeypatch.setattr(bounds, "MOST_STEPS", FEWER_STEPS)
+    template, calls = Template(HOSTILE[name]), 0
+
+    def count(frame: FrameType, event: str, function: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        with pytest.raises(ChatError, match="steps"):
+            template.render(viewed(NAMES), time.gmtime(0))
+    finally:
+        sys.setprofile(None)
+    assert calls < 3 * FEWER_STEPS
+
+
+def test_whoever_watches_may_end_a_run_at_any_time() -> None:
+    starts: list[bool] = []
+
+    def look(is_start: bool) -> None:
+        starts.append(is_start)
+        if len(starts) == 10:
+            raise KeyError("gone")
+
+    with pytest.raises(KeyError, match="gone"), bounds.watched_by(look):
+        Template("{% for i in range(1000000000) %}{% endfor %}").render(viewed(NAMES), time.gmtime(0))
+    assert starts == [True, False, True, *[False] * 7]
+    Template("{% for i in range(100000) %}{% endfor %}").render(viewed(NAMES), time.gmtime(0))
+    assert len(starts) == 10
 
 
 # ---- messages -------------------------------------------------------------------------------------------
@@ -180,7 +253,21 @@ def test_a_hundred_thousand_messages(tok: Tokenizer) -> None:
     assert prompt == b"<|im_start|>user\nHi<|im_end|>\n" * 100_000
 
 
-def test_a_million_messages(tok: Tokenizer) -> None:
-    template = "{% for m in messages %}{{ m.role|trim }}{{ m.content|trim }}{% endfor %}" * 3
-    with pytest.raises(ChatError, match=_STEPS):
-        tok.chats.prompt({"messages": [USER] * 1_000_000}, template)
+FOR_EACH = "{% for m in messages %}{% for n in messages %}{{ n.role|trim }}{% endfor %}{% endfor %}"
+
+
+def test_limits_grow_with_the_messages_but_not_with_their_square(
+    tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "MOST_STEPS", 20_000)
+    monkeypatch.setattr(bounds, "STEPS_PER_MESSAGE", 5_000)
+    body = {"messages": [USER] * 200, "add_generation_prompt": False}
+    assert tok.chats.prompt(body, FOR_EACH) == b"user" * 200**2
+    with pytest.raises(ChatError, match="more than 8,"):
+        tok.chats.prompt({**body, "messages": [USER] * 1600}, FOR_EACH)
+
+
+def test_a_long_message_raises_the_limits(tok: Tokenizer) -> None:
+    template = "{% for i in range(5) %}{{ messages[0].content|replace('a', 'b') }}{% endfor %}"
+    body = {"messages": [{**USER, "content": "a" * (4 << 20)}], "add_generation_prompt": False}
+    assert len(tok.chats.prompt(body, template)) == 20 << 20

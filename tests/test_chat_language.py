@@ -57,6 +57,55 @@ LANGUAGE: dict[str, tuple[str, str]] = {
     "aliases are no methods": ("{{ 'a'.trim is defined }}", "False"),
     "items of what is missing": ("a[{% for k, v in missing.items() %}x{% endfor %}]", "a[]"),
     "a single character before the first block is lost": ("a{% if true %}b{% endif %}", "b"),
+    "a loop that has found what it looked for": (
+        "{% set ns = namespace(found=false) %}{% for i in range(9) %}{% if not ns.found %}{{ i }}"
+        "{% if i == 2 %}{% set ns.found = true %}{% endif %}{% endif %}{% endfor %}",
+        "012",
+    ),
+    "a loop that is stopped": (
+        "{% set ns = namespace(stop=false) %}{% for i in range(9) %}{% if ns.stop %}{% elif i == 2 %}"
+        "{% set ns.stop = true %}{% else %}{{ i }}{% endif %}{% endfor %}",
+        "01",
+    ),
+    "a loop that is stopped only to the eye": (
+        "{% set ns = namespace(stop=false) %}{% for i in range(4) %}{% if i == 1 %}{% set ns.stop = true %}"
+        "{% elif ns.stop %}{% else %}{{ i }}{% endif %}{% if i == 2 %}{% set ns.stop = false %}{% endif %}{% endfor %}",
+        "03",
+    ),
+    "a loop with a test of its variable": (
+        "{% for i in [0, 1, 0, 2] %}{% if i %}{{ i }}{% endif %}{% endfor %}",
+        "12",
+    ),
+    "a loop with a test of what it sets": (
+        "{% for i in range(4) %}{% if not done %}{{ i }}{% set done = true %}{% endif %}{% endfor %}{{ done }}",
+        "0",
+    ),
+    "a loop with a test of the loop": (
+        "{% for i in range(3) %}{% if loop.first or loop.last %}{{ i }}{% endif %}{% endfor %}",
+        "02",
+    ),
+    "a loop that never does anything, with else": (
+        "{% for i in range(3) %}{% if missing %}x{% endif %}{% else %}y{% endfor %}",
+        "",
+    ),
+    "a row of texts and others set to its first": (
+        "{% set s = 'a' %}{% set s = s ~ 1 ~ 2.5 ~ true + none ~ missing ~ [1] ~ 'b' + 'c' %}{{ s }}",
+        "a12.5True[1]bc",
+    ),
+    "a sum set to its first": (
+        "{% set ns = namespace(n=1, l=[]) %}{% for i in range(3) %}{% set ns.n = ns.n + 1 + i %}"
+        "{% set ns.l = ns.l + [i] %}{% endfor %}{{ ns.n }}{{ ns['l']|tojson }}",
+        "7[0, 1, 2]",
+    ),
+    "a range with its neighbours": (
+        "{% for i in range(3, 0, -1) %}{{ loop.previtem|default('-') }}{{ i }}{{ loop.revindex }} {% endfor %}",
+        "-33 322 211 ",
+    ),
+    "a range of another name": ("{% set r = range %}{% for i in r(2) %}{{ i }}{% endfor %}", "01"),
+    "a function in place of range": (
+        "{% set range = dict %}{% for i in range(a=1) %}{{ i }}{% endfor %}",
+        "a",
+    ),
     "keys of an object": ("{% for k in {'a': 1, 'b': 2} %}{{ k }}{% endfor %}", "ab"),
     "members of an object": ("{% for k, v in {'a': 1} %}{{ k }}{{ v }}{% endfor %}", "a1"),
     "a loop keeps what it sets": (

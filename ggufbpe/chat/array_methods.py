@@ -5,6 +5,7 @@ Source: value_array_t::get_builtins, value_object_t::get_builtins and selectattr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 _NONE = Undefined()
+_VISIT = 5  # steps for an item that is looked at,
+_TEST = 15  # that is tested,
+_COMPARISON = 15  # and that is compared
+_LONG = 1000  # characters of a string that costs more to compare than to handle
 
 
 def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value) -> Value:
@@ -27,7 +32,8 @@ def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value)
             attribute = int(attribute) if digits else _NONE
         return item_of(value, attribute, otherwise)
     if isinstance(value, dict):
-        run.weigh_key(attribute)
+        if not isinstance(attribute, str):
+            run.check_key(attribute, len(value))
         try:
             return value.get(attribute, otherwise)
         except TypeError:
@@ -52,7 +58,8 @@ def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     arguments.need(2, 4)
     arguments.need_kinds(list, str)
     array, attribute = arguments[0], arguments[1]
-    run.step(len(array))
+    run.step(_TEST * len(array))
+    run.items(len(array))
     if len(arguments) == 2:
         return [item for item in array if truth(attribute_of(run, item, attribute, _NONE)) is keep]
     has_attribute = len(arguments) == 4
@@ -81,7 +88,7 @@ def reject(run: Runtime, arguments: Arguments) -> Value:
 def as_list(run: Runtime, arguments: Arguments) -> Value:
     """A copy of the array."""
     arguments.need_kinds(list)
-    run.step(len(arguments[0]))
+    run.items(len(arguments[0]))
     return list(arguments[0])
 
 
@@ -111,14 +118,19 @@ def join(run: Runtime, arguments: Arguments) -> Value:
     delimiter = arguments.get("d", 1)
     attribute = arguments.get("attribute", 2)
     between = "" if isinstance(delimiter, Undefined) else as_string(delimiter)
-    run.step(len(arguments[0]))
-    parts = []
+    run.step(_VISIT * len(arguments[0]))
+    run.items(len(arguments[0]))
+    parts, size = [], 0
     for item in arguments[0]:
         value = item if isinstance(attribute, Undefined) else attribute_of(run, item, attribute, _NONE)
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
             raise TemplateError("join() can only join arrays of strings or numerics")
         parts.append(as_string(value))
-    run.spend(sum(map(len, parts)) + len(between) * len(parts))
+        size += len(parts[-1]) + len(between)
+        if size > _LONG:
+            run.spend(size)
+            size = 0
+    run.spend(size)
     return run.joined(between, parts)
 
 
@@ -131,7 +143,8 @@ def mapped(run: Runtime, arguments: Arguments) -> Value:
         raise TemplateError("NotImplemented: map: filter-mapping not implemented")
     attribute = arguments.get("attribute", 1)
     otherwise = arguments.named("default", _NONE)
-    run.step(len(arguments[0]))
+    run.step(_VISIT * len(arguments[0]))
+    run.items(len(arguments[0]))
     return like(arguments[0], [attribute_of(run, item, attribute, otherwise) for item in arguments[0]])
 
 
@@ -163,6 +176,7 @@ def pop(run: Runtime, arguments: Arguments) -> Value:
     if not -size <= index < size:
         index += size if index < 0 else 0
         raise TemplateError(f"Index {index} out of bounds for array of size {size}")
+    run.step((size - index if index >= 0 else -index) >> 8)
     return arguments[0].pop(index)
 
 
@@ -173,25 +187,31 @@ def sort(run: Runtime, arguments: Arguments) -> Value:
         raise TemplateError("sort: first argument must be an array")
     how = "gt" if truth(arguments.get("reverse", 1)) else "lt"
     attribute = arguments.get("attribute", 3)
-    run.step(len(arguments[0]))
-    run.spend(16 * len(arguments[0]))
-    key = cmp_to_key(_ordering(how))
+    run.items(4 * len(arguments[0]))
+    key = cmp_to_key(_ordering(run, how))
     keys = arguments[0]
     if not isinstance(attribute, Undefined):
-        keys = [attribute_of(run, item, attribute, _NONE) for item in arguments[0]]
-    run.read(keys)
+        run.step(_VISIT * len(keys))
+        keys = [attribute_of(run, item, attribute, _NONE) for item in keys]
     order = sorted(range(len(keys)), key=lambda index: key(keys[index]))
     return like(arguments[0], [arguments[0][index] for index in order])
 
 
-def _ordering(how: str):  # type: ignore[no-untyped-def]
-    return lambda a, b: -1 if compared(a, b, how) else int(compared(b, a, how))
+def _ordering(run: Runtime, how: str) -> Callable[[Value, Value], int]:
+    """A comparison for `cmp_to_key` that is paid for each time."""
+
+    def order(a: Value, b: Value) -> int:
+        run.step(_COMPARISON)
+        run.read((a, b))
+        return -1 if compared(a, b, how) else int(compared(b, a, how))
+
+    return order
 
 
 def reverse(run: Runtime, arguments: Arguments) -> Value:
     """The items from last to first."""
     arguments.need_kinds(list)
-    run.step(len(arguments[0]))
+    run.items(len(arguments[0]))
     return arguments[0][::-1]
 
 
@@ -202,7 +222,7 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
     attribute = arguments.get("attribute", 2)
     if not arguments[0]:
         return Undefined()
-    run.step(len(arguments[0]))
+    run.step(_COMPARISON * len(arguments[0]))
     result = arguments[0][0]
     for item in arguments[0]:
         a, b = item, result
@@ -240,21 +260,21 @@ def get(run: Runtime, arguments: Arguments) -> Value:
 def keys(run: Runtime, arguments: Arguments) -> Value:
     """The names of the members."""
     arguments.need_kinds(dict)
-    run.spend(8 * len(arguments[0]))
+    run.items(len(arguments[0]))
     return list(arguments[0])
 
 
 def values(run: Runtime, arguments: Arguments) -> Value:
     """The members."""
     arguments.need_kinds(dict)
-    run.spend(8 * len(arguments[0]))
+    run.items(len(arguments[0]))
     return list(arguments[0].values())
 
 
 def items(run: Runtime, arguments: Arguments) -> Value:
     """Pairs of names and members."""
     arguments.need_kinds(dict)
-    run.spend(64 * len(arguments[0]))
+    run.items(8 * len(arguments[0]))
     return list(arguments[0].items())
 
 
@@ -268,13 +288,13 @@ def dictsort(run: Runtime, arguments: Arguments) -> Value:
     """The object with its members sorted by name or by value."""
     by = arguments.get("by", 2)
     how = "gt" if truth(arguments.get("reverse", 3)) else "lt"
+    run.step(_VISIT * len(arguments[0]))
+    run.items(8 * len(arguments[0]))
     for name in arguments[0]:
-        run.weigh_key(name)
-    run.step(len(arguments[0]))
-    run.spend(16 * len(arguments[0]))
-    run.read((*arguments[0], *arguments[0].values()))
+        if not isinstance(name, str):
+            run.check_key(name, len(arguments[0]))
     position = 1 if isinstance(by, str) and by == "value" else 0
-    key = cmp_to_key(_ordering(how))
+    key = cmp_to_key(_ordering(run, how))
     return dict(sorted(arguments[0].items(), key=lambda pair: key(pair[position])))
 
 
@@ -284,9 +304,13 @@ def namespace(run: Runtime, arguments: Arguments) -> Value:
     start: Value = arguments[0] if arguments else _NONE
     skip = isinstance(start, (list, tuple, dict))
     if isinstance(start, dict):
-        run.spend(16 * len(start))
+        run.items(8 * len(start))
+        for name in start:
+            if not isinstance(name, str):
+                run.check_key(name, len(start))
         out.update(start)
     elif skip:
+        run.step(_VISIT * len(start))
         for pair in start:
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TemplateError(
@@ -309,9 +333,10 @@ def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
     if isinstance(haystack, Undefined):
         return False
     if isinstance(haystack, (list, tuple)):
-        run.step(len(haystack))
-        if type(needle) is str and len(needle) < 1000:  # whose comparison counts for nothing
+        if type(needle) is str and len(needle) < _LONG:  # whose comparison costs nothing
+            run.step(1 + len(haystack) >> 1)
             return needle in haystack
+        run.step(_VISIT * len(haystack))
         return any(run.equal(needle, item) for item in haystack)
     if isinstance(haystack, str):
         if not isinstance(needle, str):
@@ -319,9 +344,9 @@ def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
                 "'in' test expects args[1] as string when args[0] is string, got args[1] as "
                 + type_name(needle)
             )
-        run.read((needle, haystack))
+        run.search(haystack, needle)
         return needle in haystack
     if isinstance(haystack, dict):
-        run.check_key(needle)
+        run.check_key(needle, len(haystack))
         return needle in haystack
     raise TemplateError(f"'in' test expects iterable as first argument, got {type_name(haystack)}")

@@ -26,6 +26,7 @@ from .attributed import (
 from .functions import METHODS, Builtin, in_ascii, tojson
 from .runtime import Runtime
 from .values import JSON_ESCAPES, Value, as_string
+from .values import text as text_of
 
 
 class AttributingRuntime(Runtime):
@@ -37,6 +38,13 @@ class AttributingRuntime(Runtime):
     def plus(self, left: Value, right: Value, operator: str = "+") -> Value:
         return self.operate(left, operator, right)
 
+    def parts(self, count: int, characters: int = 0) -> None:
+        """Pay for parts; each is a text with its origins."""
+        self.step(16 * count)
+        self.spend(300 * count + characters)
+
+    replacements = parts
+
     def by_parts(self, change: Callable[[str], str], text: str) -> str:
         return text.by_parts(change) if isinstance(text, Attributed) else change(text)
 
@@ -45,11 +53,10 @@ class AttributingRuntime(Runtime):
         return _of_members(value, written) if isinstance(value, (dict, list, tuple)) else written
 
     def text(self, value: Value) -> str:
-        if isinstance(value, str):
-            return value
-        return (
-            appended_texts(map(self.text, value)) if isinstance(value, (list, tuple)) else super().text(value)
-        )
+        if isinstance(value, (list, tuple)):
+            self.weigh(value, visit=30)
+            return _text_of_items(value)
+        return super().text(value)
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
         if function in _OF_STRINGS and type(given[0]) is str and any(map(_is_attributed, given)):
@@ -58,6 +65,11 @@ class AttributingRuntime(Runtime):
         if function is tojson:
             return _of_json(given[0], value)
         return attributed(value) if type(value) is str else value
+
+
+def _text_of_items(value: Value) -> str:
+    """What `{{ value }}` writes, an array item by item."""
+    return appended_texts(map(_text_of_items, value)) if isinstance(value, (list, tuple)) else text_of(value)
 
 
 def _is_attributed(value: Value) -> bool:

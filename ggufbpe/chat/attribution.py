@@ -42,8 +42,8 @@ class AttributedTemplate(ChatTemplate):
                 behind = max(behind, origins_of(text).rfind(number) + 1)
         return generated(text, max(behind, common_length(without, text)))
 
-    def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
-        return self.template.render_by(AttributingRuntime(now), names)
+    def rendered(self, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
+        return self.template.render_by(AttributingRuntime(now, request.size), names)
 
     def going_on(self, text: str, begun: str) -> str:
         return text + generated(begun)

@@ -36,6 +36,7 @@ class Chats:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._named = dict(tokenizer.chat_templates)
+        self._own = {CHATML, *self._named.values()}
         self._prepared: dict[str, ChatTemplate] = {}
         self.ends = Ends.of(tokenizer)
 
@@ -156,14 +157,16 @@ class Chats:
             return default, default
 
     def _template(self, source: str) -> ChatTemplate:
+        """The prepared template; those of requests make room for each other, but the file's stay."""
         found = self._prepared.get(source)
         if found is None:
+            found = ChatTemplate(source, self.ends)
             with making:
-                if source in self._prepared:  # another thread has made it meanwhile
-                    return self._prepared[source]
                 if len(self._prepared) >= MOST_TEMPLATES:
-                    self._prepared.clear()
-                found = self._prepared[source] = ChatTemplate(source, self.ends)
+                    self._prepared = {
+                        each: self._prepared[each] for each in self._own & self._prepared.keys()
+                    }
+                self._prepared[source] = found
         return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import nodes
 
-from .expressions import Expressions
+from .expressions import Expressions, continues
 from .loop_uses import LoopUses, walked
 
 _HEAD = """\
@@ -78,6 +78,7 @@ class _Emitter(Expressions):
         self.out, self.write = "o0", "w"
         self.mark = ""  # to where a `break` cuts the output back; "-" in a loop without a mark
         self.loops = 0
+        self.idle_branches: set[int] = set()  # of conditions that end their loops
 
     def line(self, text: str) -> None:
         self.source.append("    " * self.depth + text)
@@ -91,9 +92,9 @@ class _Emitter(Expressions):
             self.at(node)
             _STATEMENTS[type(node)](self, node)
 
-    def inner(self, body: Sequence[nodes.Node]) -> None:
+    def inner(self, body: Sequence[nodes.Node], ends_loop: bool = False) -> None:
         self.depth += 1
-        self.line("pass")
+        self.line("break" if ends_loop else "pass")
         self.block(body)
         self.depth -= 1
 
@@ -123,14 +124,14 @@ class _Emitter(Expressions):
             self.mark = self.new("m")
             self.line(f"{self.mark} = len({self.out}), {self.out}")
         self.line(f"if {self.expression(node.test)}:")
-        self.inner(node.body)
+        self.inner(node.body, id(node) in self.idle_branches)
         for other in node.elif_:
             self.at(other)
             self.line(f"elif {self.expression(other.test)}:")
-            self.inner(other.body)
-        if node.else_:
+            self.inner(other.body, id(other) in self.idle_branches)
+        if node.else_ or id(node.else_) in self.idle_branches:
             self.line("else:")
-            self.inner(node.else_)
+            self.inner(node.else_, not node.else_)
         if marked:
             self.mark = "-"
 
@@ -152,14 +153,16 @@ class _Emitter(Expressions):
         bind = self.bound(node.target, scope, row)
         self.line(f"{scope} = run.copied({outer_scope})")
         self.scope = scope
-        self.line(f"{rows} = run.rows({self.expression(node.iter)}, {len(names)})")
+        self.line(f"{rows} = {self.rows(node.iter, len(names))}")
         if node.test is not None:
             self.filtered(node, rows, row, scope, bind)
         ran = self.new("n") if node.else_ else ""
         if ran:
             self.line(f"{ran} = False")
-        rounds = f"run.rounds({rows}, {1 + _weight(node.body)})"
         members = self.loop_uses.members_in(node)
+        rounds = f"run.rounds({rows}, {2 + _weight(node.body) + 2 * len(members or ())})"
+        if members is None:
+            self.idle_branches |= _idle_branches(node)
         if members is None:
             self.line(f"for {row} in {rounds}:")
         else:
@@ -185,6 +188,12 @@ class _Emitter(Expressions):
             self.line(f"if not {ran}:")
             self.inner(node.else_)
 
+    def rows(self, node: nodes.Node, names: int) -> str:
+        """The rows of a loop over an expression."""
+        if names or not isinstance(node, nodes.Call) or not isinstance(node.node, nodes.Name):
+            return f"run.rows({self.expression(node)}, {names})"
+        return f"run.rows_of_call({self.scope}, [{self.arguments(node)}], {self.expression(node.node)})"
+
     def filtered(self, node: nodes.For, rows: str, row: str, scope: str, bind: str) -> None:
         """`for x in y if test`: the test has a scope of its own for each row."""
         assert node.test is not None
@@ -192,14 +201,26 @@ class _Emitter(Expressions):
         self.line(f"{all_rows}, {rows} = {rows}, []")
         self.line(f"for {row} in {all_rows}:")
         self.depth += 1
-        self.line(f"{self.scope} = run.copied({scope}, {1 + _weight([node.test])})")
+        self.line(f"{self.scope} = run.copied({scope}, {4 + _weight([node.test])})")
         self.line(bind.replace(scope, self.scope, 1))
         self.line(f"if {self.expression(node.test)}: {rows}.append({row})")
         self.depth -= 1
         self.scope = scope
 
     def assign(self, node: nodes.Assign) -> None:
-        self.store(node.target, self.expression(node.node))
+        if not continues(node.target, node.node):
+            self.store(node.target, self.expression(node.node))
+            return
+        held = self.new("v")
+        self.line(f"{held} = {self.row_of_texts(node.node)}")
+        self.line("t = v = None")  # which may hold the old value
+        if isinstance(node.target, nodes.Name):
+            self.line(f"run.replace({self.scope}, {node.target.name!r}, {held}); {held} = None")
+        elif isinstance(node.target, nodes.Getattr):
+            target = self.expression(node.target.node)
+            self.line(f"run.set_member({target}, {node.target.attr!r}, {held}, True); {held} = None")
+        else:
+            self.store(node.target, held)
 
     def assign_block(self, node: nodes.AssignBlock) -> None:
         self.store(node.target, self.captured(node.body))
@@ -259,7 +280,10 @@ class _Emitter(Expressions):
             parameters.append(f"({argument.name!r}, {given})")
         listed = self.new("p")
         self.line(f"{listed} = [{', '.join(parameters)}]")
-        self.line(f"def {function}({caller}, given):")
+        of_call = f", {inside}={inside}" if inside else ""
+        self.line(
+            f"def {function}({caller}, given, {listed}={listed}{of_call}):"
+        )  # not as cells, which cost more
         self.depth += 1
         self.scope, self.mark, self.loops = scope, "", 0
         weight = _weight([*filter(None, defaults), *body])
@@ -289,8 +313,59 @@ class _Emitter(Expressions):
 
 
 def _weight(body: Sequence[nodes.Node]) -> int:
-    """How many steps a body counts for each time, by its size."""
-    return sum(1 for node in body for _ in walked(node)) // 20
+    """The number of steps that a body takes each time, by its size."""
+    return sum(_STEPS.get(type(node), 1) for part in body for node in walked(part))
+
+
+_STEPS: dict[type[nodes.Node], int] = {  # of nodes that take more than one
+    nodes.Filter: 8,
+    nodes.Call: 8,
+    nodes.Test: 4,
+    nodes.CallBlock: 8,
+    nodes.For: 5,
+    nodes.Macro: 5,
+    nodes.Dict: 5,
+    nodes.Operand: 2,
+    nodes.Add: 2,
+    nodes.Concat: 2,
+}
+
+
+def _idle_branches(loop: nodes.For) -> set[int]:
+    """The branches of a loop's only condition that do nothing, and that all later rounds would take, too: their ids.
+
+    A round that takes one changes nothing, so if the tests do not depend on the loop's variables, the next round is
+    like it. Templates look for a message so: `{% for m in messages %}{% if not ns.found %}...{% endif %}{% endfor %}`.
+    """
+    body = [node for node in loop.body if not _is_nothing(node)]
+    if len(body) != 1 or not isinstance(body[0], nodes.If) or loop.else_:
+        return set()
+    condition = body[0]
+    found: set[int] = set()
+    own = {node.name for node in walked(loop.target) if isinstance(node, nodes.Name)} | {"loop"}
+    for branch in (condition, *condition.elif_):
+        if not _is_stable(branch.test, own):
+            return found
+        if all(map(_is_nothing, branch.body)):
+            branch.body = []
+            found.add(id(branch))
+    return found if condition.else_ else found | {id(condition.else_)}
+
+
+def _is_nothing(node: nodes.Node) -> bool:
+    """Whether a statement is an empty text."""
+    return isinstance(node, nodes.Output) and all(
+        isinstance(part, nodes.TemplateData) and not part.data for part in node.nodes
+    )
+
+
+def _is_stable(test: nodes.Node, changing: set[str]) -> bool:
+    """Whether a test consists of names and members that have other names than those in `changing`."""
+    kinds = (nodes.Name, nodes.Getattr, nodes.Not, nodes.And, nodes.Or)
+    return all(
+        isinstance(node, kinds) and not (isinstance(node, nodes.Name) and node.name in changing)
+        for node in walked(test)
+    )
 
 
 def _leaves_loop(node: nodes.Node) -> bool:

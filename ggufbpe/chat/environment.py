@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..errors import ChatError
-from ..once import made_once
+from ..once import computed_once
 from . import lexer
 from .arguments import Scope
 from .attributed import NOBODY, all_of
 from .attributing import AttributingRuntime
+from .bounds import ChatSize, look_at_clock
 from .compiler import source_of
 from .loop_uses import walked
 from .names_read import names_from_outside
@@ -51,6 +52,7 @@ class Template:
         view = viewed(source)
         if len(view) > lexer.MOST_SOURCE:
             raise ChatError(f"a chat template of more than {lexer.MOST_SOURCE:,} bytes")
+        look_at_clock(True)
         try:
             self._tree = _tree_of(view)
             self.generation_prompt_is_only_added = _only_adds(self._tree)
@@ -61,6 +63,7 @@ class Template:
         except (SyntaxError, RecursionError, MemoryError, ValueError):
             raise ChatError("the chat template is nested too deeply") from None
         self._root: Any = self._compiled.root_render_func
+        look_at_clock(False)
 
     @made_once
     def names_read(self) -> frozenset[str]:
@@ -71,20 +74,23 @@ class Template:
     def _compiled_with(self, constants: bool) -> Any:
         return _Environment(self.exact, constants).from_string(self._tree)
 
-    def render(self, names: Scope, now: time.struct_time) -> str:
-        """The text for these names; both are `viewed`.
+    def render(
+        self, names: Scope, now: time.struct_time, chat_size: Callable[[], ChatSize] = ChatSize
+    ) -> str:
+        """The text for these names; both are `viewed`. The limits grow with the size of the chat.
 
         `ChatError` with the line for what the template refuses or is not allowed to do.
         """
         if not self.exact:
-            return self.render_by(Runtime(now), names)
+            return self.render_by(Runtime(now, chat_size), names)
         return self.render_by(
-            AttributingRuntime(now), {name: all_of(value, NOBODY) for name, value in names.items()}
+            AttributingRuntime(now, chat_size), {name: all_of(value, NOBODY) for name, value in names.items()}
         )
 
     def render_by(self, run: Runtime, names: Scope) -> str:
         """The same with a given run."""
         root = self._root if CONSTANTS.keys().isdisjoint(names) else self._root_of_names
+        look_at_clock(True)
         try:
             text: str = root(run, {**CONSTANTS, **names})
         except TemplateError as error:
@@ -93,9 +99,10 @@ class Template:
             raise ChatError("values of the chat template are nested too deeply", self._line(error)) from None
         except (MemoryError, OverflowError, ValueError, TypeError) as error:
             raise ChatError(f"the chat template cannot be run: {error}", self._line(error)) from None
+        look_at_clock(False)
         return text
 
-    @made_once
+    @computed_once
     def _root_of_names(self) -> Any:
         """The same for a request that redefines `true`, `false` or `none`."""
         return self._compiled_with(constants=False).root_render_func

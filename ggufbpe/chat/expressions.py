@@ -77,6 +77,21 @@ class Expressions:
         steps = [f"{held} := {found}", *(f"{held} := {self._one(outer, held)}" for outer in reversed(row))]
         return f"({', '.join(steps)})[-1]"
 
+    def row_of_texts(self, node: nodes.Node) -> str:
+        """The source of a row of `+` and `~` that puts strings together once, and not after each of them."""
+        row: list[tuple[nodes.Expr, str]] = []
+        while isinstance(node, (nodes.Add, nodes.Concat)):
+            if isinstance(node, nodes.Add):
+                row.append((node.right, ""))
+                node = node.left
+            else:
+                row += [(part, ", '~'") for part in reversed(node.nodes[1:])]
+                node = node.nodes[0]
+        found = self.expression(node)
+        for right, operator in reversed(row):
+            found = f"run.chain({found}, {self.expression(right)}{operator})"
+        return f"run.chained({found})"
+
     def _one(self, node: nodes.Node, left: str) -> str:
         """The same for an expression whose leftmost operand is written already."""
         method = _EXPRESSIONS.get(type(node))
@@ -191,6 +206,30 @@ def _member(kind: str, otherwise: str, left: str, name: str) -> str:
     """A member of an object by a name that is no method of objects of this kind."""
     found = f"type(v := {left}) is {kind} and type(t := v.get({name!r}, U)) in K"
     return f"(t if {found} else {otherwise}(v, {name!r}))"
+
+
+def continues(target: nodes.Node, value: nodes.Node) -> bool:
+    """Whether a value is a short row of `+` and `~` that begins with its target, as in `set out = out ~ text`."""
+    operators = 0
+    while isinstance(value, (nodes.Add, nodes.Concat)):
+        operators += 1 if isinstance(value, nodes.Add) else len(value.nodes) - 1
+        value = value.left if isinstance(value, nodes.Add) else value.nodes[0]
+    return 0 < operators <= _DEEP and _path_of(target) is not None and _path_of(value) == _path_of(target)
+
+
+def _path_of(node: nodes.Node) -> tuple[str, ...] | None:
+    """A name, or the name of an object and of its member; None for any other expression."""
+    if isinstance(node, nodes.Name):
+        return (node.name,)
+    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+        return (node.node.name, node.attr)
+    if (
+        isinstance(node, nodes.Getitem)
+        and isinstance(node.node, nodes.Name)
+        and isinstance(node.arg, nodes.Const)
+    ):
+        return (node.node.name, node.arg.value)
+    return None
 
 
 def _is_literal(node: nodes.Expr) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import array_methods as arrays
@@ -46,24 +47,24 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
     given = separators if isinstance(separators, (list, tuple)) else []
     item = as_string(given[0]) if given else (", " if width < 0 else ",")
     key = as_string(given[1]) if len(given) > 1 else ": "
-    run.weigh(arguments[0], 8 + len(item) + len(key), 2 * max(width, 0))
+    run.weigh(arguments[0], 8 + len(item) + len(key), 2 * max(width, 0), visit=15)
     written = json_of(arguments[0], width, item, key)
     return in_ascii(written) if truth(ascii_only) else written
 
 
 def in_ascii(text: str) -> str:
-    """JSON with everything beyond ASCII escaped."""
+    """JSON with everything beyond ASCII escaped.
+
+    >>> in_ascii('"\\u00c3\\u00a4"')
+    '"\\\\u00e4"'
+    """
+    if text.isascii():
+        return text
     wide = text.encode("latin-1").decode("utf-8", "replace")
-    return "".join(
-        c
-        if c.isascii()
-        else "".join(f"\\u{int.from_bytes(unit, 'big'):04x}" for unit in _units(c.encode("utf-16-be")))
-        for c in wide
-    )
+    return _BEYOND_ASCII.sub(lambda found: encode_basestring_ascii(found[0])[1:-1], wide)
 
 
-def _units(data: bytes) -> list[bytes]:
-    return [data[i : i + 2] for i in range(0, len(data), 2)]
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def default(run: Runtime, arguments: Arguments) -> Value:
@@ -112,6 +113,7 @@ def strftime_now(run: Runtime, arguments: Arguments) -> Value:
     arguments.need_kinds(str)
     if len(arguments[0]) > 4096:
         raise TemplateError("strftime_now: failed to format time")
+    run.step(30 + len(arguments[0]))
     date = time.strftime(plain(as_string(arguments[0])).partition("\0")[0], run.now)
     out: str = viewed(date)
     if not 0 < len(out) < 100:
@@ -121,14 +123,20 @@ def strftime_now(run: Runtime, arguments: Arguments) -> Value:
 
 def number_range(run: Runtime, arguments: Arguments) -> Value:
     """Whole numbers as an array, as Python's range gives them."""
+    found = range_of(arguments)
+    run.step(len(found) >> 1)
+    run.spend(32 * len(found))
+    return list(found)
+
+
+def range_of(arguments: Arguments) -> range:
+    """The numbers of the function range. `TemplateError` for arguments that it does not take."""
     arguments.need(1, 3)
     arguments.need_kinds(int)
     numbers = [as_int(value) for value in arguments]
     if len(numbers) == 3 and numbers[2] == 0:
         raise TemplateError("range() step argument must not be zero")
-    found = range(*numbers)
-    run.step(len(found))
-    return list(found)
+    return range(*numbers)
 
 
 def sliced(run: Runtime, arguments: Arguments) -> Value:
@@ -139,12 +147,13 @@ def sliced(run: Runtime, arguments: Arguments) -> Value:
     start, stop, step = map(as_int, [*arguments[1:], Undefined(), Undefined()][:3])
     if step == 0:
         raise TemplateError("slice step cannot be zero")
-    picked = value[slice_of(len(value), start, stop, step)]
-    run.spend(len(picked) * (1 if isinstance(value, str) else 8))
+    picked = slice_of(len(value), start, stop, step)
+    size = len(range(*picked.indices(len(value))))
     if isinstance(value, str):
-        return str(picked)
-    run.step(len(picked))
-    return (*picked,) if isinstance(picked, tuple) else picked
+        run.spend(size)
+        return str(value[picked])
+    run.items(size)
+    return value[picked]
 
 
 def is_same(run: Runtime, arguments: Arguments) -> Value:
@@ -191,7 +200,7 @@ def _of_letters(letters: str) -> Builtin:
 
     def test(run: Runtime, arguments: Arguments) -> Value:
         arguments.need_kinds(str)
-        run.spend(len(arguments[0]))
+        run.scan(len(arguments[0]))
         return other.search(arguments[0]) is None
 
     return test

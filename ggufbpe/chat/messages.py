@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..errors import ChatError
+from .bounds import ChatSize, size_in_bytes, size_of
 from .json_text import dumped, kind_name
 from .values import WHITE_SPACE
 
@@ -45,6 +46,12 @@ class Message:
             if kind == "text":
                 out += ("\n\n" if out else "") + text
         return out
+
+    def texts(self) -> Iterator[str]:
+        """All texts of the message but its role."""
+        yield from (self.content, self.reasoning, self.name, self.call_id)
+        for group in (*self.parts, *self.calls):
+            yield from group
 
     def as_json(self) -> dict[str, Any]:
         """The message as templates get it."""
@@ -94,6 +101,15 @@ class Request:
     tool_choice: str = "auto"
     extracts_reasoning: bool = True
     echo: bool = False  # whether an answer that goes on is left unread
+
+    def size(self) -> ChatSize:
+        """The size of what templates get of the request, by which their limits grow."""
+        rest = size_of([*self.tools, self.template_arguments])
+        texts = (text for each in self.messages for text in each.texts())
+        return ChatSize(
+            rest.messages + sum(1 + len(each.parts) + len(each.calls) for each in self.messages),
+            rest.bytes + sum(map(size_in_bytes, texts)),
+        )
 
 
 class _Body:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import ChatError
 from ..extras import imported
-from ..once import made_once
+from ..once import computed_once, making
 from .attributed import with_origin_of
 from .begun import may_be_output
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
@@ -59,40 +59,41 @@ class ChatTemplate:
         for known, condition in _REFUSALS:
             if all(text in source for text in known):
                 source = source.replace(condition, "{%- if false %}")
-        imported("jinja2", "chat", "a chat template")
-        from .environment import Template
+        with making:
+            imported("jinja2", "chat", "a chat template")
+            from .environment import Template
 
         self.source = source
         self._ends = ends
         self._bos, self._eos = ends.bos.decode("latin-1"), ends.eos.decode("latin-1")
         self.template = Template(source)
 
-    @made_once
+    @computed_once
     def capabilities(self) -> Capabilities:
         """What the template takes."""
         return capabilities_of(self.template)
 
-    @made_once
+    @computed_once
     def family(self) -> Handling | None:
         """llama.cpp's special handling of it, if there is any."""
         return handling_of(self.source)
 
-    @made_once
+    @computed_once
     def reasoning(self) -> Reasoning:
         """The marks of reasoning, for templates without a family."""
         return patched(self.source, self._found_reasoning)
 
-    @made_once
+    @computed_once
     def _found_reasoning(self) -> Reasoning:
         return reasoning_of(self._for_analysis, self.capabilities.supports_tool_calls)
 
-    @made_once
+    @computed_once
     def output(self) -> Output:
         """What a model writes, for templates without a family. `ChatError` if llama.cpp cannot find it out."""
         supports_calls = self.capabilities.supports_tool_calls
         return output_of(self.source, self._for_analysis, self._found_reasoning, supports_calls)
 
-    @made_once
+    @computed_once
     def arguments(self) -> frozenset[str]:
         """The names in `chat_template_kwargs` that can change a prompt: what the template or its handling reads."""
         read = self.template.names_read
@@ -100,7 +101,7 @@ class ChatTemplate:
         effort = {"reasoning_effort"} if read & set(EFFORT_NAMES) else set()
         return read | keeps | effort | set(() if self.family is None else self.family.arguments)
 
-    @made_once
+    @computed_once
     def supports_thinking(self) -> bool:
         """Whether it knows about thinking. `ChatError` if it refuses even a single user message.
 
@@ -198,13 +199,13 @@ class ChatTemplate:
 
     # ---- the template ---------------------------------------------------------------------------
 
-    def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
+    def _run(self, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
         """The template's text without a BOS and an EOS that the tokenizer will add."""
-        return self._ends.without_added(self.rendered(names, now))
+        return self._ends.without_added(self.rendered(names, request, now))
 
-    def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
-        """The text that the template writes."""
-        return self.template.render(names, now)
+    def rendered(self, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
+        """The text that the template writes for the names of a request."""
+        return self.template.render(names, now, request.size)
 
     def _run_twice(self, names: dict[str, Any], request: Request, now: time.struct_time) -> tuple[str, str]:
         """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
@@ -214,13 +215,13 @@ class ChatTemplate:
         """
         asked = names.get("add_generation_prompt") is True
         if asked and self.template.generation_prompt_is_only_added:
-            return self._run(names, now), ""
-        text = self._run(_copied(names), now)  # which may change its values
+            return self._run(names, request, now), ""
+        text = self._run(_copied(names), request, now)  # which may change its values
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
         if "add_generation_prompt" in request.template_arguments:
             without["add_generation_prompt"] = viewed(request.template_arguments["add_generation_prompt"])
-        no_prompt = self._run(without, now) if asked else text
-        prompt = text if asked else self._run({**names, "add_generation_prompt": True}, now)
+        no_prompt = self._run(without, request, now) if asked else text
+        prompt = text if asked else self._run({**names, "add_generation_prompt": True}, request, now)
         return text, prompt[common_length(no_prompt, prompt) :] if request.continuation else ""
 
     def _for_analysis(
@@ -284,7 +285,7 @@ class ChatTemplate:
         text, opening = (
             self._run_twice(names, request, now)
             if family.both_prompts
-            else (self._run(names, now), family.opening)
+            else (self._run(names, request, now), family.opening)
         )
         asked = names.get("add_generation_prompt") is True
         if family.handler == "end_for_return" and not asked:

@@ -11,13 +11,13 @@ Source: common/jinja/runtime.cpp.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from . import array_methods as arrays
 from .arguments import Arguments, Scope, as_int, is_a
 from .attributed import attributed
-from .bounds import Bounds, LimitError
-from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of
+from .bounds import Bounds, ChatSize, LimitError
+from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of, number_range, range_of
 from .operators import ARITHMETIC, is_number, negated
 from .values import (
     UNDEFINED,
@@ -35,8 +35,14 @@ from .values import (
 )
 
 DEEPEST_CALLS = 150
+_CALL = 10  # steps of the call of a macro, besides those of its body
+_LONG = 1000  # characters of a string that costs more to look at than to handle
 
 _COERCED = frozenset(("capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"))
+
+
+class _Chain(list[str]):
+    """The strings of a row of `+` and `~`, which no template ever sees."""
 
 
 class _Float(float):
@@ -50,8 +56,8 @@ class Runtime(Bounds):
     joined: Callable[[str, Iterable[str]], str] = staticmethod(str.join)
     appended: Callable[[Iterable[str]], str] = staticmethod("".join)
 
-    def __init__(self, now: time.struct_time) -> None:
-        super().__init__()
+    def __init__(self, now: time.struct_time, chat_size: Callable[[], ChatSize] = ChatSize) -> None:
+        super().__init__(chat_size)
         self.now = now
         self.depth = 0
 
@@ -82,6 +88,8 @@ class Runtime(Bounds):
     def item(self, value: Value, key: Value) -> Value:
         """`value[key]`."""
         if type(value) is dict and type(key) is str:  # the most common case
+            if len(key) >= _LONG:
+                self.read((key,))
             found = value.get(key, UNDEFINED)
             return self.method(value, key) if type(found) is Undefined else found
         if type(key) is int and (type(value) is list or type(value) is tuple):
@@ -94,7 +102,7 @@ class Runtime(Bounds):
         if isinstance(value, Undefined):
             return UNDEFINED
         if isinstance(value, dict):
-            self.check_key(key)
+            self.check_key(key, len(value))
             found = value.get(key, UNDEFINED)
             return self.method(value, self.string(key)) if isinstance(found, Undefined) else found
         if isinstance(value, (list, tuple, str)):
@@ -119,19 +127,28 @@ class Runtime(Bounds):
         return Runtime.filter_of(self, value, "slice")(self, given)
 
     def weigh_key(self, key: Value) -> None:
-        """Count the cost of looking up a key: Python hashes all members of a tuple."""
+        """Pay for looking up a key: Python hashes all members of a tuple."""
         if isinstance(key, (tuple, list, dict)):
             self.weigh(key)
+        elif isinstance(key, str):
+            self.read((key,))
 
-    def check_key(self, key: Value) -> None:
-        """`TemplateError` for a value that cannot be a key of an object."""
+    def check_key(self, key: Value, members: int) -> None:
+        """`TemplateError` for a value that cannot be a key of an object, which has so many members.
+
+        Tuples of -1 and -2 have the same hash in all orders, so that each member may be looked at.
+        """
         self.weigh_key(key)
+        if isinstance(key, str):
+            return
+        if isinstance(key, tuple):
+            self.step(members >> 2)
         if isinstance(key, (list, dict)) or not hashable(key):
             raise TemplateError(f"Object key of unhashable type: {type_name(key)}")
 
     def insert(self, target: dict[Value, Value], key: Value, value: Value) -> None:
         """Set a member of an object."""
-        self.check_key(key)
+        self.check_key(key, len(target))
         self.spend(16)
         target[key] = value
 
@@ -143,11 +160,15 @@ class Runtime(Bounds):
             self.insert(out, key, value)
         return out
 
-    def set_member(self, target: Value, name: str, value: Value) -> None:
-        """`{% set target.name = value %}`."""
+    def set_member(self, target: Value, name: str, value: Value, continues: bool = False) -> None:
+        """`{% set target.name = value %}`; `continues` if the value begins with the old one."""
         if not isinstance(target, dict):
             raise TemplateError("Cannot assign to member of non-object")
-        self.insert(target, name, value)
+        if continues:
+            self.spend(16)
+            self.replace(target, name, value)
+        else:
+            self.insert(target, name, value)
 
     # ---- calls ----------------------------------------------------------------------------------
 
@@ -158,7 +179,7 @@ class Runtime(Bounds):
     def call(self, scope: Scope, arguments: list[Value], function: Value) -> Value:
         """`function(arguments)`; a macro sees the names of where it is called."""
         if type(function) is Macro:
-            self.steps -= 1
+            self.steps -= _CALL
             self.depth += 1
             if self.depth > DEEPEST_CALLS:
                 raise LimitError(f"the template's macros call each other more than {DEEPEST_CALLS} deep")
@@ -277,10 +298,34 @@ class Runtime(Bounds):
             return out
         return self.operate(left, operator, right)
 
+    def chain(self, left: Value, right: Value, operator: str = "+") -> Value:
+        """`left + right` or `left ~ right` where another text follows: strings are put together in `chained`."""
+        if isinstance(left, str):
+            left = _Chain((left,))
+        if type(left) is _Chain:
+            if type(right) is int or type(right) is float:
+                right = as_string(right)
+            if isinstance(right, str):
+                left.append(right)
+                return left
+        return self.plus(self.chained(left), right, operator)
+
+    def chained(self, value: Value) -> Value:
+        """What a row of `+` and `~` made, put together if it is all strings."""
+        if type(value) is not _Chain:
+            return value
+        if len(value) == 1:
+            return value[0]
+        self.spend(sum(map(len, value)))
+        return self.appended(value)
+
     def operate(self, left: Value, operator: str, right: Value) -> Value:
         """`left operator right`, for all operators but `and`, `or`, `==` and `!=`."""
         if type(left) is int and type(right) is int and operator in ARITHMETIC:
             return ARITHMETIC[operator](left, right)
+        if type(left) is str and type(right) is dict and operator in ("in", "not in"):
+            self.read((left,))
+            return (left in right) is (operator == "in")
         if (operator == "+" or operator == "~") and isinstance(left, str) and isinstance(right, str):
             self.spend(len(left) + len(right))
             return self.appended((left, right))
@@ -292,8 +337,7 @@ class Runtime(Bounds):
         if isinstance(right, (list, tuple)):
             if isinstance(left, (list, tuple)):
                 if operator == "+":
-                    self.step(len(left) + len(right))
-                    self.spend(8 * (len(left) + len(right)))
+                    self.items(len(left) + len(right))
                     return [*left, *right]
             elif operator in ("in", "not in"):
                 return self._contains(left, operator, right)
@@ -311,7 +355,7 @@ class Runtime(Bounds):
         if among and operator in ("in", "not in"):
             return self._contains(left, operator, right)
         if isinstance(right, dict):
-            self.check_key(left)
+            self.check_key(left, len(right))
         raise TemplateError(f'Unknown operator "{operator}" between {type_name(left)} and {type_name(right)}')
 
     def _contains(self, left: Value, operator: str, right: Value) -> bool:
@@ -362,11 +406,20 @@ class Runtime(Bounds):
             items = list(value)
         else:
             raise TemplateError(f"Expected iterable or object type in for loop: got {type_name(value)}")
+        self.items(len(items))
         if names:
+            self.step(len(items) * 2)
             for item in items:
                 self.unpacked(item, names, "")
-        self.spend(8 * len(items))
         return items
+
+    def rows_of_call(self, scope: Scope, arguments: list[Value], function: Value) -> Sequence[Value]:
+        """The rows of a loop over `function(arguments)`: of `range` its numbers, without an array of them."""
+        if type(function) is Function and function.call is number_range:
+            given = Arguments(arguments)
+            given.function = function.name
+            return range_of(given)
+        return self.rows(self.call(scope, arguments, function), 0)
 
     def unpacked(self, value: Value, names: int, where: str = " in set") -> Value:
         """An array with as many items as there are names."""
@@ -376,10 +429,12 @@ class Runtime(Bounds):
             raise TemplateError(f"Too {'few' if names > len(value) else 'many'} items to unpack{where}")
         return value
 
-    def rounds(self, rows: list[Value], weight: int) -> Iterator[Value]:
+    def rounds(self, rows: Sequence[Value], weight: int) -> Iterator[Value]:
         """The rows one by one; `weight` is the number of steps of a round."""
         for row in rows:
             self.steps -= weight
             if self.steps < 0:
                 self.step(0)
             yield row
+        if type(rows) is list:  # it is not needed any more
+            self.characters += 8 * len(rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .arguments import Arguments, as_float, as_int, is_a, truth
@@ -25,18 +25,29 @@ _WORD = re.compile(r"[^ \t\n\v\f\r]+")
 def upper_case(run: Runtime, arguments: Arguments) -> Value:
     """The text in upper case."""
     arguments.need_kinds(str)
-    return arguments[0].translate(_UPPER)
+    run.scan(len(arguments[0]))
+    return _in_case(arguments[0], "upper", _UPPER)
 
 
 def lower_case(run: Runtime, arguments: Arguments) -> Value:
     """The text in lower case."""
     arguments.need_kinds(str)
-    return arguments[0].translate(_LOWER)
+    run.scan(len(arguments[0]))
+    return _in_case(arguments[0], "lower", _LOWER)
+
+
+def _in_case(text: str, case: str, table: Mapping[int, int]) -> str:
+    """The text with its ASCII letters in one case, by way of bytes: `str.translate` is slow with all others."""
+    if text.isascii() or type(text) is not str:
+        return text.translate(table)
+    changed: bytes = getattr(text.encode("latin-1"), case)()
+    return changed.decode("latin-1")
 
 
 def capitalize(run: Runtime, arguments: Arguments) -> Value:
     """The first letter in upper case, the rest in lower case, in each part of the text."""
     arguments.need_kinds(str)
+    run.step(2 * len(arguments[0]))
     return run.by_parts(_capitalized, arguments[0])
 
 
@@ -47,6 +58,7 @@ def _capitalized(text: str) -> str:
 def title(run: Runtime, arguments: Arguments) -> Value:
     """Each letter after white space in upper case, the rest in lower case, in each part of the text."""
     arguments.need_kinds(str)
+    run.step(4 * len(arguments[0]))
     return run.by_parts(lambda part: _WORD.sub(lambda word: _capitalized(word[0]), part), arguments[0])
 
 
@@ -57,8 +69,10 @@ def _characters(arguments: Arguments) -> str:
 
 def _stripped(run: Runtime, arguments: Arguments, how: str) -> str:
     text = arguments[0]
+    run.scan(
+        len(text) if len(arguments) == 1 else sum(len(each) for each in arguments if isinstance(each, str))
+    )
     kept: str = getattr(text, how)(_characters(arguments))
-    run.spend(len(text) - len(kept))  # read, but not written
     return kept
 
 
@@ -107,7 +121,8 @@ def _split_arguments(run: Runtime, name: str, arguments: Arguments) -> tuple[str
     if not delimiter:
         raise TemplateError("empty separator")
     most = as_int(arguments[2]) if len(arguments) > 2 else -1
-    run.spend(len(arguments[0]) + 8 * arguments[0].count(delimiter))
+    run.search(arguments[0], delimiter)
+    run.parts(arguments[0].count(delimiter), len(arguments[0]))
     return str(arguments[0]), delimiter, most
 
 
@@ -132,7 +147,10 @@ def replaced(run: Runtime, arguments: Arguments) -> Value:
         raise TemplateError("NotImplemented: String replace with count argument not implemented")
     if old == new:
         return text[:]
-    run.spend(len(text) + (text.count(old) if old else len(text) + 1) * max(len(new) - len(old), 0))
+    run.search(text, old)
+    count = text.count(old)
+    run.replacements(count)
+    run.spend(len(text) + count * max(len(new) - len(old), 0))
     return text.replace(old, new)
 
 
@@ -141,6 +159,7 @@ def formatted(run: Runtime, arguments: Arguments) -> Value:
     if not isinstance(arguments.at(0), str):
         raise TemplateError("format() first argument must be a string")
     out, following = [], 1
+    run.parts(arguments[0].count("{"))
     pieces = arguments[0].split("{")
     out.append(pieces[0])
     for piece in pieces[1:]:
@@ -149,10 +168,12 @@ def formatted(run: Runtime, arguments: Arguments) -> Value:
         out.append(run.string(arguments.at(following)))
         out.append(piece[1:])
         following += 1
+        run.step(_PLACEHOLDER)
         run.spend(len(out[-2]))
     return run.appended(out)
 
 
+_PLACEHOLDER = 10  # steps for each of format()
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -164,6 +185,7 @@ def leading_int_or_default(run: Runtime, arguments: Arguments) -> Value:
         raise TemplateError("int() base must be 0 or between 2 and 36")
     if not isinstance(arguments.at(0), str):
         raise TemplateError("int() first argument must be a string")
+    run.step(len(arguments[0]))
     number = _leading_int(arguments[0], base)
     if number is not None and -(1 << 31) <= number < 1 << 31:
         return number
@@ -210,6 +232,7 @@ def _as_double(text: str) -> float | None:
 def leading_float_or_default(run: Runtime, arguments: Arguments) -> Value:
     """The number at the start of the text, or a default, as the C function strtod reads it."""
     arguments.need_kinds(str)
+    run.step(len(arguments[0]))
     match = _FLOAT.match(arguments[0])
     number = _as_double(match[1]) if match else None
     if number is not None:
@@ -238,6 +261,8 @@ def indent(run: Runtime, arguments: Arguments) -> Value:
     if not isinstance(arguments[0], str):
         raise TemplateError("indent() first argument must be a string")
     given = arguments[0]
+    run.scan(len(given))
+    run.parts(4 * given.count("\n"))
     lines = given.split("\n")
     if is_a(width, int):
         run.spend(max(width, 0) * len(lines))

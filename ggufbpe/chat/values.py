@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
 from .attributed import Attributed, AttributedInt
@@ -236,7 +237,7 @@ def text(value: Value) -> str:
 def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", level: int = 0) -> str:
     """The JSON of a value as the filter tojson writes it. Source: value_to_json_internal."""
     if isinstance(value, str):
-        return f'"{value.translate(JSON_ESCAPES)}"'
+        return encode_basestring(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

@@ -1,0 +1,42 @@
+"""Chats of ten thousand messages: every template of llama.cpp's collection renders them within its limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from chats import VOCABULARY, template_names
+from record_chats import read_chats
+
+from ggufbpe import Tokenizer
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+
+COUNT = 10_001
+
+
+def body_of(count: int) -> dict[str, Any]:
+    """A chat of short turns that ends with a question."""
+    turns = [
+        {"role": ("user", "assistant")[number % 2], "content": f"Message {number}."}
+        for number in range(count)
+    ]
+    return {"messages": turns}
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return Tokenizer.from_gguf(VOCABULARY)
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_ten_thousand_messages(tok: Tokenizer, name: str) -> None:
+    prompt = tok.chats.prompt(body_of(COUNT), read_chats("templates")[name] or None)
+    assert [prompt.count(b"Message %d." % number) for number in (0, COUNT // 2, COUNT - 1)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["google-gemma-4-31B-it", "Reka-Edge", "Kimi-K3"])
+def test_the_origins_of_two_thousand_messages(tok: Tokenizer, name: str) -> None:
+    """By a run over texts that know their origins, which is slower and makes more."""
+    found = tok.chats.parts(body_of(2001), read_chats("templates")[name])
+    assert {part.origin.index for part in found.parts if part.origin.kind == "message"} == set(range(2001))
