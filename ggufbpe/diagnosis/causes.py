@@ -213,7 +213,14 @@ def with_known_pre(cause: Cause, ours: Vocabulary, theirs: Vocabulary) -> Cause:
     if entry.family not in (cause.detail["family"], *cause.detail["alike"]):  # type: ignore[misc]
         return cause
     what = f"the text was split like {entry.name}, but the file says {_said_pre(ours)}"
-    detail = {**cause.detail, "what": what, "evidence": [], "pre": entry.name, "names": [entry.name], "alike": []}
+    detail = {
+        **cause.detail,
+        "what": what,
+        "evidence": [],
+        "pre": entry.name,
+        "names": [entry.name],
+        "alike": [],
+    }
     change = cause.change
     if change:
         change = Change({_K.PRE: entry.name})
@@ -331,6 +338,35 @@ def merges(
         {"what": what, "words": words, "count": count, "consistent": consistent},
         f"compare {_K.MERGES} with the merges of the original tokenizer, and convert the model again "
         "(with a second -m, the merges of that model are tried)",
+    )
+
+
+def other_scores(scores: Sequence[float]) -> Cause:
+    """Other scores, which are unknown: the text is put together from other tokens."""
+    is_flat = not scores or min(scores) == max(scores)
+    what = "the given ids are other tokens for the same text, which the scores of the file do not choose"
+    if is_flat:
+        what = "the scores of all tokens are the same in the file, so it does not choose the tokens of the given ids"
+    return Cause(
+        "scores",
+        {"what": what, "problem": "flat" if is_flat else "other", "theirs": "unknown"},
+        "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
+    )
+
+
+def lost_tokens(found: Mapping[int, str], size: int) -> Cause:
+    """Tokens that the ids have and the file lacks; `found` has their texts as far as the texts tell."""
+    shown = [f"{token} ({printable(text)})" for token, text in sorted(found.items())]
+    what = f"the file has lost tokens: {listed(shown, len(shown), ' and {} more', str)} in the given ids"
+    return Cause(
+        "vocabulary",
+        {
+            "what": what,
+            "problem": "lost",
+            "tokens": {str(token): text for token, text in found.items()},
+            "size": size,
+        },
+        "convert the model again, with all tokens that were added to its vocabulary",
     )
 
 
