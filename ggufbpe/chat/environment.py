@@ -65,7 +65,7 @@ class Template:
         self._root: Any = self._compiled.root_render_func
         look_at_clock(False)
 
-    @made_once
+    @computed_once
     def names_read(self) -> frozenset[str]:
         """The names of values that the template takes from its caller (`names_from_outside`)."""
         found: Iterable[str] = map(plain, names_from_outside(self._tree.body, {"loop"}))

@@ -353,6 +353,35 @@ def other_build(ours: str, theirs: str, differences: Sequence[Difference]) -> Ca
     )
 
 
+def other_scores(scores: Sequence[float]) -> Cause:
+    """Other scores, which are unknown: the text is put together from other tokens."""
+    is_flat = not scores or min(scores) == max(scores)
+    what = "the given ids are other tokens for the same text, which the scores of the file do not choose"
+    if is_flat:
+        what = "the scores of all tokens are the same in the file, so it does not choose the tokens of the given ids"
+    return Cause(
+        "scores",
+        {"what": what, "problem": "flat" if is_flat else "other", "theirs": "unknown"},
+        "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
+    )
+
+
+def lost_tokens(found: Mapping[int, str], size: int) -> Cause:
+    """Tokens that the ids have and the file lacks; `found` has their texts as far as the texts tell."""
+    shown = [f"{token} ({printable(text)})" for token, text in sorted(found.items())]
+    what = f"the file has lost tokens: {listed(shown, len(shown), ' and {} more', str)} in the given ids"
+    return Cause(
+        "vocabulary",
+        {
+            "what": what,
+            "problem": "lost",
+            "tokens": {str(token): text for token, text in found.items()},
+            "size": size,
+        },
+        "convert the model again, with all tokens that were added to its vocabulary",
+    )
+
+
 def other_vocabulary(path: str) -> Cause:
     """The ids are those of another model, which is known."""
     return Cause(
