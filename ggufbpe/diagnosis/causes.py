@@ -20,6 +20,7 @@ from ..gguf.constants import TokenizerKey, TokenType
 from ..models.bpe.families import Evidence
 from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.known_families import family_of_tokens
 from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 from ..wording import listed, percent
@@ -163,8 +164,9 @@ def truncated(kept: int, of: int, side: str) -> Cause:
 
 def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidence: Evidence) -> Cause:
     """Another pre-tokenizer, known by `names`, all of one family; families `alike` give the same ids."""
-    family = PRE_TOKENIZERS[names[0]].family
-    name = next((name for name in (evidence.name, family) if name in names), names[0])
+    family, known = PRE_TOKENIZERS[names[0]].family, family_of_tokens(vocabulary.tokens)
+    likely = (*(known.pres if known else ()), evidence.name, family)
+    name = next((name for name in likely if name in names), names[0])
     names = sorted(names, key=lambda other: other != name)
     told = []
     if len(names) > 1:
@@ -182,7 +184,10 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
             f"convert the model again: it has no merges, which llama.cpp only accepts under {WITHOUT_MERGES}"
         )
         change = Change()
-    what = f"the ids come from text that was split like {name}, but the file says {_said_pre(vocabulary)}"
+    what = f"the text was split like {name}, but the file says {_said_pre(vocabulary)}"
+    if known and any(PRE_TOKENIZERS[other].family == family for other in known.pres):
+        what = f"this is {known.vocabulary}, but the file says {_said_pre(vocabulary)}"
+        told.insert(0, f"the text was split like {name}")
     detail: dict[str, object] = {
         "what": what,
         "evidence": told,
@@ -195,7 +200,7 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
 
 def _said_pre(vocabulary: Vocabulary) -> str:
     """Return what the file says about its pre-tokenizer, in words."""
-    return vocabulary.pre if vocabulary.named_pre else f"nothing, which means {vocabulary.pre}"
+    return vocabulary.pre if vocabulary.named_pre else "nothing about its pre-tokenizer"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -207,8 +212,15 @@ def with_known_pre(cause: Cause, ours: Vocabulary, theirs: Vocabulary) -> Cause:
     entry = theirs.pre_tokenizer
     if entry.family not in (cause.detail["family"], *cause.detail["alike"]):  # type: ignore[misc]
         return cause
-    what = f"the ids come from text that was split like {entry.name}, but the file says {_said_pre(ours)}"
-    detail = {**cause.detail, "what": what, "pre": entry.name, "names": [entry.name], "alike": []}
+    what = f"the text was split like {entry.name}, but the file says {_said_pre(ours)}"
+    detail = {
+        **cause.detail,
+        "what": what,
+        "evidence": [],
+        "pre": entry.name,
+        "names": [entry.name],
+        "alike": [],
+    }
     change = cause.change
     if change:
         change = Change({_K.PRE: entry.name})
@@ -326,6 +338,35 @@ def merges(
         {"what": what, "words": words, "count": count, "consistent": consistent},
         f"compare {_K.MERGES} with the merges of the original tokenizer, and convert the model again "
         "(with a second -m, the merges of that model are tried)",
+    )
+
+
+def other_scores(scores: Sequence[float]) -> Cause:
+    """Other scores, which are unknown: the text is put together from other tokens."""
+    is_flat = not scores or min(scores) == max(scores)
+    what = "the given ids are other tokens for the same text, which the scores of the file do not choose"
+    if is_flat:
+        what = "the scores of all tokens are the same in the file, so it does not choose the tokens of the given ids"
+    return Cause(
+        "scores",
+        {"what": what, "problem": "flat" if is_flat else "other", "theirs": "unknown"},
+        "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
+    )
+
+
+def lost_tokens(found: Mapping[int, str], size: int) -> Cause:
+    """Tokens that the ids have and the file lacks; `found` has their texts as far as the texts tell."""
+    shown = [f"{token} ({printable(text)})" for token, text in sorted(found.items())]
+    what = f"the file has lost tokens: {listed(shown, len(shown), ' and {} more', str)} in the given ids"
+    return Cause(
+        "vocabulary",
+        {
+            "what": what,
+            "problem": "lost",
+            "tokens": {str(token): text for token, text in found.items()},
+            "size": size,
+        },
+        "convert the model again, with all tokens that were added to its vocabulary",
     )
 
 

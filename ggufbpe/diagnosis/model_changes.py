@@ -133,7 +133,7 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
             ),
         )
     for other in others:
-        if other.vocabulary.scores != vocabulary.scores:
+        if len(other.vocabulary.scores) == size and other.vocabulary.scores != vocabulary.scores:
             yield "scores", _of_other("scores", vocabulary, other.vocabulary)
 
 

@@ -95,7 +95,18 @@ class Nearest(Search):
             return [*self._nearest(as_it_is, least_gain=0.5), Answer(other_merges, as_it_is)]
         if any(target.text == self.text.data != self.text.key for target in self.targets):
             return [Answer((causes.invalid_utf8_kept(),), as_it_is)]
+        if self.vocabulary.tokenizer_model.has_scores and self._says_the_same():
+            return [
+                Answer((causes.other_scores(self.vocabulary.scores),), as_it_is),
+                *self._nearest(as_it_is),
+            ]
         return [*self._nearest(as_it_is), unknown]
+
+    def _says_the_same(self) -> bool:
+        """Whether the ids decode to the text as ours do, so that only the choice between tokens differs."""
+        return any(
+            target.shift == (0, 0) and self._decoded(target.core) == self._own_text for target in self.targets
+        )
 
     def _repeat_as_ours(self) -> bool:
         """Whether the ids repeat about as often as ours do, whatever their numbers."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from ..examination.proposal import Compared, Encode, parts_of
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.telltales import telltales
 from ..tokenizer import Tokenizer
-from ..vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab import CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from . import causes
 from .agreement import common
 from .causes import CAUSES, Cause
@@ -49,6 +49,7 @@ _MOST_BYTES = 12_000  # of texts by which changes are chosen
 _MOST_STEPS = 6
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
 _LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
+_SURE, _LONGEST_MARKER = 3, 80  # tokens behind a lost one by which its end is found, and bytes of its text
 _MOST_EXCHANGED = 8  # pairs of tokens
 SECONDS = 2.0
 
@@ -107,7 +108,7 @@ class Several:
         self._same, self._like = same, like
         self._base = State(Encoding(self._vocabulary, parse_special))
         self._is_lossless = is_lossless(self._vocabulary)
-        self._end = time.monotonic() + seconds
+        self._end = time.thread_time() + seconds
 
     # ---- the search -------------------------------------------------------------------------------------
 
@@ -123,7 +124,7 @@ class Several:
                     break
                 tried = more
             best = self._best(state, steps, tried)
-            if best is None or time.monotonic() > self._end:
+            if best is None or time.thread_time() > self._end:
                 break
             steps = [*steps, best]
         return self._told(self._needed(steps, doubted, tried))
@@ -171,7 +172,7 @@ class Several:
                 best, most = step, share
                 if share == 1.0 and self._all_agree(after, tried):
                     break
-            if time.monotonic() > self._end:
+            if time.thread_time() > self._end:
                 break
         return best
 
@@ -245,6 +246,7 @@ class Several:
         yield from self._pre_steps()
         yield from self._type_steps(state, differing)
         yield from self._model_steps()
+        yield from self._lost_steps(state, differing)
         if not (self._is_lossless and all(self._says_the_same(each) for each in differing)):
             yield from self._text_steps(differing)
             yield from self._vocabulary_steps(state, differing)
@@ -356,6 +358,19 @@ class Several:
             if any(change.apply(each.text) != each.text for each in differing):
                 yield Step(change.cause.id, _with_text_change(change), least=_LEAST_GAIN)
 
+    def _lost_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
+        """Tokens that only the other side has."""
+        size = len(state.encoding.vocabulary.tokens)
+        if self._like is not None:
+            others = enumerate(self._like.tokens[size:], size) if len(self._like.tokens) > size else ()
+            found = {token: (text, self._like.attributes[token]) for token, text in others}
+        else:
+            found = {
+                token: (text, CONTROL) for token, text in _texts_of_lost(self._tokenizer, differing).items()
+            }
+        if found:
+            yield Step("lost", _encoding(_with_tokens(found)))
+
     def _vocabulary_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
         """Ids that are shifted, and tokens that have each other's ids."""
         pairs: Counter[tuple[int, int]] = Counter()
@@ -404,6 +419,11 @@ class Several:
             return [causes.shifted(state.shift[1], state.shift[0] or None)]
         if step.kind == "vocabulary":
             return [causes.exchanged(before, state.exchanged)]
+        if step.kind == "lost":
+            size = len(before.tokens)
+            seen = {token for each in self._compared for token in each.ids if token >= size}
+            tokens = vocabulary.tokens
+            return [causes.lost_tokens({token: tokens[token] for token in seen if token < len(tokens)}, size)]
         after = step.apply(self._base)
         return [*(change.cause for change in after.texts), *after.encoding.causes]
 
@@ -475,6 +495,53 @@ def _encoding(*changes: EncodingChange) -> Callable[[State], State]:
         return state._replace(encoding=reduce(lambda given, change: change(given), changes, state.encoding))
 
     return apply
+
+
+def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
+    """The change that puts tokens behind the others, each with its text and attribute; gaps get names."""
+
+    def change(encoding: Encoding) -> Encoding:
+        own = encoding.vocabulary
+        more = range(len(own.tokens), max(found) + 1)
+        texts = [found[token][0] if token in found else f"[LOST_{token}]" for token in more]
+        kinds = [found[token][1] if token in found else UNUSED for token in more]
+        special = (token for token, kind in zip(more, kinds) if kind & _SPECIAL)
+        vocabulary = own._replace(
+            tokens=[*own.tokens, *texts],
+            token_to_id={**dict(own.token_to_id), **dict(zip(texts, more))},
+            attributes=[*own.attributes, *kinds],
+            special_token_ids=(*own.special_token_ids, *special),
+            scores=[*own.scores, *[0.0] * len(more)] if own.scores else (),
+        )
+        if own.first_attributes:
+            vocabulary = vocabulary._replace(first_attributes=vocabulary.attributes)
+        return encoding._replace(vocabulary=vocabulary)
+
+    return change
+
+
+def _texts_of_lost(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[int, str]:
+    """The texts of ids that a vocabulary lacks, read off what is between the tokens that it has."""
+    size = len(tokenizer.vocabulary.tokens)
+    votes: dict[int, Counter[bytes]] = {}
+    for text, ids, *_ in compared:
+        at = 0
+        for index, token in enumerate(ids):
+            if 0 <= token < size:
+                piece = tokenizer.token_to_piece(token)
+                at += len(piece) if text.startswith(piece, at) else 0
+                continue
+            behind = ids[index + 1 : index + 1 + _SURE]
+            if not all(0 <= other < size for other in behind):
+                behind = behind[: next(n for n, other in enumerate(behind) if not 0 <= other < size)]
+            follows = b"".join(map(tokenizer.token_to_piece, behind))
+            end = text.find(follows, at + 1) if follows else len(text) if index + 1 == len(ids) else -1
+            if at < end <= at + _LONGEST_MARKER:
+                votes.setdefault(token, Counter())[text[at:end]] += 1
+                at = end
+    best = {token: counts.most_common(1)[0][0] for token, counts in votes.items()}
+    found = {token: text.decode("utf-8", "replace") for token, text in best.items()}
+    return {token: text for token, text in found.items() if text not in tokenizer.vocabulary.token_to_id}
 
 
 def _with_text_change(change: TextChange) -> Callable[[State], State]:

@@ -48,7 +48,7 @@ class Explaining:
     @cached_property
     def _several(self) -> Several:
         other = self._oracle.tokenizer
-        same = [other] if other and other.vocabulary.tokens == self._tokenizer.vocabulary.tokens else []
+        same = [other] if other and not self.is_of_other_vocabulary else []
         return Several(
             self._tokenizer,
             [*self._differing, *self._agreeing],

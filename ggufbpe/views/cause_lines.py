@@ -23,7 +23,8 @@ def cause_lines(cause: Cause, columns: int, label: str = "") -> Iterator[Rendera
     if isinstance(told, list) and told:
         yield paragraph(terminal.one_line(f"evidence: {'; '.join(map(str, told))}"), columns + 2, "dim")
     if cause.fix:
-        yield paragraph(terminal.one_line(f"to do: {cause.fix}"), columns + 2, "dim")
+        label = "or, if the file is right" if cause.change else "to do"
+        yield paragraph(terminal.one_line(f"{label}: {cause.fix}"), columns + 2, "dim")
 
 
 def sentence(text: str) -> str:

@@ -167,7 +167,10 @@ def evidence(
     else the family's.
     """
     known = frozenset(tokens)
-    made = known.intersection("".join(parts(merge)) for merge in merges)
+    made = known.intersection(
+        merge.replace(" ", "", 1) if " " in merge and merge[:1] != " " else "".join(parts(merge))
+        for merge in merges
+    )
     found = families(made or known)
     best = tied(found)
     names = [name for family in best for name in family.names]
@@ -316,7 +319,9 @@ def _shape(text: str) -> str:
     """A text that every family splits as it splits this one, shared by many texts."""
     if "'" not in text:
         text = text.translate(_SAME)
-    if not text.isascii():
+        if not text.isascii() or not text.removeprefix(" ").isalnum():
+            text = text.translate(_representatives())
+    elif not text.isascii():
         text = text.translate(_representatives())
     return _with_short_runs(text)
 

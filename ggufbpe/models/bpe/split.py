@@ -210,7 +210,7 @@ class _Alphabet(dict[int, int]):
 
     def bracket(self, chars: CharSet) -> str:
         """`chars` as a bracket expression over the collapsed alphabet."""
-        members = {point for point in range(128) if chars.contains(point)}
+        members = set(_ascii_members(chars))
         index = self._sets.index(chars)
         members |= {marker for signature, marker in self._markers.items() if signature[index]}
         inside = "".join(f"\\x{point:02x}" for point in sorted(members))
@@ -230,6 +230,12 @@ class _Alphabet(dict[int, int]):
         counts = {(0, 1): "?", (0, None): "*", (1, None): "+"}
         count = counts.get((node.least, node.most)) or f"{{{node.least},{node.most}}}"
         return (item if isinstance(node.item, Chars) else f"(?:{item})") + count
+
+
+@cache
+def _ascii_members(chars: CharSet) -> frozenset[int]:
+    """The ASCII code points in a set; many patterns have the same sets."""
+    return frozenset(point for point in range(128) if chars.contains(point))
 
 
 # ---- steps: rules that are not patterns, or not linear as one -------------------------------------------
