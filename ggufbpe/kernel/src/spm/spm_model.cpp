@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,7 +90,10 @@ SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::shared_ptr<const 
           options(), cache_bytes),
       tokens_(tokens),
       add_space_prefix_(add_space_prefix),
-      first_words_(tokens, scores) {}
+      first_words_(tokens, scores) {
+    if (!tokens->indexed()) throw std::invalid_argument("the tokens have no index");
+    if (!scores->empty() && scores->size() != tokens->size()) throw std::invalid_argument("as many scores as tokens are needed");
+}
 
 void SpmModel::cut_fragments(const unsigned char *, std::vector<Fragment> &fragments, const Poll &) const {
     for (Fragment &fragment : fragments) {

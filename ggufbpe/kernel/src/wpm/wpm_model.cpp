@@ -1,6 +1,7 @@
 #include "wpm/wpm_model.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,7 +42,9 @@ WPMModel::WPMModel(std::shared_ptr<const Strings> tokens, int32_t unknown, bool 
     : CachingModel(cache_bytes),
       normalizer_(lowercase, strip_accents),
       tokens_(std::move(tokens)),
-      unknown_(unknown) {}
+      unknown_(unknown) {
+    if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
+}
 
 WPMModel::~WPMModel() = default;
 
