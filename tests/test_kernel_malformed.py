@@ -1,8 +1,8 @@
 """The compiled engine on files that lie: nothing crashes, and both engines say the same.
 
 A crash would take pytest with it, so this file is also the program that does the work: `python test_kernel_malformed.py
-SEED COUNT` damages vocabularies, opens each and encodes with both engines. The C++ alone is fuzzed under sanitizers by
-scripts/check_kernel.py.
+SEED COUNT` damages vocabularies, opens each and encodes with both engines; with the argument `parts` it builds models
+from wrong parts. The C++ alone is fuzzed under sanitizers by scripts/check_kernel.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from array import array
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conftest import missing
 
@@ -50,6 +52,132 @@ def test_damaged_vocabularies_give_both_engines_the_same() -> None:
     assert opened.keys() == MODELS
     assert min(opened.values()) > 30  # damage that leaves a vocabulary, whose ids were compared
     assert len(outcomes) > 6  # and damage that reaches many checks
+
+
+WRONG_PARTS = {
+    "SPM over tokens without an index": "ValueError: the tokens have no index",
+    "SPM with too few scores": "ValueError: as many scores as tokens are needed",
+    "SPM with too many scores": "ValueError: as many scores as tokens are needed",
+    "SPM with half a score": "ValueError: an array that ends within a number",
+    "SPM over nothing": "TypeError: __new__(): incompatible function arguments.",
+    "WPM over tokens without an index": "ValueError: the tokens have no index",
+    "WPM over nothing": "TypeError: __new__(): incompatible function arguments.",
+    "RWKV over nothing": "TypeError: __new__(): incompatible function arguments.",
+    "UGM with too few kinds": "ValueError: as many attributes as tokens are needed",
+    "UGM with too few attributes": "ValueError: as many attributes and scores as tokens are needed",
+    "UGM with too few scores": "ValueError: as many attributes and scores as tokens are needed",
+    "UGM with half an attribute": "ValueError: an array that ends within a number",
+    "UGM with a charsmap that is cut off": "ValueError: the charsmap is shorter than it says",
+    "PLaMo with too few scores": "ValueError: as many scores as tokens are needed",
+    "PLaMo with too few bytes": "ValueError: a token for each byte is needed",
+    "BPE over tokens without an index": "ValueError: the tokens have no index",
+    "BPE without a splitter": "TypeError: __new__(): incompatible function arguments.",
+    "BPE with an unknown step": "ValueError: there is no such step",
+    "BPE with spaces before words that are not escaped": "ValueError: only escaped spaces are put before words",
+    "an encoder without a model": "TypeError: __new__(): incompatible function arguments.",
+    "an encoder of a model that was not made": "TypeError: __new__(): incompatible function arguments.",
+    "a special token that is not there": "ValueError: a special token out of range",
+    "a special token of two numbers": "TypeError: a special token is (id, is hidden, strips left, strips right)",
+    "strings that were not made": "TypeError: __len__(): incompatible function arguments.",
+    "strings without an index": "ValueError: find needs index",
+    "a learner of tokens that are not bytes": "TypeError: the raw form of a token is bytes",
+    "words that are not UTF-8": "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 1",
+}
+
+
+def test_models_of_wrong_parts_are_refused() -> None:
+    from ggufbpe.kernel import native
+
+    if native is None:
+        missing("the compiled module is not there")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, "parts"],
+        env={**os.environ, "MALLOC_PERTURB_": "165", "PYTHONFAULTHANDLER": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = dict(line.split(" -> ") for line in done.stdout.splitlines())
+    assert found.keys() == WRONG_PARTS.keys()
+    assert {name: said[: len(WRONG_PARTS[name])] for name, said in found.items()} == WRONG_PARTS
+
+
+def _try_wrong_parts() -> None:
+    """Print what each way to build a model wrongly gives, and its first ids if it is not refused."""
+    from ggufbpe.kernel import native
+    from ggufbpe.models.bpe import registry, tables
+
+    assert native is not None
+    cache = 1 << 20
+    splitter = tables.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"])
+    texts = ["<unk>", "a", "\u2581", "ab"]
+    plain, tokens = native.Strings.of(texts), native.Strings.of(texts)
+    tokens.index()
+    kinds, scores, whole = (
+        array("H", [1, 4, 4, 4]).tobytes(),
+        array("f", [0, -1, -2, -3]).tobytes(),
+        array("i", [9, 8, 7, 6]).tobytes(),
+    )
+    of_bytes = array("i", range(256)).tobytes()
+    special = (0, False, False, False)
+
+    def ids(model: Any) -> list[int]:
+        encoder = native.Encoder(model, tokens, [], [], [])
+        found: list[int] = encoder.encode("ab a", True, True, False)
+        return [*found, *encoder.encode_batch(["a b ab " * 900] * 3, True, True, 2, False)[0]]
+
+    def bpe(tokens: Any = tokens, splitter: Any = splitter, prepends: bool = False, step: str = "") -> Any:
+        merges = native.Strings.of(["a b"])
+        return native.BPEModel(tokens, merges, splitter, False, False, False, prepends, False, step, cache)
+
+    def ugm(first: bytes = kinds, now: bytes = kinds, scores: bytes = scores, charsmap: bytes = b"") -> Any:
+        return native.UGMModel(tokens, first, now, scores, charsmap, True, True, 0, cache)
+
+    def counted(word: bytes) -> Any:
+        counter = native.WordCounter(1)
+        counter.add_word(word, 1)
+        return counter.words()
+
+    ways: dict[str, Callable[[], Any]] = {
+        "SPM over tokens without an index": lambda: ids(native.SpmModel(plain, scores, True, cache)),
+        "SPM with too few scores": lambda: ids(native.SpmModel(tokens, scores[:4], True, cache)),
+        "SPM with too many scores": lambda: ids(native.SpmModel(tokens, scores * 2, True, cache)),
+        "SPM with half a score": lambda: ids(native.SpmModel(tokens, scores[:-1], True, cache)),
+        "SPM over nothing": lambda: native.SpmModel(None, scores, True, cache),
+        "WPM over tokens without an index": lambda: ids(native.WPMModel(plain, 0, True, True, cache)),
+        "WPM over nothing": lambda: native.WPMModel(None, 0, True, True, cache),
+        "RWKV over nothing": lambda: native.RWKVModel(None, 0, cache),
+        "UGM with too few kinds": lambda: ids(ugm(first=kinds[:2])),
+        "UGM with too few attributes": lambda: ids(ugm(now=kinds[:2])),
+        "UGM with too few scores": lambda: ids(ugm(scores=scores[:4])),
+        "UGM with half an attribute": lambda: ids(ugm(first=kinds + b"1")),
+        "UGM with a charsmap that is cut off": lambda: ids(ugm(charsmap=b"\xff\xff\xff\xff1")),
+        "PLaMo with too few scores": lambda: native.PlamoModel(tokens, whole[:4], of_bytes, False, cache),
+        "PLaMo with too few bytes": lambda: native.PlamoModel(tokens, whole, of_bytes[:4], False, cache),
+        "BPE over tokens without an index": lambda: ids(bpe(plain)),
+        "BPE without a splitter": lambda: ids(bpe(splitter=None)),
+        "BPE with an unknown step": lambda: ids(bpe(step="x")),
+        "BPE with spaces before words that are not escaped": lambda: ids(bpe(prepends=True)),
+        "an encoder without a model": lambda: ids(None),
+        "an encoder of a model that was not made": lambda: ids(native.BPEModel.__new__(native.BPEModel)),
+        "a special token that is not there": lambda: native.Encoder(
+            bpe(), tokens, [(4, *special[1:])], [], []
+        ),
+        "a special token of two numbers": lambda: native.Encoder(bpe(), tokens, [special[:2]], [], []),
+        "strings that were not made": lambda: len(native.Strings.__new__(native.Strings)),
+        "strings without an index": lambda: plain.find("a"),
+        "a learner of tokens that are not bytes": lambda: native.Learner(
+            ["a"], ["a"], [1], [], 10, "lowest-ids", 1, 9, []
+        ),
+        "words that are not UTF-8": lambda: counted(b"a\xff"),
+    }
+    for name, make in ways.items():
+        print(f"{name} -> ", end="", flush=True)
+        try:
+            print(make())
+        except Exception as error:
+            print(f"{type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
 
 
 def _damaged(sound: bytes, choose: random.Random) -> bytes:
@@ -165,4 +293,7 @@ def _main(seed: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))
+    if sys.argv[1:] == ["parts"]:
+        _try_wrong_parts()
+    else:
+        _main(int(sys.argv[1]), int(sys.argv[2]))

@@ -815,8 +815,23 @@ LONG_WORK = {
     "words that were counted": "counter.words()",
     "words to learn from": "learner.add_counted(counter, list(range(256)))",
     "words to learn from, as symbols": "learner.add_words([1, 2] * 3_000_000, ends, [1] * 3_000_000)",
+    "the trie of RWKV": "native.RWKVModel(strings, 0, 1 << 20)",
+    "the trie of user-defined tokens": "unigram(16, b'')",
+    "a charsmap": "unigram(4, charsmap)",
 }
 STRINGS = "strings = native.Strings.of([str(number) for number in range(6_000_000)])"
+UNIGRAM = f"""
+    from array import array
+    {STRINGS.replace("6_000_000", "1_000_000")}
+    def unigram(kind, charsmap):
+        kinds = array("H", [kind] * len(strings)).tobytes()
+        return native.UGMModel(strings, kinds, kinds, b"", charsmap, True, True, 0, 1 << 20)
+"""
+CHARSMAP = """
+    units = 1 << 23  # all of them children and keys
+    size, unit = (number.to_bytes(4, "little") for number in (4 * units, 0x100 | 1 | 3 << 10))
+    charsmap = size + unit * units + b"a" * (1 << 26)
+"""
 COUNTER = """
     from ggufbpe.models.bpe import registry, tables
     counter = native.WordCounter(2)
@@ -833,6 +848,9 @@ BEFORE_IT = {
     "special tokens": HOSTILE.format(**HOSTILE_TOKENS["chains"]).replace("\n", "\n    "),
     "their index": STRINGS,
     "a list of them": STRINGS,
+    "the trie of RWKV": STRINGS.replace("6_000_000", "1_000_000"),
+    "the trie of user-defined tokens": UNIGRAM,
+    "a charsmap": UNIGRAM + CHARSMAP,
 }
 
 INTERRUPTED = """if True:

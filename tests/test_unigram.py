@@ -82,6 +82,37 @@ def test_longest_key(text: bytes, found: tuple[bytes, int] | None) -> None:
     assert Charsmap(REPLACED).longest(text, 0) == found
 
 
+def chain(length: int) -> bytes:
+    """A charsmap whose keys are 1 to `length` bytes of 1, none of which has a replacement that ends."""
+    units = [2 << 10, 0]  # the first place is 2
+    for place in range(2, 2 * length + 2, 2):
+        units += [
+            1 << 31,
+            1 | 0x100 | ((place + 1) ^ (place + 2)) << 10,
+        ]  # a value, and the child for the byte 1
+    units += [1 << 31, *[0] * (-(len(units) + 1) % 256)]
+    return struct.pack(f"<{len(units) + 1}I", 4 * len(units), *units) + b"a"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is Linux's")
+def test_damage_takes_memory_for_the_charsmap_alone() -> None:
+    """Not for a text of each place, which together are as large as the square of the charsmap."""
+    found = []
+    assert peak_growth(lambda: found.append(Charsmap(chain(20_000)).damage())) < 40 << 20
+    [damage] = found
+    assert damage.places == 20_000
+    assert damage.texts == [b"\1" * length for length in range(1, 101)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is Linux's")
+def test_long_tokens_take_memory_for_themselves_alone() -> None:
+    """Not for all of their beginnings."""
+    long = {"a" * 20_000: -1.0, "ab" * 10_000: -2.0}
+    text = UnigramText(vocabulary(WORDS | long, dict.fromkeys(long, USER_DEFINED)))
+    assert peak_growth(lambda: (text.normalizer, text.lattice)) < 40 << 20
+    assert list(text.runs("ab")) == [((list(WORDS).index("▁ab"),),)]
+
+
 def test_no_charsmap_replaces_nothing() -> None:
     assert Charsmap(b"").longest(b"\n", 0) is None
 

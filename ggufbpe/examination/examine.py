@@ -56,7 +56,9 @@ def doctor(
     with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
         model = Facts(file, overrides)
-        found = in_order([*broken_tensors(file), *findings_of(model), *also])
+        found = in_order([*findings_of(model), *also])
+        if broken := list(broken_tensors(file)):  # `fix` refuses such a file, so that no command is proposed
+            return Examination(model_file.name, tuple(in_order([*broken, *found])), None)
         return Examination(model_file.name, *advised(model, found))
 
 

@@ -16,6 +16,7 @@ from .finding import Finding
 from .round_trips import UTF8_BYTES
 
 _K = TokenizerKey
+_MOST_SHOWN = 64  # bytes of a text, which a charsmap may make as long as itself
 
 
 def wrong_model(model: Facts) -> Iterator[Finding]:
@@ -155,9 +156,9 @@ def charsmap(model: Facts) -> Iterator[Finding]:
     data = bytes(byte & 0xFF for byte in model.array(key))
     if len(data) <= 4 + int.from_bytes(data[:4], "little"):  # opening the tokenizer says so
         return
-    damaged = list(Charsmap(data).damaged())
-    if damaged:
-        shown = [text.decode("utf-8", "backslashreplace") for text in damaged]
+    count, texts = Charsmap(data).damage()
+    if count:
+        shown = [text.decode("utf-8", "backslashreplace") for text in texts]
         yield Finding(
             "error",
             "charsmap_damaged",
@@ -165,7 +166,7 @@ def charsmap(model: Facts) -> Iterator[Finding]:
             "llama.cpp throws an exception on text with these characters.",
             f"convert the model again, or remove the charsmap: {model.remove(key)}",
             model.key(key),
-            {"count": len(damaged), "behind": [text.hex() for text in damaged[:100]]},
-            f"{counted(len(damaged), 'offset points', 'offsets point')} beyond the end of the charsmap, after "
-            f"{listed(shown, len(shown))}.",
+            {"count": count, "behind": [text[:_MOST_SHOWN].hex() for text in texts]},
+            f"{counted(count, 'offset points', 'offsets point')} beyond the end of the charsmap, after "
+            f"{listed(shown, count)}.",
         )

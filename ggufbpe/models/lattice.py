@@ -10,7 +10,7 @@ Source: src/llama-vocab.cpp, llm_tokenizer_ugm_session::tokenize.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _LEAST = -sys.float_info.max
@@ -18,10 +18,56 @@ _LEAST = -sys.float_info.max
 _CODE_UNITS = (*(1,) * 12, 2, 2, 3, 4)
 
 
+class Trie:
+    """Byte strings with ids. Its size grows with the total size of the strings.
+
+    >>> list(Trie([(b"ab", 7), (b"a", 3)]).matches(b"xabc", 1))
+    [(3, 2), (7, 3)]
+    """
+
+    def __init__(self, strings: Iterable[tuple[bytes, int]] = ()) -> None:
+        """`strings` with their ids, which are not negative. Of equal strings the last one counts."""
+        self._children: dict[
+            int, int
+        ] = {}  # the node that a byte leads to, by the node before << 8 | the byte
+        self._ids = [-1]  # of each node; the root is 0
+        for text, token in strings:
+            node = 0
+            for byte in text:
+                child = self._children.setdefault(node << 8 | byte, len(self._ids))
+                if child == len(self._ids):
+                    self._ids.append(-1)
+                node = child
+            self._ids[node] = token
+
+    def __bool__(self) -> bool:
+        return len(self._ids) > 1
+
+    def matches(self, text: bytes, start: int) -> Iterator[tuple[int, int]]:
+        """(id, end) of each string at `start` of a text, the shortest first."""
+        child, ids = self._children.get, self._ids
+        node = 0
+        for end in range(start, len(text)):
+            node = child(node << 8 | text[end], -1)
+            if node < 0:
+                return
+            if ids[node] >= 0:
+                yield ids[node], end + 1
+
+    def reach(self, text: bytes, start: int) -> int:
+        """Where the longest beginning of a string at `start` of a text ends."""
+        node = 0
+        for end in range(start, len(text)):
+            node = self._children.get(node << 8 | text[end], -1)
+            if node < 0:
+                return end
+        return len(text)
+
+
 class Lattice(NamedTuple):
     """All ways to cut a text into tokens."""
 
-    tokens: Mapping[bytes, int]  # the id of each token, and -1 for beginnings of tokens
+    tokens: Trie
     scores: Sequence[float]  # by id
     is_user_defined: Sequence[int]  # by id, not 0: the score is 0
     unknown: int
@@ -36,20 +82,16 @@ class Lattice(NamedTuple):
         size = len(text)
         sums = [0.0, *(_LEAST,) * size]
         starts, ids = [0] * (size + 1), [self.unknown] * (size + 1)
-        known = self.tokens.get
         at = 0
         while at < size:
             after = min(at + _CODE_UNITS[text[at] >> 4], size)
             so_far = sums[at]
             is_found = False
-            end = at + 1
-            while end <= size and (token := known(text[at:end])) is not None:
-                if token >= 0:
-                    is_found = is_found or end == after
-                    sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
-                    if sum_here > sums[end]:
-                        sums[end], starts[end], ids[end] = sum_here, at, token
-                end += 1
+            for token, end in self.tokens.matches(text, at):
+                is_found = is_found or end == after
+                sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
+                if sum_here > sums[end]:
+                    sums[end], starts[end], ids[end] = sum_here, at, token
             if not is_found and so_far + self.unknown_score > sums[after]:
                 sums[after], starts[after], ids[after] = so_far + self.unknown_score, at, self.unknown
             at = after
@@ -70,12 +112,9 @@ class Lattice(NamedTuple):
         while at < len(text):
             after = min(at + _CODE_UNITS[text[at] >> 4], len(text))
             is_found = False
-            end = at + 1
-            while end <= len(text) and (token := self.tokens.get(text[at:end])) is not None:
-                if token >= 0:
-                    is_found = is_found or end == after
-                    yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
-                end += 1
+            for token, end in self.tokens.matches(text, at):
+                is_found = is_found or end == after
+                yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
             if not is_found:
                 yield self.unknown, at, after, self.unknown_score
             at = after

@@ -14,7 +14,7 @@ Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import utf8
@@ -23,7 +23,7 @@ from ..spelling import SPACE
 from ..vocab.vocabulary import NORMAL, UNUSED, USER_DEFINED
 from .charsmap import Charsmap
 from .composition import composed_bytes
-from .lattice import Lattice
+from .lattice import Lattice, Trie
 from .model import TextModel, first_attributes, unknown_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _SPACE = SPACE.encode()
 _REPLACEMENT = "\ufffd".encode()
 _LARGEST_FLOAT = 3.4028234663852886e38
 _PENALTY = 10.0  # of the unknown token, below the lowest score
+_FEW_BYTES = 32  # of a text whose parts are looked up one by one
 
 
 class UnigramText(TextModel):
@@ -52,7 +53,7 @@ class UnigramText(TextModel):
         user_defined = tokens_with(array("H", first_attributes(vocabulary)), USER_DEFINED)
         return CharsmapNormalizer(
             Charsmap(vocabulary.charsmap),
-            _prefixes((vocabulary.tokens[token].encode(), 0) for token in user_defined),
+            Trie((vocabulary.tokens[token].encode(), 0) for token in user_defined),
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
             vocabulary.nfc,
@@ -63,7 +64,7 @@ class UnigramText(TextModel):
     def lattice(self) -> Lattice:
         """Normalized text to ids."""
         lattice = _lattice(self.vocabulary, self.vocabulary.attributes, unknown_of(self.vocabulary))
-        return lattice._replace(tokens=_prefixes(_matched(self.vocabulary)))
+        return lattice._replace(tokens=Trie(_matched(self.vocabulary)))
 
     @made_once
     def _joined(self) -> frozenset[int]:
@@ -123,7 +124,7 @@ class CharsmapNormalizer(NamedTuple):
     """User-defined tokens stay as they are, the charsmap maps everything else; then spaces are normalized."""
 
     charsmap: Charsmap
-    user_defined: Mapping[bytes, int]  # and every beginning of such a token
+    user_defined: Trie
     add_space_prefix: bool
     remove_extra_whitespaces: bool
     nfc: bool  # the text is composed before anything else
@@ -182,9 +183,7 @@ class CharsmapNormalizer(NamedTuple):
     def next_piece(self, text: bytes, start: int) -> tuple[bytes, int]:
         """The text at `start` before spaces are normalized, and how many bytes of `text` it stands for."""
         if self.user_defined:
-            end = start  # the beginning of a user-defined token is enough
-            while end < len(text) and text[start : end + 1] in self.user_defined:
-                end += 1
+            end = self.user_defined.reach(text, start)  # the beginning of a user-defined token is enough
             if end > start:
                 return text[start:end], end - start
         replaced = self.charsmap.longest(text, start)
@@ -202,12 +201,18 @@ def line_break_token(vocabulary: Vocabulary, unknown: int, none: int) -> int:
     text = UnigramText(vocabulary).normalizer.normalize(b"\n").text
     first = first_attributes(vocabulary)
     lattice = _lattice(vocabulary, first, unknown)
-    matches: dict[bytes, int] = {}
-    for part in (text[a:b] for a in range(len(text)) for b in range(a + 1, len(text) + 1)):
-        token = vocabulary.token_to_id.get(part.decode("utf-8", "surrogateescape"), -1)
-        matches[part] = token if token >= 0 and first[token] & _MATCHED else -1
-    path = lattice._replace(tokens=matches).best_path(text)
+    tokens = _matched(vocabulary) if len(text) > _FEW_BYTES else _matched_within(text, vocabulary)
+    path = lattice._replace(tokens=Trie(tokens)).best_path(text)
     return path[0][0] if path else none
+
+
+def _matched_within(text: bytes, vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
+    """The tokens that are parts of a normalized text and that plain text may become, with their ids."""
+    first = first_attributes(vocabulary)
+    for part in {text[a:b] for a in range(len(text)) for b in range(a + 1, len(text) + 1)}:
+        token = vocabulary.token_to_id.get(part.decode("utf-8", "surrogateescape"), -1)
+        if token >= 0 and first[token] & _MATCHED:
+            yield part, token
 
 
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int) -> Lattice:
@@ -218,7 +223,7 @@ def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int) ->
     for score in normal:
         lowest = score if score < lowest else lowest  # no min(): NaN counts as nothing
     return Lattice(
-        tokens={},
+        tokens=Trie(),
         scores=scores,
         is_user_defined=[kind & USER_DEFINED for kind in attributes],
         unknown=unknown,
@@ -231,18 +236,6 @@ def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
     for token, (text, kind) in enumerate(zip(vocabulary.tokens, first_attributes(vocabulary))):
         if kind & _MATCHED:
             yield text.encode(), token
-
-
-def _prefixes(tokens: Iterable[tuple[bytes, int]]) -> dict[bytes, int]:
-    """A trie, written flat: each token with its id, and each beginning of a token with -1."""
-    found: dict[bytes, int] = {}
-    for text, token in tokens:
-        found[text] = token
-        for end in range(len(text) - 1, 0, -1):
-            if text[:end] in found:
-                break
-            found[text[:end]] = -1
-    return found
 
 
 def _places(text: bytes, part: bytes) -> Iterator[int]:

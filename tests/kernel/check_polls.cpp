@@ -1,9 +1,18 @@
 // Whatever a text or a vocabulary can make long asks often enough whether it shall go on.
 
+#include <memory>
+
+#include "charsmaps.h"
 #include "entries.h"
 #include "own_steps.h"
+#include "plamo/plamo_model.h"
+#include "rwkv/rwkv_model.h"
 #include "special.h"
+#include "spm/spm_model.h"
+#include "ugm/charsmap.h"
+#include "ugm/ugm_model.h"
 #include "utf8.h"
+#include "wpm/wpm_model.h"
 
 using namespace ggufbpe;
 
@@ -175,6 +184,81 @@ void check_vocabulary() {
     check("merges", 30, [&](const Poll &poll) { BPEModel(tokens, merges, splitter, {}, OwnStep::none, 1 << 20, poll); });
 }
 
+// Opening a model, and what it makes of its tokens when the first long text comes.
+void check_models() {
+    constexpr size_t COUNT = 100'000;
+    constexpr uint16_t NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/vocabulary.py
+    constexpr size_t CACHE = size_t(1) << 20;
+    const auto tokens = std::make_shared<Strings>(), alike = std::make_shared<Strings>();
+    for (size_t i = 0; i < COUNT; ++i) tokens->add("token" + std::to_string(i));
+    for (size_t i = 0; i < COUNT; ++i) alike->add("a beginning of all tokens" + std::to_string(i * 7919 % COUNT));
+    tokens->index();
+    alike->index();
+    const std::vector<float> scores(COUNT, -1);
+    const std::vector<uint16_t> normal(COUNT, NORMAL), user_defined(COUNT, USER_DEFINED);
+    const UGMOptions options{true, true, -1};
+    const auto check_model = [](const char *name, size_t least, const auto &make) {
+        check(name, least, [&](const Poll &poll) { make(poll)->expect(SIZE, poll); });
+    };
+    for (const auto &texts : {tokens, alike}) {
+        check_model("RWKV", 4, [&](const Poll &poll) { return std::make_unique<RWKVModel>(*texts, -1, CACHE, poll); });
+        check_model("WPM", 4, [&](const Poll &) { return std::make_unique<WPMModel>(texts, -1, true, true, CACHE); });
+        check_model("SPM", 4, [&](const Poll &) { return std::make_unique<SpmModel>(texts, scores, true, CACHE); });
+        check_model("PLaMo", 4, [&](const Poll &poll) {
+            return std::make_unique<PlamoModel>(*texts, std::vector<int32_t>(COUNT, -1), std::vector<int32_t>(256, 0), false, CACHE, poll);
+        });
+        for (const auto &kinds : {normal, user_defined}) {
+            check_model("UGM", 4, [&](const Poll &poll) {
+                return std::make_unique<UGMModel>(texts, kinds, kinds, scores, "", options, CACHE, poll);
+            });
+        }
+    }
+    // All parts of a long token may be tokens.
+    const auto long_one = std::make_shared<Strings>();
+    for (const char *text : {"a", "aa", "aab"}) long_one->add(text);
+    long_one->add(repeated("ab", 200'000));
+    long_one->index();
+    const SpmModel of_long(long_one, std::vector<float>(), true, CACHE);
+    check("SPM, a long token", 0, [&](const Poll &poll) { of_long.expect(SIZE, poll); });
+}
+
+// What a charsmap costs to open, by its size: however often its units lead to the same places, and its keys to the same replacement.
+void check_charsmaps() {
+    constexpr uint32_t BLOCKS = 1000;
+    constexpr size_t BLOCKS_A_BYTE = 20;
+    const std::string long_text = repeated("\xC3\xA9", 60'000);
+    struct Map {
+        const char *name;
+        bool is_circular;  // each byte leads to a block of its own, from all blocks; otherwise all lead to the next block
+        bool are_keys;
+        std::string text;  // of the replacement of all keys
+    };
+    const Map maps[] = {
+        {"circles", true, false, "a"},
+        {"a chain of blocks", false, false, "a"},
+        {"circles of keys", true, true, "a"},
+        {"keys that share a replacement", false, true, long_text},
+        {"circles of keys that share a replacement", true, true, long_text},
+    };
+    for (const Map &one : maps) {
+        CharsmapUnits units(1 + BLOCKS);
+        const auto place = [](uint32_t block) { return CharsmapUnits::BLOCK * (1 + block % BLOCKS); };
+        units.set_root(place(0));
+        for (uint32_t block = 0; block < BLOCKS; ++block) {
+            units.set_value(place(block), 2 * (block % 7));
+            for (uint32_t byte = 1; byte < 256; ++byte) {
+                const uint32_t next = place(one.is_circular ? block + byte : block + 1);
+                units.add(place(block), static_cast<unsigned char>(byte), next, one.are_keys);
+            }
+        }
+        const std::string data = units.data(one.text + '\0');
+        const uint64_t begun = work_done();
+        check(one.name, 0, [&](const Poll &poll) { Charsmap(data, poll).survey(poll); });
+        std::printf("  %.1f blocks a byte\n", double(work_done() - begun) / double(data.size()));
+        CHECK(work_done() - begun < BLOCKS_A_BYTE * data.size());
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -194,5 +278,7 @@ int main() {
     check_splitting();
     check_fragments();
     check_vocabulary();
+    check_models();
+    check_charsmaps();
     return 0;
 }

@@ -1,10 +1,12 @@
-// Vocabularies with scores: SPM and unigram models beside the plainest way, on texts of any bytes; and charsmaps of any bytes.
+// Vocabularies with scores: SPM and unigram models beside the plainest way, on texts of any bytes; with charsmaps whose units lead
+// anywhere, in circles too, and with charsmaps of any bytes.
 
 #include <cfloat>
 #include <cmath>
 #include <map>
 #include <stdexcept>
 
+#include "charsmaps.h"
 #include "harness.h"
 #include "spm/spm_model.h"
 #include "ugm/ugm_model.h"
@@ -22,11 +24,13 @@ struct Vocabulary {
     std::vector<std::string> tokens;
     std::vector<float> scores;
     std::map<std::string, int32_t> ids;
+    size_t longest = 0;  // bytes of a token
 
     void add(const std::string &token, float score) {
         if (token.empty() || ids.count(token)) return;
         ids[token] = static_cast<int32_t>(tokens.size());
         tokens.push_back(token);
+        longest = std::max(longest, token.size());
         scores.push_back(score);
     }
     int32_t find(const std::string &text) const {
@@ -117,7 +121,7 @@ std::vector<int32_t> best_path(const Vocabulary &vocabulary, const std::string &
     for (const std::string &character : characters_of(text)) {
         const size_t behind = at + character.size();
         bool is_found = false;
-        for (size_t end = at + 1; end <= text.size(); ++end) {
+        for (size_t end = at + 1; end <= std::min(text.size(), at + vocabulary.longest); ++end) {
             const int32_t id = vocabulary.find(text.substr(at, end - at));
             if (id < 0) continue;
             is_found = is_found || end == behind;
@@ -134,20 +138,91 @@ std::vector<int32_t> best_path(const Vocabulary &vocabulary, const std::string &
     return {ids.rbegin(), ids.rend()};
 }
 
-// What a unigram model without a charsmap makes of UTF-8.
-std::string with_spaces(const std::string &text, const UGMOptions &options) {
+// A text leads out of a charsmap.
+struct LeadsOut {};
+
+// A charsmap as its units and its strings.
+struct DrawnCharsmap {
+    CharsmapUnits units;
+    std::string strings;
+
+    // What the longest key at a place of a text becomes, and the size of that key; 0 if there is none.
+    std::pair<std::string, size_t> longest(const std::string &text, size_t start) const {
+        const auto unit_at = [&](size_t index) { return index < units.units().size() ? units.units()[index] : throw LeadsOut(); };
+        const auto base_of = [](uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); };
+        uint32_t index = base_of(units.units()[0]), value = 0;
+        size_t size = 0;
+        for (size_t at = start; at < text.size() && text[at]; ++at) {
+            const auto byte = static_cast<unsigned char>(text[at]);
+            const uint32_t unit = unit_at(index ^ byte);
+            if ((unit & 0x800000FF) != byte) break;
+            index = index ^ byte ^ base_of(unit);
+            if (!(unit & 0x100)) continue;
+            value = unit_at(index) & 0x7FFFFFFF;
+            size = at + 1 - start;
+        }
+        if (!size) return {"", 0};
+        const size_t end = value < strings.size() ? strings.find('\0', value) : std::string::npos;
+        if (end == std::string::npos) throw LeadsOut();
+        return {strings.substr(value, end - value), size};
+    }
+};
+
+DrawnCharsmap drawn_charsmap(Choices &choices) {
+    static const std::vector<std::string> replacements = {
+        "", " ", "  ", "a", "b a", " a", "aa ", utf8(0xE9), SPACE, "\xC3", "\x80" "a", std::string(50, 'a'), std::string(20, ' '),
+    };
+    static const std::vector<uint8_t> bytes = {' ', ' ', 'a', 'a', 'b', '\n', '\t', 0xC3, 0xA9, 0xE2, 0x96, 0x81, 0x80, 0xFF};
+    std::string strings(" \0", 2);  // at 0, which half of all places have for their value
+    for (size_t left = 1 + choices.below(5); left > 0; --left) strings += choices.of(replacements) + '\0';
+    if (choices.one_in(9)) strings.pop_back();
+    const auto blocks = static_cast<uint32_t>(1 + choices.below(4));
+    CharsmapUnits units(1 + blocks);
+    std::vector<uint32_t> places;
+    for (size_t i = 1 + choices.below(6); i > 0; --i) {
+        const auto block = static_cast<uint32_t>(1 + choices.below(blocks));
+        places.push_back(CharsmapUnits::BLOCK * block + choices.byte());
+        const size_t value = choices.one_in(2) ? 0 : choices.below(strings.size() + choices.one_in(12));
+        units.set_value(places.back(), static_cast<uint32_t>(value));
+    }
+    units.set_root(places[0]);
+    if (choices.one_in(2)) units.add(places[0], ' ', choices.of(places), true);
+    for (size_t left = choices.below(30); left > 0; --left) {
+        const uint32_t outside = CharsmapUnits::BLOCK * (1 + blocks) + choices.byte();
+        const uint32_t next = choices.one_in(60) ? outside : choices.one_in(4) ? places[0] : choices.of(places);
+        const uint8_t byte = choices.one_in(6) ? choices.byte() : choices.of(bytes);
+        if (byte) units.add(choices.of(places), byte, next, choices.one_in(2));
+    }
+    return {units, strings};
+}
+
+// What is left of a text of any bytes for the search of tokens. Without a charsmap only spaces change, in UTF-8.
+std::string normalized(const std::string &text, const DrawnCharsmap *charsmap, const UGMOptions &options) {
     std::string made;
     bool is_in_word = false, is_due = options.add_space_prefix;
-    for (const char c : text) {
+    const auto put = [&](char c) {
         if (c == ' ') {
             is_in_word = false;
             if (!options.remove_extra_whitespaces) made += SPACE;
-            continue;
+            return;
         }
         if (!is_in_word && (options.remove_extra_whitespaces || is_due)) made += SPACE;
         if (!is_in_word) is_due = false;
         is_in_word = true;
         made += c;
+    };
+    for (size_t at = 0; at < text.size();) {
+        auto [piece, size] = charsmap ? charsmap->longest(text, at) : std::pair<std::string, size_t>();
+        if (!size) {
+            const auto lead = static_cast<unsigned char>(text[at]);
+            size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+            piece = text.substr(at, size);
+            bool is_character = lead < 0x80 || (lead >= 0xC0 && lead < 0xF8 && piece.size() == size);
+            for (size_t i = 1; i < piece.size(); ++i) is_character = is_character && (piece[i] & 0xC0) == 0x80;
+            if (!is_character) piece = utf8(0xFFFD), size = 1;
+        }
+        for (const char c : piece) put(c);
+        at += size;
     }
     return made;
 }
@@ -218,6 +293,32 @@ void check_spm(Choices &choices) {
     if (!bytes.empty()) check(model, bytes, fragments[0].token, choices, nullptr);
 }
 
+// A text, some of which is not UTF-8, by a charsmap that leads anywhere.
+void check_charsmap(const Vocabulary &vocabulary, const std::vector<uint16_t> &attributes, const std::vector<float> &scores,
+                    const UGMOptions &options, Choices &choices) {
+    const DrawnCharsmap charsmap = drawn_charsmap(choices);
+    const std::string data = charsmap.units.data(charsmap.strings);
+    UGMModel model(std::make_shared<const Strings>(vocabulary.strings()), attributes, attributes, scores, data, options, size_t(1) << 20);
+    std::string text = random_characters(choices, choices.one_in(9) ? 900 : 100);
+    if (choices.one_in(3)) text.insert(choices.below(text.size() + 1), 1, static_cast<char>(choices.byte()));
+    std::vector<int32_t> expected;
+    bool leads_out = false;
+    try {
+        const std::string changed = normalized(text, &charsmap, options);
+        if (changed.size() > 4000) return;  // which would take the plainest way long
+        expected = best_path(vocabulary, changed);
+    } catch (const LeadsOut &) {
+        leads_out = true;
+    }
+    bool is_refused = false;
+    try {
+        check(model, text, -1, choices, &expected);
+    } catch (const std::invalid_argument &) {
+        is_refused = true;
+    }
+    CHECK(is_refused == leads_out);
+}
+
 void check_ugm(Choices &choices) {
     Vocabulary vocabulary;
     vocabulary.add("<unk>", 0);
@@ -238,8 +339,9 @@ void check_ugm(Choices &choices) {
     UGMModel model(tokens, attributes, attributes, scores, "", options, size_t(1) << 20);
     vocabulary.scores[UNKNOWN] = FLT_MAX;  // it does not count for the lowest
     const std::string text = random_characters(choices, choices.one_in(rounding ? 4 : 9) ? 2000 : 200);
-    const std::vector<int32_t> expected = best_path(vocabulary, with_spaces(text, options));
+    const std::vector<int32_t> expected = best_path(vocabulary, normalized(text, nullptr, options));
     check(model, text, -1, choices, &expected);
+    check_charsmap(vocabulary, attributes, scores, options, choices);
     // A charsmap of any bytes ends the call, or leads to ids.
     std::string charsmap(4, '\0');
     const size_t units = 1 + choices.below(64);

@@ -180,7 +180,9 @@ std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::
     Pace pace(LOOK_AT_SIGNALS);
     for (nb::handle one : special) {
         pace.count(STEPS_AN_OBJECT);
-        const auto [id, hidden, left, right] = nb::cast<SpecialTuple>(one);
+        SpecialTuple token;
+        if (!nb::try_cast(one, token)) throw nb::type_error("a special token is (id, is hidden, strips left, strips right)");
+        const auto [id, hidden, left, right] = token;
         tokens_to_find.push_back({id, hidden, left, right});
     }
     return std::shared_ptr<BoundEncoder>(

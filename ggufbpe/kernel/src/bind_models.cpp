@@ -49,12 +49,13 @@ std::shared_ptr<WPMModel> wpm_model_of(std::shared_ptr<Strings> tokens, int32_t 
 }
 
 std::shared_ptr<RWKVModel> rwkv_model_of(const Strings &tokens, int32_t unknown, size_t cache_bytes) {
-    return std::make_shared<RWKVModel>(tokens, unknown, cache_bytes);
+    return std::make_shared<RWKVModel>(tokens, unknown, cache_bytes, LOOK_AT_SIGNALS);
 }
 
-// The numbers in the memory of an array.
+// The numbers in the memory of an array. ValueError if that ends within a number.
 template <typename Number>
 std::vector<Number> numbers_of(const nb::bytes &memory) {
+    if (memory.size() % sizeof(Number)) throw nb::value_error("an array that ends within a number");
     std::vector<Number> numbers(memory.size() / sizeof(Number));
     if (!numbers.empty()) std::memcpy(numbers.data(), memory.data(), numbers.size() * sizeof(Number));
     return numbers;
@@ -67,14 +68,12 @@ std::shared_ptr<UGMModel> ugm_model_of(std::shared_ptr<Strings> tokens, const nb
     const UGMOptions options{add_space_prefix, remove_extra_whitespaces, unknown, composes, strict_utf8};
     return std::make_shared<UGMModel>(tokens, numbers_of<uint16_t>(matched_by), numbers_of<uint16_t>(attributes),
                                       numbers_of<float>(scores), std::string(charsmap.c_str(), charsmap.size()), options,
-                                      cache_bytes);
+                                      cache_bytes, LOOK_AT_SIGNALS);
 }
 
-std::shared_ptr<SpmModel> spm_model_of(std::shared_ptr<Strings> tokens, nb::bytes scores, bool add_space_prefix,
+std::shared_ptr<SpmModel> spm_model_of(std::shared_ptr<Strings> tokens, const nb::bytes &scores, bool add_space_prefix,
                                        size_t cache_bytes) {
-    std::vector<float> numbers(scores.size() / sizeof(float));
-    if (!numbers.empty()) std::memcpy(numbers.data(), scores.data(), numbers.size() * sizeof(float));
-    return std::make_shared<SpmModel>(tokens, std::move(numbers), add_space_prefix, cache_bytes);
+    return std::make_shared<SpmModel>(tokens, numbers_of<float>(scores), add_space_prefix, cache_bytes);
 }
 
 std::shared_ptr<PlamoModel> plamo_model_of(const Strings &tokens, const nb::bytes &scores, const nb::bytes &byte_tokens,

@@ -74,7 +74,9 @@ nb::list words_of(BoundCounter &shared) {
     for (const auto &word : table.words()) {
         pace.count(LOOKUP);
         std::string_view text = table.text(word);
-        words.append(nb::make_tuple(nb::str(text.data(), text.size()), word.count));
+        const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr));
+        if (!shown) throw nb::python_error();
+        words.append(nb::make_tuple(shown, word.count));
     }
     return words;
 }
@@ -92,7 +94,9 @@ void make_learner(BoundLearner *self, const std::vector<std::string> &texts, nb:
     if (raw.size() != texts.size() || lengths.size() != texts.size()) throw std::invalid_argument("lists of unequal length");
     std::vector<Learner::Token> tokens;
     for (size_t i = 0; i < texts.size(); ++i) {
-        tokens.push_back({texts[i], std::string(view_of(nb::cast<nb::bytes>(raw[i]))), lengths[i]});
+        nb::bytes bytes;
+        if (!nb::try_cast(raw[i], bytes)) throw nb::type_error("the raw form of a token is bytes");
+        tokens.push_back({texts[i], std::string(view_of(bytes)), lengths[i]});
     }
     std::vector<Learner::Merge> merges;
     for (const auto &[left, right, frequency, token] : known) merges.push_back({left, right, frequency, token});

@@ -28,6 +28,8 @@ public:
         if (done_ >= STEPS) ask();
     }
 
+    const Poll &poll() const { return poll_; }
+
 private:
     void ask() {
         done_ = 0;

@@ -9,18 +9,22 @@
 #include <memory>
 #include <vector>
 
+#include "poll.h"
+
 namespace ggufbpe {
 
 // The places of `keys`, from the lowest key to the highest; equal ones stay in their order.
-inline std::vector<uint32_t> sorted_places(const std::vector<uint64_t> &keys) {
+inline std::vector<uint32_t> sorted_places(const std::vector<uint64_t> &keys, const Poll &poll) {
     constexpr int DIGIT_BITS = 11, DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS;
     constexpr size_t VALUES = size_t(1) << DIGIT_BITS;
     const auto value = [](uint64_t key, int digit) { return key >> digit * DIGIT_BITS & (VALUES - 1); };
     using Counts = std::array<uint32_t, VALUES>;
     const auto counts = std::make_unique<std::array<Counts, DIGITS>>();  // zeros
-    for (const uint64_t key : keys) {
-        for (int digit = 0; digit < DIGITS; ++digit) ++(*counts)[static_cast<size_t>(digit)][value(key, digit)];
-    }
+    in_pieces(keys.size(), poll, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) {
+            for (int digit = 0; digit < DIGITS; ++digit) ++(*counts)[static_cast<size_t>(digit)][value(keys[i], digit)];
+        }
+    });
     std::vector<uint32_t> places(keys.size()), sorted(keys.size());
     for (size_t i = 0; i < keys.size(); ++i) places[i] = static_cast<uint32_t>(i);
     for (int digit = 0; digit < DIGITS; ++digit) {
@@ -32,7 +36,9 @@ inline std::vector<uint32_t> sorted_places(const std::vector<uint64_t> &keys) {
             before += count;
             count = start;
         }
-        for (const uint32_t place : places) sorted[of_digit[value(keys[place], digit)]++] = place;
+        in_pieces(places.size(), poll, [&](size_t from, size_t end) {
+            for (size_t i = from; i < end; ++i) sorted[of_digit[value(keys[places[i]], digit)]++] = places[i];
+        });
         places.swap(sorted);
     }
     return places;

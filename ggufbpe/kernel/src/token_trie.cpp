@@ -17,6 +17,7 @@ namespace {
 // always fit.
 constexpr size_t TRIES = 256;
 constexpr size_t MOST_RESERVED = size_t(1) << 21;  // cells
+constexpr size_t STEPS_A_TOKEN = 32;               // the cost of fetching one, in bytes looked at
 
 // The first eight bytes, as a number that sorts the same way; zeros after a shorter text.
 uint64_t beginning(std::string_view text) {
@@ -43,31 +44,39 @@ struct SortedTokens {
     std::vector<Key> keys;         // what each begins with
     std::vector<uint32_t> shared;  // bytes that each has in common with the one before it
 
-    SortedTokens(const Strings &texts, const std::vector<uint32_t> &ids) : tokens(texts) {
+    SortedTokens(const Strings &texts, const std::vector<uint32_t> &ids, Pace &pace) : tokens(texts) {
         std::vector<uint64_t> first(ids.size()), further(ids.size());
         for (size_t i = 0; i < ids.size(); ++i) {
             const std::string_view text = tokens[ids[i]];
+            pace.count(STEPS_A_TOKEN);
             first[i] = beginning(text);
             further[i] = beginning(text.substr(std::min(HALF, text.size())));
         }
-        order = sorted_places(first);
+        order = sorted_places(first, pace.poll());
         for (size_t begin = 0, end; begin < order.size(); begin = end) {
             for (end = begin + 1; end < order.size() && first[order[end]] == first[order[begin]];) ++end;
+            pace.count(end - begin);
             if (end - begin == 1) continue;
             std::sort(order.begin() + static_cast<ptrdiff_t>(begin), order.begin() + static_cast<ptrdiff_t>(end),
                       [&](uint32_t one, uint32_t other) {
+                          pace.count(1);
                           if (further[one] != further[other]) return further[one] < further[other];
+                          pace.count(STEPS_A_TOKEN + tokens[ids[one]].size() / HALF);
                           const int compared = tokens[ids[one]].compare(tokens[ids[other]]);
                           return compared ? compared < 0 : one < other;
                       });
         }
         keys.reserve(order.size());
         for (uint32_t &place : order) {
+            pace.count(1);
             keys.push_back({first[place], further[place]});
             place = ids[place];
         }
         shared.resize(order.size());
-        for (size_t i = 1; i < order.size(); ++i) shared[i] = static_cast<uint32_t>(shared_with_former(i));
+        for (size_t i = 1; i < order.size(); ++i) {
+            shared[i] = static_cast<uint32_t>(shared_with_former(i));
+            pace.count(1 + shared[i]);
+        }
     }
 
     unsigned char byte(size_t at, size_t depth) const {
@@ -103,11 +112,14 @@ std::vector<uint32_t> all_ids(const Strings &tokens) {
 // Finds cells for the children of each node.
 class TokenTrie::Builder {
 public:
-    Builder(TokenTrie &made, const Strings &tokens, const std::vector<uint32_t> &ids)
-        : tokens_(tokens), sorted_(tokens, ids), cells_(made.cells_), token_of_(made.tokens_) {
+    Builder(TokenTrie &made, const Strings &tokens, const std::vector<uint32_t> &ids, Pace &pace)
+        : tokens_(tokens), pace_(pace), sorted_(tokens, ids, pace), cells_(made.cells_), token_of_(made.tokens_) {
         // At most a cell for each byte. The system gives memory only for those that are written.
         size_t bytes = 0;
-        for (const uint32_t id : ids) bytes += tokens[id].size();
+        for (const uint32_t id : ids) {
+            pace.count(1);
+            bytes += tokens[id].size();
+        }
         const size_t most = std::min(bytes + 2 * BLOCK, MOST_RESERVED);
         cells_.reserve(most);
         token_of_.reserve(most);
@@ -122,7 +134,10 @@ public:
                 place_children(node);
             }
         }
-        while (links_.next) take(links_.next);  // those that no child got
+        while (links_.next) {  // those that no child got
+            pace.count(1);
+            take(links_.next);
+        }
     }
 
 private:
@@ -140,9 +155,11 @@ private:
     void place_rest(uint32_t cell, uint32_t token, size_t depth) {
         const std::string_view text = tokens_[token];
         if (text.empty()) return;
+        pace_.count(STEPS_A_TOKEN);
         for (size_t at = depth; at < text.size(); ++at) {
             const auto byte = static_cast<unsigned char>(text[at]);
             cell = place_child(cell, links_.next ? links_.next ^ byte : new_block(), byte);
+            pace_.count(1);
         }
         note_end(cell, token);
     }
@@ -152,6 +169,7 @@ private:
         for (; at < node.last && sorted_.ends(at, node.depth); ++at) {
             if (node.depth) note_end(node.cell, sorted_.order[at]);
         }
+        pace_.count(STEPS_A_TOKEN + node.last - node.first);
         if (at == node.last) return;
         bytes_.clear();
         starts_.clear();
@@ -196,7 +214,8 @@ private:
         return new_block();
     }
 
-    bool is_free_for_bytes(uint32_t base) const {
+    bool is_free_for_bytes(uint32_t base) {
+        pace_.count(1);
         return std::all_of(bytes_.begin(), bytes_.end(), [&](unsigned char byte) { return is_free(base ^ byte); });
     }
     bool is_free(uint32_t cell) const { return cell != ROOT && cells_[cell].parent == NOBODY; }
@@ -243,6 +262,7 @@ private:
     }
 
     const Strings &tokens_;
+    Pace &pace_;
     const SortedTokens sorted_;
     std::vector<Cell> &cells_;
     std::vector<int32_t> &token_of_;
@@ -252,9 +272,12 @@ private:
     std::vector<unsigned char> bytes_;
 };
 
-TokenTrie::TokenTrie(const Strings &tokens) : TokenTrie(tokens, all_ids(tokens)) {}
+TokenTrie::TokenTrie(const Strings &tokens, const Poll &poll) : TokenTrie(tokens, all_ids(tokens), poll) {}
 
-TokenTrie::TokenTrie(const Strings &tokens, const std::vector<uint32_t> &ids) { Builder(*this, tokens, ids); }
+TokenTrie::TokenTrie(const Strings &tokens, const std::vector<uint32_t> &ids, const Poll &poll) {
+    Pace pace(poll);
+    Builder(*this, tokens, ids, pace);
+}
 
 TokenTrie::Place TokenTrie::place_behind(std::string_view read) const {
     uint32_t at = ROOT;

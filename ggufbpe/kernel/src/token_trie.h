@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "poll.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -25,13 +26,14 @@ public:
     struct Match {
         int32_t token;
         size_t size;  // bytes
+        size_t read;  // bytes that were looked at
     };
 
     // The index of a token is its id. Of equal tokens the last counts; empty ones are never found.
-    explicit TokenTrie(const Strings &tokens);
+    TokenTrie(const Strings &tokens, const Poll &poll);
 
     // Only some of them; `ids` are ascending.
-    TokenTrie(const Strings &tokens, const std::vector<uint32_t> &ids);
+    TokenTrie(const Strings &tokens, const std::vector<uint32_t> &ids, const Poll &poll);
 
     // Where the walk for a text begins: after what was read before, if that begins a token; else nowhere.
     struct Place {
@@ -51,7 +53,8 @@ public:
         uint32_t at = place.cell, best = 0;
         const unsigned char *best_end = text;
         uint32_t children = cells[at].children;
-        for (const unsigned char *next = text; next < end;) {
+        const unsigned char *next = text;
+        while (next < end) {
             const uint32_t child = (children >> 1) ^ *next++;
             const Cell cell = cells[child];
             if (cell.parent != at) break;
@@ -61,7 +64,7 @@ public:
             best = is_token ? child : best;
             best_end = is_token ? next : best_end;
         }
-        return {best ? tokens_[best] : place.token, static_cast<size_t>(best_end - text)};
+        return {best ? tokens_[best] : place.token, static_cast<size_t>(best_end - text), static_cast<size_t>(next - text)};
     }
 
     // A way from the root down, a byte at a time.

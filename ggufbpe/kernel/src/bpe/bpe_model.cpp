@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "bpe/bpe_scratch.h"
@@ -21,6 +22,8 @@ constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a po
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
                    const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll)
     : CachingModel(cache_bytes), escape_spaces_(options.escape_spaces) {
+    // encode_text() makes room for the ids of a word and no more.
+    if (options.prepend_space && !options.escape_spaces) throw std::invalid_argument("only escaped spaces are put before words");
     auto merger = std::make_unique<const Merger>(tokens, merges, options, poll);
     if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(std::move(tokens));
     const bool lowers = own_step == OwnStep::lowered_words;

@@ -144,6 +144,25 @@ bool ends_with_space(std::string_view text) {
     return text.size() >= 3 && text.substr(text.size() - 3) == ESCAPED_SPACE_TEXT;
 }
 
+// The sizes that tokens have: texts of other sizes need not be looked up.
+class TokenSizes {
+public:
+    TokenSizes(const Strings &tokens, Pace &pace) {
+        for (size_t id = 0; id < tokens.size(); ++id) {
+            pace.count(STEPS_A_SIZE);
+            const size_t size = tokens[id].size();
+            if (size >= is_one_.size()) is_one_.resize(size + 1);
+            is_one_[size] = true;
+        }
+    }
+    bool has(size_t size) const { return is_one_[size]; }
+
+private:
+    static constexpr size_t STEPS_A_SIZE = 4;  // the cost of noting one, in bytes looked at
+
+    std::vector<bool> is_one_;
+};
+
 // The longest token that each token begins with, and the longest that it ends with, itself aside. Theirs are its next ones, so
 // all of a token's beginnings and ends are found without looking for texts that are no tokens.
 class LongestEnds {
@@ -152,11 +171,16 @@ public:
 
     LongestEnds(const Strings &tokens, const Poll &poll) : beginnings_(tokens.size(), NONE), ends_(tokens.size(), NONE) {
         Pace pace(poll);
-        const auto find = [&](std::string_view text) { return static_cast<uint32_t>(tokens.find(text)); };
+        const TokenSizes sizes(tokens, pace);
+        const auto find = [&](std::string_view text) {
+            pace.count(1);
+            if (!sizes.has(text.size())) return NONE;
+            pace.count(STEPS_A_LOOKUP + text.size());
+            return static_cast<uint32_t>(tokens.find(text));
+        };
         static_assert(static_cast<uint32_t>(Strings::NOT_FOUND) == NONE, "what is not found is none");
         for (size_t id = 0; id < tokens.size(); ++id) {
             const std::string_view token = tokens[id];
-            pace.count(STEPS_A_LOOKUP * token.size());
             if (token.size() < 2) continue;
             for (size_t at = former_character(token, token.size()); at && beginnings_[id] == NONE; at = former_character(token, at)) {
                 beginnings_[id] = find(token.substr(0, at));

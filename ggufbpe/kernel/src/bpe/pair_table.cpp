@@ -33,7 +33,9 @@ PairTable::PairTable(const Pairs &pairs, size_t symbol_count, const Poll &poll, 
     reader_.no_symbol_ = static_cast<Symbol>(symbol_count);
     uint64_t odd = hash_seed() | 1;
     size_t rank_count = 0;
-    for (size_t i = 0; i < pairs.size(); ++i) rank_count = std::max(rank_count, pairs[i].merge.rank + size_t(1));
+    in_pieces(pairs.size(), poll, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) rank_count = std::max(rank_count, pairs[i].merge.rank + size_t(1));
+    });
     int bucket_bits = 4;
     while ((size_t(BUCKET_ENTRIES) * 3 << bucket_bits) < pairs.size() * 5) ++bucket_bits;
     do {

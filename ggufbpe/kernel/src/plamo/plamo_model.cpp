@@ -120,16 +120,18 @@ PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores
     if (tokens.size() >= MOST_TOKENS) throw std::length_error("more tokens than three bytes can number");
     if (byte_tokens_.size() != 256) throw std::invalid_argument("a token for each byte is needed");
     while (ring_ <= suffixes_.longest()) ring_ *= 2;
-    find_joined(tokens, scores);
+    find_joined(tokens, scores, poll);
 }
 
 // The pairs of bytes that stand side by side in some token, or within a character. A token that ends a list also hides the text
 // before it, so that no word ends there.
-void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &scores) {
+void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &scores, const Poll &poll) {
+    Pace pace(poll);
     for (auto &row : joined_) row[2] = ~uint64_t(0);  // continuation bytes
     lengths_.resize(tokens.size());
     for (size_t id = 0; id < tokens.size(); ++id) {
         const std::string_view text = tokens[id];
+        pace.count(16 + 2 * text.size());
         uint32_t characters = 0;
         for (const char byte : text) characters += !is_continuation(static_cast<unsigned char>(byte));
         lengths_[id] = {static_cast<uint32_t>(text.size()), characters};
@@ -138,6 +140,7 @@ void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &
             join(static_cast<unsigned char>(text[i - 1]), static_cast<unsigned char>(text[i]));
         }
         if (scores[id] != Suffixes::UNKNOWN_SCORE) continue;
+        pace.count(256);
         for (unsigned before = 0; before < 256; ++before) {
             join(static_cast<unsigned char>(before), static_cast<unsigned char>(text[0]));
         }

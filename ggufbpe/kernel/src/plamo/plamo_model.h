@@ -45,7 +45,7 @@ private:
         uint32_t bytes, characters;
     };
 
-    void find_joined(const Strings &tokens, const std::vector<int32_t> &scores);
+    void find_joined(const Strings &tokens, const std::vector<int32_t> &scores, const Poll &poll);
     bool is_joined(unsigned char before, unsigned char here) const { return joined_[before][here >> 6] >> (here & 63) & 1; }
     void join(unsigned char before, unsigned char here) { joined_[before][here >> 6] |= uint64_t(1) << (here & 63); }
     bool may_cut(const unsigned char *p, const unsigned char *end) const;

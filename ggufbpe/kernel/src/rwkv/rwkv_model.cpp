@@ -14,6 +14,7 @@ namespace {
 constexpr size_t BLOCK = size_t(1) << 13;  // bytes between two checks for room
 constexpr size_t PLACES = 64;              // looked at together
 constexpr size_t PAIRS = size_t(1) << 16;  // of bytes
+constexpr size_t STEPS_A_TOKEN = 16;       // the cost of one while opening, in bytes looked at
 
 // The value of a hexadecimal digit; for other characters, llama.cpp's result on machines with signed char.
 unsigned digit(char c) {
@@ -41,11 +42,13 @@ char *unescape(std::string_view token, char *to) {
 }
 
 // The tokens as bytes.
-Strings unescaped(const Strings &tokens) {
+Strings unescaped(const Strings &tokens, const Poll &poll) {
+    Pace pace(poll);
     std::vector<char> bytes(tokens.byte_size());
     std::vector<uint32_t> ends(tokens.size() + 1);
     char *to = bytes.data();
     for (size_t i = 0; i < tokens.size(); ++i) {
+        pace.count(STEPS_A_TOKEN + tokens[i].size());
         to = unescape(tokens[i], to);
         ends[i + 1] = static_cast<uint32_t>(to - bytes.data());
     }
@@ -62,14 +65,20 @@ struct RWKVModel::Scratch : CachingModel::Scratch {
     Words words;
 };
 
-RWKVModel::RWKVModel(const Strings &tokens, int32_t unknown, size_t cache_bytes)
-    : RWKVModel(Unescaped{unescaped(tokens)}, unknown, cache_bytes) {}
+RWKVModel::RWKVModel(const Strings &tokens, int32_t unknown, size_t cache_bytes, const Poll &poll)
+    : RWKVModel(Unescaped{unescaped(tokens, poll)}, unknown, cache_bytes, poll) {}
 
-RWKVModel::RWKVModel(const Unescaped &tokens, int32_t unknown, size_t cache_bytes)
-    : CachingModel(cache_bytes), tokens_(tokens.texts), unknown_(unknown), lengths_(tokens.texts.size()), joined_(PAIRS / 64) {
+RWKVModel::RWKVModel(const Unescaped &tokens, int32_t unknown, size_t cache_bytes, const Poll &poll)
+    : CachingModel(cache_bytes),
+      tokens_(tokens.texts, poll),
+      unknown_(unknown),
+      lengths_(tokens.texts.size()),
+      joined_(PAIRS / 64) {
+    Pace pace(poll);
     uint64_t *const joined = joined_.data();
     for (size_t id = 0; id < tokens.texts.size(); ++id) {
         const std::string_view text = tokens.texts[id];
+        pace.count(STEPS_A_TOKEN + text.size());
         lengths_[id] = static_cast<uint32_t>(text.size());
         for (size_t i = 1; i < text.size(); ++i) {
             const size_t pair = size_t(static_cast<unsigned char>(text[i - 1])) << 8 | static_cast<unsigned char>(text[i]);
@@ -137,11 +146,12 @@ const unsigned char *RWKVModel::find_words(const unsigned char *at, const unsign
 const unsigned char *RWKVModel::encode_long(const unsigned char *at, const unsigned char *end, Sink &ids, Pace &pace) const {
     Spans *const spans = ids.spans();
     for (bool is_at_end = false; !is_at_end;) {
-        const unsigned char *begin = at, *stop = at + std::min(BLOCK, static_cast<size_t>(end - at));
+        const unsigned char *stop = at + std::min(BLOCK, static_cast<size_t>(end - at));
         size_t count = 0;
         int32_t *to = ids.room(BLOCK);
         while (at < stop && !is_at_end) {
             const TokenTrie::Match match = tokens_.find(at, end);
+            pace.count(match.read);
             const bool is_known = match.size > 0;
             if (spans) spans->push(at, is_known ? match.size : 1);
             at += is_known ? match.size : 1;
@@ -154,7 +164,6 @@ const unsigned char *RWKVModel::encode_long(const unsigned char *at, const unsig
         } else {
             ids.add(count);
         }
-        pace.count(static_cast<size_t>(at - begin));
     }
     return at;
 }

@@ -24,7 +24,7 @@ namespace ggufbpe {
 class RWKVModel final : public CachingModel {
 public:
     // `tokens` as in the file, escaped; `unknown` stands for a byte where no token matches.
-    RWKVModel(const Strings &tokens, int32_t unknown, size_t cache_bytes);
+    RWKVModel(const Strings &tokens, int32_t unknown, size_t cache_bytes, const Poll &poll = NO_POLL);
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
@@ -40,7 +40,7 @@ private:
     struct Scratch;
 
     struct Unescaped;
-    RWKVModel(const Unescaped &tokens, int32_t unknown, size_t cache_bytes);
+    RWKVModel(const Unescaped &tokens, int32_t unknown, size_t cache_bytes, const Poll &poll);
 
     // Whether a text may be cut between two bytes.
     bool is_cut(unsigned char before, unsigned char behind) const {

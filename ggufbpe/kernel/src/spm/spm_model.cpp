@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,15 +22,19 @@ constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied after a
 constexpr char SPACE[] = " ", WRITTEN_SPACE[] = "\xE2\x96\x81";
 
 // 0 for the best score; equal ones share a rank.
-std::vector<uint32_t> ranks_of(const std::vector<float> &scores, size_t count) {
+std::vector<uint32_t> ranks_of(const std::vector<float> &scores, size_t count, const Poll &poll) {
     if (scores.empty()) return std::vector<uint32_t>(count, 0);
     std::vector<uint64_t> keys;
     keys.reserve(scores.size());
-    for (const float score : scores) keys.push_back(order_of(score));
+    in_pieces(scores.size(), poll, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) keys.push_back(order_of(scores[i]));
+    });
     std::vector<uint32_t> ranks(scores.size());
     uint32_t rank = 0;
     uint64_t former = UINT64_MAX;
-    for (const uint32_t place : sorted_places(keys)) {
+    Pace pace(poll);
+    for (const uint32_t place : sorted_places(keys, poll)) {
+        pace.count(4);
         rank += former != UINT64_MAX && keys[place] != former;
         former = keys[place];
         ranks[place] = rank;
@@ -78,14 +83,17 @@ SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::shared_ptr<const 
                    size_t cache_bytes)
     : BPEModel(
           [tokens, scores](const Poll &poll) {
-              const std::vector<uint32_t> ranks = ranks_of(*scores, tokens->size());
+              const std::vector<uint32_t> ranks = ranks_of(*scores, tokens->size(), poll);
               return std::make_unique<Tables>(std::make_unique<const Merger>(tokens, ranks, options(), poll),
                                               Splitter::of_whole_text(true));
           },
           options(), cache_bytes),
       tokens_(tokens),
       add_space_prefix_(add_space_prefix),
-      first_words_(tokens, scores) {}
+      first_words_(tokens, scores) {
+    if (!tokens->indexed()) throw std::invalid_argument("the tokens have no index");
+    if (!scores->empty() && scores->size() != tokens->size()) throw std::invalid_argument("as many scores as tokens are needed");
+}
 
 void SpmModel::cut_fragments(const unsigned char *, std::vector<Fragment> &fragments, const Poll &) const {
     for (Fragment &fragment : fragments) {

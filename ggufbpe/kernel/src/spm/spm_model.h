@@ -22,7 +22,8 @@ namespace ggufbpe {
 
 class SpmModel final : public BPEModel {
 public:
-    // `scores` has one for each token, none of them NaN, or is empty, if all are the same.
+    // `tokens` are indexed. `scores` has one for each token, none of them NaN, or is empty, if all are the same.
+    // std::invalid_argument if there is no index, or another number of scores.
     SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes);
 
     // Only marks plain fragments: their beginning differs from that of the parts after them, and their bytes must stay as they

@@ -51,7 +51,7 @@ void UGMModel::encode_in_windows(const Word &word, double sum, Scratch &scratch,
         const bool is_last = p == end;
         scratch.path.resize(text.size() + 1, UNREACHED);
         const size_t stop = is_last ? text.size() : text.size() - std::min(text.size(), ring_);
-        at = extend_path(at, stop, base, &trie(), scratch, pace);
+        at = extend_path(at, stop, base, &trie(pace.poll()), scratch, pace);
         const size_t certain = is_last ? text.size() : meeting_place(at, scratch, pace);
         follow_path(certain, scratch, pace);
         // An unknown token stands for all unknown characters side by side.
@@ -169,7 +169,7 @@ void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
     const size_t size = scratch.normalized.size();
     begin_path(sum, size, scratch);
     scratch.path.resize(size + 1, UNREACHED);
-    extend_path(0, size, 0, trie_for(size), scratch, pace);
+    extend_path(0, size, 0, trie_for(size, pace.poll()), scratch, pace);
     scratch.sum_of_word = scratch.sums[size & (ring_ - 1)];
     follow_path(size, scratch, pace);
 }

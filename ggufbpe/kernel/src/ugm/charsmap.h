@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "poll.h"
+
 namespace ggufbpe {
 
 class Charsmap {
 public:
     // `data` is empty, or the size of the double array in bytes, the array, and strings that end in NUL.
-    explicit Charsmap(const std::string &data);
+    Charsmap(const std::string &data, const Poll &poll);
 
     struct Match {
         const char *text;  // the replacement
@@ -24,11 +26,11 @@ public:
 
     // The longest key that the bytes from `p` to `end` begin with. Throws std::invalid_argument where the search leads out of
     // the map: llama.cpp ends with an exception there.
-    Match longest(const unsigned char *p, const unsigned char *end) const {
-        return first_[*p] ? search(p, end) : Match{nullptr, 0, 0};
+    Match longest(const unsigned char *p, const unsigned char *end, Pace &pace) const {
+        return first_[*p] ? search(p, end, pace) : Match{nullptr, 0, 0};
     }
 
-    // What all keys have in common.
+    // What all keys have in common; survey() finds it in a time that grows with the size of the file's array.
     struct Survey {
         bool is_sound = true;           // no text leads out of it
         bool is_utf8 = true;            // all replacements are
@@ -38,7 +40,7 @@ public:
         bool has_alone[256] = {};       // bytes that are a key
         bool has_within[256] = {};      // bytes that stand in a key, but not at its beginning
     };
-    Survey survey() const;
+    Survey survey(const Poll &poll) const;
 
 private:
     static uint32_t base(uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); }
@@ -46,9 +48,10 @@ private:
     static constexpr uint32_t IS_KEY = 0x100, VALUE = 0x7FFFFFFF;
 
     class Children;
+    class Endings;
 
     bool leads_out(uint32_t place, uint32_t most) const;
-    Match search(const unsigned char *p, const unsigned char *end) const;
+    Match search(const unsigned char *p, const unsigned char *end, Pace &pace) const;
     Match match_of(uint32_t value, size_t length) const;  // its text is null if the replacement does not end
 
     std::vector<uint32_t> units_;

@@ -21,6 +21,7 @@ constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/
 constexpr uint16_t MATCHED = NORMAL | USER_DEFINED | UNUSED;
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
+constexpr size_t STEPS_A_TOKEN = 8;       // the cost of one while opening, in bytes looked at
 constexpr size_t GROUP = 256;             // words whose slots are fetched together
 constexpr size_t LONGEST_LOOKED_UP = 64;  // bytes of a word: the time grows with their square
 constexpr int32_t CONTINUED = -4;         // a part's token: it continues where another text ended
@@ -28,12 +29,14 @@ constexpr int32_t CONTINUED = -4;         // a part's token: it continues where 
 bool is_matched(uint16_t attribute) { return attribute & MATCHED; }
 
 // The tokens of some kinds. std::invalid_argument if there are not as many kinds as tokens.
-std::vector<uint32_t> ids_with(const std::vector<uint16_t> &attributes, uint16_t kinds, const Strings &tokens) {
+std::vector<uint32_t> ids_with(const std::vector<uint16_t> &attributes, uint16_t kinds, const Strings &tokens, const Poll &poll) {
     if (attributes.size() != tokens.size()) throw std::invalid_argument("as many attributes as tokens are needed");
     std::vector<uint32_t> ids;
-    for (size_t id = 0; id < tokens.size(); ++id) {
-        if (attributes[id] & kinds) ids.push_back(static_cast<uint32_t>(id));
-    }
+    in_pieces(tokens.size(), poll, [&](size_t from, size_t end) {
+        for (size_t id = from; id < end; ++id) {
+            if (attributes[id] & kinds) ids.push_back(static_cast<uint32_t>(id));
+        }
+    });
     return ids;
 }
 
@@ -51,14 +54,19 @@ int fraction_bits(float score) {
 
 // Whether a token has a U+2581 that does not begin it. Where none has, counting all of them is faster than a
 // search in each token.
-bool may_have_spaces_within(const Strings &tokens) {
+bool may_have_spaces_within(const Strings &tokens, Pace &pace) {
     if (!tokens.size()) return false;
     size_t found = 0, first = 0;
     const char *const all = tokens[0].data();
-    for (size_t at = 2; at < tokens.byte_size(); ++at) {
-        found += (all[at - 2] == SPACE[0]) & (all[at - 1] == SPACE[1]) & (all[at] == SPACE[2]);
+    in_pieces(std::max<size_t>(tokens.byte_size(), 2) - 2, pace.poll(), [&](size_t from, size_t end) {
+        for (size_t at = from; at < end; ++at) {
+            found += (all[at] == SPACE[0]) & (all[at + 1] == SPACE[1]) & (all[at + 2] == SPACE[2]);
+        }
+    });
+    for (size_t id = 0; id < tokens.size(); ++id) {
+        pace.count(STEPS_A_TOKEN);
+        first += tokens[id].substr(0, 3) == SPACE;
     }
-    for (size_t id = 0; id < tokens.size(); ++id) first += tokens[id].substr(0, 3) == SPACE;
     return found != first;
 }
 
@@ -86,19 +94,21 @@ size_t character_size(const unsigned char *p, const unsigned char *end, bool str
 
 UGMModel::UGMModel(std::shared_ptr<const Strings> tokens, const std::vector<uint16_t> &matched_by,
                    const std::vector<uint16_t> &attributes, std::vector<float> scores, const std::string &charsmap,
-                   const UGMOptions &options, size_t cache_bytes)
+                   const UGMOptions &options, size_t cache_bytes, const Poll &poll)
     : CachingModel(cache_bytes),
       options_(options),
-      charsmap_(charsmap),
+      charsmap_(charsmap, poll),
       tokens_(std::move(tokens)),
-      user_defined_(*tokens_, ids_with(matched_by, USER_DEFINED, *tokens_)) {
+      user_defined_(*tokens_, ids_with(matched_by, USER_DEFINED, *tokens_, poll), poll) {
     const size_t count = tokens_->size();
     if (attributes.size() != count || (!scores.empty() && scores.size() != count)) {
         throw std::invalid_argument("as many attributes and scores as tokens are needed");
     }
     scores.resize(count);
     lengths_.resize(count);
+    Pace pace(poll);
     for (size_t id = 0; id < count; ++id) {
+        pace.count(STEPS_A_TOKEN);
         if (!is_matched(matched_by[id])) continue;
         const size_t length = (*tokens_)[id].size();
         lengths_[id] = static_cast<uint32_t>(length);
@@ -106,36 +116,39 @@ UGMModel::UGMModel(std::shared_ptr<const Strings> tokens, const std::vector<uint
         has_user_defined_ = has_user_defined_ || matched_by[id] & USER_DEFINED;
     }
     while (ring_ <= longest_) ring_ *= 2;
-    set_scores(*tokens_, matched_by, attributes, std::move(scores));
-    find_separators(*tokens_, matched_by);
+    set_scores(*tokens_, matched_by, attributes, std::move(scores), pace);
+    find_separators(*tokens_, matched_by, pace);
 }
 
-const TokenTrie &UGMModel::trie() const {
+const TokenTrie &UGMModel::trie(const Poll &poll) const {
     return trie_.get([&] {
         std::vector<uint32_t> ids;
-        for (size_t id = 0; id < lengths_.size(); ++id) {
-            if (lengths_[id]) ids.push_back(static_cast<uint32_t>(id));
-        }
-        return std::make_unique<TokenTrie>(*tokens_, ids);
+        in_pieces(lengths_.size(), poll, [&](size_t from, size_t end) {
+            for (size_t id = from; id < end; ++id) {
+                if (lengths_[id]) ids.push_back(static_cast<uint32_t>(id));
+            }
+        });
+        return std::make_unique<TokenTrie>(*tokens_, ids, poll);
     });
 }
 
 // The trie for a word of so many bytes; null if it is looked up, part by part, among the tokens.
-const TokenTrie *UGMModel::trie_for(size_t bytes) const {
+const TokenTrie *UGMModel::trie_for(size_t bytes, const Poll &poll) const {
     const bool may_be_looked_up = tokens_->indexed() && tokens_->are_different() && bytes <= LONGEST_LOOKED_UP;
     if (!trie_.is_made() && may_be_looked_up && first_bytes_.take(bytes)) return nullptr;
-    return &trie();
+    return &trie(poll);
 }
 
 void UGMModel::expect(size_t bytes, const Poll &poll) const {
     CachingModel::expect(bytes, poll);
-    trie();
+    trie(poll);
 }
 
 void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &matched_by,
-                          const std::vector<uint16_t> &attributes, std::vector<float> scores) {
+                          const std::vector<uint16_t> &attributes, std::vector<float> scores, Pace &pace) {
     float lowest = FLT_MAX;
     for (size_t id = 0; id < tokens.size(); ++id) {
+        pace.count(STEPS_A_TOKEN);
         if (matched_by[id] & NORMAL && scores[id] < lowest) lowest = scores[id];
         if (attributes[id] & USER_DEFINED) scores[id] = 0;
     }
@@ -146,6 +159,7 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
     double all = 0, bytes = 1;
     bool are_finite = std::isfinite(unknown_score_);
     for (size_t id = 0; id < tokens.size(); ++id) {
+        pace.count(STEPS_A_TOKEN);
         if (!is_matched(matched_by[id])) continue;
         are_finite = are_finite && std::isfinite(scores_[id]);
         if (!are_finite) break;
@@ -161,13 +175,14 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
 }
 
 // Words are independent if no lookup and no replacement crosses the bytes between them.
-void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by) {
-    const Charsmap::Survey survey = charsmap_.survey();
-    const bool has_spaces_within = may_have_spaces_within(tokens);
+void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by, Pace &pace) {
+    const Charsmap::Survey survey = charsmap_.survey(pace.poll());
+    const bool has_spaces_within = may_have_spaces_within(tokens, pace);
     constexpr double COMPOSED = 3;  // bytes that one byte becomes at most when a text is composed
     growth_ = std::max(survey.growth, 3.0) * (options_.composes ? COMPOSED : 1);
     bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_spaces = false, has_unknown = false, has_space = false;
     for (size_t id = 0; id < tokens.size(); ++id) {
+        pace.count(STEPS_A_TOKEN + tokens[id].size());
         if (!is_matched(matched_by[id])) continue;
         has_unknown = has_unknown || static_cast<int32_t>(id) == options_.unknown;
         has_space = has_space || tokens[id] == SPACE;
@@ -193,7 +208,7 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
         if (survey.has_within[c] || survey.begins[c] || is_user_defined[c]) continue;
         if (options_.composes && begins_composition(c)) continue;
         const auto byte = static_cast<unsigned char>(c);
-        const Charsmap::Match match = charsmap_.longest(&byte, &byte + 1);
+        const Charsmap::Match match = charsmap_.longest(&byte, &byte + 1, pace);
         const bool becomes_space = match.length && match.size && std::string_view(match.text, match.size).find_first_not_of(' ') ==
                                                                      std::string_view::npos;
         is_separator_[c] = match.length ? becomes_space && options_.remove_extra_whitespaces : c == ' ';
@@ -481,8 +496,8 @@ const unsigned char *UGMModel::normalize(const unsigned char *p, const unsigned 
                 continue;
             }
         }
-        const Charsmap::Match match = charsmap_.longest(p, end);
-        pace.count(match.length + match.size + 1);
+        const Charsmap::Match match = charsmap_.longest(p, end, pace);
+        pace.count(match.size + 1);
         if (match.length) {
             for (size_t i = 0; i < match.size; ++i) put(match.text[i], p, p + match.length);
             p += match.length;

@@ -45,7 +45,8 @@ public:
     // `matched_by` are the attributes of tokens before special ones were found, `attributes` those after; `scores` may be
     // empty. std::invalid_argument if lengths do not fit.
     UGMModel(std::shared_ptr<const Strings> tokens, const std::vector<uint16_t> &matched_by, const std::vector<uint16_t> &attributes,
-             std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes);
+             std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes,
+             const Poll &poll = NO_POLL);
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void expect(size_t bytes, const Poll &poll) const override;
@@ -66,8 +67,8 @@ private:
     };
 
     void set_scores(const Strings &tokens, const std::vector<uint16_t> &matched_by, const std::vector<uint16_t> &attributes,
-                    std::vector<float> scores);
-    void find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by);
+                    std::vector<float> scores, Pace &pace);
+    void find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by, Pace &pace);
     double reach(double sum, size_t bytes) const { return std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_; }
     bool may_be_cached(double sum, size_t bytes) const { return has_words_ && reach(sum, bytes) < most_; }
     size_t first_cut(const Part &part, Pace &pace) const;
@@ -94,8 +95,8 @@ private:
     void encode_in_windows(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const;
     void begin_path(double sum, size_t size, Scratch &scratch) const;
     size_t extend_path(size_t from, size_t stop, size_t base, const TokenTrie *trie, Scratch &scratch, Pace &pace) const;
-    const TokenTrie &trie() const;
-    const TokenTrie *trie_for(size_t bytes) const;
+    const TokenTrie &trie(const Poll &poll) const;
+    const TokenTrie *trie_for(size_t bytes, const Poll &poll) const;
     size_t meeting_place(size_t from, Scratch &scratch, Pace &pace) const;
     size_t former_place(int32_t step, size_t end) const;
     void find_path(double sum, Scratch &scratch, Pace &pace) const;

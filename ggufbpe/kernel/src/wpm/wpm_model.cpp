@@ -1,6 +1,7 @@
 #include "wpm/wpm_model.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,7 +31,7 @@ struct WPMModel::Scratch : CachingModel::Scratch {
 
 // The tokens as a trie, and where words begin in it.
 struct WPMModel::Matcher {
-    explicit Matcher(const Strings &texts) : tokens(texts), beginning(tokens.place_behind(BEGIN)) {}
+    Matcher(const Strings &texts, const Poll &poll) : tokens(texts, poll), beginning(tokens.place_behind(BEGIN)) {}
 
     TokenTrie tokens;
     TokenTrie::Place beginning;
@@ -41,17 +42,19 @@ WPMModel::WPMModel(std::shared_ptr<const Strings> tokens, int32_t unknown, bool 
     : CachingModel(cache_bytes),
       normalizer_(lowercase, strip_accents),
       tokens_(std::move(tokens)),
-      unknown_(unknown) {}
+      unknown_(unknown) {
+    if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
+}
 
 WPMModel::~WPMModel() = default;
 
-const WPMModel::Matcher &WPMModel::matcher() const {
-    return matcher_.get([&] { return std::make_unique<Matcher>(*tokens_); });
+const WPMModel::Matcher &WPMModel::matcher(const Poll &poll) const {
+    return matcher_.get([&] { return std::make_unique<Matcher>(*tokens_, poll); });
 }
 
 void WPMModel::expect(size_t bytes, const Poll &poll) const {
     CachingModel::expect(bytes, poll);
-    matcher();
+    matcher(poll);
 }
 
 std::unique_ptr<TextModel::Scratch> WPMModel::new_scratch() const { return std::make_unique<Scratch>(); }
@@ -182,7 +185,7 @@ void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &sc
     const auto *at = reinterpret_cast<const unsigned char *>(scratch.written.data()), *end = at + scratch.written.size();
     if (at == end) return;  // all of it was dropped
     if (!matcher_.is_made() && match_first(scratch)) return;
-    const Matcher &matcher = this->matcher();
+    const Matcher &matcher = this->matcher(poll);
     const TokenTrie &tokens = matcher.tokens;
     Pace pace(poll);
     bool is_known = matcher.beginning.is_somewhere();
@@ -197,7 +200,7 @@ void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &sc
         is_known = match.token != TokenTrie::NONE;
         ids.push(match.token);
         at += match.size;
-        pace.count(match.size);
+        pace.count(match.read);
     }
     if (is_known) return;
     ids.clear();

@@ -23,7 +23,7 @@ namespace ggufbpe {
 
 class WPMModel final : public CachingModel {
 public:
-    // `tokens` must be indexed. `unknown` stands for a word that cannot be made of tokens.
+    // std::invalid_argument unless `tokens` are indexed. `unknown` stands for a word that cannot be made of tokens.
     WPMModel(std::shared_ptr<const Strings> tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes);
     ~WPMModel() override;
 
@@ -45,7 +45,7 @@ private:
     void append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans, Pace &pace) const;
     void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
 
-    const Matcher &matcher() const;
+    const Matcher &matcher(const Poll &poll) const;
     bool match_first(Scratch &scratch) const;
 
     Normalizer normalizer_;
