@@ -346,6 +346,9 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
 }
 
 
+SENTENCE = re.compile(r"(?:[A-Z]|llama\.cpp |tokenizer\.).{10,120}[^.:;]\.", re.DOTALL)
+
+
 def found_in(path: Path) -> tuple[Finding, ...]:
     return doctor(path).findings
 
@@ -371,7 +374,8 @@ def test_each_defect_is_the_first_finding(defect: str, tmp_path: Path) -> None:
         assert first.id == "pre_doubtful"
         first = findings[1]
     assert (first.id, first.severity) == (expected, severity), findings
-    assert all((finding.what, finding.why, finding.fix) and finding.where.key for finding in findings)
+    assert all(finding.why and finding.fix and finding.where.key for finding in findings)
+    assert [finding.what for finding in findings if not SENTENCE.fullmatch(finding.what)] == []
 
 
 def test_every_finding_that_there_is_has_a_defect() -> None:
@@ -400,7 +404,11 @@ def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
     ("finding", "shown", "changes"),
     [
         ("duplicate_tokens", "is ' the', like", lambda: with_tokens("Ġthe")),
-        ("special_id_is_normal", "' the', a normal", lambda: {K.EOS_ID: trained()[K.LIST].index("Ġthe")}),
+        (
+            "special_id_is_normal",
+            "' the', which is ordinary",
+            lambda: {K.EOS_ID: trained()[K.LIST].index("Ġthe")},
+        ),
         ("unreachable_tokens", "' 者\\xe8\\x00'", lambda: with_tokens("ĠèĢħèĀ")),
         ("merges_not_in_vocabulary", "' q' + 'ÿ', where ' q' is", lambda: {K.MERGES: ["Ġq Ã¿"]}),
         (
@@ -414,7 +422,7 @@ def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
 def test_tokens_are_shown_decoded(
     finding: str, shown: str, changes: Callable[[], Keys], tmp_path: Path
 ) -> None:
-    said = {found.id: found.what for found in doctor(variant(tmp_path, changes())).findings}
+    said = {found.id: found.what + found.evidence for found in doctor(variant(tmp_path, changes())).findings}
     assert shown in said[finding]
 
 
@@ -635,8 +643,8 @@ def test_how_a_template_differs_is_said(tmp_path: Path) -> None:
         )
         if finding.id == "template_differs"
     ]
-    assert "llama.cpp's Qwen-Qwen3-0.6B: 1 line only there, first " in found.what
-    assert found.what.endswith("; prompts differ for tools, tool call")
+    assert "llama.cpp's Qwen-Qwen3-0.6B: 1 line only there, first " in found.evidence
+    assert found.evidence.endswith("; prompts differ for tools, tool call.")
     assert found.detail is not None
     assert [row[0] for row in found.detail["diff"]] == ["-", "+", "@", "-", "+"]
 
@@ -646,7 +654,10 @@ def test_markers_are_told_together(tmp_path: Path) -> None:
     path = variant(tmp_path, template(known_template("google-gemma-2-2b-it").source))
     [found] = [finding for finding in found_in(path) if finding.id == "chat_marker"]
     assert found.detail == {"markers": ["<start_of_turn>", "<end_of_turn>"]}
-    assert "2 markers that are not tokens and become up to" in found.what
+    assert (
+        "2 markers are not tokens: '<start_of_turn>', '<end_of_turn>'. Encoded as text, each "
+        in found.evidence
+    )
 
 
 def test_of_two_templates_of_a_model_either_will_do(tmp_path: Path) -> None:
@@ -1010,7 +1021,8 @@ def test_of_names_that_split_alike_that_of_the_model_comes_first(
 ) -> None:
     names = {"general.architecture": architecture, "general.name": name}
     first = found_in(with_pre(GPT2, None, tmp_path / "model.gguf", extra={K.PRE: None, **names}))[0]
-    assert f"The tokens point to {suggested} (splits the same as " in first.what
+    assert first.what == "This is a GPT-2 vocabulary, but the file does not name its pre-tokenizer."
+    assert f"The tokens point to {suggested} (splits the same as " in first.evidence
     assert f"--set tokenizer.ggml.pre={suggested} " in first.fix
 
 
@@ -1180,3 +1192,67 @@ def test_what_another_thread_warns_of_is_not_silenced(
     with GGUFFile(path) as file:
         write_fixed(path, tmp_path / "fixed.gguf", [parse_set(file, f"{K.PRE}=olmo")])
     assert ["fixed.gguf: token 3258" in str(warning.message) for warning in recwarn.list] == [True]
+
+
+# ---- one command ----------------------------------------------------------------------------------------
+
+
+SEVERAL: dict[str, Callable[[], Keys]] = {
+    "pre and types": lambda: {K.PRE: None, **with_type(NORMAL, "<|im_start|>")},
+    "an error and a warning": lambda: {K.PRE: "gpt-22", K.ADD_BOS: 1},
+    "EOS, types and template": lambda: {
+        K.EOS_ID: 262,
+        **with_type(NORMAL, "<|im_start|>"),
+        **template(HARMLESS, add_bos_token=False),
+    },
+}
+
+
+@pytest.mark.parametrize("defects", SEVERAL)
+def test_one_command_mends_all_findings(
+    defects: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = variant(tmp_path, SEVERAL[defects]())
+    before = doctor(path)
+    assert before.proposal is not None
+    assert before.proposal.explained == len(before.findings) - before.counts["note"] > 1
+    main(["doctor", "-v", str(path)])
+    text = capfd.readouterr().out
+    assert COMMAND.findall(text) == [before.fix]
+    assert text.endswith(
+        f"\nfix: this one command mends all {before.proposal.explained} findings:\n  {before.fix}\n"
+    )
+    fixed = done(before.fix, tmp_path)
+    assert fixed is not None
+    assert doctor(fixed).is_healthy
+    assert before.to_dict()["fix"] == before.fix
+
+
+def test_what_no_command_mends_is_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = variant(tmp_path, {**with_tokens("", kind=UNUSED), K.PRE: None})
+    main(["doctor", str(path)])
+    assert "\nfix: this one command mends 1 of 2 findings:\n" in capfd.readouterr().out
+
+
+def test_a_command_that_would_harm_is_not_proposed(tmp_path: Path) -> None:
+    """BOS twice in chats: not to add it would be another defect, as Llama 3 begins all texts with it."""
+    written_twice = template("{{ bos_token + bos_token }}" + LLAMA_3.replace("{{- bos_token }}", ""))
+    path = with_pre(cached("llama-bpe"), None, tmp_path / "model.gguf", extra=written_twice)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "CHECKS", tuple(c for c in checks.CHECKS if c.__name__ != "unreachable"))
+        found = doctor(path)
+    assert "bos_twice" in [finding.id for finding in found.findings if finding.severity == "warning"]
+    assert found.fix == ""
+
+
+def test_the_command_of_a_finding_that_would_harm_is_left_out(tmp_path: Path) -> None:
+    """A token that looks like a marker but is text that the model has learned: its bytes must not change."""
+    path = variant(tmp_path, {K.PRE: None})
+    innocent = trained()[K.LIST].index("Ġthe")
+    finding = Finding(
+        "warning", "x", "X.", "", f"ggufbpe fix {path} --set-token-type {innocent}=CONTROL -o fixed.gguf"
+    )
+    found = doctor(path, also=[finding])
+    assert found.fix == f"ggufbpe fix {path} --set tokenizer.ggml.pre=gpt-2 -o fixed.gguf"
+    [left] = [each for each in found.findings if each.id == "x"]
+    assert left.fix == f"no command is proposed, because token {innocent}, 'Ġthe', would decode to other text"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..examination.examine import doctor
-from ..examination.finding import SEVERITIES, Examination, Finding
+from ..examination.finding import Examination, Finding
+from ..gguf.change import COMMAND
 from ..views import terminal
 from ..wording import counted
 from . import _output
@@ -58,23 +61,19 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path = required_model(arguments, "doctor")
-    with waiting_for("examining", path):
-        found = doctor(path, overrides=overrides_of(arguments))
+    also: list[Finding] = []
     if arguments.upstream:
         from ..verification.upstream import upstream
 
-        more = upstream(path, overrides=overrides_of(arguments), offline=arguments.offline)
-        found = Examination(found.path, tuple(sorted((*found.findings, *more), key=_gravity)))
+        also = list(upstream(path, overrides=overrides_of(arguments), offline=arguments.offline))
+    with waiting_for("examining", path):
+        found = doctor(path, overrides=overrides_of(arguments), also=also)
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
         _show(arguments, found)
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in found.findings))
-
-
-def _gravity(finding: Finding) -> int:
-    return SEVERITIES.index(finding.severity)
 
 
 def _show(arguments: argparse.Namespace, found: Examination) -> None:
@@ -105,13 +104,32 @@ def _parts(found: Examination, verbose: bool) -> Iterator[RenderableType]:
     for finding in shown:
         yield ""
         yield from _finding(finding)
+    yield from _command(found)
+
+
+def _command(found: Examination) -> Iterator[RenderableType]:
+    """The one command for all findings, and what it mends."""
+    from rich.text import Text
+
+    from ..views.drawing import uncut
+
+    proposal = found.proposal
+    if proposal is None or not proposal.command:
+        return
+    mended, of = proposal.explained, len(found.findings) - found.counts["note"]
+    which = (
+        "the finding" if of == 1 else f"all {of} findings" if mended == of else f"{mended} of {of} findings"
+    )
+    yield ""
+    yield Text(f"fix: this one command mends {which}:")
+    yield uncut(f"  {terminal.one_line(proposal.command)}")
 
 
 def _finding(finding: Finding) -> Iterator[RenderableType]:
     """A finding: a paragraph each for what, where, why and the fix."""
     from rich.text import Text
 
-    from ..views.drawing import advice, paragraph
+    from ..views.drawing import paragraph
 
     where = finding.where
     place = [where.key] if where.key else []
@@ -119,7 +137,14 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     place += [f"byte {where.offset}"] * (where.offset is not None)
     yield Text.assemble((finding.severity, _STYLES[finding.severity]), f": {finding.id}")
     yield paragraph(terminal.one_line(finding.what), 2)
+    if finding.evidence:
+        yield paragraph(terminal.one_line(finding.evidence), 2)
     if place:
         yield paragraph(terminal.one_line("where: " + ", ".join(place)), 2, "dim")
     yield paragraph(terminal.one_line(f"why: {finding.why}"), 2)
-    yield from advice(finding.fix, 2)
+    yield paragraph(terminal.one_line(f"fix: {COMMAND.sub(_flags, finding.fix)}"), 2)
+
+
+def _flags(command: re.Match[str]) -> str:
+    """What a command changes: its flags. The whole command for all findings stands at the end."""
+    return shlex.join(shlex.split(command[0])[3:-2])

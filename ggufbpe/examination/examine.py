@@ -10,7 +10,7 @@ But: only the tokenizer is examined, not the tensors nor the rest of the metadat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from ..by_name import ModelName, locate
 from ..errors import UnsupportedTokenizerError, printable
@@ -36,21 +36,26 @@ from .values import lengths, wrong_types
 _K = TokenizerKey
 
 
-def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examination:
+def doctor(
+    path: ModelName, *, overrides: Overrides | None = None, also: Iterable[Finding] = ()
+) -> Examination:
     """Find what is wrong or suspicious in the metadata of a model file: where, why it matters, and what to do.
 
     >>> [finding.id for finding in doctor("model.gguf").findings]           # doctest: +SKIP
     ['pre_missing', 'hf_splitting']
 
-    The most severe findings come first. `path` may be the name of a model, and `overrides` are those of
-    `Tokenizer.from_gguf`. A file whose tokenizer cannot be opened is examined as well. `GGUFError` if the file is not
-    a valid GGUF, `OSError` if it cannot be read.
+    The most severe findings come first, and `Examination.fix` is the one command for all of them. `path` may be the
+    name of a model, and `overrides` are those of `Tokenizer.from_gguf`; `also` are findings of others. A file whose
+    tokenizer cannot be opened is examined as well. `GGUFError` if the file is not a valid GGUF, `OSError` if it cannot
+    be read.
     """
     model_file = locate(path)
+    from .advice import advised  # which imports the checks from here
+
     with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
-        found = findings_of(Facts(file, overrides))
-    return Examination(model_file.name, tuple(found))
+        model = Facts(file, overrides)
+        return Examination(model_file.name, *advised(model, _sorted([*findings_of(model), *also])))
 
 
 def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
@@ -60,7 +65,11 @@ def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
         checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
     found = [finding for check in checks if check not in but for finding in check(model)]
     found += _refusal(model, found)
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+    return _sorted(found)
+
+
+def _sorted(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _other_tokenizer(model: Facts) -> Iterator[Finding]:
@@ -68,10 +77,12 @@ def _other_tokenizer(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "not_bpe",
-            f"the tokenizer is {printable(model.model)} ({model.kind.description}), not byte pair encoding",
+            f"ggufbpe does not support this tokenizer, {printable(model.model)}.",
             "Only what all tokenizers have in common was checked: types, special ids, duplicates, template.",
             f"nothing to do; ggufbpe supports {', '.join(SUPPORTED)}",
             model.key(_K.MODEL),
+            None,
+            f"It is {model.kind.description}.",
         )
 
 
@@ -87,10 +98,12 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
     yield Finding(
         "error",
         name,
-        key + error.problem,
+        "llama.cpp cannot load this tokenizer.",
         "llama.cpp refuses the file, or aborts on it.",
         error.remedy or "convert the model again",
         Where(error.key, None, error.offset),
+        None,
+        key + error.problem,
     )
 
 

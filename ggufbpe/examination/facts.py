@@ -165,6 +165,14 @@ class Facts:
         """Check that the model adds BOS and EOS as the file's flags say, not by a rule of its own."""
         return self.kind.added_names(True, True) != self.kind.added_names(False, False)
 
+    @property
+    def expects_bos(self) -> bool:
+        """Check that the model's family, or else its pre-tokenizer, adds BOS to every text."""
+        if self.tokenizer is None:
+            return False
+        entry = self.tokenizer.vocabulary.pre_tokenizer
+        return entry.always_add_bos or (self.family.add_bos if self.family else entry.add_bos)
+
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """The two sides of each merge."""

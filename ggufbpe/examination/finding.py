@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import printable
 from ..wording import counted
+
+if TYPE_CHECKING:
+    from .proposal import Proposal
 
 SEVERITIES = ("error", "warning", "note")
 
@@ -46,6 +49,14 @@ class Examination:
 
     path: str
     findings: tuple[Finding, ...]
+    proposal: Proposal | None = (
+        None  # the change that mends them, as it was tried; None if no finding has a command
+    )
+
+    @property
+    def fix(self) -> str:
+        """The one command that makes all changes; "" if none is proposed."""
+        return self.proposal.command if self.proposal else ""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -64,7 +75,7 @@ class Examination:
             {**finding._asdict(), "where": finding.where._asdict(), "detail": finding.detail or {}}
             for finding in self.findings
         ]
-        return {"path": self.path, "counts": self.counts, "findings": found}
+        return {"path": self.path, "counts": self.counts, "findings": found, "fix": self.fix}
 
     def __repr__(self) -> str:
         counts = [counted(number, severity) for severity, number in self.counts.items() if number]

@@ -78,20 +78,21 @@ def _difference(model: Facts, match: _Match, own: str) -> Finding:
     others = _other_prompts(model, known)
     plain = [chat for chat in others or () if chat in PLAIN_CHATS]
     like = "" if match.is_exact else " (for a similar model)"
-    what = f"the chat template differs from llama.cpp's {known.name}{like}: {_first(changed)}"
+    told = f"It differs from llama.cpp's {known.name}{like}: {_first(changed)}"
     if others:
-        what += f"; prompts differ for {', '.join(others) if len(others) < len(CHATS) else 'all chats that were tried'}"
+        told += f"; prompts differ for {', '.join(others) if len(others) < len(CHATS) else 'all chats that were tried'}"
     elif others is not None:
-        what += "; the prompts of all chats that were tried are the same"
+        told += "; the prompts of all chats that were tried are the same"
     return Finding(
         "warning" if match.is_exact and plain else "note",
         "template_differs",
-        what,
+        "The chat template is not the one that llama.cpp has for this model.",
         "llama.cpp has a copy of the template that the model's publisher had at the time. This one may be newer, or "
         "changed on purpose; if its prompts differ by mistake, the model answers worse.",
         f"to use llama.cpp's: {model.set_template(known)}",
         model.key(f"{_K.CHAT_TEMPLATE}.{known.variant}" if known.variant else _K.CHAT_TEMPLATE),
         {"known": known.name, "same_model": match.is_exact, "prompts": others, "diff": rows[:_MOST_LINES]},
+        f"{told}.",
     )
 
 

@@ -34,16 +34,16 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "merges_not_in_vocabulary",
-            f"{len(bad)} of {counted(len(model.merges), 'merge')} {'has' if len(bad) == 1 else 'have'} a part or a "
-            f"result that is not a token: the first is merge {bad[0]}, {first}",
-            "What such a merge produces has no id, so it is encoded as bytes. Tokens and merges are not from the same "
-            "model.",
+            "Tokens and merges are not from the same model.",
+            "What such a merge produces has no id, so it is encoded as bytes.",
             "convert the model again",
             Where(_K.MERGES, None, model.file.element_offset(_K.MERGES, bad[0])),
             {"count": len(bad), "of": len(model.merges), "merges": bad[:100]},
+            f"{len(bad)} of {counted(len(model.merges), 'merge')} {'has' if len(bad) == 1 else 'have'} a part or a "
+            f"result that is not a token: the first is merge {bad[0]}, {first}.",
         )
     if count := len(model.merges) - len(set(model.merges)):
-        what = f"{counted(count, 'merge is a duplicate', 'merges are duplicates')}"
+        what = "Some merges are listed twice."
         why = "llama.cpp uses the first of each. Harmless, but a sign of a faulty conversion."
         yield Finding(
             "note",
@@ -53,6 +53,7 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
             "convert the model again",
             model.key(_K.MERGES),
             {"count": count},
+            f"{counted(count, 'merge is a duplicate', 'merges are duplicates')}.",
         )
 
 
@@ -69,8 +70,9 @@ def unreachable(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "note" if whole or not many else "warning",
         "unreachable_tokens",
-        f"{counted(len(found), 'token')} that merging never produces: "
-        f"{listed(found, len(found), shown=model.quoted)}",
+        "Some tokens only come out of a text as whole words."
+        if whole
+        else f"{'Many' if many else 'A few'} tokens never come out of a text{', as if merges were missing' * many}.",
         f"{model.pre} takes a word that is a token whole, without merging, so they occur as whole words, but not "
         "as parts of words."
         if whole
@@ -80,6 +82,7 @@ def unreachable(model: Facts) -> Iterator[Finding]:
         "nothing to do" if whole or not many else "convert the model again",
         model.token(found[0]),
         {"count": len(found), "ids": found[:100], "texts": texts[:100]},
+        f"Merging does not produce {counted(len(found), 'token')}: {listed(found, len(found), shown=model.quoted)}.",
     )
 
 

@@ -30,11 +30,12 @@ def wrong_model(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "error" if model.refusal else "warning",
         "model_doubtful",
-        f"{_K.MODEL} is {printable(model.model)}, but the tokens look like those of {said}",
+        "The tokens were made for another tokenizer than the one that the file names.",
         "Each tokenizer model splits text in its own way, so the ids are not those that the model was trained with.",
         ", or ".join(model.set(_K.MODEL, name) for name in likely),
         model.key(_K.MODEL),
         {"likely": likely, "looks": looks._asdict()},
+        f"{_K.MODEL} is {printable(model.model)}, but the tokens look like those of {said}.",
     )
 
 
@@ -47,12 +48,13 @@ def unconverted_pieces(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "error",
         "pieces_unconverted",
-        f"{counted(len(raw), 'token begins', 'tokens begin')} with ##, as in vocab.txt, and hardly any with U+2581",
+        "The tokens are written as in BERT's vocab.txt, not as llama.cpp expects.",
         f"llama.cpp expects {SPACE} (U+2581) at the beginning of tokens that begin a word, and no ## on others. So "
         "nearly every word becomes the unknown token.",
         "convert the model again with llama.cpp's own converter, which rewrites them",
         model.token(raw[0]),
         {"count": len(raw), "ids": raw[:100]},
+        f"{counted(len(raw), 'token begins', 'tokens begin')} with ##, and hardly any with U+2581.",
     )
 
 
@@ -65,15 +67,14 @@ def scores(model: Facts) -> Iterator[Finding]:
         return
     wrong = [index for index, score in enumerate(found) if math.isnan(score)]
     if wrong:
-        problem, what = (
-            "scores_not_numbers",
-            f"{counted(len(wrong), 'token has', 'tokens have')} NaN as score",
-        )
-        what += f": {listed(wrong, len(wrong))}"
+        problem, what = "scores_not_numbers", "Some tokens have a score that is not a number."
+        told = f"{counted(len(wrong), 'token has', 'tokens have')} NaN: {listed(wrong, len(wrong))}."
     elif not found:
-        problem, what = "scores_missing", f"{_K.SCORES} is missing"
+        problem, what = "scores_missing", "The tokens have no scores."
+        told = f"{_K.SCORES} is missing."
     elif min(found) == max(found) and len(found) > 1:
-        problem, what = "scores_flat", f"the scores of all tokens are {found[0]:g}"
+        problem, what = "scores_flat", "All tokens have the same score."
+        told = f"The scores of all tokens are {found[0]:g}."
     else:
         return
     yield Finding(
@@ -84,6 +85,7 @@ def scores(model: Facts) -> Iterator[Finding]:
         "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
         model.key(_K.SCORES),
         {"count": len(wrong)},
+        told,
     )
 
 
@@ -100,14 +102,13 @@ def unwritable_bytes(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "bytes_missing",
-            f"{counted(len(missing), 'byte has', 'bytes have')} no token: {listed(shown, len(missing))}".replace(
-                "'", ""
-            ),
+            "Some characters cannot be encoded.",
             "A character without a token is encoded as its bytes. If one of them has no token, llama.cpp throws an "
             "exception or never returns.",
             "convert the model again, with the byte tokens of its own tokenizer",
             model.key(_K.LIST),
             {"bytes": missing},
+            f"{counted(len(missing), 'byte has', 'bytes have')} no token: {listed(shown, len(missing), shown=str)}.",
         )
 
 
@@ -123,10 +124,12 @@ def missing_unknown(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "warning",
         "unknown_missing",
-        f"{_K.UNK_ID} is missing, so there is no unknown token",
+        "The file does not say which token stands for unknown text.",
         "For text without a token, llama.cpp gives the id -1, which no model accepts.",
         model.set_id(_K.UNK_ID),
         model.key(_K.UNK_ID),
+        None,
+        f"{_K.UNK_ID} is missing.",
     )
 
 
@@ -139,10 +142,12 @@ def charsmap(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "charsmap_missing",
-            f"{key} is missing",
+            "The file has no table by which text is normalized.",
             "SentencePiece models use it to normalize text, unless they were trained without normalization.",
             "nothing to do if the model's own tokenizer normalizes nothing; otherwise convert the model again",
             model.key(key),
+            None,
+            f"{key} is missing.",
         )
         return
     from ..models.charsmap import Charsmap
@@ -156,10 +161,11 @@ def charsmap(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "error",
             "charsmap_damaged",
-            f"the charsmap is damaged: {counted(len(damaged), 'offset points', 'offsets point')} beyond its end, after "
-            f"{listed(shown, len(shown))}",
+            "The table by which text is normalized is damaged.",
             "llama.cpp throws an exception on text with these characters.",
             f"convert the model again, or remove the charsmap: {model.remove(key)}",
             model.key(key),
             {"count": len(damaged), "behind": [text.hex() for text in damaged[:100]]},
+            f"{counted(len(damaged), 'offset points', 'offsets point')} beyond the end of the charsmap, after "
+            f"{listed(shown, len(shown))}.",
         )

@@ -35,15 +35,30 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
     severity, why = "warning", _SPLIT_WHY
     if problem == "unknown":
         severity, why = "error", f"llama.cpp refuses the file. {_SPLIT_WHY}"
-        what = f"{_K.PRE} is {printable(found.pre)}, which llama.cpp does not know"
+        what, told = (
+            "llama.cpp does not know the pre-tokenizer that the file names.",
+            f"{_K.PRE} is {printable(found.pre)}.",
+        )
     elif problem == "doubtful":
-        cut = f": it splits {own.of - own.kept} of them ({listed(own.cut, 9)})" if own else ""
-        what = f"{_K.PRE} is {found.pre}, which does not fit the tokens{cut}"
+        what, told = (
+            "The pre-tokenizer that the file names does not fit the tokens.",
+            f"{_K.PRE} is {found.pre}",
+        )
+        told += f", which splits {own.of - own.kept} of them ({listed(own.cut, 9)})." if own else "."
     else:
-        what = f"{_K.PRE} is {problem}"
+        what, told = (
+            "The file does not say which pre-tokenizer the tokens were made with.",
+            f"{_K.PRE} is {problem}.",
+        )
         why = f"llama.cpp then splits like `default`, which hardly any model was trained with. {_SPLIT_WHY}"
         if found.name and not found.is_against:
             severity = "note"
+    if model.family and model.family.pres:
+        says = {
+            "missing": "does not name its pre-tokenizer",
+            "default": "names no pre-tokenizer but `default`",
+        }
+        what = f"This is {model.family.vocabulary}, but the file {says.get(problem, f'says {printable(found.pre)}')}."
     fix = model.set_pre()
     if severity == "note":
         fix = f"nothing to do, or {fix}" if problem == "missing" else "nothing to do"
@@ -54,7 +69,7 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
         "next": [_family_json(family) for family in found.found if family not in found.best][:3],
     }
     yield Finding(
-        severity, f"pre_{problem}", f"{what}. {found.sentence}", why, fix, model.key(_K.PRE), detail
+        severity, f"pre_{problem}", what, why, fix, model.key(_K.PRE), detail, f"{told} {found.sentence}"
     )
 
 
@@ -79,11 +94,11 @@ def hugging_face_splitting(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "note",
         "hf_splitting",
-        f"{entry.name if entry else ''} splits differently in llama.cpp and in Hugging Face's tokenizers. "
-        + "; ".join(told),
+        "llama.cpp splits some text differently than the model's original tokenizer.",
         "The model was trained with Hugging Face's ids; on text with these characters, llama.cpp gives others, and so "
         "does ggufbpe.",
         "nothing to do in the file: llama.cpp cannot run the original pattern",
         model.key(_K.PRE),
         {"differences": [difference._asdict() for difference in differences]},
+        f"{entry.name if entry else ''} differs in Hugging Face's tokenizers. " + "; ".join(told) + ".",
     )

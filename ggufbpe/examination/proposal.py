@@ -139,10 +139,18 @@ class Trial:
     `evidence` gives what the tokens reveal about the pre-tokenizer, where that is already known.
     """
 
-    def __init__(self, tokenizer: Tokenizer, evidence: Callable[[], Evidence] | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer | None,
+        evidence: Callable[[], Evidence] | None = None,
+        facts: Facts | None = None,
+    ) -> None:
+        """`facts` are those of the file, where it is open; then there may be no tokenizer."""
         self._tokenizer = tokenizer
         self._evidence = evidence
         self._open = ExitStack()
+        if facts is not None:
+            self.before = facts
 
     def __enter__(self) -> Trial:
         return self
@@ -154,11 +162,14 @@ class Trial:
     @property
     def path(self) -> str:
         """The path or name of the model, as a command names it; "" if there is none."""
+        if self._tokenizer is None:
+            return os.fspath(self.before.file.path)
         return self._tokenizer.name or self._tokenizer.vocabulary.path
 
     @cached_property
     def before(self) -> Facts:
         """The facts of the file as it is."""
+        assert self._tokenizer is not None
         path = self._tokenizer.vocabulary.path
         if not os.path.isfile(path):  # a remote model, of which the metadata is in memory
             path = self._open.enter_context(self._tokenizer.gguf_file())
@@ -210,6 +221,8 @@ def prove(
     except (GGUFError, OSError, ValueError, TypeError) as error:
         return proposal._replace(objection=f"the change cannot be made: {error}")
     tokenizer, before = after.tokenizer, trial.before
+    if before.tokenizer is None:  # then nothing can become worse but by another error
+        return proposal._replace(command=fix_command(trial.path, change.arguments))
     if tokenizer is None:
         return proposal._replace(objection=f"the model cannot be opened afterwards: {after.refusal}")
     differing, explained, broken = _texts(before.tokenizer, tokenizer, compared, encode, expected or encode)

@@ -49,11 +49,12 @@ def chats_refused(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning" if chat in _PLAIN else "note",
             "chat_refused",
-            f"the chat template refuses a chat with {what}{line}: {printable(error.reason, 200)}",
+            f"The chat template refuses a chat with {what}.",
             "llama-server answers such a request with this error.",
             f"set a template that accepts it: {model.set_template_file()}" if chat in _PLAIN else _NOTHING,
             model.key(_TEMPLATE),
             {"chat": chat, "line": error.line, "reason": error.reason},
+            f"It says{line}: {printable(error.reason, 200)}.",
         )
 
 
@@ -69,7 +70,7 @@ def messages_lost(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning" if chat in _PLAIN else "note",
             "message_lost",
-            f"the chat template leaves out {what}",
+            f"The chat template leaves out {what}.",
             "It is not in llama-server's prompt, so the model does not see it.",
             f"set a template that writes it: {model.set_template_file()}" if chat in _PLAIN else _NOTHING,
             model.key(_TEMPLATE),
@@ -79,7 +80,7 @@ def messages_lost(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "no_system_role",
-            "the chat template does not support system messages",
+            "The chat template does not support system messages.",
             "llama-server prepends their text to the next message, with a line break between them.",
             _NOTHING,
             model.key(_TEMPLATE),
@@ -92,7 +93,7 @@ def tools_not_shown(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "tools_not_shown",
-            "the chat template leaves out the tools of a request",
+            "The chat template leaves out the tools of a request.",
             "llama-server accepts such a request, but the model is not told of the tools, and cannot call them.",
             "nothing to do if the model was not trained to call tools",
             model.key(_TEMPLATE),

@@ -44,13 +44,15 @@ def lost_bytes(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note" if rare else "warning",
             "bytes_missing",
-            f"{counted(len(missing), 'byte has', 'bytes have')} no token: "
-            + listed([f"0x{byte:02X}" for byte in missing], len(missing)).replace("'", ""),
+            f"Some {'rare ' * rare}characters cannot be encoded.",
             "llama.cpp drops bytes without a token."
             + (" These only occur in control characters and in planes without text." if rare else ""),
             "nothing to do" if rare else "convert the model again: a byte-level vocabulary has all 256",
             model.key(_K.LIST),
             {"bytes": missing},
+            f"{counted(len(missing), 'byte has', 'bytes have')} no token: "
+            + listed([f"0x{byte:02X}" for byte in missing], len(missing), shown=str)
+            + ".",
         )
 
 
@@ -73,12 +75,13 @@ def round_trips(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "round_trip",
-            f"{len(changed)} of {len(SAMPLES)} sample texts change when they are encoded and decoded: the first is "
-            f"{printable(sample, 40)}, from character {at} on, {printable(sample[at : at + 1])}",
+            "Some text changes when it is encoded and decoded again.",
             "The model never sees what is lost in encoding.",
             "convert the model again, if its original tokenizer keeps such text",
             model.key(_K.LIST),
             {"samples": [sample for sample, _ in changed]},
+            f"{len(changed)} of {len(SAMPLES)} sample texts change: the first is {printable(sample, 40)}, from "
+            f"character {at} on, {printable(sample[at : at + 1])}.",
         )
 
 
@@ -96,12 +99,13 @@ def dropped_spaces(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "clean_spaces",
-            f"decoding drops spaces before punctuation: {printable(pieces.strip())} comes back as "
-            f"{printable(back.strip())}",
+            "Decoding drops spaces before punctuation.",
             f"llama.cpp does so for {tokenizer.pre or tokenizer.model}, and no key can change it. "
             "It does not affect the ids, only the text that several of them are decoded to.",
             "nothing to do; tokens that are decoded one by one (token_to_piece) keep all spaces",
             model.key(_K.PRE if tokenizer.pre else _K.MODEL),
+            None,
+            f"{printable(pieces.strip())} comes back as {printable(back.strip())}.",
         )
 
 
@@ -112,7 +116,7 @@ def line_break(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "no_line_break",
-            "the vocabulary has no token for the newline character",
+            "The vocabulary has no token for a line break.",
             "Line breaks in texts are lost.",
             "convert the model again",
             model.key(_K.LIST),

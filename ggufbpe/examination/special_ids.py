@@ -32,10 +32,12 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                 yield Finding(
                     "error",
                     "special_id_out_of_range",
-                    f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}",
+                    f"The file gives {name.upper()} an id that no token has.",
                     f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
                     f"{own}, or remove the key: {remove}",
                     model.key(key),
+                    None,
+                    f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}.",
                 )
             elif model.types and model.is_normal(token):
                 yield _normal_token(model, name, key, token)
@@ -111,10 +113,12 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
             yield Finding(
                 "warning" if name != "bos" or vocabulary.add_bos else "note",
                 "special_id_missing",
-                f"{key} is missing, so {default}",
+                f"The file does not say which token is {name.upper()}.",
                 _SPECIAL_WHY,
                 model.set_id(key),
                 model.key(key),
+                None,
+                f"{key} is missing, so {default}.",
             )
         if token is None and name in {each for names in _added_by(vocabulary) for each in names}:
             fix = model.set_id(key)
@@ -127,7 +131,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 "special_id_wanted",
-                f"{name.upper()} is added to every text, but there is none",
+                f"The file adds {name.upper()} to every text, but does not say which token that is.",
                 "llama.cpp aborts when a text is encoded.",
                 fix,
                 model.key(key),
@@ -149,11 +153,13 @@ def generation_ends(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "eos_not_end_of_generation",
-            f"the EOS token {eos}, {model.quoted(eos)}, does not end a generation",
+            "Answers do not stop at EOS.",
             "Other tokens of the vocabulary identify a model family in which this one does not end a generation, so "
             "llama.cpp continues after it.",
             f"set another EOS: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"
             if vocabulary.eog_ids
             else f"set {_K.EOS_ID} to the id of a token that ends a generation (`ggufbpe fix` with --set)",
             Where(_K.EOS_ID, eos, model.key(_K.EOS_ID).offset),
+            None,
+            f"EOS is token {eos}, {model.quoted(eos)}, which llama.cpp does not take for the end of a generation.",
         )

@@ -47,7 +47,7 @@ def template_errors(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "template_not_run",
-            "the chat template was not run, only its source was checked",
+            "The chat template was not run; only its source was checked.",
             "Some problems, such as a second BOS or an answer that does not end, only show in prompts.",
             str(error),
             model.key(_K.CHAT_TEMPLATE),
@@ -77,11 +77,12 @@ def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Fi
     return Finding(
         severity,
         "template_error",
-        f"the chat template {f'{name} ' * bool(name)}{what}: {_said(error)}",
+        f"The chat template {f'{name} ' * bool(name)}{what}.",
         why,
         fix,
         model.key(key),
         {"line": error.line, "reason": error.reason},
+        f"{_said(error)}.",
     )
 
 
@@ -96,8 +97,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
     if tokenizer is None or not tokenizer.add_bos or tokenizer.bos_id is None:
         return
     text = tokenizer.vocabulary.tokens[tokenizer.bos_id]
-    stays = tokenizer.vocabulary.pre_tokenizer.always_add_bos
-    fix = "" if stays else model.set(_K.ADD_BOS, "false")
+    fix = "" if model.expects_bos else model.set(_K.ADD_BOS, "false")
     prompt = (model.rendered.prompt("user") or b"") if model.rendered else b""
     before, found, _ = prompt.partition(QUESTION.encode())
     begin = tokenizer.encode(before) if found else []
@@ -106,7 +106,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "bos_twice",
-            f"llama-server's prompts begin with BOS ({printable(text)}) twice",
+            "Chats begin with BOS twice.",
             "One is added to every text, and the template writes another. llama.cpp only removes one that is the very "
             "beginning of a prompt. Many models answer worse with two.",
             f"do not add it: {fix}"
@@ -114,6 +114,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
             else f"set a template that writes it once: {model.set_template_file()}",
             model.key(_K.CHAT_TEMPLATE),
             {"bos": tokenizer.bos_id, "text": text, "begin": begin},
+            f"llama-server's prompts begin with {printable(text)} twice.",
         )
         return
     template = without_comments(model.template)
@@ -123,13 +124,14 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "bos_twice",
-            f"BOS is added to every text, and the chat template writes it as well ({written})",
+            "Both the file and the chat template add BOS.",
             "llama-server removes one. A program that renders the template itself and then encodes the prompt with "
             "special tokens added gets two, and many models answer worse with that.",
             "nothing to do for llama-server; elsewhere, encode prompts without adding BOS"
             + (f", or {fix}" if fix else ""),
             model.key(_K.CHAT_TEMPLATE),
             {"bos": tokenizer.bos_id, "text": text},
+            f"BOS is added to every text, and the chat template writes it as well ({written}).",
         )
 
 
@@ -147,12 +149,13 @@ def other_bos(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "bos_differs",
-            f"llama-server's prompts begin with {printable(own)}, which is added to every text, and then with "
-            f"{printable(other)}, which the chat template writes",
+            "Chats begin with two different BOS tokens.",
             "llama.cpp only removes a BOS that the template writes if it is the file's. One of the two is wrong.",
             f"if the template is right: {model.set(_K.BOS_ID, begin[1])}",
             model.key(_K.CHAT_TEMPLATE),
             {"begin": begin},
+            f"llama-server's prompts begin with {printable(own)}, which is added to every text, and then with "
+            f"{printable(other)}, which the chat template writes.",
         )
 
 
@@ -189,46 +192,42 @@ _CUT = "To the model that the template was written for, a marker is one special 
 
 def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
     tokens = [model.ids[marker] for marker in markers]
-    if len(markers) == 1:
-        what = f"{printable(markers[0])}, a normal token ({tokens[0]}), so it is encoded like other text"
-    else:
-        what = (
-            f"{len(markers)} markers that are normal tokens, so they are encoded like other text: "
-            + listed(markers, len(markers))
-        )
     return Finding(
         severity,
         "chat_marker",
-        f"the chat template has {what}",
+        "The chat template uses markers that are stored as ordinary text.",
         why,
         model.set_types(CONTROL=sorted(tokens)),
         Where(_K.CHAT_TEMPLATE, tokens[0], model.key(_K.CHAT_TEMPLATE).offset),
         {"markers": markers},
+        f"{counted(len(markers), 'marker is a normal token', 'markers are normal tokens')}: "
+        f"{listed(markers, len(markers))}.",
     )
 
 
 def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
     cut = model.tokenizer and [len(model.tokenizer.encode(marker, add_special=False)) for marker in markers]
-    if len(markers) == 1:
-        what = f"{printable(markers[0])}, which is not a token" + (
-            f" and becomes {counted(cut[0], 'token')}" if cut else ""
+    told = f"{counted(len(markers), 'marker is not a token', 'markers are not tokens')}: "
+    told += f"{listed(markers, len(markers))}."
+    if cut:
+        told += f" Encoded as text, {'each' if len(cut) > 1 else 'it'} becomes up to {counted(max(cut), 'token')}."
+    if model.family and len(model.tokens) < model.family.size:
+        told += (
+            f" The file has only {counted(len(model.tokens), 'token')}; {model.family.name} files have "
+            f"{model.family.size}, so some may be missing here."
         )
-    else:
-        what = f"{len(markers)} markers that are not tokens" + (
-            f" and become up to {max(cut)} each" if cut else ""
-        )
-        what += f": {listed(markers, len(markers))}"
     known = replacement(model)
     return Finding(
         severity,
         "chat_marker",
-        f"the chat template has {what}",
+        "The chat template uses markers that the vocabulary does not have.",
         why,
         f"the template is for another model; use llama.cpp's for this one: {model.set_template(known)}"
         if known
         else f"the template is for another model; set the right one: {model.set_template_file()}",
         model.key(_K.CHAT_TEMPLATE),
         {"markers": markers},
+        told,
     )
 
 
@@ -276,13 +275,13 @@ def turn_ends(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning" if is_end else "note",
             "turn_end",
-            f"the chat template ends an answer with {model.quoted(token)}, token {token}, which does not end a "
-            "generation",
-            "A model ends its turn as the template does. llama.cpp does not know that this token ends one, so answers "
-            f"do not stop. It knows {known or 'none'} here.",
+            "Answers in chats do not stop.",
+            "A model ends its turn as the template does. llama.cpp does not know that this token ends one.",
             model.set(key, token),
             Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
             {"token": token, "ends": sorted(ends)},
+            f"The chat template ends an answer with {model.quoted(token)}, token {token}, which does not end a "
+            f"generation. llama.cpp knows {known or 'none'} here.",
         )
         return
     named = {vocabulary.tokens[i] for i in ends} | {"eos_token"}
@@ -290,11 +289,13 @@ def turn_ends(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "eot_missing",
-            "the chat template has none of the tokens that end a generation, and the file has no EOT",
+            "Answers in chats may not stop.",
             "A model ends its turn as the template does. If llama.cpp does not know the token that ends it, answers "
             "do not stop.",
             f"set {_K.EOT_ID} to the id of the token that ends a turn (`ggufbpe fix` with --set)",
             model.key(_K.EOT_ID),
+            None,
+            "The chat template has none of the tokens that end a generation, and the file has no EOT.",
         )
 
 

@@ -38,12 +38,13 @@ def duplicates(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "error",
         "duplicate_tokens",
-        f"{counted(len(again), 'token is a duplicate', 'tokens are duplicates')}: token {index} is "
-        f"{model.quoted(index)}, like token {model.ids[token]}",
+        "Several tokens have the same text.",
         "llama.cpp aborts if two tokens have the same text.",
         "fix the tokenizer so that all its tokens differ, then convert the model again",
         model.token(index),
         {"count": len(again), "ids": [i for i, _ in again[:100]]},
+        f"{counted(len(again), 'token is a duplicate', 'tokens are duplicates')}: token {index} is "
+        f"{model.quoted(index)}, like token {model.ids[token]}.",
     )
 
 
@@ -54,12 +55,13 @@ def empty_tokens(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "empty_tokens",
-            f"{counted(len(empty), 'token')} without text: {listed(empty, len(empty))}",
+            "Some tokens have no text.",
             "llama.cpp calls them [EMPTY_…]. Encoding never gives such an id, and if the model generates one, a wrong "
             "text is shown.",
             "nothing to do if they only pad the vocabulary; otherwise convert the model again",
             model.token(empty[0]),
             {"count": len(empty), "ids": empty[:100]},
+            f"{counted(len(empty), 'token')}: {listed(empty, len(empty))}.",
         )
 
 
@@ -72,12 +74,13 @@ def padding_tokens(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "padding_tokens",
-            f"{counted(len(found), 'token only pads', 'tokens only pad')} the vocabulary, from token {found[0]}, "
-            f"{model.quoted(found[0])}, on; of type {', '.join(kinds)}",
+            "Some tokens only fill up the vocabulary.",
             "The model's embeddings have rows for them, but only a text that contains their names gives their ids.",
             "nothing to do",
             model.token(found[0]),
             {"count": len(found), "ids": found[:100], "types": kinds},
+            f"{counted(len(found), 'token')} of type {', '.join(kinds)}, from token {found[0]} on, "
+            f"{model.quoted(found[0])}.",
         )
 
 
@@ -100,17 +103,14 @@ def control_types(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "control_type",
-            counted(
-                len(found),
-                "token looks like a control token but is",
-                "tokens look like control tokens but are",
-            )
-            + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}",
+            "Markers that steer the model are stored as ordinary text.",
             "In a prompt, the text of a normal token is encoded like any other, mostly as several tokens, and when the "
             "model generates the token, it is shown as text. (llama.cpp corrects a few that end a generation.)",
             model.set_types(CONTROL=found),
             model.token(found[0]),
             {"count": len(found), "ids": found[:100], "texts": names[:100]},
+            counted(len(found), "token looks like a marker and is", "tokens look like markers and are")
+            + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}.",
         )
 
 
@@ -125,12 +125,13 @@ def made_control(model: Facts) -> Iterator[Finding]:
             yield Finding(
                 "note",
                 "made_control",
-                f"llama.cpp treats token {index}, {model.quoted(index)}, as a control token"
-                + (" that ends a generation" if ends else "")
-                + ", although its type is NORMAL",
+                f"llama.cpp takes {model.quoted(index)} for a marker, although the file says that it is text.",
                 "Other programs may encode its text as several tokens, or continue after it.",
                 f"nothing to do for llama.cpp; for other programs, set its type: {model.set_types(CONTROL=[index])}",
                 model.token(index),
+                None,
+                f"Token {index} is of type NORMAL; llama.cpp makes it a control token"
+                + (" that ends a generation." if ends else "."),
             )
 
 

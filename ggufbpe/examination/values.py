@@ -35,12 +35,14 @@ def wrong_types(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "error" if refused else "warning",
             "wrong_type",
-            f"{key}: {wrong_type(model.file, key).problem}",
+            f"{key} has a type that llama.cpp does not accept.",
             "llama.cpp accepts no other type, and refuses the file."
             if refused
             else "llama.cpp uses the digits of a number as the template, and ignores a list.",
             fix,
             model.key(key),
+            None,
+            f"{key}: {wrong_type(model.file, key).problem}",
         )
 
 
@@ -55,7 +57,7 @@ def lengths(model: Facts) -> Iterator[Finding]:
             yield Finding(
                 "error" if short else "warning",
                 f"{name}_length",
-                f"{counted(length, name[:-1])} for {counted(size, 'token')}",
+                f"The list of {name} is {'shorter' if short else 'longer'} than the list of tokens.",
                 "llama.cpp reads beyond the end of the array."
                 if short
                 else f"Tokens and {name} do not belong together, or some tokens are missing.",
@@ -63,16 +65,19 @@ def lengths(model: Facts) -> Iterator[Finding]:
                 + ("" if name == "types" else f", or remove them: {model.remove(key)}"),
                 model.key(key),
                 {"length": length, "tokens": size},
+                f"There {'is' if length == 1 else 'are'} {counted(length, name[:-1])} for {counted(size, 'token')}.",
             )
     if model.tokens and _K.TOKEN_TYPE not in model.file and model.kind.is_supported:
         like = [index for index, token in enumerate(model.tokens) if CONTROL_LIKE.fullmatch(token)]
         yield Finding(
             "warning",
             "types_missing",
-            f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal",
+            "The file does not say which tokens are special.",
             "Special tokens in a prompt, such as <|im_start|>, are then encoded like other text.",
             model.set_types(CONTROL=like) if like else "nothing to do if there are no special tokens",
             model.key(_K.TOKEN_TYPE),
+            None,
+            f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal.",
         )
     known = {int(kind) for kind in TokenType}
     strange = [index for index, kind in enumerate(model.types[: len(model.tokens)]) if kind not in known]
@@ -80,7 +85,7 @@ def lengths(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "type_unknown",
-            f"{counted(len(strange), 'token')} of a type that does not exist: {listed(strange, len(strange))}",
+            "Some tokens have a type that does not exist.",
             "llama.cpp gives such a token no attribute, so it is never shown as text.",
             model.set_types(
                 **{
@@ -91,4 +96,5 @@ def lengths(model: Facts) -> Iterator[Finding]:
             ),
             Where(_K.TOKEN_TYPE, strange[0], model.file.element_offset(_K.TOKEN_TYPE, strange[0])),
             {"count": len(strange), "ids": strange[:100]},
+            f"{counted(len(strange), 'token')}: {listed(strange, len(strange))}.",
         )

@@ -91,15 +91,15 @@ def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool)
 def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
     told = f"the tokenizer.json of {repository}"
     for group in result.failures[:1] if result.failed else ():
-        failed = f"{told} gives no ids for {counted(result.failed, 'text')} of {result.texts}"
+        failed = f"{told[0].upper()}{told[1:]} gives no ids for {counted(result.failed, 'text')} of {result.texts}."
         why = f"At fault is the package tokenizers or the repository ({printable(group.detail)})."
         yield Finding("warning", "upstream_fails", failed, why, "ask the repository's owner", Where(key))
     for difference in result.differences:
         whose, fix = fault(difference, result.fix)
         differ = counted(difference.places, "place differs", "places differ")
         causes = "; ".join(str(cause.detail.get("what", cause.id)) for cause in difference.causes)
-        what = f"{differ} from {told} in {counted(result.texts, 'text')}, in the step {difference.step}: "
-        what += causes or "no known cause"
+        evidence = f"{differ} in {counted(result.texts, 'text')}, in the step {difference.step}: "
+        evidence += causes or "no known cause"
         example = difference.smallest or difference.first
         detail = {
             "repository": repository,
@@ -108,9 +108,10 @@ def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
             "text": example.text.data[:200].decode("utf-8", "backslashreplace"),
         }
         why = f"The metadata says that the file was made from this repository. At fault is {_FAULTS[whose]}."
-        yield Finding("warning", "upstream_differs", what, why, fix, Where(key), detail)
+        what = f"Some texts get other ids than with {told}."
+        yield Finding("warning", "upstream_differs", what, why, fix, Where(key), detail, evidence)
     if result.same:
-        same = f"the ids of {counted(result.compared, 'text')} are those of {told}"
+        same = f"The ids of {counted(result.compared, 'text')} are those of {told}."
         why = "So the tokenizer is that of the repository."
         yield Finding("note", "upstream_same", same, why, "nothing to do", Where(key))
 

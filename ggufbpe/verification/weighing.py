@@ -75,7 +75,7 @@ def weigh(one: Trial, other: Trial) -> Weighed:
 
 def _said(finding: Finding) -> str:
     """Return the first sentence of a finding."""
-    return finding.what.partition(". ")[0]
+    return finding.what.partition(". ")[0].rstrip(".")
 
 
 def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:

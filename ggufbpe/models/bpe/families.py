@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from math import log2
@@ -27,7 +27,7 @@ from typing import NamedTuple
 from ...errors import printable
 from ...spelling import SPACE
 from ...unicode_classes import CLASSES, STARTS, class_of
-from ...wording import counted, listed
+from ...wording import listed
 from .merge import CHAR_BYTES, byte_level, parts
 from .pattern import char_sets, parse
 from .registry import PRE_TOKENIZERS, PreTokenizer
@@ -112,11 +112,9 @@ class Evidence(NamedTuple):
         if not self.name:
             return "There are no merges to tell from which one is right."
         first = next(family for family in self.best if self.name in family.names)
-        text = f"The tokens point to {with_alike(self.name, first.names)}: it keeps {first.kept} of {first.of} whole "
-        text += f"({first.share:.2%})"
+        text = f"The tokens point to {with_alike(self.name, first.names)}, which keeps {first.kept} of {first.of} whole"
         if first.missing:
-            kinds = counted(len(first.missing), "kind")
-            text += f", though the vocabulary has no tokens of {kinds} that it allows"
+            text += f", though no token looks like {_like(first.missing)}, which it would keep whole"
         if len(self.best) > 1:
             equal = [each.family for each in self.best if each is not first]
             text += f". {', '.join(equal)} {'fits' if len(equal) == 1 else 'fit'} just as well"
@@ -126,7 +124,7 @@ class Evidence(NamedTuple):
             reason = (
                 f"splits {less.of - less.kept} of them"
                 if less.kept < less.of - 9
-                else f"allows what no token has: {', '.join(less.missing[:2])}"
+                else f"would keep text such as {_like(less.missing)} whole, but no token looks like that"
             )
             text += f". The next best is {less.family}, which {reason}"
         return text + "."
@@ -147,8 +145,17 @@ class Evidence(NamedTuple):
             some = ", ".join(printable(token, 20) for token in own.cut[:3])
             text += f", {own.family} cuts {own.of - own.kept} of them ({some} …)"
         elif own is not None and own.missing:
-            text += f", {own.family} allows what the vocabulary lacks: {', '.join(own.missing[:2])}"
+            text += f", and no token looks like {_like(own.missing)}, which {own.family} would keep whole"
         return text
+
+
+def _like(features: Sequence[str]) -> str:
+    """Return an example of each of the first two features, quoted.
+
+    >>> _like(["word with contraction"])
+    '"don\'t"'
+    """
+    return " and ".join(printable(FEATURES[feature][0]) for feature in features[:2])
 
 
 def evidence(
