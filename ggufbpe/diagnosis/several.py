@@ -373,15 +373,18 @@ class Several:
 
     def _vocabulary_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
         """Ids that are shifted, and tokens that have each other's ids."""
-        pairs: Counter[tuple[int, int]] = Counter()
+        pairs: set[tuple[int, int]] = set()
         for each in differing:
             ours = self.ids(state, each)
             for shift in shifts(ours, each.ids):
                 yield Step("vocabulary", lambda given, s=shift: given._replace(shift=s))  # type: ignore[misc]
             if len(ours) == len(each.ids):
-                pairs.update((min(a, b), max(a, b)) for a, b in zip(ours, each.ids) if a != b)
-        once = Counter(token for pair in pairs for token in pair)
-        sure = tuple(sorted(pair for pair in pairs if once[pair[0]] == once[pair[1]] == 1))
+                pairs.update((a, b) for a, b in zip(ours, each.ids) if a != b)
+        others = Counter(token for token, _ in pairs)
+        # both must have come in the other's place, or another word in the text would do as well
+        sure = tuple(
+            sorted((a, b) for a, b in pairs if a < b and (b, a) in pairs and others[a] == others[b] == 1)
+        )
         if 0 < len(sure) <= _MOST_EXCHANGED:
             yield Step("vocabulary", lambda given: given._replace(exchanged=sure))
 
