@@ -278,7 +278,7 @@ REPRS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "finding": (
         lambda: ggufbpe.doctor(UNIGRAM).findings[0],
-        "<Finding note special_id_missing: tokenizer.ggml.bos_token_id is missing, so there is none>",
+        "<Finding note special_id_missing: The file does not say which token is BOS.>",
     ),
     "word": (lambda: ggufbpe.explain(GPT2, "a b").words[1], "<Word ' b' at 1 to 3>"),
     "trace": (lambda: ggufbpe.explain(GPT2, "a b"), "<Trace gpt2 gpt-2: 3 bytes, 2 words, 2 tokens>"),

@@ -162,10 +162,10 @@ CHECKS: tuple[Check, ...] = (
     tools_not_shown,
     empty_tokens,
     padding_tokens,
-    known_family,
     hugging_face_splitting,
     dropped_spaces,
     corrections,
+    known_family,
 )
 # Those of them that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(

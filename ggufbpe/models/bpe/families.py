@@ -152,8 +152,8 @@ class Evidence(NamedTuple):
 def _like(features: Sequence[str]) -> str:
     """Return an example of each of the first two features, quoted.
 
-    >>> _like(["word with contraction"])
-    '"don\'t"'
+    >>> _like(["two digits", "three digits", "four digits"])
+    "'10' and '100'"
     """
     return " and ".join(printable(FEATURES[feature][0]) for feature in features[:2])
 
