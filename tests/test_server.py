@@ -30,6 +30,7 @@ from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
 from ggufbpe.server.llama_server import shown_piece
 from ggufbpe.server.models import Models, named_models
+from ggufbpe.server.rendering import MOST_SLOW_OF_MODEL
 from ggufbpe.server.settings import Settings
 from ggufbpe.server.unsupported import NEEDING_WEIGHTS
 
@@ -874,6 +875,132 @@ def test_a_streamed_answer_ends_when_its_client_hangs_up(app: Application) -> No
 
     asyncio.run(app(scope, receive, send))
     assert [len(sent) <= 6, sent[-1]["more_body"]] == [True, True]
+
+
+# ---- templates that take long ---------------------------------------------------------------------------
+
+FOR_EVER = "{% for i in range(1000000000000) %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/tokenize", {"chat_template": FOR_EVER}),
+        ("/apply-template", {}),
+        ("/v1/tokens", {}),
+        ("/v1/explain", {}),
+        ("/v1/diagnose", {"ids": [1]}),
+        ("/v1/messages/count_tokens", {}),
+        ("/v1/responses/input_tokens", {"input": "Hi"}),
+    ],
+)
+def test_templates_of_a_request_have_a_time_together(path: str, more: dict[str, Any]) -> None:
+    """Each run takes a millisecond, which is all that they may take together."""
+    template = "{% for i in range(5000) %}{% endfor %}{{ messages[0].content }}"
+    overrides = {"tokenizer.chat_template": template}
+    app = Application(Settings({"gpt2": str(GPT2)}, overrides, template_timeout=0.0001))
+    answer = ask(app, path, {**CHAT, **more})
+    expected = "the chat template takes more than 0.0001 seconds of processor time"
+    assert (answer.status, answer.json["error"]["message"]) == (400, expected)
+
+
+class Asking:
+    """A request that is under way; `leave` hangs up."""
+
+    def __init__(self, app: Application, body: dict[str, Any], path: str = "/tokenize") -> None:
+        self._coming: list[Any] = [{"type": "http.request", "body": json.dumps(body).encode()}]
+        self._gone = asyncio.Event()
+        self.sent: list[Any] = []
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
+        scope["http_version"] = "1.0"
+        self.task = asyncio.create_task(app(scope, self._receive, self._send))
+
+    async def _receive(self) -> Any:
+        if self._coming:
+            return self._coming.pop()
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def leave(self) -> None:
+        self._gone.set()
+        await self.task
+
+    async def status(self) -> int:
+        await asyncio.wait_for(self.task, 60)
+        return int(self.sent[0]["status"])
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that another thread does."""
+    for _ in range(6000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("waited for a minute")
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates that run for ever, which the limit of steps would end."""
+    monkeypatch.setattr("ggufbpe.chat.bounds.MOST_STEPS", 10**15)
+
+
+@pytest.mark.usefixtures("endless")
+@pytest.mark.parametrize("path", ["/tokenize", "/v1/diagnose"])
+def test_a_template_ends_when_its_client_hangs_up(path: str) -> None:
+    overrides = {"tokenizer.chat_template": FOR_EVER} if path == "/v1/diagnose" else {}
+    app = Application(Settings({"gpt2": str(GPT2)}, overrides, template_timeout=1000))
+    works = [app._work, app._long_work]
+
+    async def ask_and_leave() -> None:
+        asking = Asking(app, {**CHAT, "ids": [1], "chat_template": FOR_EVER}, path)
+        await until(lambda: any(each._begun for each in works))
+        await asyncio.sleep(0.2)
+        await asking.leave()
+        await until(lambda: not any(each._begun for each in works))
+
+    asyncio.run(ask_and_leave())
+
+
+@pytest.mark.usefixtures("endless")
+def test_slow_templates_leave_the_threads_to_others() -> None:
+    """One thread: slow requests wait in other places, half of which one model may have."""
+    settings = Settings({"gpt2": str(GPT2), "raw": str(RAW_UTF8)}, threads=1, template_timeout=1000)
+    app = Application(settings)
+
+    def slow(model: str) -> Asking:
+        return Asking(app, {**CHAT, "model": model, "chat_template": FOR_EVER})
+
+    async def all_of_it() -> list[int]:
+        first = [slow("gpt2") for _ in range(MOST_SLOW_OF_MODEL)]
+        await until(lambda: app._slow.count("gpt2") == MOST_SLOW_OF_MODEL)
+        statuses = [await slow("gpt2").status()]
+        other = slow("raw")
+        await until(lambda: app._slow.count("raw") == 1)
+        statuses += [await Asking(app, {**CHAT, "model": model}).status() for model in ("gpt2", "raw")]
+        for each in (*first, other):
+            await each.leave()
+        await until(lambda: not app._slow.count("gpt2") and not app._slow.count("raw"))
+        return statuses
+
+    assert asyncio.run(all_of_it()) == [429, 200, 200]
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_server_that_ends_ends_its_templates() -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, template_timeout=1000))
+
+    async def ask_and_close() -> list[Any]:
+        asking = Asking(app, {**CHAT, "chat_template": FOR_EVER})
+        await until(lambda: app._slow.count("gpt2") == 1)
+        app._close()
+        await asyncio.wait_for(asking.task, 60)
+        return asking.sent
+
+    assert asyncio.run(ask_and_close()) == []
 
 
 @pytest.mark.parametrize("error", [RequestError(413, "too large"), ValueError("wrong")])

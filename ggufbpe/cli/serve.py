@@ -118,6 +118,13 @@ def _add_limits(parser: Parser) -> None:
         help="the time for an answer (default: 60), after which it is 503",
     )
     parser.add_argument(
+        "--template-timeout",
+        type=_positive,
+        default=5,
+        metavar="SECONDS",
+        help="the processor time for the chat templates of a request (default: 5), after which it gets 400",
+    )
+    parser.add_argument(
         "--read-timeout",
         type=_positive,
         default=20,
@@ -157,6 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
         most_body=arguments.max_body * _MEGABYTE,
         most_waiting=arguments.max_waiting,
         timeout=arguments.timeout,
+        template_timeout=arguments.template_timeout,
         read_timeout=arguments.read_timeout,
         logs_requests=arguments.log_requests,
     )

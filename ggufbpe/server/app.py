@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from ..chat.bounds import watched_by
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
 from .fields import has_field, parsed_body
@@ -26,10 +27,11 @@ from .guard import Guard, check_host_count
 from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
+from .rendering import LATER, GoneError, Rendering, SlowRequests
 from .settings import Settings
 from .streamed import StreamedAnswer, answer_json, json_or_stream, sent_parts
 from .unsupported import NEEDING_WEIGHTS, needs_weights
-from .work import LATER, GoneError, Work
+from .work import Work
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -63,8 +65,10 @@ class Application:
         self.models = Models(settings.models, settings.most_open, settings.overrides)
         self.metrics = Metrics()
         self._guard = Guard(settings)
-        self._work = Work(settings.threads, settings.most_waiting, settings.timeout)
-        self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), settings.timeout)
+        self._slow = SlowRequests()
+        times = settings.timeout, settings.template_timeout
+        self._work = Work(settings.threads, settings.most_waiting, *times, self._slow)
+        self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), *times, self._slow)
         self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be accepted
         # Of short requests; protocol.py keeps them.
         self.known_heads: dict[bytes, tuple[str, Mapping[bytes, bytes], int]] = {}
@@ -277,6 +281,11 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes | StreamedAnswer:
-    """The JSON of an answer."""
-    return json_or_stream(endpoint.answer(models, parsed_body(data) if body is None else body))
+def _answered(
+    endpoint: Endpoint, models: Models, data: bytes, body: Any, rendering: Rendering
+) -> bytes | StreamedAnswer:
+    """The JSON of an answer; `rendering` watches the chat templates that it takes."""
+    body = parsed_body(data) if body is None else body
+    rendering.model = partial(models.chosen, body)
+    with watched_by(rendering.look):
+        return json_or_stream(endpoint.answer(models, body))

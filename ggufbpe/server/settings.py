@@ -27,6 +27,7 @@ class Settings:
     most_body: int = 16 << 20
     most_waiting: int = 256  # requests that wait for a thread
     timeout: float = 60.0  # of an answer
+    template_timeout: float = 5.0  # processor time of all chat templates of a request
     read_timeout: float = 20.0  # until a request has arrived with its body
     stop_timeout: float = 30.0  # for requests that are under way when the server is told to stop
     logs_requests: bool = False
