@@ -42,27 +42,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # What the command is given, and the same in Python.
 SAME: dict[str, tuple[str, Callable[[], Any]]] = {
     "verify": (
-        "verify -m a.gguf --against gguf:b.gguf text",
+        "verify -m a.gguf --against b.gguf text",
         lambda: ggufbpe.verify("a.gguf", Path("b.gguf"), Path("text")),
     ),
     "verify, flags": (
-        "verify -m a.gguf --against gguf:b.gguf text --no-bos --no-parse-special "
+        "verify -m a.gguf --against b.gguf text --no-bos --no-parse-special "
         "--override-kv tokenizer.ggml.add_bos_token=bool:true",
         lambda: ggufbpe.verify(
             Tokenizer.from_gguf("a.gguf", overrides=ADDED),
-            "gguf:b.gguf",
+            "b.gguf",
             [Path("text")],
             add_special=False,
             parse_special=False,
         ),
     ),
     "verify, random texts": (
-        "verify -m a.gguf --against gguf:b.gguf --fuzz 30 --seed x",
+        "verify -m a.gguf --against b.gguf --fuzz 30 --seed x",
         lambda: ggufbpe.verify("a.gguf", Tokenizer.from_gguf("b.gguf"), fuzz=30, seed="x"),
     ),
     "verify, recorded ids": (
-        "verify -m a.gguf --against ids:ids.json text",
-        lambda: ggufbpe.verify("a.gguf", "ids:ids.json", [Path("text")]),
+        "verify -m a.gguf --against ids.json text",
+        lambda: ggufbpe.verify("a.gguf", "ids.json", [Path("text")]),
     ),
     "diagnose": (
         "diagnose -m a.gguf -f text --ids [1,2]",
@@ -107,6 +107,19 @@ def test_function_gives_what_the_command_writes(case: str, capfd: pytest.Capture
     assert capfd.readouterr() == ("", "")
     assert len(repr(found)) < 150
     assert "\n" not in repr(found)
+
+
+@pytest.mark.parametrize("against", ["gguf:b.gguf", "ids:ids.json"])
+def test_older_forms_of_paths_still_work_with_a_note(against: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The command says it in a line, Python in a warning, each once."""
+    prefix, _, path = against.partition(":")
+    note = f"{prefix}: before a path is not needed any more: {path} is recognized"
+    assert main(["verify", "-m", "a.gguf", "--against", against, "text", "--json"]) == 1
+    out, err = capfd.readouterr()
+    assert [line for line in err.splitlines() if "not needed any more" in line] == [f"ggufbpe: {note}"]
+    with pytest.warns(DeprecationWarning, match=note):
+        found = ggufbpe.verify("a.gguf", against, Path("text"))
+    assert without_times(json.loads(json.dumps(found.to_dict()))) == without_times(json.loads(out))
 
 
 # ---- forms of models and texts --------------------------------------------------------------------------
@@ -206,10 +219,10 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "two models of one name": (ValueError, "'5'", lambda: ggufbpe.compare({"5": "a.gguf", 5: "b.gguf"}, "a")),  # type: ignore[dict-item]
     "no text": (TypeError, "int", lambda: ggufbpe.explain("a.gguf", 5)),  # type: ignore[arg-type]
     "no ids": (TypeError, "integer", lambda: ggufbpe.diagnose("a.gguf", "a", ["a"])),  # type: ignore[list-item]
-    "no texts": (ValueError, "give some, or fuzz=N", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf")),
-    "an empty list of texts": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", [])),
-    "an empty folder": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("empty"))),
-    "fewer texts than none": (ValueError, "-3 is less", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", "a", fuzz=-3)),
+    "no texts": (ValueError, "give some, or fuzz=N", lambda: ggufbpe.verify("a.gguf", "b.gguf")),
+    "an empty list of texts": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "b.gguf", [])),
+    "an empty folder": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "b.gguf", Path("empty"))),
+    "fewer texts than none": (ValueError, "-3 is less", lambda: ggufbpe.verify("a.gguf", "b.gguf", "a", fuzz=-3)),
     "no oracle": (ValueError, "there is no oracle 'x'", lambda: ggufbpe.verify("a.gguf", "x", "a")),
     "no file for an oracle": (
         ValueError,
@@ -220,7 +233,7 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "random texts, recorded ids": (ValueError, "random ones are new", lambda: ggufbpe.verify("a.gguf", [[1]], fuzz=2)),
     "left-over ids": (ValueError, "2 are left", lambda: ggufbpe.verify("a.gguf", [[64], [1], [3]], "a")),
-    "an unread file": (OSError, "nowhere", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("nowhere"))),
+    "an unread file": (OSError, "nowhere", lambda: ggufbpe.verify("a.gguf", "b.gguf", Path("nowhere"))),
     "an empty piece": (ValueError, "the piece is empty", lambda: ggufbpe.why_not("a.gguf", "a", "")),
     "a number for a piece": (TypeError, "not int", lambda: ggufbpe.why_not("a.gguf", "a", 5)),  # type: ignore[arg-type]
     "a path for a piece": (TypeError, "Path", lambda: ggufbpe.why_not("a.gguf", "a", Path("text"))),  # type: ignore[arg-type]
@@ -263,7 +276,7 @@ def test_errors_say_what_is_wrong(case: str, folder: Path) -> None:
 def test_files_that_cannot_be_read_are_reported() -> None:
     told: list[str] = []
     result = ggufbpe.verify(
-        "a.gguf", "gguf:a.gguf", [Path("nowhere"), "a"], report=lambda name, error: told.append(name)
+        "a.gguf", "a.gguf", [Path("nowhere"), "a"], report=lambda name, error: told.append(name)
     )
     assert (told, result.texts) == (["nowhere"], 1)
 
@@ -288,7 +301,7 @@ REPRS: dict[str, tuple[Callable[[], Any], str]] = {
         "<Result of comparing with recorded ids: 1 text, 0 different, 0 failed>",
     ),
     "differences": (
-        lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", "in 2024").differences,
+        lambda: ggufbpe.verify("a.gguf", "b.gguf", "in 2024").differences,
         "[<Difference in words: 2 places, pre_type>]",
     ),
     "compared": (

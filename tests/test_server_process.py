@@ -450,7 +450,7 @@ def length_of(answer: bytes) -> int:
 @pytest.fixture(scope="module")
 def tokens() -> int:
     """Those of `MESSAGES`."""
-    return len(Tokenizer.from_gguf(GPT2).apply_chat_template(MESSAGES))
+    return len(Tokenizer.from_gguf(GPT2).apply_chat_template(MESSAGES, chat_template="known:chatml"))
 
 
 def test_the_client_of_anthropic_counts(server: Server, tokens: int) -> None:

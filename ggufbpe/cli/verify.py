@@ -176,7 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _opened(meant: Against, arguments: argparse.Namespace) -> Tokenizer | Against:
     """What to compare with; another model is opened here, since the flags for names apply to it."""
     if meant.kind not in ("gguf", "hub") or not meant.rest:
-        return meant
+        return meant._replace(note="")  # which was said already
     try:
         return Tokenizer.from_gguf(located(arguments, meant.rest))
     except RemoteNotFoundError as refused:
