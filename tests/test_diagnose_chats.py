@@ -414,7 +414,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "another prompt": (
         [*OWN, "--tools", "tools.json", "--expected-prompt", "prompt.txt"],
         1,
-        "1. tools: explains the whole prompt\n   the tools are not in the prompt\n",
+        "1. tools: explains the whole prompt\n   The tools are not in the prompt.\n",
     ),
     "both prompts": (
         [*OWN, "--tools", "tools.json", "--expected-prompt", "prompt.txt"],
