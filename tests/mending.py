@@ -15,7 +15,6 @@ import copy
 import hashlib
 import io
 import os
-import re
 import shlex
 import tempfile
 import warnings
@@ -35,12 +34,12 @@ from ggufbpe.diagnosis import diagnose as diagnosing
 from ggufbpe.examination import examine as examining
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.merges import unreachable
+from ggufbpe.gguf.change import COMMAND
 from ggufbpe.inputs import text_of, tokenizer_of
 from ggufbpe.models.bpe import families
 from ggufbpe.verification import verify as verifying
 from ggufbpe.vocab import Vocabulary, load_vocabulary
 
-COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").rglob("*.gguf"))
 _MOST_DATA = 1 << 26  # bytes of a file that is looked at; larger ones have holes
 _MOST_TEXT = 1 << 16  # bytes of texts that are compared a second time
@@ -190,7 +189,7 @@ def _left_by_diagnose(
     for item in found.explanations:
         if item.explains < 1 or not item.fix or not watch.is_new(_digest(path), text, ids, options, item.fix):
             continue
-        elsewhere = {cause.id for cause in item.causes if not COMMAND.search(cause.fix)}
+        elsewhere = {cause.id for cause in item.causes if not cause.change}
         with tempfile.TemporaryDirectory() as folder:
             fixed = done(item.fix, folder)
             again = fixed and diagnose(_of_file(fixed), text, ids, **options)
@@ -226,7 +225,7 @@ def _left_by_prompt(
         with tempfile.TemporaryDirectory() as folder:
             fixed = done(item.fix, folder)
             again = fixed and diagnose_prompt(_of_file(fixed), chat, expected)
-            elsewhere = [cause.id for cause in item.causes if not COMMAND.search(cause.fix)]
+            elsewhere = [cause.id for cause in item.causes if not cause.change]
             left = again and [cause.id for each in again.explanations[:1] for cause in each.causes]
             if left is None or left != elsewhere:
                 yield f"the prompt, {[cause.id for cause in item.causes]}: {item.fix}, then {left}"
@@ -266,9 +265,8 @@ def _left_by_verify(
     whole = [difference for difference in found.differences if difference.explains == 1]
     if not whole or not watch.is_new(_digest(tokenizer.vocabulary.path), data, oracle.name, found.fix):
         return
-    elsewhere = {cause.id for one in whole for cause in one.causes if not COMMAND.search(cause.fix)} or len(
-        whole
-    ) < len(found.differences)
+    elsewhere = {cause.id for one in whole for cause in one.causes if not cause.change}
+    elsewhere = elsewhere or found.proposal.explained < found.proposal.differing
     with tempfile.TemporaryDirectory() as folder:
         fixed = done(found.fix, folder)
         if fixed is None:
@@ -276,8 +274,8 @@ def _left_by_verify(
             return
         options = {name: option for name, option in options.items() if name != "progress"}
         left = verify(Tokenizer(load_vocabulary(fixed)), oracle, texts, **options)
-        causes = {cause.id for one in left.differences for cause in one.causes if COMMAND.search(cause.fix)}
-        if causes if elsewhere else not left.same:
+        causes = {cause.id for one in left.differences for cause in one.causes if cause.change}
+        if left.fix if elsewhere else not left.same:
             yield f"verify: {found.fix} leaves {causes or left.differences[0].kinds}"
 
 

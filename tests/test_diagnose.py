@@ -22,10 +22,11 @@ from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
 from ggufbpe import GGUFError, Tokenizer, cli
-from ggufbpe.diagnosis import framing
+from ggufbpe.diagnosis import diagnose as diagnosing
 from ggufbpe.diagnosis.agreement import agreeing_share
 from ggufbpe.diagnosis.causes import ALWAYS_ADDS_BOS, CAUSES
 from ggufbpe.diagnosis.diagnose import Answer, diagnose, search
+from ggufbpe.examination.proposal import Proposal
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
@@ -209,7 +210,7 @@ def test_a_cause_alone_is_named_first(
     best = found.explanations[0]
     assert ([item.id for item in best.causes], best.explains) == ([cause], 1.0)
     assert detail.items() <= best.causes[0].detail.items()
-    assert best.causes[0].fix
+    assert best.causes[0].fix or best.causes[0].change
     assert best.causes[0].detail["what"]
 
 
@@ -278,11 +279,11 @@ def test_bos_that_the_other_pre_tokenizer_adds_by_its_name_is_no_second_cause(tm
     found = diagnose(default, TEXT, model("llama-bpe").encode(TEXT)).explanations[0]
     assert [cause.id for cause in found.causes] == ["pre_type"]
     assert found.causes[0].detail["pre"] == "llama-bpe"
-    assert found.causes[0].fix.endswith(" --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf")
+    assert found.change.keys == {"tokenizer.ggml.pre": "llama-bpe"}
     # without BOS, the fix must keep the name from adding one
     plain = diagnose(default, TEXT, model("llama-bpe").encode(TEXT, add_special=False)).explanations[0]
     assert [cause.id for cause in plain.causes] == ["pre_type"]
-    assert "--set tokenizer.ggml.add_bos_token=false" in plain.causes[0].fix
+    assert plain.change.keys == {"tokenizer.ggml.pre": "llama-bpe", ADD_BOS: "false"}
 
 
 # Texts that families split differently, found among those of tests/makers/fixture_texts.py.
@@ -312,7 +313,7 @@ def test_every_name_is_found_as_the_pre_tokenizer(name: str) -> None:
         if PRE_TOKENIZERS[str(detail["pre"])].always_add_bos:  # and these ids have none
             assert item.causes[0].fix == ALWAYS_ADDS_BOS.format(detail["pre"])
         else:
-            assert f"tokenizer.ggml.pre={detail['pre']} " in item.causes[0].fix
+            assert item.change.keys["tokenizer.ggml.pre"] == detail["pre"]
 
 
 @cache
@@ -363,8 +364,8 @@ def test_special_token_types(name: str) -> None:
         assert (shown["id"], shown["theirs"]) == (token, kind)
         # No type makes a plain token of a text that llama.cpp takes for the end of something.
         is_fixed = kind == "NORMAL" and tokenizer.vocabulary.tokens[token] in MADE_CONTROL
-        wanted = "let the other tool parse" if is_fixed else f"--set-token-type {token}={kind}"
-        assert wanted in found.causes[0].fix
+        assert found.change.types == ({} if is_fixed else {token: kind})
+        assert ("let the other tool parse" in found.causes[0].fix) == is_fixed
 
 
 def test_one_token_of_several_has_another_type() -> None:
@@ -494,8 +495,8 @@ def test_a_fix_that_does_not_give_the_ids_is_seen(monkeypatch: pytest.MonkeyPatc
     ids = [*tokenizer.encode("a b"), tokenizer.eos_id or 0]
     for changes in (f"--set {ADD_BOS}=true", "--set general.name=x", f"--set {ADD_EOS}=no-flag"):
         fix = f"ggufbpe fix {tokenizer.vocabulary.path} {changes} -o fixed.gguf"
-        monkeypatch.setattr(framing, "set_keys", lambda *_, fix=fix: fix)
-        diagnose(tokenizer, b"a b", ids)
+        monkeypatch.setattr(diagnosing, "prove", lambda _, change, *__, fix=fix, **___: Proposal(change, fix))
+        diagnosing.diagnose(tokenizer, b"a b", ids)
         failed, mending.watch.failed = mending.watch.failed, []
         assert [item.split(": ")[0] for item in failed] == ["diagnose, ['eos']"]
 
@@ -615,7 +616,8 @@ def test_scores_of_a_best_path_that_are_lost_cannot_be_guessed(name: str) -> Non
     right = model(name)
     flat = changed(right, scores=[0.0] * len(right.vocabulary.tokens))
     [best] = diagnose(flat, TEXT, right.encode(TEXT)).explanations
-    assert [cause.id for cause in best.causes] == ["unknown"]
+    assert ([cause.id for cause in best.causes], best.fix) == (["scores"], "")
+    assert best.causes[0].detail["problem"] == "flat"
 
 
 def test_spaces_that_are_not_escaped() -> None:
@@ -783,7 +785,7 @@ def test_ignore_merges_with_other_causes() -> None:
 def test_own_ids_match() -> None:
     for text in (b"", TEXT, b"\xff\xfe", b"\x00"):
         found = diagnose(model("gpt-2"), text, model("gpt-2").encode(text))
-        assert found.to_dict() == {"match": True, "added_as": None, "explanations": []}
+        assert found.to_dict() == {"match": True, "added_as": None, "explanations": [], "fix": ""}
 
 
 @pytest.mark.parametrize(
@@ -821,8 +823,9 @@ def test_what_the_tokens_speak_against_comes_first() -> None:
             best = diagnose(wrong, text, right.encode(text)).explanations[0]
             assert [cause.id for cause in best.causes] == ["pre_type", *also]
             assert best.causes[0].detail["pre"] == "llama-bpe"
-            assert "llama-bpe keeps 121492 of 121492 tokens whole" in str(best.causes[0].detail["what"])
-            assert ("add_bos_token=true" in best.fix, "pre=llama-bpe" in best.fix) == (bool(also), True)
+            assert "llama-bpe keeps 121492 of 121492 tokens whole" in str(best.causes[0].detail["evidence"])
+            keys = {"tokenizer.ggml.pre": "llama-bpe", **({ADD_BOS: "true"} if also else {})}
+            assert best.change.keys == keys
 
 
 def test_a_right_pre_is_not_doubted() -> None:
@@ -1006,7 +1009,7 @@ def test_json_is_as_promised(capsysbinary: pytest.CaptureFixture[bytes]) -> None
     code, out, _ = run(capsysbinary, "-m", GPT2, "-p", "Hello world ", "--ids", "[15496, 995]", "--json")
     answer = json.loads(out)
     assert code == 1
-    assert set(answer) == {"match", "added_as", "explanations"}
+    assert set(answer) == {"match", "added_as", "explanations", "fix"}
     assert answer["match"] is False
     for explanation in answer["explanations"]:
         assert set(explanation) == {"causes", "explains", "fix"}
@@ -1016,6 +1019,7 @@ def test_json_is_as_promised(capsysbinary: pytest.CaptureFixture[bytes]) -> None
         "match": True,
         "added_as": None,
         "explanations": [],
+        "fix": "",
     }
 
 

@@ -15,9 +15,10 @@ from record_chats import read_chats
 
 from ggufbpe import Tokenizer, diagnose, fix
 from ggufbpe.cli import main
-from ggufbpe.diagnosis import chat_search, plain_jinja
+from ggufbpe.diagnosis import chats, plain_jinja
 from ggufbpe.diagnosis.causes import CAUSES, Diagnosis
 from ggufbpe.diagnosis.chat_changes import Rendering, as_transformers, changes, with_fields
+from ggufbpe.examination.proposal import Proposal
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -189,7 +190,7 @@ def test_a_template_that_does_not_help_is_seen(tmp_path: Path, monkeypatch: pyte
     fix(VOCABULARY, model, set={KEY: TEMPLATES[THINKING]})
     prompt = Tokenizer.from_gguf(VOCABULARY).with_overrides({KEY: TEMPLATES[DATED]}).chats.prompt(CHAT)
     command = f"ggufbpe fix {model} --set general.name=x -o fixed.gguf"
-    monkeypatch.setattr(chat_search, "set_template", lambda *_: command)
+    monkeypatch.setattr(chats, "prove", lambda _, change, *__: Proposal(change, command))
     assert causes_of(diagnose(model, chat=CHAT, expected_prompt=prompt)) == ["template"]
     failed, mending.watch.failed = mending.watch.failed, []
     assert any(each.startswith("the prompt, ['template']") for each in failed)
@@ -203,6 +204,19 @@ def test_another_date(plain: Tokenizer, as_ids: bool) -> None:
     found = diagnose(one, chat=CHAT, **expected)
     [cause] = found.explanations[0].causes
     assert (cause.id, cause.detail["now"]) == ("date", "2024-02-29T00:00:00")
+
+
+def test_a_date_that_the_template_writes_itself(plain: Tokenizer) -> None:
+    """Llama 3.1 has one for a caller that gives none: the remedy is the argument, whatever day it is."""
+    name = "meta-llama-Llama-3.1-8B-Instruct"
+    one = plain.with_overrides({KEY: TEMPLATES[name]})
+    fields = {"chat_template_kwargs": {"date_string": "26 Jul 2024"}}
+    prompt = one.chats.prompt({**CHAT, **fields})
+    assert b"26 Jul 2024" in prompt != one.chats.prompt(CHAT)
+    [cause] = diagnose(one, chat=CHAT, expected_prompt=prompt).explanations[0].causes
+    assert (cause.id, cause.detail["request"], "now" in cause.detail) == ("date", fields, False)
+    assert "the other tool gave no date_string" in str(cause.detail["what"])
+    assert "date_string=" in cause.fix
 
 
 AROUND: dict[str, tuple[Callable[[bytes], bytes], list[str]]] = {  # what was done to the prompt as text
@@ -400,7 +414,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "another prompt": (
         [*OWN, "--tools", "tools.json", "--expected-prompt", "prompt.txt"],
         1,
-        "1. tools: explains the whole prompt\n   the tools are not in the prompt\n",
+        "1. tools: explains the whole prompt\n   The tools are not in the prompt.\n",
     ),
     "both prompts": (
         [*OWN, "--tools", "tools.json", "--expected-prompt", "prompt.txt"],

@@ -252,7 +252,7 @@ CASES = {
     "other merges": Case(
         _merges_without("Ġ t"), b"all of the things that I know, and these two", "merges", "merges", b" t"
     ),
-    "another vocabulary": Case(_swapped, b"the end of the day", "vocabulary", "", b" of"),
+    "another vocabulary": Case(_swapped, b"the end of the day", "vocabulary", "vocabulary", b" of"),
 }
 
 
@@ -284,9 +284,7 @@ def test_step_cause_and_smallest_text(
         assert all(set(one.kinds).isdisjoint(first.kinds[:1]) for one in spans_left), (
             "nothing can be left out"
         )
-    # Of ids that decode to other words only the other model tells the cause, for the text was the same.
-    cause = "vocabulary" if known and case.step == "vocabulary" else case.cause
-    assert "".join(cause.id for cause in first.causes) == cause
+    assert "".join(cause.id for cause in first.causes) == case.cause
 
 
 def test_a_cause_holds_for_texts_that_do_not_differ(gpt2: Tokenizer) -> None:
@@ -573,8 +571,9 @@ def test_the_fixes_shown_mend_the_file(
     assert is_mended_by(verified["fix"])
     explanations = run("diagnose", *source, "--ids", "ids").json["explanations"]
     assert [cause["id"] for cause in explanations[0]["causes"]] == expected
-    for explanation in explanations[:2]:
-        assert is_mended_by(explanation["fix"])
+    commands = [explanation["fix"] for explanation in explanations if explanation["fix"]]
+    assert len(commands) == 1, "one command for all changes"
+    assert is_mended_by(commands[0])
     if expected[0] == "pre_type":
         best = str(explanations[0]["causes"][0]["detail"])
         assert "llama-bpe keeps 121492 of 121492 tokens whole" in best

@@ -9,6 +9,7 @@ chat gives what was expected, here and from llama-server.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -55,13 +56,19 @@ def with_fields(body: Body, fields: Body) -> Body:
 _KWARGS = "chat_template_kwargs"
 
 
-def changes(chat: Rendering, expected: str) -> list[ChatChange]:
-    """The changes worth trying if the prompt of a chat was expected to be, or to contain, the text `expected`."""
+def changes(chat: Rendering, expected: str, source: str = "") -> list[ChatChange]:
+    """The changes worth trying if the prompt of a chat was expected to be, or to contain, the text `expected`.
+
+    `source` is that of the template.
+    """
+    written = _dates_written(source, expected)
+    of_template = {moment for text in written.values() for moment in dates_in(text)}
     return [
         *_of_request(chat.body),
         *_with_tools_of(expected, chat.body),
         *_of_messages(chat.body),
-        *(_dated(moment) for moment in dates_in(expected)),
+        *(_date_of_template(name, text) for name, text in written.items()),
+        *(_dated(moment) for moment in dates_in(expected) if moment not in of_template),
     ]
 
 
@@ -337,6 +344,28 @@ def _without_stretch(start: int, end: int) -> Callable[[Messages], Messages]:
 
 
 # ---- dates ----------------------------------------------------------------------------------------------
+
+_SET = re.compile(r"""\bset\s+(\w+)\s*=\s*(?:"([^"{}%]{1,60})"|'([^'{}%]{1,60})')""")
+
+
+def _dates_written(source: str, expected: str) -> dict[str, str]:
+    """The dates that are written in a template and in the expected prompt, by the name of the variable.
+
+    >>> _dates_written('{%- set date_string = "26 Jul 2024" %}', "Today Date: 26 Jul 2024")
+    {'date_string': '26 Jul 2024'}
+    """
+    found = ((match[1], match[2] or match[3]) for match in _SET.finditer(source))
+    return {name: text for name, text in found if text in expected and dates_in(text)}
+
+
+def _date_of_template(name: str, text: str) -> ChatChange:
+    return _by_fields(
+        "date",
+        f"written in the template: {text}",
+        f"the other tool gave no {name}, so the prompt has the date that is written in the template, {printable(text)}",
+        {_KWARGS: {name: text}},
+        f"give the other tool's template a {name} (in transformers, apply_chat_template(..., {name}=...))",
+    )
 
 
 def _dated(moment: datetime) -> ChatChange:

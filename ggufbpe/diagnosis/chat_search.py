@@ -70,7 +70,7 @@ class ChatSearch:
         )  # for llama.cpp's templates: `tokenizer.chats` keeps only a few prepared
         self._sources: set[str] = set()  # of these
         self._end = time.monotonic() + SECONDS
-        self._changes = changing.changes(chat, expected)
+        self._changes = changing.changes(chat, expected, self._source(chat))
         [self.own] = self._rendered([(chat, ())])
         self._own_bases = [self.own, *self._bases_of([*templates, *self._templates()])]
         self._effective: dict[str, list[ChatChange]] = {}

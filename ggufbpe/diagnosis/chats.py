@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ..chat.ends import Ends
+from ..examination.proposal import Compared, Trial, prove
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import chat_causes
@@ -48,8 +49,28 @@ def diagnose_prompt(
         return Diagnosis(True, ())
     ends = tokenizer.chats.ends
     if found := searching.found(lambda prompt, changed: _prompt_fits(ends, expected, prompt, changed)):
-        return Diagnosis(False, _whole(searching, ends, found))
+        return Diagnosis(False, _proposed(tokenizer, _whole(searching, ends, found), []))
     return Diagnosis(False, (_nearest(searching, expected),))
+
+
+def _proposed(
+    tokenizer: Tokenizer, explanations: Sequence[Explanation], compared: Sequence[Compared | None]
+) -> tuple[Explanation, ...]:
+    """Explanations of a chat, the first of which whose change helps and harms nothing has a command.
+
+    `compared` are the prompts with the given ids, for explanations that are about ids. Otherwise the prompt was made
+    with the changed template, and only what `doctor` says of it is left to be tried.
+    """
+    told = list(explanations)
+    with Trial(tokenizer) as trial:
+        for number, item in enumerate(told):
+            if item.explains == 1 and item.change:
+                texts = [each for each in compared[number : number + 1] if each and item.change.keys]
+                proposal = prove(trial, item.change, texts)
+                told[number] = item._replace(proposal=proposal)
+                if proposal.command:
+                    break
+    return tuple(told)
 
 
 def _prompt_fits(ends: Ends, expected: bytes, prompt: bytes, changed: int) -> list[Causes]:
@@ -116,14 +137,18 @@ def diagnose_chat_ids(
     if own is not None and tokenizer.encode(own) == given:
         return Diagnosis(True, ())
     if found := searching.found(fitting.causes):
-        return Diagnosis(False, _whole(searching, tokenizer.chats.ends, found))
+        compared = [Compared(fitting.without_added(prompt), given) for _, prompt in found]
+        return Diagnosis(
+            False, _proposed(tokenizer, _whole(searching, tokenizer.chats.ends, found), compared)
+        )
     partial = _nearest(searching, fitting.text)
     if own is None:
         return Diagnosis(False, (partial,))
     of_ids = [Explanation(answer.causes, answer.explains) for answer in search_ids(own, given)]
     changed = [partial] if len(partial.causes) > 1 else []
     whole = [item for item in of_ids if item.explains == 1 and _is_of_ids(item.causes)]
-    return Diagnosis(False, tuple(whole or [*changed, *of_ids]))
+    told = whole or [*changed, *of_ids]
+    return Diagnosis(False, _proposed(tokenizer, told, [Compared(own, given)] * len(told)))
 
 
 def _is_of_ids(causes: Causes) -> bool:
@@ -151,7 +176,7 @@ class _FittingIds:
 
     def causes(self, prompt: bytes, changed: int) -> list[Causes]:
         """The sets of causes by which a prompt gives the ids."""
-        prompt = self._ends.without_added(prompt.decode("latin-1")).encode("latin-1")
+        prompt = self.without_added(prompt)
         if self.text not in self._keys(prompt):
             return []
         if self._tokenizer.encode(prompt) == self._ids:
@@ -162,6 +187,10 @@ class _FittingIds:
             for answer in answers
             if answer.explains == 1 and _is_of_ids(answer.causes)
         ]
+
+    def without_added(self, prompt: bytes) -> bytes:
+        """A prompt without the BOS and EOS that encoding adds."""
+        return self._ends.without_added(prompt.decode("latin-1")).encode("latin-1")
 
     def _keys(self, prompt: bytes) -> set[bytes]:
         """What ids of a prompt may decode to."""

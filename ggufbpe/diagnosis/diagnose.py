@@ -32,7 +32,7 @@ from ..inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, token
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import causes
-from .agreement import AS_COMMAND, AS_LIBRARY, added_as
+from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
 from .causes import Diagnosis, Explanation
 from .model_changes import other_models
@@ -40,6 +40,9 @@ from .nearest import Nearest
 from .search import Answer, expected_of, order
 from .several import Several
 from .variants import variants_of
+
+# Of the ids must agree after several changes, and the share of the others that must agree by them; else it is chance.
+_LEAST_SHARE, _LEAST_GAIN = 0.4, 0.1
 
 
 def diagnose(
@@ -181,7 +184,8 @@ def _several(
     add_special, parse_special = flags
     several = Several(tokenizer, [compared], add_special=add_special, parse_special=parse_special, same=same)
     found = several.found()
-    if not found.causes:
+    before = agreeing_share(encoding(*flags)(tokenizer, compared), compared.ids)
+    if not found.causes or found.explains < max(_LEAST_SHARE, before + _LEAST_GAIN * (1 - before)):
         return []
     variant = several.variant(found.state, compared.text)
     if found.explains == 1:

@@ -48,6 +48,7 @@ _SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _MOST_BYTES = 12_000  # of texts by which changes are chosen
 _MOST_STEPS = 6
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
+_LEAST_OF_MERGES = 0.05  # of other merges, likewise
 _LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
 _SURE, _LONGEST_MARKER = 3, 80  # tokens behind a lost one by which its end is found, and bytes of its text
 _MOST_EXCHANGED = 8  # pairs of tokens
@@ -343,12 +344,13 @@ class Several:
             for kind, change in model_changes(self._vocabulary, self._same):
                 yield Step(kind, _encoding(change))
             return
-        yield Step("ignore_merges", _encoding(with_ignore_merges))
+        yield Step("ignore_merges", _encoding(with_ignore_merges), least=_LEAST_OF_MERGES)
         for other in self._same:
             if list(other.vocabulary.merges) != list(self._vocabulary.merges):
-                yield Step("merges", _encoding(with_merges(other.vocabulary)))
+                yield Step("merges", _encoding(with_merges(other.vocabulary)), least=_LEAST_OF_MERGES)
         if self._like is None:
-            yield Step("merges", _encoding(lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID)))
+            by_id = _encoding(lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID))
+            yield Step("merges", by_id, least=_LEAST_OF_MERGES)
 
     def _text_steps(self, differing: Sequence[Compared]) -> Iterator[Step]:
         changes = text_changes_of(self._vocabulary)
@@ -369,7 +371,7 @@ class Several:
                 token: (text, CONTROL) for token, text in _texts_of_lost(self._tokenizer, differing).items()
             }
         if found:
-            yield Step("lost", _encoding(_with_tokens(found)))
+            yield Step("lost", _encoding(_with_tokens(found)), least=_LEAST_GAIN)
 
     def _vocabulary_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
         """Ids that are shifted, and tokens that have each other's ids."""

@@ -49,5 +49,5 @@ def proposal_lines(proposal: Proposal | None, of: str = "") -> Iterator[Renderab
         return
     what = f"this one command changes {of}" if of else "this one command makes all changes"
     explains = f" and {proposal.explains}" if proposal.explains else ""
-    yield Text(f"fix: {what}{explains}:")
+    yield Text(terminal.one_line(f"fix: {what}{explains}:"))
     yield uncut(f"  {terminal.one_line(proposal.command)}")
