@@ -347,7 +347,8 @@ def main() -> int:
     numbers = numbers if arguments.case is None else range(arguments.case, arguments.case + 1)
     jobs = [(arguments.seed, number, bases, advice) for number in numbers]
     found: list[Outcome] = []
-    with get_context("fork").Pool(arguments.jobs, maxtasksperchild=50) as pool:
+    # a process keeps the vocabularies that it has read, gigabytes of them after some cases
+    with get_context("fork").Pool(arguments.jobs, maxtasksperchild=3) as pool:
         for each in pool.imap(_one, jobs):
             found += each
             for outcome in each:
