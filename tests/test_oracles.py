@@ -6,6 +6,7 @@ import base64
 import importlib.util
 import json
 import os
+import re
 import shutil
 import sys
 import threading
@@ -21,6 +22,7 @@ from conftest import GPT2, ROOT, missing, prepared
 from reference import (
     TOKENIZERS_1,
     NotPreparedError,
+    library,
     library_is_installed,
     llama_tokenize_command,
     tokenizers_1,
@@ -35,9 +37,11 @@ from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
 from ggufbpe.oracles import libraries
 from ggufbpe.oracles.against import Against, against_of
+from ggufbpe.oracles.llama_cpp_child import _named_builds, library_in
 from ggufbpe.oracles.oracle import Failure, Oracle, OracleError
 from ggufbpe.oracles.oracles import open_oracle
 from ggufbpe.oracles.recorded import parse_ids
+from ggufbpe.states import STATES
 from ggufbpe.verification.result import Text
 from ggufbpe.verification.verify import verify
 from ggufbpe.vocab import load_vocabulary
@@ -171,6 +175,63 @@ def test_text_that_is_not_utf8(name: str, real_oracle: Callable[[str], Oracle], 
         else:
             assert answer == gpt2.encode(NOT_UTF8)
         assert following == gpt2.encode(b"Hello")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_llama_cpp_in_a_folder_gives_the_ids_of_its_build(state: str) -> None:
+    """Each known state, by its folder or library; strict UTF-8 came with the last."""
+    text = b"a\xc1\x81b"
+    tok = Tokenizer.from_gguf(GPT2, llama_cpp=state)
+    with opened(f"llama-cpp:{prepared(library, state)}") as oracle:
+        assert oracle.encode([b"Hello world", text], True, True) == [[15496, 995], tok.encode(text)]
+        assert ("b11739 (0ce8cd114)" if state == "b11739" else "unknown build") in oracle.name
+
+
+@pytest.mark.parametrize("inside", ["", "lib", "bin", "build/bin", "lib/x86_64-linux-gnu"])
+@pytest.mark.parametrize("name", ["libllama.so", "libllama.dylib", "llama.dll"])
+def test_where_the_library_is_looked_for(inside: str, name: str, tmp_path: Path) -> None:
+    place = tmp_path / inside / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.touch()
+    assert library_in(str(tmp_path)) == str(place)
+
+
+@pytest.mark.parametrize(
+    ("folder", "content", "build"),
+    [
+        ("package", '__llama_cpp_tag__ = "b11739"\n', ["b11739"]),
+        ("llama-b11600-bin-ubuntu-x64", "", ["b11600"]),
+        ("llama-b11600/build/bin", "", ["b11600"]),
+        ("b11600", "", ["b11600"]),
+        ("ab11600", "", []),
+        ("llama.cpp", '__version__ = "0.1"\n', []),
+    ],
+)
+def test_builds_that_files_and_folders_name(
+    folder: str, content: str, build: list[str], tmp_path: Path
+) -> None:
+    place = tmp_path / folder
+    place.mkdir(parents=True)
+    (place / "_version.py").write_text(content)
+    assert list(_named_builds(str(place))) == build
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("llama-cpp", "needs something after a colon: a folder with llama.cpp's library"),
+        ("llama-cpp:/no/such/folder", "there is no '/no/such/folder'"),
+        ("llama-cpp:EMPTY", "there is no libllama.so or libllama.dylib or llama.dll"),
+        ("llama-cpp:GARBAGE", "cannot be asked"),
+    ],
+)
+def test_a_folder_without_a_library_that_can_be_asked(given: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "garbage").mkdir()
+    (tmp_path / "garbage" / "libllama.so").write_bytes(b"no library")
+    given = given.replace("EMPTY", str(tmp_path / "empty")).replace("GARBAGE", str(tmp_path / "garbage"))
+    with pytest.raises(OracleError, match=re.escape(told)):
+        opened(given)
 
 
 def test_llama_cpp_adds_bos_and_eos_as_asked(tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ from typing import Any, NamedTuple
 import pytest
 from conftest import GPT2, RAW_UTF8, ROOT, UNSPLIT, missing
 from reference import (
+    CHATS,
     NotPreparedError,
+    library,
     library_is_installed,
     llama_tokenize_command,
     vocabulary,
@@ -497,10 +499,28 @@ def test_real_models_agree_with_llama_cpp_in_process(
     elif not library_is_installed():
         missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
     for model in (GPT2, RAW_UTF8, cached("qwen2")):
-        found = run("-m", model, "--against", package, "--fuzz", "200", "--seed", "9", "--json")
+        build = {"xllamacpp": "b11549", "llama-cpp-python": "0c1e57098"}[package]
+        asked = ("-m", model, "--against", package, "--llama-cpp", build)
+        found = run(*asked, "--fuzz", "200", "--seed", "9", "--json")
         assert found.code == 0
         assert found.json["same"]
         assert (found.json["texts"], found.json["failed_texts"]) == (200, 0)
+
+
+def test_llama_cpp_in_a_folder_and_a_difference_between_builds(run: Run, tmp_path: Path) -> None:
+    """The followed build agrees; an older one differs in an overlong form, and the cause is named."""
+    try:
+        newest, older = library(), library(CHATS)
+    except NotPreparedError as error:
+        missing(str(error))
+    found = run("-m", GPT2, "--against", f"llama-cpp:{newest}", "--fuzz", "100", "--seed", "3", "--json")
+    assert (found.code, found.json["same"]) == (0, True)
+    (tmp_path / "text").write_bytes(b"a\xc1\x81b")
+    asked = ("-m", GPT2, "--against", f"llama-cpp:{older}", tmp_path / "text")
+    differs = run(*asked)
+    assert differs.code == 1
+    assert "build: the ids differ as llama.cpp b11549 differs from b11739" in " ".join(differs.out.split())
+    assert run(*asked, "--llama-cpp", "b11549").code == 0
 
 
 def test_wrong_pre_against_llama_tokenize(run: Run, tmp_path: Path) -> None:
