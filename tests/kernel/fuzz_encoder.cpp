@@ -286,7 +286,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const auto &all = model::made_entries();
     // The plain splittings leave longer words.
     const model::Made &made = all[choices.below(choices.one_in(2) ? all.size() : model::plain_entries().size())];
-    const model::Vocabulary v = random_vocabulary(choices, made.entry->escape_spaces, made.entry->name);
+    model::Vocabulary v = random_vocabulary(choices, made.entry->escape_spaces, made.entry->name);
+    v.strict_utf8 = choices.one_in(2);
     const uint64_t begun = work_done();
     const auto encoder = v.encoder(made.splitter, choices.one_in(2) ? 0 : BPEModel::CACHE_BYTES);
     uint64_t bytes = 0;

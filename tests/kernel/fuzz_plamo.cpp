@@ -124,8 +124,8 @@ private:
     std::set<Characters> pieces_;
 };
 
-// src/unicode.cpp: unicode_cpts_from_utf8, up to 0x1FFFFF.
-Characters characters_of(const std::string &bytes) {
+// src/unicode.cpp: unicode_cpts_from_utf8, up to 0x1FFFFF and overlong forms unless it is strict.
+Characters characters_of(const std::string &bytes, bool is_strict = false) {
     Characters found;
     for (size_t at = 0; at < bytes.size();) {
         const auto lead = static_cast<unsigned char>(bytes[at]);
@@ -136,6 +136,8 @@ Characters characters_of(const std::string &bytes) {
             is_whole = (bytes[at + i] & 0xC0) == 0x80;
             c = c << 6 | (static_cast<unsigned char>(bytes[at + i]) & 0x3F);
         }
+        const char32_t least = size == 2 ? 0x80 : size == 3 ? 0x800 : size == 4 ? 0x10000 : 0;
+        if (is_strict && (c < least || c > 0x10FFFF)) is_whole = false;
         found += is_whole ? c : char32_t(0xFFFD);
         at += is_whole ? size : 1;
     }
@@ -190,7 +192,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (size_t byte = 0; byte < 256; ++byte) byte_tokens[byte] = FIRST_BYTE + static_cast<int32_t>(byte);
     const size_t offset = choices.below(8), part_size = 1 + choices.below(300);
     const std::string text = random_text(choices, choices.one_in(9) ? 3000 : 200, choices.one_in(2));
-    const PlamoModel model(strings, scores, byte_tokens, cuts_segments, size_t(1) << 20);
-    compare(model, text, offset, part_size, slow.encode(characters_of(text), cuts_segments));
+    const bool strict_utf8 = choices.one_in(2);
+    const PlamoModel model(strings, scores, byte_tokens, cuts_segments, size_t(1) << 20, NO_POLL, strict_utf8);
+    compare(model, text, offset, part_size, slow.encode(characters_of(text, strict_utf8), cuts_segments));
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "charsmaps.h"
 #include "harness.h"
 #include "spm/spm_model.h"
+#include "ugm/composition.h"
 #include "ugm/ugm_model.h"
 #include "utf8.h"
 
@@ -227,6 +228,14 @@ std::string normalized(const std::string &text, const DrawnCharsmap *charsmap, c
     return made;
 }
 
+// The text in NFC. That it is, tests/test_unigram.py sees; here, that it is encoded as any other text.
+std::string composed(const std::string &text) {
+    std::vector<unsigned char> made;
+    Pace pace(NO_POLL);
+    compose(reinterpret_cast<const unsigned char *>(text.data()), text.size(), true, made, nullptr, pace);
+    return {made.begin(), made.end()};
+}
+
 // The ids of a text whole, in parts, counted and with spans, which are in the text and in its order; three times, for the
 // second time words are known, and the third time they are not, but tables are made. `expected` is null if any are right.
 void check(TextModel &model, const std::string &text, int32_t kind, Choices &choices, const std::vector<int32_t> *expected) {
@@ -333,13 +342,14 @@ void check_ugm(Choices &choices) {
     std::vector<uint16_t> attributes(vocabulary.tokens.size(), NORMAL);
     attributes[UNKNOWN] = 1;
     vocabulary.ids.erase("<unk>");
-    const UGMOptions options{choices.one_in(2), choices.one_in(2), UNKNOWN};
+    const UGMOptions options{choices.one_in(2), choices.one_in(2), UNKNOWN, choices.one_in(3)};
     std::vector<float> scores = vocabulary.scores;
     const auto tokens = std::make_shared<const Strings>(vocabulary.strings());
     UGMModel model(tokens, attributes, attributes, scores, "", options, size_t(1) << 20);
     vocabulary.scores[UNKNOWN] = FLT_MAX;  // it does not count for the lowest
     const std::string text = random_characters(choices, choices.one_in(rounding ? 4 : 9) ? 2000 : 200);
-    const std::vector<int32_t> expected = best_path(vocabulary, normalized(text, nullptr, options));
+    const std::string source = options.composes ? composed(text) : text;
+    const std::vector<int32_t> expected = best_path(vocabulary, normalized(source, nullptr, options));
     check(model, text, -1, choices, &expected);
     check_charsmap(vocabulary, attributes, scores, options, choices);
     // A charsmap of any bytes ends the call, or leads to ids.

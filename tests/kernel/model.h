@@ -33,8 +33,9 @@ struct Character {
     size_t start, size;
 };
 
-// Reads UTF-8 as llama.cpp does (src/unicode.cpp: unicode_cpts_from_utf8): what cannot be decoded is U+FFFD, a byte each.
-inline std::vector<Character> decoded(const std::string &text) {
+// Reads UTF-8 as llama.cpp does (src/unicode.cpp: unicode_cpts_from_utf8): what cannot be decoded is U+FFFD, a byte each. So
+// are overlong forms if it is strict.
+inline std::vector<Character> decoded(const std::string &text, bool is_strict = false) {
     std::vector<Character> result;
     for (size_t i = 0; i < text.size();) {
         auto byte = [&](size_t k) -> uint32_t { return static_cast<unsigned char>(text[i + k]); };
@@ -54,6 +55,7 @@ inline std::vector<Character> decoded(const std::string &text) {
             size = 4;
             if (found > 0x10FFFF) found = 0xFFFD, size = 1;
         }
+        if (is_strict && size > 1 && utf8(found).size() < size) found = 0xFFFD, size = 1;
         result.push_back({found, i, size});
         i += size;
     }
@@ -419,6 +421,7 @@ struct Vocabulary {
     ggufbpe::OwnStep own_step = ggufbpe::OwnStep::none;
     std::vector<ggufbpe::SpecialToken> special;
     int32_t bos = -1, eos = -1;
+    bool strict_utf8 = true;
 
     std::unique_ptr<ggufbpe::Encoder> encoder(std::shared_ptr<const Splitter> splitter, size_t cache_bytes) const {
         auto strings = std::make_shared<ggufbpe::Strings>();
@@ -427,7 +430,8 @@ struct Vocabulary {
         ggufbpe::Strings pairs;
         for (const std::string &merge : merges) pairs.add(merge);
         auto made = std::make_unique<ggufbpe::BPEModel>(strings, pairs, splitter, options, own_step, cache_bytes);
-        return std::make_unique<ggufbpe::Encoder>(std::move(made), strings, special, one_or_none(bos), one_or_none(eos));
+        return std::make_unique<ggufbpe::Encoder>(std::move(made), strings, special, one_or_none(bos), one_or_none(eos),
+                                                  strict_utf8);
     }
 };
 
@@ -497,7 +501,7 @@ private:
         using ggufbpe::OwnStep;
         std::vector<Character> run;
         const bool drops = vocabulary_.own_step == OwnStep::spaced_words || vocabulary_.own_step == OwnStep::lowered_words;
-        for (Character c : decoded(text)) {
+        for (Character c : decoded(text, vocabulary_.strict_utf8)) {
             const bool is_escaped = vocabulary_.options.escape_spaces && c.code_point == ' ' && c.size == 1;
             if (drops && !is_escaped && ggufbpe::class_letter(c.code_point) == 'W') {
                 words(run, ids);

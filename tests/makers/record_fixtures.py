@@ -158,6 +158,11 @@ def read_recorded(name: str) -> dict[str, Any]:
     return content
 
 
+def read_older() -> dict[str, Any] | None:
+    """What an older state answers instead; None if that is not recorded."""
+    return read_recorded("older") if (RECORDED / "older.json.gz").is_file() else None
+
+
 def write_recorded(name: str, content: dict[str, Any]) -> None:
     """Write a recorded file; the same content gives the same bytes."""
     RECORDED.mkdir(parents=True, exist_ok=True)
