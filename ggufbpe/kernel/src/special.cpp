@@ -145,8 +145,11 @@ void Partition::build_trie(Pace &pace) {
     branches_.reserve(nodes_.capacity());
     append({"", 0, 0, 0, NONE}, 0);
     for (size_t i = 0; i < parts.size(); ++i) {
-        auto [node, first, last, in_common, above] = parts[i];
-        const size_t depth = in_common;  // a copy for lambdas
+        const Part part = parts[i];  // in C++17 a lambda cannot capture what a structured binding names
+        const uint32_t node = part.node;
+        const size_t last = part.last, depth = part.depth;
+        size_t first = part.first;
+        uint32_t above = part.above;
         auto text = [&](size_t place) { return tokens_[ranks[place]].text; };
         auto branch_of = [&](size_t place) {  // 0 where the token ends
             return text(place).size() == depth ? 0u : 1u + static_cast<unsigned char>(text(place)[depth]);

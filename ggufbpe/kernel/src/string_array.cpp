@@ -1,6 +1,8 @@
 #include "string_array.h"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
 #include <random>
 #include <stdexcept>
 #include <type_traits>
@@ -15,9 +17,27 @@ constexpr size_t STRINGS_AT_ONCE = 1 << 17;  // walked between two polls
 constexpr size_t STEPS_A_STRING = 16;        // the cost of a short one, in bytes looked at
 constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may overrun
 
-uint64_t random_number() {
-    std::random_device device;
-    return uint64_t(device()) << 32 | device();
+// A number that the process that runs now hardly shares with another one, where the system gives no random ones.
+uint64_t number_of_process() {
+    static uint64_t drawn = 0;
+    const int local = 0;
+    uint64_t number = ++drawn;
+    const auto mix = [&](uint64_t more) { number = multiply_and_fold(number ^ more, 0x9E3779B97F4A7C15u) ^ more << 32; };
+    mix(static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
+    mix(static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
+    mix(reinterpret_cast<uintptr_t>(&local));
+    mix(reinterpret_cast<uintptr_t>(&drawn));
+    return number;
+}
+
+// An exception would end the process: this is called while the library is loaded.
+uint64_t random_number() noexcept {
+    try {
+        std::random_device device;
+        return uint64_t(device()) << 32 | device();
+    } catch (const std::exception &) {  // as where a sandbox hides the system's random numbers
+        return number_of_process();
+    }
 }
 
 template <int width, bool big_endian>
