@@ -29,9 +29,9 @@ _BEARER = re.compile(rb"bearer +", re.IGNORECASE)
 
 
 def check_host_count(http_version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raise `RequestError` 400 if there are several `Host` headers, or none in HTTP/1.1 (RFC 9112, 3.2)."""
+    """Raise `RequestError` 400 if there are several `Host` headers, or none but in HTTP/1.0 (RFC 9112, 3.2)."""
     count = [name for name, _ in headers].count(b"host")
-    if count > 1 or (count == 0 and http_version == "1.1"):
+    if count > 1 or (count == 0 and http_version != "1.0"):
         raise RequestError(400, f"a request has one Host header, but this one has {count}")
 
 
