@@ -362,7 +362,7 @@ def test_pieces_are_coloured_on_a_terminal_and_control_characters_shown() -> Non
     [(["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})],
 )
 def test_colours_can_be_had_not(arguments: list[str], environment: dict[str, str]) -> None:
-    assert run_on_terminal("tokenize", "-m", GPT2, "-p", TEXT, *arguments, **environment).text == PLAIN
+    assert run_on_terminal("tokenize", "-m", GPT2, "-e", "-p", TEXT, *arguments, **environment).text == PLAIN
 
 
 def test_colours_can_be_had_without_a_terminal(run: Run) -> None:
