@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .corpora.output import decode_corpus as decode_corpus
     from .corpora.records import CorpusError as CorpusError
     from .corpora.stage import EncodeStage as EncodeStage
+    from .cpu import processors as processors
     from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
@@ -80,6 +81,7 @@ _HOMES = {
     "local_models": "inventory",
     "locate": "by_name",
     "patterns": "models.bpe.regex_patterns",
+    "processors": "cpu",
     "stats": "statistics",
     "train": "training",
     "verify": "verification.verify",
@@ -128,6 +130,7 @@ __all__ = [
     "local_models",
     "locate",
     "patterns",
+    "processors",
     "stats",
     "train",
     "verify",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import utf8
 from .by_name import ModelName, locate
 from .chat.methods import ChatMethods
+from .cpu import processors
 from .engine import Engine, Text, numpy
 from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
@@ -537,10 +537,3 @@ def _checked_batch(texts: Iterable[Text], threads: int | None) -> int:
 def _check_threads(threads: int) -> None:
     if operator.index(threads) < 1:
         raise ValueError(f"threads must be 1 or more, not {threads}")
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

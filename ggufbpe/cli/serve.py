@@ -7,6 +7,7 @@ import errno
 import os
 
 from ..by_name import ModelName, locate
+from ..cpu import processors
 from ..extras import imported
 from ..gguf.reader import GGUFFile
 from . import _output
@@ -156,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         port=arguments.port,
         workers=arguments.workers,
-        threads=arguments.threads or os.cpu_count() or 1,
+        threads=arguments.threads or processors(),
         most_open=arguments.models_max,
         api_keys=tuple(keys),
         allowed_hosts=tuple(arguments.allowed_host),

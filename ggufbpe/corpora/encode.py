@@ -16,10 +16,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..chat.known import resolved
+from ..cpu import processors
 from ..errors import printable
 from ..extras import imported
 from ..inputs import Model, tokenizer_of
-from ..tokenizer import Tokenizer, processors
+from ..tokenizer import Tokenizer
 from . import manifest
 from .byte_forms import Layout
 from .chunks import Chunk

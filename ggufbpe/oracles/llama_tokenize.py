@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..cpu import processors
 from ..errors import printable
 from ..tokenizer import Tokenizer
 
@@ -40,7 +41,7 @@ class LlamaTokenize(Oracle):
         self._adds_bos = tokenizer.add_bos
         self._seconds = seconds
         self._running: set[subprocess.Popen[bytes]] = set()
-        self.batch = 2 * (os.cpu_count() or 1)
+        self.batch = 2 * processors()
         status, _, errors, failure = self._run(b"Hello", True, True)
         if status != 0:
             problem = failure.detail if failure else _last_error(errors) or "it says nothing"
@@ -54,7 +55,7 @@ class LlamaTokenize(Oracle):
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(processors()) as pool:
             try:
                 return list(pool.map(lambda text: self._encode(text, add_special, parse_special), texts))
             except BaseException:  # interrupted: no one waits for the answers

@@ -10,12 +10,12 @@ But: nothing is decided here. `train` chooses what the compiled engine does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
 from .. import kernel
+from ..cpu import processors
 from ..once import making
 from .learn import LearnedMerge, Rules
 from .words import Splitting
@@ -29,11 +29,6 @@ def is_there() -> bool:
     return kernel.native is not None
 
 
-def available_threads() -> int:
-    """The number of threads that this process may run at a time."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def counter_of(
     texts: Iterable[str], split: Splitting, cut: Callable[[str], Iterable[str]] | None, threads: int | None
 ) -> Any:
@@ -42,7 +37,7 @@ def counter_of(
         from ..models.bpe.tables import compiled_splitter
 
     assert kernel.native is not None
-    counter = kernel.native.WordCounter(available_threads() if threads is None else threads)
+    counter = kernel.native.WordCounter(processors() if threads is None else threads)
     compiled = compiled_splitter(split.listed)
     for text in texts:
         for part in (text,) if cut is None else cut(text):
