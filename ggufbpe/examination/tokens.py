@@ -146,11 +146,12 @@ def corrections(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "corrected",
-            f"llama.cpp corrects this when it loads the file: {correction.what}",
+            "llama.cpp corrects a token when it loads the file.",
             "Other programs that read the file may not do so.",
             "nothing to do for llama.cpp",
             model.key(TokenizerKey.LIST) if correction.token is None else model.token(correction.token),
             {"id": correction.id},
+            f"{correction.what}.",
         )
 
 
