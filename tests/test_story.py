@@ -97,7 +97,7 @@ def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path:
     best = diagnosis["explanations"][0]
     assert best["explains"] == 1.0
     assert [cause["id"] for cause in best["causes"]] == ["pre_type"]
-    fix = best["causes"][0]["fix"]
+    fix = best["fix"]
     assert "tokenizer.ggml.pre=" in fix
 
     # The command is taken as it is given, as one would copy it.

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from ..diagnosis.causes import Cause
-from ..diagnosis.several import Found, Several
+from ..diagnosis.encodings import Encoding
+from ..diagnosis.model_changes import other_models
+from ..diagnosis.several import Found, Several, State
 from ..diagnosis.variants import variants_of
 from ..examination.proposal import Compared, Proposal, Trial, encoding, parts_of, prove
 from ..gguf.change import Change, all_of
@@ -61,7 +63,26 @@ class Explaining:
     @cached_property
     def found(self) -> Found | None:
         """The changes after which most ids agree; None if the ids are of another vocabulary."""
-        return None if self.is_of_other_vocabulary or not self._differing else self._several.found()
+        if self.is_of_other_vocabulary or not self._differing:
+            return None
+        if self._other_model is None:
+            return self._several.found()
+        model, cause = self._other_model
+        state = State(Encoding(model.vocabulary, self._flags[1]))
+        every = [True] * (len(self._differing) + len(self._agreeing))
+        return Found((cause,), 1.0, state, every, encoding(*self._flags))
+
+    @cached_property
+    def _other_model(self) -> tuple[Tokenizer, Cause] | None:
+        """The file read as another tokenizer model, and that as a cause, if it gives the other side's ids of all texts.
+
+        One such cause explains more than several changes of a model that the file does not have.
+        """
+        encode = encoding(*self._flags)
+        for model, cause in other_models(self._tokenizer.vocabulary):
+            if all(encode(model, each) == each.ids for each in [*self._differing, *self._agreeing]):
+                return model, cause
+        return None
 
     @property
     def explained(self) -> list[bool]:
@@ -71,6 +92,8 @@ class Explaining:
     @property
     def changed(self) -> Tokenizer:
         """The model with all changes."""
+        if self._other_model is not None:
+            return self._other_model[0]
         return self._several.tokenizer(self.found.state) if self.found else self._tokenizer
 
     def ids_of(self, text: bytes) -> list[int] | None:
