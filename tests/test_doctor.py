@@ -1074,7 +1074,8 @@ CORRECTED: dict[str, list[tuple[str, int | None]]] = {  # what llama.cpp correct
 @pytest.mark.parametrize("name", CORRECTED)
 def test_what_llama_cpp_corrects_is_in_doctor_and_info(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     path = cached(name)
-    corrections = load_vocabulary(path).corrections
+    vocabulary = load_vocabulary(path)
+    corrections = vocabulary.corrections
     assert [(each.id, each.token) for each in corrections] == CORRECTED[name]
     assert main(["info", str(path), "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["corrections"] == [each._asdict() for each in corrections]
@@ -1084,7 +1085,7 @@ def test_what_llama_cpp_corrects_is_in_doctor_and_info(name: str, capfd: pytest.
     main(["doctor", "-v", str(path)])
     told = capfd.readouterr().out
     for each in corrections:
-        assert each.what in told or f"llama.cpp treats token {each.token}" in told
+        assert each.what in told or f"llama.cpp takes '{vocabulary.tokens[each.token]}' for a marker" in told
 
 
 @pytest.mark.parametrize("pre", [None, "", "default", "llama-bpe", "starcoder", "deepseek-coder"])

@@ -92,7 +92,9 @@ BY_HUB = of("models", "ggufbpe models --remote")
 IN_FISH = of("completion", "ggufbpe completion fish")
 BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin")
 CHATS_BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat")
+OTHER_BUILDS = of("llama_cpp.md", "ggufbpe tokenize -m model.gguf --llama-cpp b11549")
 NOT_RUN = {
+    OTHER_BUILDS: "no llama-server listens there; test_oracles.py asks libraries in folders",
     RUN_BY_CI: "the first sets up .venv and the second runs the tests, as .ci/run does",
     MEASURING: "it takes an hour of an idle machine",
     MEASURING_CORPORA: "it takes ten minutes of one",
@@ -246,6 +248,9 @@ OTHER_FILES = {  # examples that speak of another model than the one that is the
     of("import", "ggufbpe import tokenizer.json --pre"): ("tokenizer.json", "llama-bpe"),
 }
 CODES = {
+    of(
+        "verify", "ggufbpe verify -m model.gguf --against llama-cpp:"
+    ): 1,  # an older build decodes other bytes
     of(
         "diagnose", 'ggufbpe diagnose -m model.gguf -p "Hello world"'
     ): 1,  # the ids are Llama 3's, not GPT-2's

@@ -329,4 +329,4 @@ def test_nothing_heavy_is_imported_for_a_name() -> None:
         "import sys, ggufbpe; dir(ggufbpe); print(len([m for m in sys.modules if m.startswith('ggufbpe')]))"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert int(ran.stdout) <= 2
+    assert int(ran.stdout) <= 3  # the package, the lock of imports, and which llama.cpp is followed
