@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _DESCRIPTION = """\
-Find what is wrong or suspicious in the metadata of a model's tokenizer: where it is, why it matters and what to do. \
+Find what is wrong or suspicious in the metadata of a model's tokenizer, and in the list of its tensors if the file is \
+cut off: where it is, why it matters and what to do. \
 Errors make llama.cpp refuse the file or abort, or are values that cannot be intended; warnings most likely mean \
 different ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer cannot be \
 opened are examined as well.

@@ -33,11 +33,13 @@ KEY=TYPE:VALUE sets another. An array is a JSON list. A chat template is tried b
 llama.cpp's template of that name (models/templates).
 
 The copy is opened as a tokenizer before it is put in place. If it has an error that the model does not have, or one \
-in a key that was changed, it is not written; --force writes it anyway.
+in a key that was changed, it is not written. Nor is a change of a model whose tensors llama.cpp refuses, as after a \
+download that was cut off. --force writes both anyway.
 
 --in-place changes the model itself. If the new metadata fits before the tensors, only the metadata is written, and an \
 undo record is kept beside the model until that is safely on disk: after a crash, the next `ggufbpe fix MODEL` \
-restores the old metadata. Otherwise the model is replaced by a copy in one step. If that is interrupted or the disk \
+restores the old metadata. If something else lies in the place of that record, such as a link, \
+nothing is changed. Otherwise the model is replaced by a copy in one step. If that is interrupted or the disk \
 is full, the model is unchanged. On file systems that support it (Btrfs, XFS), a copy shares the tensors with the \
 model and needs no space for them."""
 _EXAMPLES = """\
