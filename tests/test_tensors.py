@@ -194,10 +194,10 @@ def test_sizes_of_types_are_those_of_llama_cpp() -> None:
     """Asked of its library; the `gguf` package has an older size of Q8_1, and does not know Q2_0."""
     import ctypes
 
-    from reference import library
+    from reference import CHATS, library
 
     try:
-        ggml = ctypes.CDLL(str(library()))
+        ggml = ctypes.CDLL(str(library(CHATS)))
     except NotPreparedError as error:
         missing(str(error))
     ggml.ggml_type_size.restype, ggml.ggml_blck_size.restype = ctypes.c_size_t, ctypes.c_int64

@@ -237,7 +237,7 @@ class ComparingChats:
     def _differs(self, kind: str, example: ChatExample) -> None:
         self.result.different += 1
         explanation = None if kind == COUNT else self._explanation(example)
-        difference = ChatDifference(kind, example, *(explanation or ((), 0.0)))
+        difference = ChatDifference(kind, example, *(explanation[:2] if explanation else ()))
         key = f"{kind} {_key(difference, example)}"
         if key in self._kinds:
             self._kinds[key].chats += 1
