@@ -643,7 +643,7 @@ def test_how_a_template_differs_is_said(tmp_path: Path) -> None:
         )
         if finding.id == "template_differs"
     ]
-    assert "llama.cpp's Qwen-Qwen3-0.6B: 1 line only there, first " in found.evidence
+    assert "llama.cpp's Qwen-Qwen3-0.6B (b11549): 1 line only there, first " in found.evidence
     assert found.evidence.endswith("; prompts differ for tools, tool call.")
     assert found.detail is not None
     assert [row[0] for row in found.detail["diff"]] == ["-", "+", "@", "-", "+"]

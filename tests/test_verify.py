@@ -286,7 +286,9 @@ def test_step_cause_and_smallest_text(
         assert all(set(one.kinds).isdisjoint(first.kinds[:1]) for one in spans_left), (
             "nothing can be left out"
         )
-    assert "".join(cause.id for cause in first.causes) == case.cause
+    # A file with that pre-tokenizer would add BOS, which the other model does not: that is known only of a model.
+    also = "bos" if known and case.cause == "pre_type" else ""
+    assert "".join(cause.id for cause in first.causes) == case.cause + also
 
 
 def test_a_cause_holds_for_texts_that_do_not_differ(gpt2: Tokenizer) -> None:
