@@ -114,7 +114,7 @@ def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path:
     assert found.returncode == 0, found.stdout
     assert found.stdout.startswith("the ids are the same\n")
     found = ggufbpe("diagnose", "-m", fixed, "-f", prompt, "--ids", ids, "--json")
-    assert json.loads(found.stdout) == {"match": True, "added_as": None, "explanations": []}
+    assert json.loads(found.stdout) == {"match": True, "added_as": None, "explanations": [], "fix": ""}
 
 
 def test_the_broken_model_is_what_llama_cpp_makes_of_it(command: Path, right: Path, tmp_path: Path) -> None:
