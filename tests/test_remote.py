@@ -512,6 +512,7 @@ def test_a_command_says_what_it_waits_for(
     waiting, error = capsys.readouterr().err.splitlines()
     assert waiting == f"ggufbpe: waiting for an answer: {home}/model.gguf"
     assert error.startswith(f"ggufbpe: error: {home}/model.gguf: 127.0.0.1 was asked 2 times and sent no")
+    monkeypatch.setattr(_progress, "SILENCE", 60.0)
     main(["info", server.put("/model.gguf", MODEL, size=LARGE)])
     assert capsys.readouterr().err == ""
 
