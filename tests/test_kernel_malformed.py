@@ -123,7 +123,7 @@ def _try_wrong_parts() -> None:
     special = (0, False, False, False)
 
     def ids(model: Any) -> list[int]:
-        encoder = native.Encoder(model, tokens, [], [], [])
+        encoder = native.Encoder(model, tokens, [], [], [], True)
         found: list[int] = encoder.encode("ab a", True, True, False)
         return [*found, *encoder.encode_batch(["a b ab " * 900] * 3, True, True, 2, False)[0]]
 
@@ -132,7 +132,7 @@ def _try_wrong_parts() -> None:
         return native.BPEModel(tokens, merges, splitter, False, False, False, prepends, False, step, cache)
 
     def ugm(first: bytes = kinds, now: bytes = kinds, scores: bytes = scores, charsmap: bytes = b"") -> Any:
-        return native.UGMModel(tokens, first, now, scores, charsmap, True, True, 0, cache)
+        return native.UGMModel(tokens, first, now, scores, charsmap, True, True, 0, False, True, cache)
 
     def counted(word: bytes) -> Any:
         counter = native.WordCounter(1)
@@ -153,8 +153,12 @@ def _try_wrong_parts() -> None:
         "UGM with too few scores": lambda: ids(ugm(scores=scores[:4])),
         "UGM with half an attribute": lambda: ids(ugm(first=kinds + b"1")),
         "UGM with a charsmap that is cut off": lambda: ids(ugm(charsmap=b"\xff\xff\xff\xff1")),
-        "PLaMo with too few scores": lambda: native.PlamoModel(tokens, whole[:4], of_bytes, False, cache),
-        "PLaMo with too few bytes": lambda: native.PlamoModel(tokens, whole, of_bytes[:4], False, cache),
+        "PLaMo with too few scores": lambda: native.PlamoModel(
+            tokens, whole[:4], of_bytes, False, True, cache
+        ),
+        "PLaMo with too few bytes": lambda: native.PlamoModel(
+            tokens, whole, of_bytes[:4], False, True, cache
+        ),
         "BPE over tokens without an index": lambda: ids(bpe(plain)),
         "BPE without a splitter": lambda: ids(bpe(splitter=None)),
         "BPE with an unknown step": lambda: ids(bpe(step="x")),
@@ -162,9 +166,9 @@ def _try_wrong_parts() -> None:
         "an encoder without a model": lambda: ids(None),
         "an encoder of a model that was not made": lambda: ids(native.BPEModel.__new__(native.BPEModel)),
         "a special token that is not there": lambda: native.Encoder(
-            bpe(), tokens, [(4, *special[1:])], [], []
+            bpe(), tokens, [(4, *special[1:])], [], [], True
         ),
-        "a special token of two numbers": lambda: native.Encoder(bpe(), tokens, [special[:2]], [], []),
+        "a special token of two numbers": lambda: native.Encoder(bpe(), tokens, [special[:2]], [], [], True),
         "strings that were not made": lambda: len(native.Strings.__new__(native.Strings)),
         "strings without an index": lambda: plain.find("a"),
         "a learner of tokens that are not bytes": lambda: native.Learner(

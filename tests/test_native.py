@@ -825,7 +825,7 @@ UNIGRAM = f"""
     {STRINGS.replace("6_000_000", "1_000_000")}
     def unigram(kind, charsmap):
         kinds = array("H", [kind] * len(strings)).tobytes()
-        return native.UGMModel(strings, kinds, kinds, b"", charsmap, True, True, 0, 1 << 20)
+        return native.UGMModel(strings, kinds, kinds, b"", charsmap, True, True, 0, False, True, 1 << 20)
 """
 CHARSMAP = """
     units = 1 << 23  # all of them children and keys
