@@ -214,13 +214,17 @@ def prove(
         return proposal._replace(objection="nothing in the file has to change")
     if not trial.path:
         return proposal._replace(objection="the tokenizer has no file that could be changed")
-    if trial.before.version == 1:
+    try:
+        before = trial.before
+    except (GGUFError, OSError) as error:  # it may have been moved since the tokenizer was opened
+        return proposal._replace(objection=f"the file cannot be opened again: {error}")
+    if before.version == 1:
         return proposal._replace(objection="the file is of GGUF version 1, which llama.cpp no longer reads")
     try:
         after = trial.changed(change)
     except (GGUFError, OSError, ValueError, TypeError) as error:
         return proposal._replace(objection=f"the change cannot be made: {error}")
-    tokenizer, before = after.tokenizer, trial.before
+    tokenizer = after.tokenizer
     if before.tokenizer is None:  # then nothing can become worse but by another error
         return proposal._replace(command=fix_command(trial.path, change.arguments))
     if tokenizer is None:
