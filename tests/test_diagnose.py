@@ -33,6 +33,7 @@ from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabular
 
 Ids = list[int]
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
+BOS_ID, PRE = "tokenizer.ggml.bos_token_id", "tokenizer.ggml.pre"
 
 # llama.cpp's real vocabularies that are byte pair encoding.
 BPE_VOCABULARIES = (
@@ -402,16 +403,22 @@ def plus(changes: Callable[[Tokenizer], Tokenizer], **flags: bool) -> Made:
 
 HEADERS = "<|begin_of_text|>x" + "".join(f"<|reserved_special_token_{number}|>x" for number in range(6))
 
-# A cause whose fix is in the file: the vocabulary, its keys that are changed first, a text, and how the ids are made.
-MENDABLE: dict[str, tuple[str, dict[str, Any], str, Made]] = {
+# A cause whose fix is in the file: the vocabulary; its keys, and its types by token, that are changed first; a text; and
+# how the ids are made.
+MENDABLE: dict[str, tuple[str, dict[Any, Any], str, Made]] = {
     "bos missing": ("gpt-2", {ADD_BOS: True}, "a b", encoding(bytes, add_special=False)),
-    "bos added": ("gpt-2", {}, "a b", plus(lambda tok: changed(tok, add_bos=True))),
-    "bos other": ("llama-bpe", {}, "a b", lambda tok, text: [128001, *tok.encode(text, add_special=False)]),
+    "bos added": ("llama-bpe", {ADD_BOS: False}, "a b", plus(lambda tok: changed(tok, add_bos=True))),
+    "bos other": (
+        "llama-bpe",
+        {BOS_ID: 128001},
+        "a b",
+        lambda tok, text: [128000, *tok.encode(text, add_special=False)],
+    ),
     "bos other, none here": (
         "llama-bpe",
-        {ADD_BOS: False},
+        {BOS_ID: 128001, ADD_BOS: False},
         "a b",
-        lambda tok, text: [128001, *tok.encode(text)],
+        lambda tok, text: [128000, *tok.encode(text)],
     ),
     "eos added": ("gpt-2", {}, "a b", plus(lambda tok: changed(tok, add_eos=True))),
     "eos missing": (
@@ -420,25 +427,25 @@ MENDABLE: dict[str, tuple[str, dict[str, Any], str, Made]] = {
         "a b",
         lambda tok, text: tok.encode(text)[:-1],
     ),
-    "pre": ("gpt-2", {}, TEXT.decode(), plus(lambda tok: with_pre(tok, "llama-bpe"))),
+    "pre": ("qwen2", {PRE: "gpt-2"}, TEXT.decode(), plus(lambda tok: with_pre(tok, "qwen2"))),
     "pre, with BOS": (
-        "gpt-2",
-        {},
+        "llama-bpe",
+        {PRE: "gpt-2", ADD_BOS: False},
         TEXT.decode(),
         plus(lambda tok: changed(with_pre(tok, "llama-bpe"), add_bos=True)),
     ),
     "merges not ignored": ("llama-bpe", {}, "Xin \u0111i\u1ec1u n\u00e0y", plus(flipped_ignore_merges)),
     "merges ignored": (
         "llama-bpe",
-        {"tokenizer.ggml.pre": "dbrx"},
+        {PRE: "dbrx"},
         "Xin \u0111i\u1ec1u",
         plus(flipped_ignore_merges),
     ),
     "special tokens normal": (
         "llama-bpe",
-        {},
+        dict.fromkeys(range(128002, 128008), "NORMAL"),
         HEADERS,
-        plus(lambda tok: with_attribute(tok, dict.fromkeys([128000, *range(128002, 128256)], NORMAL))),
+        plus(lambda tok: with_attribute(tok, dict.fromkeys(range(128002, 128008), CONTROL))),
     ),
 }
 
@@ -447,13 +454,15 @@ MENDABLE: dict[str, tuple[str, dict[str, Any], str, Made]] = {
 def test_there_is_a_fix_in_the_file(case: str, tmp_path: Path) -> None:
     """Each is done, and makes the model give the ids: mending.py does so for whatever any test lets diagnose."""
     from ggufbpe.examination.mend import write_fixed
-    from ggufbpe.gguf.arguments import parse_set
+    from ggufbpe.gguf.change import Change
     from ggufbpe.gguf.reader import GGUFFile
 
-    name, keys, text, make = MENDABLE[case]
+    name, changes, text, make = MENDABLE[case]
     path = model(name).vocabulary.path
+    keys = {key: str(value).lower() for key, value in changes.items() if isinstance(key, str)}
+    types = {key: value for key, value in changes.items() if isinstance(key, int)}
     with GGUFFile(path) as file:
-        edits = [parse_set(file, f"{key}={str(value).lower()}") for key, value in keys.items()]
+        edits = Change(keys, types).edits(file)
     write_fixed(path, tmp_path / "model.gguf", edits, check=False)
     tokenizer = Tokenizer(load_vocabulary(tmp_path / "model.gguf"))
     found = diagnose(tokenizer, text.encode(), make(tokenizer, text.encode())).explanations

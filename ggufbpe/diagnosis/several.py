@@ -51,6 +51,7 @@ _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by c
 _LEAST_OF_MERGES = 0.05  # of other merges, likewise
 _LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
 _SURE, _LONGEST_MARKER = 3, 80  # tokens behind a lost one by which its end is found, and bytes of its text
+_MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off is no token of a model
 _MOST_EXCHANGED = 8  # pairs of tokens
 SECONDS = 2.0
 
@@ -541,7 +542,7 @@ def _texts_of_lost(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[i
                 behind = behind[: next(n for n, other in enumerate(behind) if not 0 <= other < size)]
             follows = b"".join(map(tokenizer.token_to_piece, behind))
             end = text.find(follows, at + 1) if follows else len(text) if index + 1 == len(ids) else -1
-            if at < end <= at + _LONGEST_MARKER:
+            if at < end <= at + _LONGEST_MARKER and size <= token < size + _MOST_LOST:
                 votes.setdefault(token, Counter())[text[at:end]] += 1
                 at = end
     best = {token: counts.most_common(1)[0][0] for token, counts in votes.items()}

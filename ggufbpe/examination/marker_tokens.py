@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from ..vocab import BYTE, CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab import BYTE, CONTROL, MADE_CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 from .tokens import CONTROL_LIKE, PADDING
 
 # The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
@@ -43,6 +43,7 @@ class MarkerTokens:
         text = self._tokens[token]
         return bool(
             CONTROL_LIKE.fullmatch(text)
+            or text in MADE_CONTROL
             or text in self._template
             or any(self._is_special(near) or self._is_bracketed(near) for near in (token - 1, token + 1))
         )
@@ -51,9 +52,14 @@ class MarkerTokens:
         return 0 <= token < len(self._tokens) and self._attributes[token] & _SPECIAL != 0
 
     def _is_bracketed(self, token: int) -> bool:
-        """Return whether a token is written in brackets and no merge produces it."""
+        """Return whether a token is written in brackets and no merge produces it.
+
+        Merges may produce a text that llama.cpp takes for a control token anyway, as "</s>" of Qwen 2.
+        """
         if not 0 <= token < len(self._tokens) or not _BRACKETED.fullmatch(self._tokens[token]):
             return False
+        if self._tokens[token] in MADE_CONTROL:
+            return True
         return not self._attributes[token] & BYTE and not self._is_merged(token)
 
     def _is_merged(self, token: int) -> bool:
