@@ -403,8 +403,8 @@ def plus(changes: Callable[[Tokenizer], Tokenizer], **flags: bool) -> Made:
 
 HEADERS = "<|begin_of_text|>x" + "".join(f"<|reserved_special_token_{number}|>x" for number in range(6))
 
-# A cause whose fix is in the file: the vocabulary; its keys, and its types by token, that are changed first; a text; and
-# how the ids are made.
+# A cause whose fix is in the file: the vocabulary; its keys, and its types by token, that are changed first; a text;
+# and how the ids are made.
 MENDABLE: dict[str, tuple[str, dict[Any, Any], str, Made]] = {
     "bos missing": ("gpt-2", {ADD_BOS: True}, "a b", encoding(bytes, add_special=False)),
     "bos added": ("llama-bpe", {ADD_BOS: False}, "a b", plus(lambda tok: changed(tok, add_bos=True))),

@@ -56,10 +56,10 @@ class Case(NamedTuple):
 
     name: str  # of the file, without .gguf
     data: bytes
-    error: str | None  # a class of ggufbpe.errors; None: opens; `words` are in a warning or in `Vocabulary.corrections`
+    error: str | None  # a class of ggufbpe.errors; None: opens, and a warning or correction has `words`
     key: str | None = None  # that the error must name
     offset: tuple[int, int] | None = None  # first and last offset that the error may name; None: no offset
-    words: tuple[str, ...] = ()  # that the message, the warning or the correction must have, in any case of letters
+    words: tuple[str, ...] = ()  # of the message, warning or correction, in any case of letters
     llama_cpp: str | None = "refuses"  # "loads", "refuses" or "aborts"; None: not comparable
     why: str = ""  # where we refuse what llama.cpp loads: the reason
 
