@@ -1021,7 +1021,7 @@ def test_json_is_as_promised(capsysbinary: pytest.CaptureFixture[bytes]) -> None
     assert set(answer) == {"match", "added_as", "explanations", "fix"}
     assert answer["match"] is False
     for explanation in answer["explanations"]:
-        assert set(explanation) == {"causes", "explains", "fix"}
+        assert set(explanation) == {"causes", "explains", "fix", "objection"}
         for cause in explanation["causes"]:
             assert set(cause) == {"id", "detail", "fix"}
     assert json.loads(run(capsysbinary, "-m", GPT2, "-p", "Hello", "--ids", "15496", "--json")[1]) == {

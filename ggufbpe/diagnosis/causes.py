@@ -82,6 +82,11 @@ class Explanation(NamedTuple):
         return self.proposal.command if self.proposal else ""
 
     @property
+    def objection(self) -> str:
+        """Why a change that the causes call for is not proposed; "" if it is, or if there is none."""
+        return self.proposal.objection if self.proposal and self.proposal.change else ""
+
+    @property
     def change(self) -> Change:
         """All changes to the model file that the causes call for, proposed or not."""
         return all_of(cause.change for cause in self.causes)
@@ -109,7 +114,12 @@ class Diagnosis(NamedTuple):
     def to_dict(self) -> dict[str, object]:
         """All of it as `ggufbpe diagnose --json` writes it."""
         explanations = [
-            {"causes": [cause.to_dict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
+            {
+                "causes": [cause.to_dict() for cause in item.causes],
+                "explains": item.explains,
+                "fix": item.fix,
+                "objection": item.objection,
+            }
             for item in self.explanations
         ]
         return {

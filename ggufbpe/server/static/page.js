@@ -1171,6 +1171,9 @@ const explanationOf = (explanation) =>
       ? element("p", { className: "muted" }, `explains ${Math.round(explanation.explains * 100)}% of the ids`)
       : null,
     explanation.fix ? element("pre", {}, explanation.fix) : null,
+    explanation.objection
+      ? element("p", { className: "muted" }, `No command is proposed: ${explanation.objection}`)
+      : null,
   );
 
 // The first place where expected ids differ from the model's, and the smallest text that shows it.
