@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "makers"))
 
+from damage import NUMBERS, damaged
 from gguf_by_hand import Section, T, tiny_vocabulary
 from tensors_by_hand import FOUR, Tensor, info_of, model_with
 
@@ -144,26 +145,6 @@ def hidden_files(folder: Path) -> list[str]:
 
 # ---- damaged files --------------------------------------------------------------------------------------------
 
-NUMBERS = [
-    0,
-    1,
-    2,
-    4,
-    5,
-    31,
-    32,
-    63,
-    64,
-    2**15,
-    2**31 - 1,
-    2**31,
-    2**32 - 1,
-    2**62,
-    2**63 - 1,
-    2**63,
-    2**64 - 1,
-]
-
 
 def bases() -> list[bytes]:
     """Sound models that are damaged."""
@@ -177,31 +158,6 @@ def bases() -> list[bytes]:
         model_with([], alignment=1 << 31, tail=bytes(40)),
         model_with([Tensor(f"blk.{number}.weight", (number % 5, 3)) for number in range(12)]),
     ]
-
-
-def damaged_bytes(data: bytes, dice: random.Random) -> bytes:
-    """Bits flipped, numbers put in, bytes cut out, put in, doubled or cut off."""
-    damaged = bytearray(data)
-    for _ in range(dice.choice((1, 1, 1, 2, 3, 8))):
-        place, kind = dice.randrange(len(damaged) or 1), dice.randrange(7)
-        if kind == 0 and damaged:
-            damaged[place] ^= 1 << dice.randrange(8)
-        elif kind == 1 and damaged:
-            damaged[place] = dice.randrange(256)
-        elif kind == 2:
-            width = dice.choice((1, 2, 4, 8))
-            number = dice.choice(NUMBERS) % 2 ** (8 * width)
-            damaged[place : place + width] = number.to_bytes(width, dice.choice(("little", "big")))
-        elif kind == 3:
-            del damaged[place : place + dice.randrange(1, 40)]
-        elif kind == 4:
-            damaged[place:place] = dice.randbytes(dice.randrange(1, 12))
-        elif kind == 5:
-            other = dice.randrange(len(damaged) or 1)
-            damaged[place:place] = damaged[other : other + dice.randrange(1, 60)]
-        else:
-            del damaged[max(place, len(damaged) - dice.choice((1, 20, 400, 4000))) :]
-    return bytes(damaged)
 
 
 def lying_tensors(dice: random.Random) -> bytes:
@@ -241,7 +197,7 @@ def signed(number: int) -> int:
 
 
 class Ggml:
-    """ggml's reader in the library of the followed state of llama.cpp, and the checks of its loader."""
+    """ggml's reader of GGUF files, and the checks of llama.cpp's loader."""
 
     def __init__(self, path: Path) -> None:
         class Parameters(ctypes.Structure):
@@ -282,10 +238,11 @@ class Ggml:
 
 
 def ggml_library() -> Path | None:
-    from reference import NotPreparedError, library
+    """The library of the state that chats follow: the newer one loads only where the C library is new enough."""
+    from reference import CHATS, NotPreparedError, library
 
     try:
-        return Path(library())
+        return library(CHATS)
     except NotPreparedError:
         return None
 
@@ -388,7 +345,7 @@ def mutations(count: int, seed: int, folder: Path) -> Counter[str]:
 
     def data_of(number: int) -> bytes:
         dice = random.Random(seed << 32 | number)
-        return lying_tensors(dice) if number % 3 == 0 else damaged_bytes(dice.choice(sound), dice)
+        return lying_tensors(dice) if number % 3 == 0 else damaged(dice.choice(sound), dice)
 
     for first in range(0, count, group):
 
