@@ -455,6 +455,26 @@ def test_who_hangs_up_with_requests_behind_the_one_that_runs() -> None:
     assert (found, [line for line in log if '"error"' in line]) == ([("499", "1.0")], [])
 
 
+def test_a_second_ctrl_c_ends_what_runs() -> None:
+    """Its client gets an answer, and the log has no traceback."""
+    server = Server()
+    template = "{% macro m(n) %}{% if n %}{{ m(n-1) }}{{ m(n-1) }}{% endif %}{% endmacro %}{{ m(60) }}"
+    body = json.dumps({"messages": MESSAGES, "chat_template": template}).encode()  # takes some seconds
+    with server.connect() as connection:
+        connection.sendall(post(body, headers="expect: 100-continue\r\n").removesuffix(body))
+        assert connection.recv(100).startswith(b"HTTP/1.1 100 ")  # so it is at work
+        connection.sendall(body)
+        for _ in range(2):
+            server.process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        answer = everything(connection, 20)
+    code, log = server.ended()
+    status, _, content = answer.partition(b"\r\n")[0], *answer.partition(b"\r\n\r\n")[1:]
+    assert status == b"HTTP/1.1 503 Service Unavailable"
+    assert json.loads(content)["error"]["message"] == "the server is shutting down"
+    assert (code, [line for line in log if "Traceback" in line]) == (130, [])
+
+
 def length_of(answer: bytes) -> int:
     """What the head says."""
     return int(answer.partition(b"content-length: ")[2].partition(b"\r")[0])

@@ -72,17 +72,19 @@ class Application:
         self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be accepted
         # Of short requests; protocol.py keeps them.
         self.known_heads: dict[bytes, tuple[str, Mapping[bytes, bytes], int]] = {}
-        self._pages = pages(self.metrics, self.models, self._close)
+        self._pages = pages(self.metrics, self.models)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._pages(scope, receive, send)
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
             return
         answer = _Answer(self, scope, receive, send)
         try:
             await answer.make()
         except GoneError:
             answer.status = 499  # as proxies log it
+        except asyncio.CancelledError:  # shutdown took too long, or there was a second Ctrl-C
+            await answer.refuse(RequestError(503, "the server is shutting down"))
         except Exception as error:
             failure = failure_of(error)
             if failure.status == 500 and not isinstance(error, RequestError):
@@ -91,6 +93,16 @@ class Application:
             await answer.refuse(failure)
         finally:
             answer.end()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Answer the messages of ASGI's lifespan protocol, and close when the server ends in whatever way."""
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        try:
+            await receive()
+        finally:
+            self._close()
+        await send({"type": "lifespan.shutdown.complete"})
 
     def _close(self) -> None:
         self._work.close()

@@ -7,8 +7,6 @@ Pages have a Content-Security-Policy that allows requests to this server only.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
@@ -49,8 +47,8 @@ def _files() -> dict[str, bytes]:
     return {**found, "page.css": shared.read_bytes() + found["page.css"]}
 
 
-def pages(metrics: Metrics, models: Models, close: Callable[[], None]) -> Starlette:
-    """The routes; `close` is called when the server has stopped."""
+def pages(metrics: Metrics, models: Models) -> Starlette:
+    """The routes."""
 
     async def numbers(request: Request) -> Response:
         metrics.models_open.set(models.open_count)
@@ -69,11 +67,6 @@ def pages(metrics: Metrics, models: Models, close: Callable[[], None]) -> Starle
     async def refused(request: Request, error: Exception) -> Response:
         return JSONResponse(not_found().to_dict(), 404)
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
-        close()
-
     return Starlette(
         routes=[
             Route("/metrics", numbers),
@@ -82,5 +75,4 @@ def pages(metrics: Metrics, models: Models, close: Callable[[], None]) -> Starle
             *(Route(path, file) for path in ("/", "/page.css", "/page.js")),
         ],
         exception_handlers={HTTPException: refused},
-        lifespan=lifespan,
     )

@@ -58,27 +58,33 @@ class Work:
         """
         if self._begun >= self._most:
             raise RequestError(429, "too many requests at once", LATER)
-        loop = asyncio.get_running_loop()
         self._begun += 1
         job = _Job(function, Rendering(self._template_timeout, self._slow, self._give_up_place))
-        job.future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._end))
         awaited = asyncio.wrap_future(job.future)
+        awaited.add_done_callback(self._end)
         self._submit(job)
         moment = min(_MOMENT, self._timeout)
-        if (await asyncio.wait((awaited,), timeout=moment))[0]:
-            return awaited.result()
-        gone = until_gone()
-        await asyncio.wait((awaited, gone), timeout=self._timeout - moment, return_when=FIRST_COMPLETED)
-        if awaited.done():
-            return awaited.result()
-        awaited.add_done_callback(_forget)
+        try:
+            if (await asyncio.wait((awaited,), timeout=moment))[0]:
+                return awaited.result()
+            gone = until_gone()
+            await asyncio.wait((awaited, gone), timeout=self._timeout - moment, return_when=FIRST_COMPLETED)
+            if awaited.done():
+                return awaited.result()
+        except asyncio.CancelledError:
+            awaited.cancel()  # the loop may be closed when the thread is done
+            self._drop(job)
+            raise
         self._drop(job)
         if gone.done():
             raise GoneError
         raise RequestError(503, f"the answer takes more than {self._timeout:g} seconds", LATER)
 
-    def _end(self) -> None:
+    def _end(self, done: asyncio.Future[Any]) -> None:
+        """Count a request no longer, and retrieve its error: asyncio complains about one that nobody was told of."""
         self._begun -= 1
+        if not done.cancelled():
+            done.exception()
 
     def _submit(self, job: _Job[Any]) -> None:
         """Put a job behind those that wait."""
@@ -158,9 +164,3 @@ class _Job(Generic[T]):
         self.future.cancel()
         self._function = None
         self.rendering.drop()
-
-
-def _forget(future: asyncio.Future[T]) -> None:
-    """Retrieve an error that no client is told of; asyncio would complain about it."""
-    if not future.cancelled():
-        future.exception()
