@@ -13,7 +13,7 @@ from typing import Any
 from ..corpora.records import raised
 from ..diagnosis.causes import of_two_models, with_known_pre
 from ..diagnosis.variants import variants_of
-from ..examination.proposal import Compared, Proposal, Trial
+from ..examination.proposal import Compared, Proposal, Trial, prove
 from ..examination.round_trips import SAMPLES
 from ..inputs import Model, tokenizers_of
 from ..models.bpe.families import Evidence
@@ -112,11 +112,15 @@ def _advice(
             return None, (), None
         (broken, trial), (good, good_trial) = ((a, one), (b, other))[:: 1 - 2 * suspect]
         compared = [Compared(text, good.encode(text)) for text in texts]
+        change = change_to(trial, good_trial)
+        proposal = prove(trial, change, compared)
+        if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
+            return suspect, weighed.reasons[suspect], proposal
         differing = [each for each in compared if broken.encode(each.text) != each.ids]
         agreeing = [each for each in compared if each not in differing]
         explaining = Explaining(broken, OtherModel(good), differing, agreeing, (True, True))
-        proposal = explaining.proposal_on(trial, change_to(trial, good_trial))
-    return suspect, weighed.reasons[suspect], proposal
+        found = explaining.proposal_on(trial, change)
+    return suspect, weighed.reasons[suspect], found
 
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Result:
