@@ -52,7 +52,7 @@ _LEAST_OF_MERGES = 0.05  # of other merges, likewise
 _LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
 _SURE, _LONGEST_MARKER = 3, 80  # tokens behind a lost one by which its end is found, and bytes of its text
 _MOST_EXCHANGED = 8  # pairs of tokens
-SECONDS = 2.0
+SECONDS = 2.0  # of processor time, for trying changes
 
 
 class State(NamedTuple):
@@ -100,7 +100,6 @@ class Several:
         parse_special: bool = True,
         same: Sequence[Tokenizer] = (),
         like: Vocabulary | None = None,
-        seconds: float = SECONDS,
     ) -> None:
         self._tokenizer, self._vocabulary = tokenizer, tokenizer.vocabulary
         self._variants: Variants = variants_of(tokenizer)
@@ -109,7 +108,7 @@ class Several:
         self._same, self._like = same, like
         self._base = State(Encoding(self._vocabulary, parse_special))
         self._is_lossless = is_lossless(self._vocabulary)
-        self._end = time.thread_time() + seconds
+        self._end = 0.0  # when no more changes are tried
 
     # ---- the search -------------------------------------------------------------------------------------
 
@@ -117,6 +116,7 @@ class Several:
         """Return the changes after which most ids agree."""
         tried: Sequence[Compared] = self._telling(self._base)
         steps = doubted = self._doubted(tried)
+        self._end = time.thread_time() + SECONDS
         for _ in range(_MOST_STEPS):
             state = self._after(steps)
             if self._all_agree(state, tried):
