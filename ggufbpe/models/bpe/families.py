@@ -29,7 +29,7 @@ from ...errors import printable
 from ...spelling import SPACE
 from ...unicode_classes import CLASSES, STARTS, class_of
 from ...wording import listed
-from .merge import CHAR_BYTES, byte_level, parts
+from .merge import CHAR_BYTES, byte_level, results
 from .pattern import VERTICAL_TAB, char_sets, parse
 from .registry import PRE_TOKENIZERS, PreTokenizer
 from .split import splitter
@@ -168,10 +168,7 @@ def evidence(
     else the family's.
     """
     known = frozenset(tokens)
-    made = known.intersection(
-        merge.replace(" ", "", 1) if " " in merge and merge[:1] != " " else "".join(parts(merge))
-        for merge in merges
-    )
+    made = known.intersection(results(merges))
     found = _families_of(made or known)
     best = tied(found)
     names = [name for family in best for name in family.names]
