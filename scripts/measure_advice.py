@@ -202,7 +202,7 @@ class Trial:
         not_named = [d for d in visible if not re.search(d.named, said, re.IGNORECASE)]
         unnamed = [defect.name for defect in not_named if not defect.is_fixable]
         texts = [*self.case.compared, *self.case.held_out]
-        right = self.best(visible), self.good
+        right = self.best(visible), self.best(self.visible), self.good
 
         def is_right(tokenizer: Tokenizer, text: str) -> bool:
             return tokenizer.encode(text) in [each.encode(text) for each in right]
