@@ -19,7 +19,8 @@ is printed is run in a scratch folder, and the model that it writes is compared 
     harm         something that was right before is wrong after: ids, decoded text, or a new finding of `doctor`
 
 What a command can mend is known from the defects. `doctor` alone cannot see all of it; `diff` must not offer a command
-where both models look healthy.
+where both models look healthy. Of a model that adds EOS and no BOS, `diagnose` also takes the ids that the command
+llama-tokenize prints, which have neither; so there it cannot see that the flag of EOS is wrong.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from broken_models import BASES, MOST_DEFECTS, Case, case, make_texts, write
+from broken_models import BASES, MOST_DEFECTS, Case, Defect, case, make_texts, write
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.cli import main as ggufbpe
@@ -107,7 +108,7 @@ class Trial:
         self.good, self.bad = made.base.tokenizer, self._opened(folder / "bad.gguf")
         self.compared = self._of_compared(self.good)
         self.visible = [d for d in made.defects if self._shows(d.name)]
-        self.unfixable = [d for d in self.visible if not d.is_fixable]
+        self._best: dict[tuple[str, ...], Tokenizer] = {}  # by the names of the defects that are gone
         self._followed: dict[str, tuple[Tokenizer | None, str]] = {}  # by command
         self._findings: dict[str, set[str]] = {}  # of doctor, by file
 
@@ -137,29 +138,41 @@ class Trial:
         return bool(others) and self._of_compared(self._without([name])) != self._of_compared(self.bad)
 
     @cached_property
-    def best(self) -> Tokenizer:
-        """The best that a command can reach: the defects that the texts show and a command can mend are gone."""
-        return self._without(defect.name for defect in self.visible if defect.is_fixable)
+    def _is_eos_doubtful(self) -> bool:
+        """Whether ids without EOS are the broken model's own as well, as the command llama-tokenize prints them."""
+        return self.bad.vocabulary.add_eos and not self.bad.vocabulary.add_bos
+
+    def visible_to(self, advice: str) -> list[Defect]:
+        """The defects that the compared texts show to one kind of advice."""
+        is_hidden = advice == "diagnose" and self._is_eos_doubtful
+        return [each for each in self.visible if not (is_hidden and each.name == "eos_flag")]
+
+    def best(self, visible: Sequence[Defect]) -> Tokenizer:
+        """The best that a command can reach: the visible defects that a command can mend are gone."""
+        names = tuple(defect.name for defect in visible if defect.is_fixable)
+        if names not in self._best:
+            self._best[names] = self._without(names)
+        return self._best[names]
 
     def asked(self, advice: str) -> Outcome:
         """Ask for one kind of advice, follow it, and judge the result."""
         start = time.process_time()
         code, printed = run(ADVICE[advice], self.folder)
         seconds = time.process_time() - start
-        found = self.judged(code, printed)
+        found = self.judged(code, printed, advice)
         return found._replace(advice=advice, seconds=seconds)
 
-    def judged(self, code: int, printed: str) -> Outcome:
+    def judged(self, code: int, printed: str, advice: str = "") -> Outcome:
         """Follow advice that ended with this exit code, and judge the result."""
         command, number = the_command(printed)
-        outcome, detail = self._judged(code, printed, command)
+        outcome, detail = self._judged(code, printed, command, self.visible_to(advice))
         return Outcome("", str(self.case), len(self.case.defects), outcome, 0.0, number, detail, printed)
 
-    def _judged(self, code: int, printed: str, command: str) -> tuple[str, str]:
+    def _judged(self, code: int, printed: str, command: str, visible: Sequence[Defect]) -> tuple[str, str]:
         if "unexpected " in printed and code == 2:
             return "harm", "the command failed"
         if not command:
-            return self._not_harmed(self.bad, printed, command)
+            return self._not_harmed(self.bad, printed, command, visible)
         if command not in self._followed:
             self._followed[command] = self._follow(command)
         fixed, problem = self._followed[command]
@@ -167,7 +180,7 @@ class Trial:
             return "too little", f"the command is refused: {problem}"
         if problem:
             return "harm", f"{problem}: {command}"
-        return self._not_harmed(fixed, printed, command)
+        return self._not_harmed(fixed, printed, command, visible)
 
     def _follow(self, command: str) -> tuple[Tokenizer | None, str]:
         """The model that a command writes, None if it is refused, and why, or what harm it does."""
@@ -182,22 +195,28 @@ class Trial:
         new[0].unlink()
         return fixed, harm
 
-    def _not_harmed(self, fixed: Tokenizer, printed: str, command: str) -> tuple[str, str]:
+    def _not_harmed(
+        self, fixed: Tokenizer, printed: str, command: str, visible: Sequence[Defect]
+    ) -> tuple[str, str]:
         said = _THE_SAME.sub("", printed)
-        not_named = [d for d in self.visible if not re.search(d.named, said, re.IGNORECASE)]
+        not_named = [d for d in visible if not re.search(d.named, said, re.IGNORECASE)]
         unnamed = [defect.name for defect in not_named if not defect.is_fixable]
         texts = [*self.case.compared, *self.case.held_out]
-        right = self.best, self.good
-        left = [text for text in texts if fixed.encode(text) not in [each.encode(text) for each in right]]
+        right = self.best(visible), self.best(self.visible), self.good
+
+        def is_right(tokenizer: Tokenizer, text: str) -> bool:
+            return tokenizer.encode(text) in [each.encode(text) for each in right]
+
+        left = [text for text in texts if not is_right(fixed, text)]
         if left:
-            shown = ", ".join(defect.name for defect in self.visible if defect.is_fixable)
+            shown = ", ".join(defect.name for defect in visible if defect.is_fixable)
             outcome = "too little" if command else "nothing" if not_named else "described"
             return outcome, f"{len(left)} texts differ ({shown}); {command}"
         if unnamed:
             return "unnamed", f"{', '.join(unnamed)}; {command}"
-        if any(defect.is_fixable for defect in self.visible):
+        if any(not is_right(self.bad, text) for text in texts):
             return "mended", command
-        return ("named" if self.unfixable else "unseen"), command
+        return ("unseen" if all(defect.is_fixable for defect in visible) else "named"), command
 
     # ---- harm -----------------------------------------------------------------------------------
 

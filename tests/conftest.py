@@ -26,7 +26,8 @@ from reference import NotPreparedError, llama_server_command  # noqa: E402
 
 mending.watch_everything()
 
-from ggufbpe.verification import chats, examine  # noqa: E402 - after what it imports is watched
+from ggufbpe.diagnosis import several  # noqa: E402 - after what it imports is watched
+from ggufbpe.verification import chats, examine  # noqa: E402
 
 for module, name in (
     (examine, "SHRINK_SECONDS"),
@@ -34,6 +35,7 @@ for module, name in (
     (chats, "_SHRINK_SECONDS"),
     (chats, "_SECONDS"),
     (chats, "SECONDS"),
+    (several, "SECONDS"),
 ):
     setattr(module, name, 600.0)  # what is found must not depend on how busy a machine is
 

@@ -162,18 +162,27 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
 
 
 def _advice(found: Differences) -> Iterator[RenderableType]:
-    """Which of the two files looks broken, and the one command that makes it like the other."""
+    """Which of the two files looks broken, and the one command that makes it like the other.
+
+    Where nothing tells which one is right, what each would have to change.
+    """
     from ..views.cause_lines import proposal_lines, sentence
     from ..views.drawing import paragraph
 
-    if found.suspect is None:
-        return
-    name = found.names[found.suspect]
-    yield ""
-    yield paragraph(
-        terminal.one_line(f"{name} looks like the broken one: {sentence('; '.join(found.reasons))}"), 0
-    )
-    yield from proposal_lines(found.proposal, name)
+    def told(text: str) -> RenderableType:
+        return paragraph(terminal.one_line(text), 0)
+
+    if found.suspect is not None:
+        name = found.names[found.suspect]
+        yield ""
+        yield told(" ".join([f"{name} looks like the broken one.", *map(sentence, found.reasons)]))
+        yield from proposal_lines(found.proposal, name)
+    elif any(found.changes):
+        yield ""
+        yield told("Nothing tells which of the two files is right, so no command is proposed.")
+        for change, name, other in zip(found.changes, found.names, found.names[::-1]):
+            if change:
+                yield told(f"To be like {other}, {name} would need {'; '.join(change.described)}.")
 
 
 def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from ..examination.proposal import Compared, Trial, encoding, prove
+from ..examination.proposal import Compared, Trial, encoding, prove, prove_by_parts
 from ..inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
@@ -138,7 +138,9 @@ def proposed(
             proposal = None
             expected = expected_of(item, tokenizer.vocabulary, add_special) if item.change else None
             if not has_command and expected is not None:
-                proposal = prove(trial, item.change, [compared], encode=encode, expected=expected)
+                # only what several causes leave open can be compared by parts
+                tried = prove if item.expected is None else prove_by_parts
+                proposal = tried(trial, item.change, [compared], encode=encode, expected=expected)
                 has_command = bool(proposal.command)
             explanations.append(Explanation(item.causes, item.explains, proposal))
     return explanations
@@ -171,7 +173,9 @@ def search(
         if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
             return found
         several = _several(tokenizer, Compared(text, ids), flags, same)
-        return sorted([*several, *found], key=lambda item: -item.explains)
+        told = {repr(cause) for item in several for cause in item.causes}
+        more = [item for item in found if not told.issuperset(map(repr, item.causes))]
+        return sorted([*several, *more], key=lambda item: -item.explains)
     finally:
         for each in searches:
             each.variants.forget_texts()
@@ -185,7 +189,10 @@ def _several(
     several = Several(tokenizer, [compared], add_special=add_special, parse_special=parse_special, same=same)
     found = several.found()
     before = agreeing_share(encoding(*flags)(tokenizer, compared), compared.ids)
-    if not found.causes or found.explains < max(_LEAST_SHARE, before + _LEAST_GAIN * (1 - before)):
+    least = max(_LEAST_SHARE, before + _LEAST_GAIN * (1 - before))
+    if all(cause.id in ("bos", "eos", "sep") for cause in found.causes):
+        least = before  # a few ids, but not by chance
+    if not found.causes or found.explains < least:
         return []
     variant = several.variant(found.state, compared.text)
     if found.explains == 1:

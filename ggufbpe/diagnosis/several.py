@@ -48,12 +48,12 @@ _SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _MOST_BYTES = 12_000  # of texts by which changes are chosen
 _MOST_STEPS = 6
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
-_LEAST_OF_MERGES = 0.05  # of other merges, likewise
+_LEAST_OF_MERGES = 0.05  # of other merges or scores, likewise
 _LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
 _SURE, _LONGEST_MARKER = 3, 80  # tokens behind a lost one by which its end is found, and bytes of its text
 _MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off is no token of a model
 _MOST_EXCHANGED = 8  # pairs of tokens
-SECONDS = 2.0
+SECONDS = 2.0  # of processor time, for trying changes
 
 
 class State(NamedTuple):
@@ -101,7 +101,6 @@ class Several:
         parse_special: bool = True,
         same: Sequence[Tokenizer] = (),
         like: Vocabulary | None = None,
-        seconds: float = SECONDS,
     ) -> None:
         self._tokenizer, self._vocabulary = tokenizer, tokenizer.vocabulary
         self._variants: Variants = variants_of(tokenizer)
@@ -110,7 +109,7 @@ class Several:
         self._same, self._like = same, like
         self._base = State(Encoding(self._vocabulary, parse_special))
         self._is_lossless = is_lossless(self._vocabulary)
-        self._end = time.thread_time() + seconds
+        self._end = 0.0  # when no more changes are tried
 
     # ---- the search -------------------------------------------------------------------------------------
 
@@ -118,6 +117,7 @@ class Several:
         """Return the changes after which most ids agree."""
         tried: Sequence[Compared] = self._telling(self._base)
         steps = doubted = self._doubted(tried)
+        self._end = time.thread_time() + SECONDS
         for _ in range(_MOST_STEPS):
             state = self._after(steps)
             if self._all_agree(state, tried):
@@ -343,7 +343,7 @@ class Several:
         yield Step("parse_special", _encoding(with_parse_special))
         if not self._vocabulary.tokenizer_model.has_pre_tokenizer:
             for kind, change in model_changes(self._vocabulary, self._same):
-                yield Step(kind, _encoding(change))
+                yield Step(kind, _encoding(change), least=_LEAST_OF_MERGES if kind == "scores" else 0.0)
             return
         yield Step("ignore_merges", _encoding(with_ignore_merges), least=_LEAST_OF_MERGES)
         for other in self._same:

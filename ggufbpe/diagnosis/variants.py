@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ..engine import Text
 from ..kernel.lazy import as_dict
@@ -119,7 +119,9 @@ class Variants:
         self._splits: dict[tuple[str, str], list[str]] = {}
         self._vocabulary = vocabulary
         self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer.pipeline.special)}
-        self._tokenizers = {_heeded(vocabulary, ""): tokenizer}
+        # Only a weak reference to the tokenizer itself: `_VARIANTS` keeps variants as long as the tokenizer exists.
+        self._own_key, self._own = _heeded(vocabulary, ""), ref(tokenizer)
+        self._tokenizers: dict[tuple[object, ...], Tokenizer] = {}
         plain_text = tokenizer.pipeline.plain_text
         self._shares_words = isinstance(plain_text, BytePairText)
         if not isinstance(plain_text, BytePairText):
@@ -135,6 +137,9 @@ class Variants:
         """The tokenizer of `vocabulary`, which has the same tokens, in one of the ways above."""
         if not self._shares_words:
             key = _heeded(vocabulary, way)
+            own = self._own() if key == self._own_key else None
+            if own is not None:
+                return own
             if key not in self._tokenizers:
                 self._tokenizers[key] = _made(vocabulary, way)
             return self._tokenizers[key]

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
+from ..models.bpe.merge import results
 from ..vocab import BYTE, CONTROL, MADE_CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 from .tokens import CONTROL_LIKE, PADDING
 
@@ -31,6 +32,7 @@ class MarkerTokens:
         self._merges = vocabulary.merges
         self._special_ids = {token for token in vocabulary.special_ids.values() if token is not None}
         self._template = template
+        self._added: dict[int, list[int]] = {}  # what `added_text_at` has found
 
     def __contains__(self, token: object) -> bool:
         if not isinstance(token, int) or not 0 <= token < len(self._tokens):
@@ -63,18 +65,23 @@ class MarkerTokens:
         return not self._attributes[token] & BYTE and not self._is_merged(token)
 
     def _is_merged(self, token: int) -> bool:
-        text = self._tokens[token]
-        return any(f"{text[:at]} {text[at:]}" in self._known_merges for at in range(1, len(text)))
+        return self._tokens[token] in self._results
 
     @cached_property
-    def _known_merges(self) -> frozenset[str]:
-        return frozenset(self._merges)
+    def _results(self) -> frozenset[str]:
+        """The texts that merges produce."""
+        return frozenset(results(self._merges))
 
     def added_text_at(self, token: int) -> list[int]:
         """Return the tokens without brackets that were added to the vocabulary together with `token`.
 
         That is a run of tokens that no merge produces, markers among them. Empty for a model without merges.
         """
+        if token not in self._added:
+            self._added[token] = self._found_added(token)
+        return self._added[token]
+
+    def _found_added(self, token: int) -> list[int]:
         if not self._merges or self._is_merged(token):
             return []
         found: list[int] = []

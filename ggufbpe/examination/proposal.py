@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 
 from ..by_name import fix_command
@@ -38,6 +39,7 @@ from .marker_tokens import MarkerTokens
 from .pre_tokenizer import pre_tokenizer
 
 _K = TokenizerKey
+ENDS = "what is around a text"  # BOS and EOS, as a unit that is compared
 _SAMPLE = 4096  # tokens whose bytes are compared where a change may affect all of them
 _TEMPLATE_NAMES = "tokenizer.chat_templates"  # a list that llama.cpp does not read
 
@@ -98,6 +100,23 @@ def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[C
     return [*found, Compared(text[start:], compared.ids[begin:], False)]
 
 
+def ends_of(tokenizer: Tokenizer, compared: Compared) -> list[Compared]:
+    """Return what the other side has before and behind a text, as parts that have no text of their own.
+
+    Special tokens that the text itself begins or ends with are left to the text.
+    """
+    text, ids, has_begin, has_end = compared
+    special = set(tokenizer.vocabulary.special_token_ids)
+    pieces = {token: tokenizer.token_to_piece(token) for token in special.intersection(ids)}
+    head = list(takewhile(pieces.__contains__, ids))
+    tail = list(takewhile(pieces.__contains__, reversed(ids[len(head) :])))[::-1]
+    while head and text.startswith(pieces[head[-1]]):
+        text = text[len(pieces[head.pop()]) :]
+    while tail and text.endswith(pieces[tail[0]]):
+        text = text[: -len(pieces[tail.pop(0)])]
+    return [Compared(b"", head, True, False)] * has_begin + [Compared(b"", tail, False, True)] * has_end
+
+
 class Proposal(NamedTuple):
     """A change of a model file that was tried in memory.
 
@@ -110,7 +129,7 @@ class Proposal(NamedTuple):
     explained: int = 0
     differing: int = 0
     objection: str = ""
-    unit: str = "text"  # or "line", where no whole text is explained
+    unit: str = "text"  # or "line", or `ENDS`, where no whole text is explained
 
     @property
     def explains(self) -> str:
@@ -122,6 +141,8 @@ class Proposal(NamedTuple):
         left = self.differing - self.explained
         if not self.differing:
             return ""
+        if self.unit == ENDS:
+            return "explains what is around the texts, such as BOS and EOS"
         if left and self.explained:
             return f"explains all but {left} of the {self.differing} {self.unit}s that differ"
         if left:
@@ -205,8 +226,8 @@ def prove(
     """Try a change in memory, and return the proposal: with a command if the change helps and harms nothing.
 
     `encode` gives the ids of a text by the model as it is, `expected` those by the changed model, where something
-    beside the model differs as well, such as the end of the text. `unit` is what the compared texts are: "text" or
-    "line". Without compared texts, only what `doctor` finds and the bytes of tokens decide.
+    beside the model differs as well, such as the end of the text. `unit` is what the compared texts are: "text",
+    "line" or `ENDS`. Without compared texts, only what `doctor` finds and the bytes of tokens decide.
     """
     encode = encode or encoding()
     proposal = Proposal(change, unit=unit)
@@ -242,6 +263,30 @@ def prove(
     if found := new_findings(trial, after):
         return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {found[0].what}")
     return proposal._replace(command=fix_command(trial.path, change.arguments))
+
+
+def prove_by_parts(
+    trial: Trial,
+    change: Change,
+    compared: Sequence[Compared],
+    *,
+    encode: Encode | None = None,
+    expected: Encode | None = None,
+) -> Proposal:
+    """Try a change in memory as `prove` does; where it explains no whole text, on lines, and then on their ends alone.
+
+    Something else may be wrong in each text that no command can mend, such as merges or scores.
+    """
+    proposal = prove(trial, change, compared, encode=encode, expected=expected)
+    tokenizer = trial.before.tokenizer
+    if proposal.explained or not proposal.differing or tokenizer is None:
+        return proposal
+    for unit, parts in (("line", parts_of), (ENDS, ends_of)):
+        some = [part for each in compared for part in parts(tokenizer, each)]
+        found = prove(trial, change, some, encode=encode, expected=expected, unit=unit)
+        if found.command:
+            return found
+    return proposal
 
 
 def _texts(

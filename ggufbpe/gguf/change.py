@@ -58,6 +58,23 @@ class Change:
         for name, template in self.templates.items():
             yield "--chat-template", f"{name}={template}" if name else template
 
+    @property
+    def described(self) -> list[str]:
+        """The changes in words, as the state that the file would have.
+
+        >>> Change({"tokenizer.ggml.pre": "qwen2"}, {5: "CONTROL", 6: "CONTROL"}).described
+        ['tokenizer.ggml.pre=qwen2', 'tokens 5..6 of type CONTROL']
+        """
+        words = {"--set": "{}", "--remove": "no {}", "--chat-template": "the chat template {}"}
+        found = []
+        for flag, value in self._pairs():
+            if flag == "--set-token-type":
+                ids, _, kind = value.partition("=")
+                found.append(f"{'tokens' if '..' in ids else 'token'} {ids} of type {kind}")
+            else:
+                found.append(words[flag].format(value))
+        return found
+
     def edits(self, file: GGUFFile) -> list[Edit]:
         """Return the edits of keys and types that `ggufbpe fix` makes in this file.
 

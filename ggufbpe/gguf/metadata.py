@@ -155,7 +155,7 @@ def _entry_of(key: str, value: Value) -> _Entry:
     types = (*(wanted if isinstance(wanted, tuple) else (wanted,)), *USUAL_TYPES)
     is_array = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     items: Sequence[Any] = cast("Sequence[Any]", value) if is_array else [value]
-    fitting = next((each for each in types if all(fits(each, item) for item in items)), None)
+    fitting = next((each for each in types if _all_fit(each, items)), None)
     if fitting is not None and not is_array:
         return _Entry(fitting, None, 0, value)
     if fitting is _T.STRING:
@@ -165,6 +165,13 @@ def _entry_of(key: str, value: Value) -> _Entry:
     if fitting is not None:
         return _Entry(_T.ARRAY, fitting, len(items), numbers_of(fitting, items))
     raise TypeError(f"{key} cannot be {printable(repr(value))}: a GGUF cannot hold it")
+
+
+def _all_fit(value_type: GGUFValueType, values: Sequence[Any]) -> bool:
+    """Return whether each value can be of `value_type`; of many integers only the least and the greatest are tried."""
+    if values and set(map(type, values)) == {int}:
+        return fits(value_type, min(values)) and fits(value_type, max(values))
+    return all(fits(value_type, value) for value in values)
 
 
 def fits(value_type: GGUFValueType, value: Any) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..corpora.records import raised
 from ..diagnosis.causes import of_two_models, with_known_pre
 from ..diagnosis.variants import variants_of
-from ..examination.proposal import Compared, Proposal, Trial
+from ..examination.proposal import Compared, Proposal, Trial, prove
 from ..examination.round_trips import SAMPLES
+from ..gguf.change import Change
 from ..inputs import Model, tokenizers_of
 from ..models.bpe.families import Evidence
 from ..oracles.recorded_ids import OtherModel
@@ -35,7 +36,8 @@ class Differences:
 
     `models` are the paths of both, `names` what they are called in words. If both have one vocabulary and one of them
     looks broken, `suspect` is 0 for the first or 1 for the second, `reasons` say why, and `proposal` is the change that
-    makes it like the other.
+    makes it like the other. If nothing tells which file is right, `changes` has what each would have to change to be
+    like the other.
     """
 
     models: tuple[str, str]
@@ -45,6 +47,7 @@ class Differences:
     suspect: int | None = None
     reasons: tuple[str, ...] = ()
     proposal: Proposal | None = None
+    changes: tuple[Change, Change] = (Change(), Change())
 
     @property
     def fix(self) -> str:
@@ -59,7 +62,8 @@ class Differences:
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe diff --json` writes it."""
         suspect = None if self.suspect is None else ("a", "b")[self.suspect]
-        advice = {"suspect": suspect, "reasons": list(self.reasons), "fix": self.fix}
+        changes = dict(zip("ab", (change.described for change in self.changes)))
+        advice = {"suspect": suspect, "reasons": list(self.reasons), "fix": self.fix, "changes": changes}
         found = {"a": self.models[0], "b": self.models[1], **sections_to_dict(self.sections), **advice}
         return found if self.texts is None else {**found, "texts": self.texts.to_dict()}
 
@@ -93,14 +97,24 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     models, same = (one.name, other.name), not any(sections.values())
     if same or not are_alike(one.vocabulary, other.vocabulary):
         return Differences(models, names, sections, result)
-    texts_compared = [text.data for text in found] or [sample.encode() for sample in SAMPLES]
-    return Differences(models, names, sections, result, *_advice(one, other, texts_compared))
+    advice = _advice(one, other, [text.data for text in found])
+    return Differences(models, names, sections, result, *advice)
 
 
-def _advice(
-    a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]
-) -> tuple[int | None, tuple[str, ...], Proposal | None]:
-    """Which of the two looks broken, why, and the change that makes it like the other."""
+class _Advice(NamedTuple):
+    """Which of two models looks broken, why, and what to change; the fields are those of `Differences`."""
+
+    suspect: int | None
+    reasons: tuple[str, ...] = ()
+    proposal: Proposal | None = None
+    changes: tuple[Change, Change] = (Change(), Change())
+
+
+def _advice(a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]) -> _Advice:
+    """Return which of the two looks broken and the change that makes it like the other, tried on the texts.
+
+    Without texts, the change is tried on samples.
+    """
 
     def evidence() -> Evidence:
         return variants_of(a).evidence
@@ -109,14 +123,27 @@ def _advice(
         weighed = weigh(one, other)
         suspect = weighed.suspect
         if suspect is None:
-            return None, (), None
+            return _Advice(None, changes=(change_to(one, other), change_to(other, one)))
         (broken, trial), (good, good_trial) = ((a, one), (b, other))[:: 1 - 2 * suspect]
-        compared = [Compared(text, good.encode(text)) for text in texts]
-        differing = [each for each in compared if broken.encode(each.text) != each.ids]
-        agreeing = [each for each in compared if each not in differing]
-        explaining = Explaining(broken, OtherModel(good), differing, agreeing, (True, True))
-        proposal = explaining.proposal_on(trial, change_to(trial, good_trial))
-    return suspect, weighed.reasons[suspect], proposal
+        proposal = _proposal(trial, good_trial, broken, good, texts or [text.encode() for text in SAMPLES])
+    if proposal is not None and not texts:
+        proposal = proposal._replace(unit="sample text")
+    return _Advice(suspect, weighed.reasons[suspect], proposal)
+
+
+def _proposal(
+    trial: Trial, good_trial: Trial, broken: Tokenizer, good: Tokenizer, texts: Sequence[bytes]
+) -> Proposal | None:
+    """Return the change that makes the broken model like the good one."""
+    compared = [Compared(text, good.encode(text)) for text in texts]
+    change = change_to(trial, good_trial)
+    proposal = prove(trial, change, compared)
+    if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
+        return proposal
+    differing = [each for each in compared if broken.encode(each.text) != each.ids]
+    agreeing = [each for each in compared if each not in differing]
+    explaining = Explaining(broken, OtherModel(good), differing, agreeing, (True, True))
+    return explaining.proposal_on(trial, change)
 
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Result:

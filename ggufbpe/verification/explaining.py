@@ -13,7 +13,7 @@ from ..diagnosis.encodings import Encoding
 from ..diagnosis.model_changes import other_models
 from ..diagnosis.several import Found, Several, State
 from ..diagnosis.variants import variants_of
-from ..examination.proposal import Compared, Proposal, Trial, encoding, parts_of, prove
+from ..examination.proposal import Compared, Proposal, Trial, encoding, prove_by_parts
 from ..gguf.change import Change, all_of
 from ..oracles.oracle import Oracle
 from ..tokenizer import Tokenizer
@@ -149,13 +149,8 @@ class Explaining:
 
     def _proved(self, trial: Trial, change: Change) -> Proposal:
         expected = self.found.expected if self.found else None
-        encode = encoding(*self._flags)
         compared = [*self._differing, *self._agreeing]
-        proposal = prove(trial, change, compared, encode=encode, expected=expected)
-        if proposal.explained or not proposal.differing:
-            return proposal
-        lines = [part for each in compared for part in parts_of(self._tokenizer, each)]
-        return prove(trial, change, lines, encode=encode, expected=expected, unit="line")
+        return prove_by_parts(trial, change, compared, encode=encoding(*self._flags), expected=expected)
 
 
 def are_alike(one: Vocabulary, other: Vocabulary) -> bool:

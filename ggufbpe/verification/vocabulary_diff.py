@@ -113,6 +113,8 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
     if a.model != b.model:
         yield VocabularyDifference("model", "tokenizer.ggml.model", 1, a.model, b.model)
+    if a.tokens == b.tokens:
+        return
     if len(a.tokens) != len(b.tokens):
         yield VocabularyDifference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
     for name, side, others in (("only_a", one, b), ("only_b", other, a)):
@@ -132,6 +134,8 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
 
 def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
+    if a.tokens == b.tokens and a.attributes == b.attributes:
+        return
     found = [
         (i, j)
         for i, token in enumerate(a.tokens)
@@ -154,6 +158,8 @@ def _kinds(attribute: int) -> str:
 
 def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
+    if a.merges == b.merges:
+        return
     if len(a.merges) != len(b.merges):
         yield VocabularyDifference("merge_count", "number of merges", 1, len(a.merges), len(b.merges))
     ranks_a, ranks_b = ({merge: rank for rank, merge in reversed(list(enumerate(v.merges)))} for v in (a, b))

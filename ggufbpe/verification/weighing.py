@@ -87,7 +87,7 @@ def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
     for field, default in _defaults(ours).items():
         value = getattr(ours, field)
         if value != getattr(theirs, field) and value != default:
-            yield 1, f"{_FLAGS[field]} is {str(value).lower()}, which is unusual for such a model"
+            yield 1, f"the flag {_FLAGS[field]} is {str(value).lower()}, which is unusual for such a model"
     plain = [token for token, (a, b) in _types(ours, theirs) if a & NORMAL and b & _SPECIAL]
     if plain:
         shown = quoted_token(ours, plain[0])
@@ -158,7 +158,8 @@ def _differences(own: Facts, other: Facts, trial: Trial) -> Iterator[Change]:
     assert other.tokenizer is not None
     ours, theirs = own.tokenizer.vocabulary, other.tokenizer.vocabulary
     has_pre = ours.tokenizer_model.has_pre_tokenizer and not ours.tokenizer_model.ignores_pre
-    if has_pre and ours.pre_tokenizer != theirs.pre_tokenizer:
+    entry = theirs.pre_tokenizer
+    if has_pre and ours.pre_tokenizer._replace(name=entry.name) != entry:
         yield Change({_K.PRE: theirs.named_pre or theirs.pre})
     for field, key in _FLAGS.items():
         is_heeded = field not in _OF_MODELS[1:] or field in ours.tokenizer_model.flags

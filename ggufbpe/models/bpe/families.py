@@ -17,8 +17,9 @@ pattern never lets form: it was trained with another one.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from math import log2
@@ -28,8 +29,8 @@ from ...errors import printable
 from ...spelling import SPACE
 from ...unicode_classes import CLASSES, STARTS, class_of
 from ...wording import listed
-from .merge import CHAR_BYTES, byte_level, parts
-from .pattern import char_sets, parse
+from .merge import CHAR_BYTES, byte_level, results
+from .pattern import VERTICAL_TAB, char_sets, parse
 from .registry import PRE_TOKENIZERS, PreTokenizer
 from .split import splitter
 from .telltales import FEATURES, has_feature, telltales
@@ -167,11 +168,8 @@ def evidence(
     else the family's.
     """
     known = frozenset(tokens)
-    made = known.intersection(
-        merge.replace(" ", "", 1) if " " in merge and merge[:1] != " " else "".join(parts(merge))
-        for merge in merges
-    )
-    found = families(made or known)
+    made = known.intersection(results(merges))
+    found = _families_of(made or known)
     best = tied(found)
     names = [name for family in best for name in family.names]
     name = architecture if architecture in names else _beginning(model, names) or best[0].family
@@ -203,6 +201,12 @@ def with_alike(name: str, names: Iterable[str]) -> str:
     return f"{name} (splits the same as {said})" if others else name
 
 
+@lru_cache(maxsize=2)  # two files that are compared mostly have the same tokens
+def _families_of(made: frozenset[str]) -> list[Family]:
+    """Return `families(made)`, which is remembered for the vocabularies that were asked for last."""
+    return families(made)
+
+
 def families(made: Iterable[str]) -> list[Family]:
     """All families that can read this vocabulary, the likeliest first; of equals, the one with the most names.
 
@@ -213,13 +217,7 @@ def families(made: Iterable[str]) -> list[Family]:
         family = "gemma4" if any(SPACE in token for token in made) else "whitespace"
         return [Family(family, 0.0, len(made), len(made), (), ())]
     absent = [feature for feature in FEATURES if not has_feature(made, feature)]
-    shapes: Counter[str] = Counter()
-    examples: dict[str, str] = {}
-    for text in _texts(made):
-        shape = _shape(text)
-        shapes[shape] += 1
-        if shape not in examples:
-            examples[shape] = text
+    shapes, examples = _shapes(made)
     found = [_judged(entry, absent, shapes, examples) for entry in one_of_each().values()]
     return sorted(found, key=lambda family: (family.cost, -len(family.names)))
 
@@ -250,21 +248,40 @@ def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], exampl
     return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
 
 
-def _texts(made: Iterable[str]) -> Iterator[str]:
-    """Tokens of several characters as text, except those that end inside a character or have marks."""
-    for token in sorted(made):
-        rest = token.removeprefix(_SPACE)
-        if rest.isascii() and rest.isprintable() and " " not in rest:  # most of them
-            text = " " * (len(token) - len(rest)) + rest
-        else:
-            try:
-                text = bytes([CHAR_BYTES[char] for char in token]).decode()
-            except (KeyError, UnicodeDecodeError):
-                continue
-            if _MARK.search(text):
-                continue
+def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
+    """Return how many tokens have each shape, and the text of the first token of each.
+
+    Tokens without an apostrophe that differ only in ASCII letters and digits have one shape, which is found once.
+    """
+    tokens = sorted(made)
+    spellings = "\n".join(tokens).encode("utf-8", "surrogatepass").translate(_SAME_BYTES).split(b"\n")
+    if len(spellings) != len(tokens):  # some contain line breaks
+        spellings = [token.encode("utf-8", "surrogatepass").translate(_SAME_BYTES) for token in tokens]
+    keys: list[str | bytes] = [
+        token if "'" in token else spelling for token, spelling in zip(tokens, spellings)
+    ]
+    first = dict(zip(reversed(keys), reversed(tokens)))
+    shapes: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    for key, count in Counter(keys).items():
+        text = _text(first[key])
         if len(text) > 1:
-            yield text
+            shape = _shape(text)
+            shapes[shape] += count
+            examples.setdefault(shape, text)
+    return shapes, examples
+
+
+def _text(token: str) -> str:
+    """Return a token as text; "" for a token that ends inside a character or has marks."""
+    rest = token.removeprefix(_SPACE)
+    if rest.isascii() and rest.isprintable() and " " not in rest:  # most of them
+        return " " * (len(token) - len(rest)) + rest
+    try:
+        text = bytes([CHAR_BYTES[char] for char in token]).decode()
+    except (KeyError, UnicodeDecodeError):
+        return ""
+    return "" if _MARK.search(text) else text
 
 
 @cache
@@ -294,12 +311,24 @@ class _Representatives(dict[int, str]):
             parse(stage.rule) for entry in one_of_each().values() for stage in entry.stages if stage.rule
         ]
         self._sets = tuple(dict.fromkeys(chars for rule in rules for chars in char_sets(rule)))
+        ranges = {pair for chars in self._sets for term in chars.terms for pair in term.ranges}
+        self._bounds = sorted({bound for first, last in ranges for bound in (first, last + 1)})
         self._first: dict[tuple[bool, ...], str] = {}
+        self._by_place: dict[
+            tuple[str, int], str
+        ] = {}  # by class, and by place between the bounds of all ranges
 
     def __missing__(self, code_point: int) -> str:
         letter = class_of(code_point)
-        signature = (letter == "L", *(chars.contains_in_class(code_point, letter) for chars in self._sets))
-        found = self[code_point] = self._first.setdefault(signature, chr(code_point))
+        seen_as = VERTICAL_TAB if letter == "W" and code_point > 0x7F else code_point
+        place = letter, bisect_right(self._bounds, seen_as)
+        if place not in self._by_place:
+            signature = (
+                letter == "L",
+                *(chars.contains_in_class(code_point, letter) for chars in self._sets),
+            )
+            self._by_place[place] = self._first.setdefault(signature, chr(code_point))
+        found = self[code_point] = self._by_place[place]
         return found
 
 
@@ -309,9 +338,9 @@ def _representatives() -> _Representatives:
 
 
 # Single ASCII letters matter only after an apostrophe, in contractions, and in chameleon's names of images.
-_SAME = str.maketrans(
-    "bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "a" * 25 + "A" * 25 + "0" * 9
-)
+_ALIKE = "bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "a" * 25 + "A" * 25 + "0" * 9
+_SAME = str.maketrans(*_ALIKE)
+_SAME_BYTES = bytes.maketrans(*(text.encode() for text in _ALIKE))
 _MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter: three are as good as thirty
 
 

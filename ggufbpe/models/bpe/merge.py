@@ -12,7 +12,7 @@ But: no cache. word_cache.py has it.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ...kernel.lazy import as_dict
@@ -51,6 +51,16 @@ def parts(merge: str) -> tuple[str, str]:
     """
     at = merge.find(" ", 1)
     return (merge[:at], merge[at + 1 :]) if at > 0 else ("", "")
+
+
+def results(merges: Iterable[str]) -> Iterator[str]:
+    """Yield the text that each merge makes.
+
+    >>> list(results(["a b", "ab c"]))
+    ['ab', 'abc']
+    """
+    for merge in merges:
+        yield merge.replace(" ", "", 1) if " " in merge and merge[:1] != " " else "".join(parts(merge))
 
 
 class PairRanks(dict[tuple[str, str], int]):
