@@ -249,6 +249,9 @@ OTHER_FILES = {  # examples that speak of another model than the one that is the
 }
 CODES = {
     of(
+        "README.md", "ggufbpe diagnose -m broken.gguf"
+    ): 1,  # the ids are those of the file before it was broken
+    of(
         "verify", "ggufbpe verify -m model.gguf --against llama-cpp:"
     ): 1,  # an older build decodes other bytes
     of(
@@ -266,6 +269,8 @@ def prepare(example: Example, folder: Path) -> None:
     for flag, names in WRITTEN.items():
         for name in names * (flag in example.text):
             (folder / name).unlink(missing_ok=True)
+    if "broken.gguf" in example.text:
+        run("ggufbpe fix model.gguf --set tokenizer.ggml.pre=qwen2 -o broken.gguf", folder)
     if "recorded.json -p" in example.text:
         (folder / "recorded.json").write_text("[15496, 995]")
     if "chats.jsonl" in example.text:

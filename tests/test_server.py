@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -803,6 +804,29 @@ def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     found = asyncio.run(all_at_once())
     held.set()
     assert sorted(found) == [(429, b"1"), (503, b"1"), (503, b"1")]
+
+
+@pytest.mark.parametrize(("is_long", "most"), [(False, 2), (True, 1)])
+def test_no_thread_is_started_beyond_those_that_work(
+    monkeypatch: pytest.MonkeyPatch, is_long: bool, most: int
+) -> None:
+    """Each thread keeps memory of its own. The places for slow templates need threads only when there are some."""
+    threads: list[str] = []
+
+    def note(models: Models, body: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        time.sleep(0.01)
+
+    endpoint = ENDPOINTS["POST", "/v1/count"]._replace(is_long=is_long, answer=note)
+    monkeypatch.setattr("ggufbpe.server.app.ENDPOINTS", {("POST", "/noted"): endpoint})
+    app = Application(Settings({"gpt2": str(GPT2)}, threads=2))
+
+    async def ask_at_once() -> list[int]:
+        asked = [Asking(app, {}, "/noted") for _ in range(16)]
+        return [await each.status() for each in asked]
+
+    assert asyncio.run(ask_at_once()) == [200] * 16
+    assert (len(threads), len(set(threads)) <= most) == (16, True)
 
 
 @pytest.mark.parametrize("is_long", [False, True])

@@ -439,6 +439,22 @@ def test_an_answer_ends_when_its_client_hangs_up(quick_server: Server, path: str
     assert gone(quick_server.numbers()) == [str(float(before[0] if before else 0) + 1)]
 
 
+def test_who_hangs_up_with_requests_behind_the_one_that_runs() -> None:
+    """The one that runs is given up, those behind it never start, and nothing is logged as a failure."""
+    server = Server("--max-body", "32")
+    slow = "".join(map(chr, range(0x4E00, 0x9000))) * 400  # takes about a second
+    first = post(json.dumps({"texts": slow}, ensure_ascii=False).encode(), "/v1/count")
+    counted = re.compile(r'requests_total{endpoint="/v1/count",status="(.*)"} (.*)').findall
+    with server.connect() as connection:
+        connection.sendall(first + post(BODY, "/v1/count") * 20)
+    deadline = time.monotonic() + 20
+    while not counted(server.numbers()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    found = counted(server.numbers())
+    _, log = server.stop()
+    assert (found, [line for line in log if '"error"' in line]) == ([("499", "1.0")], [])
+
+
 def length_of(answer: bytes) -> int:
     """What the head says."""
     return int(answer.partition(b"content-length: ")[2].partition(b"\r")[0])

@@ -13,10 +13,11 @@ arrives is appended.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any
 
 import orjson
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from .failures import RequestError
 
@@ -90,6 +91,9 @@ class Protocol(HttpToolsProtocol):
     def _begin(self) -> None:
         """Take the ordinary way."""
         super().on_headers_complete()
+        while self._cycles and self._cycles[0].response_complete:
+            self._cycles.popleft()
+        self._cycles.append(self.cycle)
         if self._is_stopping:
             self.cycle.keep_alive = False
 
@@ -207,6 +211,9 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._cycles: deque[RequestResponseCycle] = (
+            deque()
+        )  # of the ordinary way, from the first unanswered one on
         app: Any = self.app
         self._patience = app.settings.read_timeout
         self._until_read = self.loop.call_later(self._patience, self._give_up)
@@ -243,6 +250,10 @@ class Protocol(HttpToolsProtocol):
         self._until_read = _stopped(self._until_read)
         self._until_taken = _stopped(self._until_taken)
         super().connection_lost(exc)
+        for cycle in self._cycles:  # uvicorn tells only the last one, but the first is the one that runs
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def _give_up(self) -> None:
         self._until_read = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from threading import Lock, Semaphore
+from threading import Lock
 
 from .failures import RequestError
 
@@ -52,16 +52,19 @@ class SlowRequests:
 
 
 class Rendering:
-    """The time that templates take in one request, and the place that the request has."""
+    """The time that templates take in one request, and the place that the request has.
 
-    def __init__(self, seconds: float, slow: SlowRequests, places: Semaphore) -> None:
+    `give_up_place` is called when another thread may take the place of the request's thread.
+    """
+
+    def __init__(self, seconds: float, slow: SlowRequests, give_up_place: Callable[[], None]) -> None:
         self.model: Callable[[], str] = str  # the name of the request's model
+        self.has_place = True
         self._seconds = seconds
         self._slow = slow
-        self._places = places
+        self._give_up_place = give_up_place
         self._is_dropped = False
         self._used = self._last = 0.0
-        self._has_place = False
         self._slow_model: str | None = None
         self._turn: Lock | None = None
 
@@ -69,19 +72,9 @@ class Rendering:
         """End the templates, since nobody waits for the answer."""
         self._is_dropped = True
 
-    def enter(self) -> None:
-        """Wait for a place among the threads. `GoneError` if the request is dropped before there is one."""
-        while not self._places.acquire(timeout=_MOMENT):
-            self._check()
-        self._has_place = True
-        self._check()
-
     def leave(self) -> None:
-        """Free the place that the request has, and forget its body."""
+        """Free the place for slow requests, if the request has one, and forget its body."""
         self.model = str
-        if self._has_place:
-            self._has_place = False
-            self._places.release()
         if self._turn is not None:
             self._turn.release()
             self._turn = None
@@ -111,8 +104,8 @@ class Rendering:
         model = self.model()
         turn = self._slow.enter(model)
         self._slow_model = model
-        self._has_place = False
-        self._places.release()
+        self.has_place = False
+        self._give_up_place()
         while not turn.acquire(timeout=_MOMENT):
             self._check()
         self._turn = turn

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import FIRST_COMPLETED
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Semaphore
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
@@ -24,20 +25,25 @@ _MOMENT = 0.1  # seconds
 class Work:
     """A limited number of threads, of requests that wait for one, and of seconds that a request may take.
 
-    There are more threads for requests whose chat templates are slow; `slow` has the places for them.
+    A thread takes one waiting request after another. When the chat templates of its request turn out to be slow, it
+    finishes only that request, and another thread takes its place: `slow` limits how many such threads there are.
     """
 
     def __init__(
         self, threads: int, most_waiting: int, timeout: float, template_timeout: float, slow: SlowRequests
     ) -> None:
-        self._pool = ThreadPoolExecutor(threads + MOST_SLOW, thread_name_prefix="ggufbpe")
-        self._places = Semaphore(threads)
+        # The executor starts a thread only when no earlier one is idle.
+        self._executor = ThreadPoolExecutor(threads + MOST_SLOW, thread_name_prefix="ggufbpe")
+        self._most_at_work = threads
         self._most = threads + most_waiting
         self._timeout = timeout
         self._template_timeout = template_timeout
         self._slow = slow
         self._begun = 0
         self._jobs: WeakSet[_Job[Any]] = WeakSet()
+        self._changing = Lock()  # for the two below
+        self._waiting: deque[_Job[Any]] = deque()
+        self._at_work = 0  # threads, without those whose requests are slow
 
     async def done(
         self, function: Callable[[Rendering], T], until_gone: Callable[[], asyncio.Future[None]]
@@ -54,11 +60,10 @@ class Work:
             raise RequestError(429, "too many requests at once", LATER)
         loop = asyncio.get_running_loop()
         self._begun += 1
-        job = _Job(function, Rendering(self._template_timeout, self._slow, self._places))
-        self._jobs.add(job)
-        future = self._pool.submit(job)
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._end))
-        awaited = asyncio.wrap_future(future)
+        job = _Job(function, Rendering(self._template_timeout, self._slow, self._give_up_place))
+        job.future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._end))
+        awaited = asyncio.wrap_future(job.future)
+        self._submit(job)
         moment = min(_MOMENT, self._timeout)
         if (await asyncio.wait((awaited,), timeout=moment))[0]:
             return awaited.result()
@@ -67,8 +72,7 @@ class Work:
         if awaited.done():
             return awaited.result()
         awaited.add_done_callback(_forget)
-        future.cancel()
-        job.drop()
+        self._drop(job)
         if gone.done():
             raise GoneError
         raise RequestError(503, f"the answer takes more than {self._timeout:g} seconds", LATER)
@@ -76,34 +80,84 @@ class Work:
     def _end(self) -> None:
         self._begun -= 1
 
+    def _submit(self, job: _Job[Any]) -> None:
+        """Put a job behind those that wait."""
+        self._jobs.add(job)
+        with self._changing:
+            self._waiting.append(job)
+            self._start_thread_if_needed()
+
+    def _start_thread_if_needed(self) -> None:
+        """Start a thread if jobs wait and a place is free. The caller holds `_changing`."""
+        if self._waiting and self._at_work < self._most_at_work:
+            self._executor.submit(self._run_jobs)
+            self._at_work += 1
+
+    def _run_jobs(self) -> None:
+        """Run the jobs that wait, until none is left or this thread has given up its place."""
+        while True:
+            with self._changing:
+                if not self._waiting:
+                    self._at_work -= 1
+                    return
+                job = self._waiting.popleft()
+            job.run()
+            if not job.rendering.has_place:
+                return
+            del job  # nothing is kept of a request while this thread waits for the lock or is idle
+
+    def _give_up_place(self) -> None:
+        """Let another thread take the place of this one, which finishes only its job."""
+        with self._changing:
+            self._at_work -= 1
+            self._start_thread_if_needed()
+
+    def _drop(self, job: _Job[Any]) -> None:
+        """Take back a job that waits, and end the chat templates of one that runs."""
+        with self._changing:
+            if job in self._waiting:
+                self._waiting.remove(job)
+        job.drop()
+
     def close(self) -> None:
         """Shut down without waiting for threads: whatever still runs has no client."""
         for job in tuple(self._jobs):
-            job.drop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+            self._drop(job)
+        self._executor.shutdown(wait=False)
 
 
 class _Job(Generic[T]):
-    """A function to call once. The pool keeps a job until a thread is free, but nothing of one that is dropped."""
+    """A function to call once, and the future that gets its result. Nothing is kept of what was dropped or is done."""
 
     def __init__(self, function: Callable[[Rendering], T], rendering: Rendering) -> None:
+        self.future: Future[T] = Future()
+        self.rendering = rendering
         self._function: Callable[[Rendering], T] | None = function
-        self._rendering = rendering
 
-    def __call__(self) -> T:
+    def run(self) -> None:
+        """Call the function, unless the job was dropped."""
+        if not self.future.set_running_or_notify_cancel():
+            return
+        function, self._function = self._function, None
         try:
-            self._rendering.enter()
-            function, self._function = self._function, None
             if function is None:
                 raise GoneError
-            return function(self._rendering)
-        finally:
-            self._rendering.leave()
+            result = function(self.rendering)
+        except BaseException as error:
+            # The error holds this frame, which must not hold the body, nor in the end the error.
+            del function
+            self.rendering.leave()
+            self.future.set_exception(error)
+            del self
+        else:
+            self.rendering.leave()
+            self.future.set_result(result)
 
     def drop(self) -> None:
         """Forget the function, and the body with it; end the chat templates that it runs."""
+        self.future.cancel()
         self._function = None
-        self._rendering.drop()
+        self.rendering.drop()
 
 
 def _forget(future: asyncio.Future[T]) -> None:
