@@ -21,7 +21,7 @@ from .chat.methods import ChatMethods
 from .cpu import processors
 from .engine import Engine, Text, numpy
 from .gguf.metadata import Metadata, Overrides
-from .kernel import native, why_not_native
+from .kernel import REMEDY, native, warn_if_slow, why_not_native
 from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
 from .states import FOLLOWED, checked_state
@@ -98,7 +98,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         docs/names.md. An existing path always wins. `ggufbpe.locate` tells which file a name stands for.
 
         `engine` chooses what computes the ids: "native" is the compiled engine, "reference" the one in plain Python,
-        and "auto" the compiled one if it is installed. Both give the same ids; `tok.engine` tells which one runs.
+        and "auto" the compiled one if it is installed, else the reference engine with a `RuntimeWarning` that says
+        why. Both give the same ids; `tok.engine` tells which one runs.
 
         `overrides` replace or add metadata keys; None removes one. Values are plain Python values of a type that the
         key may have: `{"tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.bos_token_id": None}`.
@@ -508,9 +509,10 @@ def _check_engine(engine: object) -> None:
         raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
     if engine == "native" and native is None:
         raise RuntimeError(
-            f"the compiled engine is not available: {why_not_native}; install ggufbpe again where there is a C++ "
-            "compiler (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
+            f"the compiled engine is not available: {why_not_native}. engine='reference' needs none. {REMEDY}"
         )
+    if engine == "auto":
+        warn_if_slow()
 
 
 def _checked_cache_bytes(cache_bytes: int) -> int:

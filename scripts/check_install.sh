@@ -10,7 +10,7 @@ expect() {
         exit 1
     fi
 }
-expect "(engine: $engine;" "$("$@" -m ggufbpe --version | cut -d' ' -f3-4)"
+expect "(engine: $engine;" "$("$@" -m ggufbpe --version | head -n 1 | cut -d' ' -f3-4)"
 expect 1 "$("$@" -m ggufbpe info --json 2>/dev/null | grep -c "\"engine\": \"$engine\"")"
 expect "[15496, 995]" "$("$@" -m ggufbpe tokenize -p 'Hello world' --ids 2>/dev/null)"
 expect "[2616, 38776, 220, 220, 19526, 254, 25001, 121, 198, 198, 1507, 2091]" \

@@ -25,9 +25,10 @@ environment() {
         saying "installing ggufbpe${extra:+ with what its $extra extra needs}, and compiling its engine: minutes, the first time" \
             python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}"
         mv "$stamp.begun" "$stamp"
-        if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.kernel import native; print(native)')" = None ]; then
-            echo "the compiled engine could not be built, so the reference engine does its work, slowly; to try again," \
-                "with a C++ compiler, remove .venv" >&2
+        why=$(GGUFBPE_ENGINE= python -c 'from ggufbpe.kernel import why_not_native; print(why_not_native)')
+        if [ "$why" ]; then
+            echo "WARNING: the compiled engine does not run: $why. The reference engine does its work, and is much slower." \
+                "To try again, install a C++17 compiler and remove .venv" >&2
             rm -rf build/*-*-* # CMake would remember that there was no compiler
         fi
     fi

@@ -1,4 +1,4 @@
-"""Which engine runs, and that it is said: the compiled module may be absent, or there and broken.
+"""Which engine runs, and that it is said: the compiled module may be absent, not compilable, or there and broken.
 
 Each case is a copy of the package with something in the place of the compiled module, in a process without what is
 installed.
@@ -39,20 +39,28 @@ PROGRAM = """if True:
         try:
             from ggufbpe.kernel import native
             from ggufbpe import Tokenizer
-            tok = Tokenizer.from_gguf(sys.argv[2])
+            tok = Tokenizer.from_gguf(sys.argv[2], *sys.argv[3:])
             print(tok.engine, tok.encode("Hello world"))
+            Tokenizer.from_gguf(sys.argv[2], *sys.argv[3:])  # a second one warns of nothing
         except ValueError as error:
             print(error)
     print([type(each.message).__name__ for each in caught], *(each.message for each in caught))
     from ggufbpe.cli import main
-    main(["--version"])
+    print(main(["--version"]))
 """
+TRAINING = """if True:
+    import sys
+    sys.path.insert(0, sys.argv[1])
+    from ggufbpe import train
+    print(train(["low lower lowest"], vocab_size=258).merges)
+"""
+REMEDY = "install ggufbpe again where a C++17 compiler works: pip install --force-reinstall --no-deps --no-cache-dir"
 
 
 class Said(NamedTuple):
     outcome: str  # the engine and ids of a text; or the error
     warned: str  # kinds of warnings, and what they say
-    version: str  # of `ggufbpe --version`
+    version: str  # all lines of `ggufbpe --version`
     errors: str
 
 
@@ -64,24 +72,20 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def said(package: Path, engine: str) -> Said:
-    run = subprocess.run(
-        [
-            sys.executable,
-            "-S",
-            "-B",
-            "-c",
-            PROGRAM,
-            str(package),
-            str(ROOT / "ggufbpe" / "data" / "gpt2.gguf"),
-        ],
+def run(program: str, package: Path, engine: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-S", "-B", "-c", program, str(package), *arguments],
         env={**os.environ, "GGUFBPE_ENGINE": engine, "PYTHONPATH": ""},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    lines = [*run.stdout.splitlines(), "", "", ""]
-    return Said(*lines[:3], run.stderr)
+
+
+def said(package: Path, engine: str, *arguments: str) -> Said:
+    done = run(PROGRAM, package, engine, str(ROOT / "ggufbpe" / "data" / "gpt2.gguf"), *arguments)
+    outcome, warned, *version = [*done.stdout.splitlines(), "", ""]
+    return Said(outcome, warned, "\n".join(version), done.stderr)
 
 
 @pytest.fixture(params=BROKEN)
@@ -94,21 +98,75 @@ def broken(request: pytest.FixtureRequest, package: Path) -> Iterator[tuple[Path
     path.unlink()
 
 
+@pytest.fixture
+def not_compiled(package: Path) -> Iterator[Path]:
+    """The package as it is installed where the compiler failed."""
+    path = package / "ggufbpe" / "kernel" / "build_error.txt"
+    path.write_text("special.cpp:148:5: error: no such luck\n\n[1/9] Building CXX object\n")
+    yield package
+    path.unlink()
+
+
 @pytest.mark.parametrize("engine", ["", "auto"])
-def test_only_absence_is_silent(package: Path, engine: str) -> None:
+def test_absence_warns_once(package: Path, engine: str) -> None:
     found = said(package, engine)
-    assert (found.outcome, found.warned, found.errors) == ("reference [15496, 995]", "[]", "")
+    assert (found.outcome, found.errors) == ("reference [15496, 995]", "")
+    assert found.warned.startswith(
+        "['RuntimeWarning'] ggufbpe's compiled engine does not run: it is not installed. "
+    )
+    assert REMEDY in found.warned
     assert "(engine: reference; follows llama.cpp " in found.version
+    assert "does not run: it is not installed.\n" in found.version
+    assert REMEDY in found.version
+
+
+@pytest.mark.parametrize(
+    ("engine", "arguments"), [("reference", ()), ("auto", ("reference",)), ("reference", ("auto",))]
+)
+def test_what_was_asked_for_is_no_warning(package: Path, engine: str, arguments: tuple[str, ...]) -> None:
+    found = said(package, engine, *arguments)
+    assert (found.outcome, found.warned, found.errors) == ("reference [15496, 995]", "[]", "")
+
+
+def test_the_compilers_error_is_quoted(not_compiled: Path) -> None:
+    found = said(not_compiled, "")
+    why = (
+        "it could not be built when ggufbpe was installed: special.cpp:148:5: error: no such luck (the whole output: "
+        f"{not_compiled / 'ggufbpe' / 'kernel' / 'build_error.txt'})"
+    )
+    assert f"does not run: {why}. " in found.warned
+    assert f"does not run: {why}.\n" in found.version
+    assert said(not_compiled, "native").outcome == (
+        f"GGUFBPE_ENGINE=native asks for the compiled engine, but {why}"
+    )
+    assert f"not available: {why}. engine='reference' needs none. " in said(not_compiled, "", "native").errors
+
+
+def test_a_command_warns_in_one_line(not_compiled: Path) -> None:
+    program = "import sys; sys.path.insert(0, sys.argv[1]); from ggufbpe.cli import main; main(sys.argv[2:])"
+    # without -m, the package's own vocabulary would be opened, which the copy has not
+    model = str(ROOT / "ggufbpe" / "data" / "gpt2.gguf")
+    done = run(program, not_compiled, "", "tokenize", "-m", model, "-p", "Hello world", "--ids")
+    assert done.stdout == "[15496, 995]\n"
+    assert done.stderr.startswith("ggufbpe: warning: ggufbpe's compiled engine does not run: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_training_warns(package: Path) -> None:
+    done = run(TRAINING, package, "")
+    assert done.stdout == "[('l', 'o'), ('lo', 'w')]\n"
+    assert "RuntimeWarning: ggufbpe's compiled engine does not run: it is not installed" in done.stderr
 
 
 def test_what_does_not_load_warns(broken: tuple[Path, str]) -> None:
     package, hint = broken
     found = said(package, "auto")
     assert found.outcome == "reference [15496, 995]"
-    assert found.warned.startswith("['RuntimeWarning'] ggufbpe runs on its reference engine")
-    assert "it does not load: " in found.warned
+    assert found.warned.startswith(
+        "['RuntimeWarning'] ggufbpe's compiled engine does not run: it does not load: "
+    )
     assert hint in found.warned
-    assert "(engine: reference; the compiled one is there, but it does not load: " in found.version
+    assert "The compiled engine, which is much faster, does not run: it does not load: " in found.version
     assert hint in found.version
 
 
@@ -131,6 +189,10 @@ def test_reference_is_silent(broken: tuple[Path, str]) -> None:
     found = said(broken[0], "reference")
     assert (found.outcome, found.warned, found.errors) == ("reference [15496, 995]", "[]", "")
     assert "(engine: reference; follows llama.cpp " in found.version
+    assert (
+        "does not run: it is turned off: GGUFBPE_ENGINE=reference is in the environment.\n" in found.version
+    )
+    assert REMEDY not in found.version
 
 
 @pytest.mark.parametrize("engine", ["fast", "Native", "0"])

@@ -116,7 +116,7 @@ def test_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tokenizer(gpt2_vocabulary()).encode("Hello world") == [15496, 995]
     monkeypatch.setattr(tokenizer, "why_not_native", "it is not installed")
     with pytest.raises(
-        RuntimeError, match=r"compiled engine is not available: it is not installed; .* C\+\+ compiler"
+        RuntimeError, match=r"compiled engine is not available: it is not installed\. .* C\+\+17 compiler"
     ):
         Tokenizer(gpt2_vocabulary(), "native")
 

@@ -163,14 +163,16 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
         )
     if first.version:
         from .. import LLAMA_CPP, __version__
-        from ..kernel import is_broken, native, why_not_native
+        from ..kernel import REMEDY, is_meant, native, why_not_native
         from ..states import CHATS
 
         engine = "reference" if native is None else "native"
-        if is_broken:
-            engine += f"; the compiled one is there, but {why_not_native}"
         follows = f"llama.cpp {LLAMA_CPP} for ids, {CHATS} for chats and the server"
-        _output.write(f"ggufbpe {__version__} (engine: {engine}; follows {follows})\n".encode())
+        said = f"ggufbpe {__version__} (engine: {engine}; follows {follows})\n"
+        if native is None:
+            said += f"The compiled engine, which is much faster, does not run: {why_not_native}.\n"
+            said += "" if is_meant else f"{REMEDY}\n"
+        _output.write(said.encode())
         top.exit()
     if name is None:
         top.error(f"which command? There are {', '.join(COMMANDS)}")

@@ -17,6 +17,7 @@ from ..by_name import ModelName, locate
 from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
+from ..kernel import warn_if_slow
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..once import making
 from ..vocab import NORMAL, Vocabulary, load, warn_of
@@ -90,6 +91,7 @@ def train(
     [('l', 'o'), ('lo', 'w')]
     """
     _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
+    warn_if_slow()
     seed = None if seed_vocab is None else Seed(locate(seed_vocab), seed_overrides or {})
     vocabulary = None if seed is None else _opened(seed)
     split = _splitting(vocabulary, pre, units)

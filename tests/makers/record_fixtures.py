@@ -264,18 +264,12 @@ def record_older(state: str = CHATS) -> None:
     with tempfile.TemporaryDirectory() as folder, Oracle(RAW, state) as oracle:
         for recorded, path in files:
             content = read_recorded(recorded)
-            texts = enumerate(map(as_bytes, content["texts"]))
-            questions = {
-                number: text for number, text in texts if within_unicode(text) == text
-            }  # others crash
+            texts = list(map(as_bytes, content["texts"]))
             names[recorded] = {}
             for name in content["ids"]["index"]:
                 oracle.open(variant(path, name, Path(folder) / "vocabulary.gguf"))
                 names[recorded][name] = [
-                    _other_answers(
-                        dict(zip(questions, ask_ids(oracle, list(questions.values()), *flags), strict=True)),
-                        column(content["ids"], name, number),
-                    )
+                    _other_answers(oracle, texts, column(content["ids"], name, number), *flags)
                     for number, flags in enumerate(FLAGS)
                 ]
             print(f"{recorded}: {oracle.crashes} crashes so far", flush=True)
@@ -285,10 +279,22 @@ def record_older(state: str = CHATS) -> None:
     write_recorded("older", {"llama.cpp": state, "ids": names, "rules": changed})
 
 
-def _other_answers(answers: dict[int, Any], newer: list[Any]) -> list[list[Any]]:
-    """[number of the question, answer] where the answers differ and neither is a crash."""
-    pairs = ((number, old, newer[number]) for number, old in answers.items())
-    return [[number, old] for number, old, new in pairs if old != new and None not in (old, new)]
+def _other_answers(
+    oracle: Oracle, texts: list[bytes], newer: list[Any], add_special: bool, parse_special: bool
+) -> list[list[Any]]:
+    """[number of the text, the older state's ids] for each text whose ids differ from `newer`.
+
+    Texts that crash the newer state (None in `newer`) are left out, and so are values above U+10FFFF, which crash
+    the older one.
+    """
+    asked = [
+        number
+        for number, (text, ids) in enumerate(zip(texts, newer, strict=True))
+        if ids is not None and within_unicode(text) == text
+    ]
+    answers = ask_ids(oracle, [texts[number] for number in asked], add_special, parse_special)
+    pairs = zip(asked, answers, strict=True)
+    return [[number, old] for number, old in pairs if old is not None and old != newer[number]]
 
 
 def _older_rule(oracle: Oracle, name: str, rule: Rule, newer: dict[str, Any]) -> Any:
