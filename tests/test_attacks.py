@@ -40,6 +40,7 @@ def test_every_file_has_its_end() -> None:
 
 # ---- templates ------------------------------------------------------------------------------------------
 
+_NAMED = "".join(f"{{% set n{i} = 1 %}}" for i in range(2000))
 _STEPS = "the template takes more than 2,000,000 steps"
 _CHARACTERS = "the template writes more than 16,777,216 characters"
 _NESTED = "the chat template is nested too deeply"
@@ -76,8 +77,13 @@ MADE: dict[str, tuple[str, str]] = {  # a template, and why it is refused
         _STEPS,
     ),
     "loops that copy many names": (
-        "".join(f"{{% set n{i} = 1 %}}" for i in range(2000))
-        + "{% for i in range(90000) %}{% for j in [1] %}{% endfor %}{% endfor %}",
+        _NAMED + "{% for i in range(90000) %}{% for j in [1] %}{% endfor %}{% endfor %}",
+        _STEPS,
+    ),
+    "loops whose many names are kept": (
+        _NAMED
+        + "{% set l = [] %}{% macro keep() %}{% set _ = l.append(caller) %}{% endmacro %}"
+        + "{% for i in range(90000) %}{% for j in [1] %}{% call keep() %}{% endcall %}{% endfor %}{% endfor %}",
         _CHARACTERS,
     ),
 }

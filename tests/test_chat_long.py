@@ -35,6 +35,25 @@ def test_ten_thousand_messages(tok: Tokenizer, name: str) -> None:
     assert [prompt.count(b"Message %d." % number) for number in (0, COUNT // 2, COUNT - 1)] == [1, 1, 1]
 
 
+def test_a_thousand_tool_calls(tok: Tokenizer) -> None:
+    """Cohere's template counts, for each call and each result, the calls of the whole chat in one variable."""
+    messages: list[dict[str, Any]] = []
+    for number in range(1000):
+        function = {"name": "weather", "arguments": '{"city": "Paris"}'}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        messages += [
+            {"role": "user", "content": f"Message {number}."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": f"Result {number}."},
+            {"role": "assistant", "content": "Sunny."},
+        ]
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tool = {"type": "function", "function": {"name": "weather", "parameters": parameters}}
+    body = {"messages": messages, "tools": [tool]}
+    prompt = tok.chats.prompt(body, read_chats("templates")["Cohere2MoE"])
+    assert [prompt.count(b"Result %d." % number) for number in (0, 500, 999)] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("name", ["google-gemma-4-31B-it", "Reka-Edge", "Kimi-K3"])
 def test_the_origins_of_two_thousand_messages(tok: Tokenizer, name: str) -> None:
     """By a run over texts that know their origins, which is slower and makes more."""

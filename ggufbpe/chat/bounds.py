@@ -31,6 +31,7 @@ MOST_OPERATORS = 2000  # one after the other; llama.cpp has a call on its stack 
 _SLICE = 20_000  # steps between two looks at the clock
 _LONG = 1000  # characters of a string that costs more to copy than to handle
 _SHORT_TEXT = 2500  # characters; CPython searches longer ones by an algorithm without a worst case
+_MANY_NAMES = 50  # in a scope, from which on its copies are counted
 _VISIT = 5  # steps for each member of a value that is looked at
 _FLOAT = 24  # characters of a number, and of one of 17 digits or more before the point
 _LARGE_FLOAT = 320
@@ -108,6 +109,19 @@ def _references_to_old_member() -> int:
 
 _getrefcount: Callable[[object], int] = getattr(sys, "getrefcount", lambda value: 1 << 30)  # PyPy has none
 _ALONE = _references_to_old_member()
+
+
+def _references_to_scope() -> int:
+    """What `sys.getrefcount` reports in `Bounds.released` for a scope that only its loop holds."""
+
+    def released(scope: dict[str, str]) -> int:
+        return _getrefcount(scope)
+
+    scope = {"a": ""}
+    return released(scope)
+
+
+_OF_LOOP = _references_to_scope()
 
 
 class Bounds:
@@ -247,17 +261,25 @@ class Bounds:
     def copied(self, scope: Scope, weight: int = 0) -> Scope:
         """A scope of its own for a loop or a call; `weight` are the steps that its body takes by its size."""
         self.steps -= weight
-        if self.steps < 0 or len(scope) >= 50:
+        if self.steps < 0 or len(scope) >= _MANY_NAMES:
             self.step(len(scope) >> 3)
             self.spend(8 * len(scope))
         return scope.copy()
+
+    def released(self, scope: Scope, outer: Scope) -> None:
+        """Give back what `copied(outer)` took for a loop's scope, unless something else holds that scope.
+
+        The outer scope has no other names than at the start: the loop sets those of its own scope.
+        """
+        if len(outer) >= _MANY_NAMES and _getrefcount(scope) <= _OF_LOOP:
+            self.characters += 8 * len(outer)
 
     def bound(
         self, name: str, parameters: Parameters, scope: Scope, given: list[Value], weight: int
     ) -> Scope:
         """The scope of a macro's body: the caller's names and its parameters."""
         self.steps -= weight
-        if self.steps < 0 or len(scope) >= 50:
+        if self.steps < 0 or len(scope) >= _MANY_NAMES:
             self.copied(scope)
         inner = scope.copy()
         if len(given) == len(parameters) and Keyword not in map(type, given):  # as nearly always

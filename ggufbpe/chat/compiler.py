@@ -187,6 +187,7 @@ class _Emitter(Expressions):
         if ran:
             self.line(f"if not {ran}:")
             self.inner(node.else_)
+        self.line(f"run.released({scope}, {outer_scope})")
 
     def rows(self, node: nodes.Node, names: int) -> str:
         """The rows of a loop over an expression."""
@@ -204,6 +205,7 @@ class _Emitter(Expressions):
         self.line(f"{self.scope} = run.copied({scope}, {4 + _weight([node.test])})")
         self.line(bind.replace(scope, self.scope, 1))
         self.line(f"if {self.expression(node.test)}: {rows}.append({row})")
+        self.line(f"run.released({self.scope}, {scope})")
         self.depth -= 1
         self.scope = scope
 

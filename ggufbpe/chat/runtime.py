@@ -147,9 +147,10 @@ class Runtime(Bounds):
             raise TemplateError(f"Object key of unhashable type: {type_name(key)}")
 
     def insert(self, target: dict[Value, Value], key: Value, value: Value) -> None:
-        """Set a member of an object."""
+        """Set a member of an object, which grows only if the key is new."""
         self.check_key(key, len(target))
-        self.spend(16)
+        if key not in target:
+            self.spend(16)
         target[key] = value
 
     def made_object(self, *pairs: tuple[Value, Value]) -> dict[Value, Value]:
@@ -165,7 +166,8 @@ class Runtime(Bounds):
         if not isinstance(target, dict):
             raise TemplateError("Cannot assign to member of non-object")
         if continues:
-            self.spend(16)
+            if name not in target:
+                self.spend(16)
             self.replace(target, name, value)
         else:
             self.insert(target, name, value)
