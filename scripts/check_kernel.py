@@ -9,6 +9,9 @@ times the cases. A case that fails is printed with the arguments that repeat it.
 clock, which says little on a busy machine and under sanitizers, but by the basic blocks that the kernel runs, which
 are the same every time (-fsanitize-coverage=trace-pc counts them).
 
+`--compilers` compiles all sources, those for Python too, as strict C++17 (-pedantic -Werror) with g++ and with
+clang 14, the oldest clang that is supported; Debian's package for that is clang-14.
+
 `--arm64`, `--s390x` (big-endian) and `--windows` compile for that machine and run here, in QEMU or Wine, without
 sanitizers. Debian's packages for that are g++-aarch64-linux-gnu or g++-s390x-linux-gnu with qemu-user, and
 g++-mingw-w64-x86-64-posix with wine and wine64.
@@ -26,9 +29,11 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +41,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 CHECKS = ("check_memory", "check_polls", "check_seeds", "check_words")  # they have no random cases
 FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder", "fuzz_longest", "fuzz_plamo", "fuzz_scores")
+COMPILERS = ("g++", "clang++-14")
+STRICT = ("-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Werror")
 PORTABLE = "_portable"  # the same with baseline instructions only
 # In seconds.
 SHORT_RUN = {
@@ -113,6 +120,9 @@ def main() -> None:
     parser.add_argument("--long", type=float, metavar="MINUTES", help="fuzz for that long, all harnesses")
     parser.add_argument("--threads", action="store_true", help="run many threads, under ThreadSanitizer")
     parser.add_argument("--plain", action="store_true", help="without sanitizers")
+    parser.add_argument(
+        "--compilers", action="store_true", help=f"compile only, with {' and '.join(COMPILERS)}"
+    )
     for name, machine in MACHINES.items():
         parser.add_argument(
             f"--{name}", dest="machine", action="store_const", const=name, help=f"in {machine.emulator[0]}"
@@ -124,6 +134,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.libfuzzer and not arguments.long:
         parser.error("--libfuzzer needs --long")
+    if arguments.compilers:
+        _compile_with_all()
+        return
     if arguments.machine:
         kind = MACHINES[arguments.machine]
     else:
@@ -136,6 +149,33 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wine-", ignore_cleanup_errors=True) as wine:
         options = {**OPTIONS, "WINEPREFIX": wine, "GGUFBPE_TABLES": str(_write_tables())}
         _check(arguments, kind, {**os.environ, **options})
+
+
+def _compile_with_all() -> None:
+    """Compile each source with each of COMPILERS, as strict C++17; exit with the messages of those that fail."""
+    missing = [compiler for compiler in COMPILERS if shutil.which(compiler) is None]
+    if missing:
+        sys.exit(f"check_kernel.py needs {', '.join(missing)}: apt-get install g++ clang-14")
+    import nanobind
+
+    kernel = ROOT / "ggufbpe" / "kernel" / "src"
+    folders = [f"-I{kernel}", "-isystem", nanobind.include_dir(), "-isystem", sysconfig.get_path("include")]
+    sources = [*sorted(kernel.rglob("*.cpp")), *sorted((ROOT / "tests" / "kernel").glob("*.cpp"))]
+    begun = time.monotonic()
+
+    def compiled(compiler: str, source: Path) -> str:
+        command = [compiler, *STRICT, "-fsyntax-only", *folders, str(source)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return done.stdout if done.returncode else ""
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        jobs = [threads.submit(compiled, compiler, source) for compiler in COMPILERS for source in sources]
+    failures = [job.result() for job in jobs if job.result()]
+    if failures:
+        sys.exit("".join(failures) + f"check_kernel.py: {len(failures)} of {len(jobs)} compilations failed")
+    print(
+        f"compiled {len(sources)} sources with {' and '.join(COMPILERS)} in {time.monotonic() - begun:.0f} s"
+    )
 
 
 def _check(arguments: argparse.Namespace, kind: Kind, environment: dict[str, str]) -> None:

@@ -145,7 +145,7 @@ def test_all_other_rules_are_those_of_an_older_build_too(name: str) -> None:
     recorded = read_older()
     if recorded is None or name in recorded["rules"]:
         pytest.skip(NOT_RECORDED if recorded is None else "see above")
-    old = opened(name).with_llama_cpp(recorded["llama.cpp"]).vocabulary
+    old = opened(name).vocabulary_in(recorded["llama.cpp"])
     new = opened(name).vocabulary
     assert (list(old.attributes), old.eog_ids) == (list(new.attributes), new.eog_ids)
     assert old.special_ids == new.special_ids

@@ -18,6 +18,7 @@ from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.utf8 import is_utf8
+from ggufbpe.verification.fuzz import within_unicode
 
 NOT_RECORDED = (
     "no answers of an older build: python tests/makers/record_fixtures.py --only older records them"
@@ -101,18 +102,22 @@ def test_ids(case: Case) -> None:
 
 
 def test_ids_of_an_older_build(case: Case) -> None:
-    """Those that have changed since, and those of all other texts that are not UTF-8, which have not."""
+    """Those that have changed since, and those of all other texts that are not UTF-8, which have not.
+
+    The older build crashes at values above U+10FFFF, so there is nothing to compare with.
+    """
     before = older()
     if before is None:
         pytest.skip(NOT_RECORDED)
-    tok = case.tok.with_llama_cpp(before["llama.cpp"])
+    tok = Tokenizer(case.tok.vocabulary_in(before["llama.cpp"]))
     for number, (add_special, parse_special) in enumerate(FLAGS):
         expected = column(case.recorded["ids"], case.name, number)
         changed = dict(before["ids"][case.file][case.name][number])
         for question, (text, ids) in enumerate(zip(case.recorded["texts"], expected, strict=True)):
             data = as_bytes(text)
-            ids = changed.get(question, ids)
-            if ids is not None and (question in changed or not is_utf8(data)):
+            ids = changed.get(question, ids)  # None: one of the two builds crashes
+            is_asked = ids is not None and within_unicode(data) == data
+            if is_asked and (question in changed or not is_utf8(data)):
                 ours = tok.encode(data, add_special=add_special, parse_special=parse_special)
                 assert ours == ids, (data, FLAGS[number])
 

@@ -282,10 +282,10 @@ def record_older(state: str = CHATS) -> None:
 def _other_answers(
     oracle: Oracle, texts: list[bytes], newer: list[Any], add_special: bool, parse_special: bool
 ) -> list[list[Any]]:
-    """[number of the text, the older state's ids] for each text whose ids differ from `newer`.
+    """[number of the text, the older state's ids or None for a crash] for each text where that differs from `newer`.
 
-    Texts that crash the newer state (None in `newer`) are left out, and so are values above U+10FFFF, which crash
-    the older one.
+    Texts that crash the newer state (None in `newer`) are left out, and so are values above U+10FFFF, all of which
+    crash the older one.
     """
     asked = [
         number
@@ -294,7 +294,7 @@ def _other_answers(
     ]
     answers = ask_ids(oracle, [texts[number] for number in asked], add_special, parse_special)
     pairs = zip(asked, answers, strict=True)
-    return [[number, old] for number, old in pairs if old is not None and old != newer[number]]
+    return [[number, old] for number, old in pairs if old != newer[number]]
 
 
 def _older_rule(oracle: Oracle, name: str, rule: Rule, newer: dict[str, Any]) -> Any:
