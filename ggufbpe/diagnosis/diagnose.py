@@ -174,6 +174,8 @@ def search(
             return found
         several = _several(tokenizer, Compared(text, ids), flags, same)
         told = {repr(cause) for item in several for cause in item.causes}
+        if several:
+            told.update(repr(cause) for item in found for cause in item.causes if cause.id == "unknown")
         more = [item for item in found if not told.issuperset(map(repr, item.causes))]
         return sorted([*several, *more], key=lambda item: -item.explains)
     finally:

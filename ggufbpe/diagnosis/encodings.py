@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
-from ..vocab import LSTRIP, NORMAL, Vocabulary
-from ..vocab.special_ids import STRIPS_MASK
+from ..vocab import LSTRIP, NORMAL, RSTRIP, Vocabulary
+from ..vocab.special_ids import STRIPS_MASK, takes_space_behind
 from . import causes
 from .causes import Cause
 
@@ -62,6 +62,8 @@ def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
     attributes = list(vocabulary.attributes)
     for token, attribute in types.items():
         attributes[token] = attribute
+        if attribute != NORMAL and takes_space_behind(vocabulary.name, vocabulary.tokens[token]):
+            attributes[token] |= RSTRIP
     special = tuple(
         sorted(token for token in {*vocabulary.special_token_ids, *types} if attributes[token] != NORMAL)
     )

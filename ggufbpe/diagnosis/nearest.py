@@ -20,6 +20,7 @@ from .search import Answer, Search
 
 _SAMPLE = 4000  # bytes of a longer text by which partial explanations are chosen
 _PARTIAL = 5  # partial explanations that are listed
+_LEAST_OF_SCORES = 0.5
 _LEAST_GAIN = 0.1  # the share of the ids that disagree that a partial explanation must explain
 
 
@@ -187,8 +188,11 @@ class Nearest(Search):
             for item in groups[group]
             for ids in ([item.variant.ids(self.variants)] if item.variant else [])
         ]
-        wanted = as_it_is + (1 - as_it_is) * least_gain
-        best = [(item, ids) for item, ids in measured if wanted <= item.explains]
+        best = [
+            (item, ids)
+            for item, ids in measured
+            if item.explains >= as_it_is + (1 - as_it_is) * max(least_gain, _least_gain_of(item))
+        ]
         return sorted(self._by_family(best), key=lambda item: -item.explains)[:_PARTIAL]
 
     def _candidates(self) -> Iterator[Answer]:
@@ -208,3 +212,8 @@ class Nearest(Search):
         changed = [(self.base, text) for text in self.texts] + [(each, self.text) for each in self.encodings]
         for encoding, text in changed:
             yield Answer((*encoding.causes, *text.causes), 0.0, self._variant(encoding, text, plain, ""))
+
+
+def _least_gain_of(answer: Answer) -> float:
+    """Return the share of the other ids that must agree by an answer: other scores make some agree by chance."""
+    return _LEAST_OF_SCORES if any(cause.id == "scores" for cause in answer.causes) else 0.0

@@ -48,7 +48,8 @@ _SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _MOST_BYTES = 12_000  # of texts by which changes are chosen
 _MOST_STEPS = 6
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
-_LEAST_OF_MERGES = 0.05  # of other merges or scores, likewise
+_LEAST_OF_MERGES = 0.05  # of other merges, likewise
+_LEAST_OF_SCORES = 0.5  # of other scores, after which nearly everything agrees if they are right
 _LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
 _SURE, _LONGEST_MARKER = 3, 80  # tokens behind a lost one by which its end is found, and bytes of its text
 _MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off is no token of a model
@@ -343,7 +344,7 @@ class Several:
         yield Step("parse_special", _encoding(with_parse_special))
         if not self._vocabulary.tokenizer_model.has_pre_tokenizer:
             for kind, change in model_changes(self._vocabulary, self._same):
-                yield Step(kind, _encoding(change), least=_LEAST_OF_MERGES if kind == "scores" else 0.0)
+                yield Step(kind, _encoding(change), least=_LEAST_OF_SCORES if kind == "scores" else 0.0)
             return
         yield Step("ignore_merges", _encoding(with_ignore_merges), least=_LEAST_OF_MERGES)
         for other in self._same:

@@ -19,6 +19,7 @@ from .tokens import CONTROL_LIKE, PADDING
 
 # The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
 _BRACKETED = re.compile(r"(<\|?|<｜|\[|>>)[^\s<>|｜\[\]]+(?: [^\s<>|｜\[\]]+)*(\|?>|｜>|\]|<<)")
+_BARS = re.compile(r"[|｜]")
 _SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _NEAR = 64  # ids: how far apart markers of one group may be
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
@@ -107,7 +108,8 @@ class MarkerTokens:
     def group_of(self, tokens: Iterable[int]) -> list[int]:
         """Return `tokens` and the markers near them that are not special either: with the same brackets, or well known.
 
-        Markers are added to a vocabulary together, so where one has lost its type, its neighbours have, too.
+        Markers are added to a vocabulary together, so where one has lost its type, its neighbours have, too. Where no
+        merges tell added tokens from others, only brackets with bars do: Baichuan's `<h2>` is text, and so is `<SEP>`.
         """
         found = set(tokens)
         if not found:
@@ -115,6 +117,8 @@ class MarkerTokens:
         brackets = {self._brackets(token) for token in found}
         waiting = sorted(found)
         others = [token for token in self._not_special if self._brackets(token) in brackets]
+        if not self._merges:
+            others = [token for token in others if _BARS.search(self._tokens[token])]
         others = [token for token in others if "|" in self._tokens[token] or not self._is_padding(token)]
         while waiting:
             token = waiting.pop()

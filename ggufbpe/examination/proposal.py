@@ -72,6 +72,7 @@ def encoding(add_special: bool = True, parse_special: bool = True) -> Encode:
 
 
 _LINE = re.compile(rb"\n(?=[^\s])")
+_SPACE = re.compile(rb"\s+")
 
 
 def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[Compared]:
@@ -86,18 +87,33 @@ def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[C
     found: list[Compared] = []
     start = at = begin = 0
     for index, piece in enumerate(pieces):
-        is_before = at == 0 and index == 0 and not text.startswith(piece)
+        end = _end_of(piece, text, at) if piece else -1
+        is_before = at == index == 0 and end < 0
         if is_before or at == len(text):
             continue
-        if not piece or not text.startswith(piece, at):
+        if end < 0:
             return [compared]
-        at += len(piece)
+        at = end
         if at in cuts and at - start >= least:
             found.append(Compared(text[start:at], compared.ids[begin : index + 1], not found, False))
             start, begin = at, index + 1
     if at < len(text) or not found:
         return [compared]
     return [*found, Compared(text[start:], compared.ids[begin:], False)]
+
+
+def _end_of(piece: bytes, text: bytes, at: int) -> int:
+    """Return where a token ends that begins at `at`; -1 if it is not there.
+
+    The token may have a space that the model adds, and a special token before it may have taken white space away.
+    """
+    shown = piece.removeprefix(b" ")
+    space = _SPACE.match(text, at)
+    for start in (at, space.end() if space else at):
+        for part in (piece, shown):
+            if part and text.startswith(part, start):
+                return start + len(part)
+    return -1 if shown else at
 
 
 def ends_of(tokenizer: Tokenizer, compared: Compared) -> list[Compared]:

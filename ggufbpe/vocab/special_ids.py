@@ -242,6 +242,18 @@ def _make_control(draft: UnfinishedVocabulary, text: str) -> None:
         draft.attributes[index] |= CONTROL
 
 
+_KEEPING_SPACE = ("<unk>", "<s>", "<|endoftext|>")  # special tokens of Phi-3 that take no space behind them
+
+
+def takes_space_behind(name: str, text: str) -> bool:
+    """Return whether a special token takes the spaces behind it, as `set_strip_attributes` decides by a model's name.
+
+    >>> takes_space_behind("Phi3", "<|user|>"), takes_space_behind("Phi3", "<s>")
+    (True, False)
+    """
+    return any(part in lowered(name) for part in PHI_3) and text not in _KEEPING_SPACE
+
+
 def set_strip_attributes(
     draft: UnfinishedVocabulary,
     special_token_ids: tuple[int, ...],
@@ -275,7 +287,7 @@ def set_strip_attributes(
                 )
         for index in (*special_token_ids, to_id["</s>"]):
             attributes[index] |= RSTRIP
-        for text in ("<unk>", "<s>", "<|endoftext|>"):
+        for text in _KEEPING_SPACE:
             attributes[to_id[text]] &= ~RSTRIP
     elif MODERN_BERT in name:
         set_lstrip("[MASK]")
