@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import re
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import sentencepiece
 import tokenizers
+from charsmaps import charsmap
 from conftest import ROOT, UNIGRAM, missing, prepared
 from exporting import FIXTURES, asked_of_version_1, differing, ids_or_none, names, real, sample, tokenizer
 from reference import T5, NotPreparedError, Oracle, published_tokenizer, vocabulary
@@ -23,6 +25,7 @@ from test_import import mutations
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
+from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.interop import check
 from ggufbpe.interop.export import FORMATS, Export, export_to
 from ggufbpe.interop.import_files import import_file
@@ -31,7 +34,7 @@ from ggufbpe.interop.imported import NotImportableError, pack
 from ggufbpe.interop.score_merges import merges_by_scores, scores_by_merges
 from ggufbpe.interop.splitting import NotExpressibleError
 from ggufbpe.unicode_classes import class_of
-from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
+from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -108,6 +111,8 @@ SPOKEN_OF: dict[str, Callable[[Vocabulary, str], bool]] = {
         "\r\n" in text or any(unicodedata.category(c)[0] in "MC" for c in text)
     ),
     "spaces_at_the_end": has_spaces_at_an_end,
+    "older_composition": lambda _, text: unicodedata.normalize("NFD", text) != text,
+    "composed_texts": lambda _, text: unicodedata.normalize("NFC", text) != text,
     "unused_tokens": lambda _, text: "[PAD" in text,
     "scores_of_unused_tokens": lambda _, text: "[PAD" in text,
     "bytes_without_tokens": lambda _, text: False,  # there are no ids in llama.cpp
@@ -170,6 +175,8 @@ def test_real_vocabularies_in_their_library(name: str, kind: str) -> None:
         (UNIGRAM, {"add_space_prefix": False}),
         (UNIGRAM, {"add_space_prefix": False, "remove_extra_whitespaces": False}),
         (UNIGRAM, {"add_space_prefix": True, "remove_extra_whitespaces": False}),
+        (UNIGRAM, {"nfc": True}),
+        (UNIGRAM, {"nfc": True, "charsmap": b"", "remove_extra_whitespaces": False}),
     ],
 )
 def test_flags_are_carried(name: str | Path, changes: dict[str, Any]) -> None:
@@ -179,7 +186,89 @@ def test_flags_are_carried(name: str | Path, changes: dict[str, Any]) -> None:
             export = export_to(kind, tok.vocabulary)
             library = check.library_for(kind, export)
             assert library is not None
-            assert unexplained(tok, export, library, sample(tok, 120)) == []
+            texts = sample(tok, 120)
+            decomposed = [unicodedata.normalize("NFD", text) for text in texts] if tok.vocabulary.nfc else []
+            assert unexplained(tok, export, library, texts + decomposed) == []
+
+
+COMPOSED = {
+    "<unk>": 0.0,
+    "e": -1.0,
+    "\xe9": -1.125,
+    "\u0301": -1.25,
+    "x": -1.375,
+    "\u2581": -1.5,
+    "\u07fd": -1.625,
+}
+
+
+def composing(**changes: Any) -> Vocabulary:
+    """A unigram model that composes texts, and whose tokens show whether one was composed."""
+    vocabulary = tokenizer(UNIGRAM).vocabulary
+    kinds = [UNKNOWN, *(NORMAL for _ in range(len(COMPOSED) - 1))]
+    return vocabulary._replace(
+        tokens=list(COMPOSED),
+        token_to_id={text: token for token, text in enumerate(COMPOSED)},
+        attributes=kinds,
+        first_attributes=kinds,
+        scores=list(COMPOSED.values()),
+        special_ids={**dict.fromkeys(vocabulary.special_ids), "unk": 0},
+        special_token_ids=(0,),
+        eog_ids=frozenset(),
+        add_bos=False,
+        add_eos=False,
+        **{
+            "nfc": True,
+            "charsmap": b"",
+            "remove_extra_whitespaces": False,
+            "add_space_prefix": False,
+            **changes,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "with_nfc", "without"),
+    [
+        ("xe\u0301x", ["x", "\xe9", "x"], ["x", "e", "\u0301", "x"]),
+        ("\xe9 e\u0301", ["\xe9", "\u2581", "\xe9"], ["\xe9", "\u2581", "e", "\u0301"]),
+        ("\u0301e", ["\u0301", "e"], ["\u0301", "e"]),
+    ],
+)
+def test_texts_are_composed_in_the_library(text: str, with_nfc: list[str], without: list[str]) -> None:
+    for nfc, tokens in ((True, with_nfc), (False, without)):
+        vocabulary = composing(nfc=nfc)
+        library = check.library_for("tokenizer.json", export_to("tokenizer.json", vocabulary))
+        assert library is not None
+        for ids in (library.encode(text, False, False), Tokenizer(vocabulary).encode(text)):
+            assert [vocabulary.tokens[token] for token in ids] == tokens
+
+
+def test_texts_are_composed_before_the_charsmap() -> None:
+    """The charsmap has U+00E9 as a key, and nothing for the two code points that it is composed of."""
+    vocabulary = composing(charsmap=charsmap({"\xe9".encode(): b"x"}))
+    library = check.library_for("tokenizer.json", export_to("tokenizer.json", vocabulary))
+    assert library is not None
+    ids = Tokenizer(vocabulary).encode("e\u0301")
+    assert [vocabulary.tokens[token] for token in ids] == ["x"]
+    assert library.encode("e\u0301", False, False) == ids
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "text"),
+    [
+        ("tokenizer.json", "older_composition", "e\u07fd\u0301x"),
+        ("sentencepiece", "composed_texts", "e\u0301"),
+    ],
+)
+def test_limits_of_composition_are_real(kind: str, limit: str, text: str) -> None:
+    vocabulary = composing()
+    export = export_to(kind, vocabulary)
+    library = check.library_for(kind, export)
+    assert library is not None
+    assert limit in names(export.limits)
+    assert limit not in names(export_to(kind, composing(nfc=False)).limits)
+    assert Tokenizer(vocabulary).encode(text) != library.encode(text, False, False)
 
 
 def test_sums_in_sentencepiece_are_almost_equal_where_ids_differ() -> None:
@@ -350,6 +439,7 @@ CARRIED += (
     "strip_accents",
     "remove_extra_whitespaces",
     "charsmap",
+    "nfc",
 )
 
 
@@ -376,6 +466,47 @@ def test_there_and_back_gives_the_same_vocabulary(name: str | Path, kind: str, t
     for text in sample(tok, 40):
         for flags in [(False, False), (True, True)]:
             assert ids_or_none(tok, text, flags) == ids_or_none(again, text, flags)
+
+
+@pytest.mark.parametrize(
+    ("kind", "without"),
+    [("tokenizer.json", ""), ("tokenizer.json", "tokenizer_config.json"), ("sentencepiece", "")],
+)
+@pytest.mark.parametrize("nfc", [True, False])
+def test_composition_there_and_back(kind: str, without: str, nfc: bool, tmp_path: Path) -> None:
+    vocabulary = composing(nfc=nfc)
+    metadata = import_file(str(written(export_to(kind, vocabulary), tmp_path, without=without))).metadata
+    assert loaded(metadata, tmp_path).vocabulary.nfc is nfc
+    assert (TokenizerKey.NORMALIZER_NFC in metadata) is nfc  # older files stay as they were
+
+
+NFC_STEP: dict[str, Any] = {"type": "NFC"}
+SPACES: dict[str, Any] = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "nfc", "limit"),
+    [
+        ("NFC, charsmap, spaces", True, "composition"),
+        ("spaces, NFC, charsmap", True, "composition"),
+        ("charsmap, NFC, spaces", False, "normalizer"),
+        ("charsmap, spaces, NFC", False, "normalizer"),
+        ("charsmap, spaces", False, ""),
+    ],
+)
+def test_order_of_composition(steps: str, nfc: bool, limit: str) -> None:
+    """llama.cpp composes before the charsmap, so a step behind that is none that it has."""
+    document = json.loads(export_to("tokenizer.json", composing()).files["tokenizer.json"])
+    data = base64.b64encode(charsmap({"\xe9".encode(): b"x"})).decode()
+    parts = {
+        "NFC": NFC_STEP,
+        "charsmap": {"type": "Precompiled", "precompiled_charsmap": data},
+        "spaces": SPACES,
+    }
+    document["normalizer"] = {"type": "Sequence", "normalizers": [parts[each] for each in steps.split(", ")]}
+    imported = import_tokenizer(document)
+    assert imported.metadata.get(TokenizerKey.NORMALIZER_NFC, False) is nfc
+    assert names(imported.limits) & {"composition", "normalizer"} == ({limit} if limit else set())
 
 
 def test_merges_alone_are_enough(tmp_path: Path) -> None:

@@ -221,8 +221,8 @@ def test_builds_that_files_and_folders_name(
     [
         ("llama-cpp", "needs something after a colon: a folder with llama.cpp's library"),
         ("llama-cpp:/no/such/folder", "there is no '/no/such/folder'"),
-        ("llama-cpp:EMPTY", "there is no libllama.so or libllama.dylib or llama.dll"),
-        ("llama-cpp:GARBAGE", "cannot be asked"),
+        ("llama-cpp:EMPTY", "cannot be asked: there is no libllama.so, libllama.dylib or llama.dll in "),
+        ("llama-cpp:GARBAGE", "cannot be asked: "),
     ],
 )
 def test_a_folder_without_a_library_that_can_be_asked(given: str, told: str, tmp_path: Path) -> None:

@@ -355,11 +355,11 @@ def merges(
 def other_build(ours: str, theirs: str, differences: Sequence[Difference]) -> Cause:
     """The ids are those of another build of llama.cpp; `differences` are those that may act on the text."""
     since = "; ".join(f"since {each.since}, {each.description}" for each in differences)
-    what = f"the ids differ as llama.cpp {theirs} differs from {ours}, whose ids the model's are: {since}"
+    what = f"these are the ids of llama.cpp {theirs}, and the model was asked for those of {ours}: {since}"
     return Cause(
         "build",
         {"what": what, "build": theirs, "ours": ours, "since": [each.since for each in differences]},
-        f"use one build of llama.cpp for both; with --llama-cpp {theirs}, tokenize, verify and explain give its ids",
+        f"use one build of llama.cpp for both; tokenize, verify and explain give these ids with --llama-cpp {theirs}",
     )
 
 

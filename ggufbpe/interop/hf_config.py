@@ -104,6 +104,8 @@ def _gguf_section(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, Any]
         flags[TokenizerKey.REMOVE_EXTRA_WS] = vocabulary.remove_extra_whitespaces
         flags[TokenizerKey.NORMALIZER_LOWERCASE] = vocabulary.lowercase
         flags[TokenizerKey.NORMALIZER_STRIP_ACCENTS] = vocabulary.strip_accents
+    if vocabulary.nfc:
+        flags[TokenizerKey.NORMALIZER_NFC] = True
     return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary, told)}
 
 

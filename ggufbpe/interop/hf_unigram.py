@@ -1,4 +1,4 @@
-r"""Unigram models in a tokenizer.json: the charsmap, white space, and pieces with scores (T5, XLM-RoBERTa).
+r"""Unigram models in a tokenizer.json: NFC, the charsmap, white space, and pieces with scores (T5, XLM-RoBERTa).
 
     vocabulary -> [this file] -> hugging_face.py
 
@@ -64,8 +64,8 @@ def unigram_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
 
 
 def unigram_normalizer(vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """The charsmap, then the rules for spaces."""
-    steps: list[dict[str, Any]] = []
+    """Return composition, the charsmap, and the rules for spaces, in the order in which llama.cpp applies them."""
+    steps: list[dict[str, Any]] = [{"type": "NFC"}] if vocabulary.nfc else []
     if vocabulary.charsmap:
         charsmap = b64encode(vocabulary.charsmap).decode()
         steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
@@ -122,6 +122,13 @@ def _limits(vocabulary: Vocabulary) -> Iterator[Limit]:
             1,
         )
     yield from limits.user_defined_prefixes(vocabulary)
+    if vocabulary.nfc:
+        yield Limit(
+            "older_composition",
+            "the library composes texts (NFC) by older tables of Unicode: marks that are newer, such as U+07FD, are "
+            "not put in order with other marks",
+            1,
+        )
     if vocabulary.charsmap:
         yield Limit(
             "charsmap_by_graphemes",

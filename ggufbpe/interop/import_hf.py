@@ -102,7 +102,7 @@ def finished(
     model = next(each for each in models if each.algorithm == algorithm)
     pre = config.text(_K.PRE) or "default"
     head = {_K.MODEL: model.name, _K.PRE: pre}
-    for key in (_K.ADD_BOS, _K.ADD_EOS, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS):
+    for key in (_K.ADD_BOS, _K.ADD_EOS, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS, _K.NORMALIZER_NFC):
         flag = config.flag(key)
         if flag is not None:
             keys.setdefault(key, flag)

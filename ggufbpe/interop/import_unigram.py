@@ -23,6 +23,10 @@ from .limits import Limit
 _K = TokenizerKey
 _ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns whose matches become one space
 _ENDS = r"\A +| +\z"
+_WITHOUT_STEP = (
+    "llama.cpp has nothing but composition (NFC) and a charsmap",
+    "llama.cpp composes texts before the charsmap, not behind it",
+)
 
 
 def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
@@ -46,13 +50,15 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
         )
     if not {TokenType.UNUSED, TokenType.BYTE}.isdisjoint(types) and not read.config.section:
         told.append(Limit("unused_tokens", "llama.cpp finds unused tokens in texts by their scores", 1))
-    charsmap, removes, puts = _normalization(read, told)
+    charsmap, removes, puts, composes = _normalization(read, told)
     keys: dict[str, Any] = {
         _K.TOKEN_TYPE: types,
         _K.SCORES: single,
         _K.ADD_PREFIX: puts,
         _K.REMOVE_EXTRA_WS: removes,
     }
+    if composes or read.config.flag(_K.NORMALIZER_NFC) is not None:
+        keys[_K.NORMALIZER_NFC] = composes  # the file's own steps count, whatever is written beside it
     if charsmap:
         keys[_K.PRECOMPILED_CHARSMAP] = array("b", charsmap)
     if unknown is not None:
@@ -67,14 +73,18 @@ def require_charsmap(data: bytes) -> bytes:
     return data
 
 
-def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bool]:
-    """The charsmap; whether several spaces become one; whether a space is put before a text."""
-    charsmap, removes, puts = b"", False, False
+def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bool, bool]:
+    """Return the charsmap, and whether spaces are merged, a space is put before a text, and texts are composed."""
+    charsmap, removes, puts, composes = b"", False, False, False
     for part in (*read.parts("normalizer"), *read.parts("pre_tokenizer")):
         kind = part.get("type")
         pattern = part.get("pattern") or {}
         if kind == "Precompiled" and not charsmap:
             charsmap = require_charsmap(b64decode(part.get("precompiled_charsmap") or "", validate=True))
+        elif (
+            kind == "NFC" and not charsmap
+        ):  # composition and the rules for spaces do not depend on each other
+            composes = True
         elif kind == "WhitespaceSplit" or (kind == "Replace" and pattern.get("Regex") in _ONE_SPACE):
             removes = True
         elif kind == "Prepend" and part.get("prepend") == SPACE:
@@ -83,7 +93,7 @@ def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bo
             puts = puts or part.get("prepend_scheme", "always") != "never"
         elif kind not in ("Strip", "Replace") or not _is_about_spaces(part):
             told.append(
-                Limit("normalizer", f"the step {kind} changes texts, and llama.cpp has the charsmap alone", 1)
+                Limit("normalizer", f"the step {kind} changes texts, and {_WITHOUT_STEP[kind == 'NFC']}", 1)
             )
     if removes and not any(
         map(_takes_last_spaces, (*read.parts("normalizer"), *read.parts("pre_tokenizer")))
@@ -91,11 +101,19 @@ def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bo
         told.append(
             Limit("spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them", 1)
         )
+    if composes:
+        told.append(
+            Limit(
+                "composition",
+                "texts are composed (NFC), which llama.cpp does from build b11739 on; older builds do not",
+                1,
+            )
+        )
     written = read.config.section
     flags = [written.get(key) for key in (_K.REMOVE_EXTRA_WS, _K.ADD_PREFIX)]
     if flags[0] is removes and isinstance(flags[1], bool) and (removes or flags[1] is puts):
         puts = flags[1]  # with spaces removed, one is put before every text
-    return charsmap, removes, puts
+    return charsmap, removes, puts, composes
 
 
 def _takes_last_spaces(part: dict[str, Any]) -> bool:

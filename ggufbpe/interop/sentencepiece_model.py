@@ -130,6 +130,13 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
             "it may take the other",
             1,
         )
+        if vocabulary.nfc:
+            yield Limit(
+                "composed_texts",
+                "llama.cpp composes texts (NFC) before it applies the charsmap; sentencepiece does not, and has no "
+                "setting for it; --to tokenizer.json can carry it",
+                1,
+            )
         unused = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.UNUSED]
         if unused:
             yield Limit(

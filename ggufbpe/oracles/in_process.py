@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from ..errors import printable
+from ..errors import escape_invisible, printable
 from ..tokenizer import Tokenizer
 from .oracle import Answer, Failure, Oracle, OracleError, not_installed, of_crash
 
@@ -60,7 +60,7 @@ def _why(error: str) -> str:
     """Why a library cannot be loaded, with what to do where its C library is newer than this system's."""
     needed = re.search(r"version `(GLIBC_[\d.]+)' not found", error)
     if needed is None:
-        return printable(error, 200)
+        return escape_invisible(" ".join(error.split())[:400])
     return (
         f"it was built for a newer C library than this system has ({needed[1]}); use a build for this system, or put "
         "that C library and its loader into the same folder"

@@ -158,7 +158,10 @@ def library_in(folder: str) -> str:
         for name in LIBRARIES:
             for path in sorted(glob.glob(os.path.join(root, inside, name))):
                 return path
-    raise FileNotFoundError(f"there is no {' or '.join(LIBRARIES[:3])} in {folder}")
+    *first, last = LIBRARIES[:3]
+    raise FileNotFoundError(
+        f"there is no {', '.join(first)} or {last} in {folder}, nor in its lib, bin or build/bin"
+    )
 
 
 def _load(path: str) -> ctypes.CDLL:
