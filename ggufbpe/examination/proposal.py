@@ -87,7 +87,7 @@ def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[C
     found: list[Compared] = []
     start = at = begin = 0
     for index, piece in enumerate(pieces):
-        end = _end_of(piece, text, at) if piece else -1
+        end = end_of_token(piece, text, at) if piece else -1
         is_before = at == index == 0 and end < 0
         if is_before or at == len(text):
             continue
@@ -102,7 +102,7 @@ def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[C
     return [*found, Compared(text[start:], compared.ids[begin:], False)]
 
 
-def _end_of(piece: bytes, text: bytes, at: int) -> int:
+def end_of_token(piece: bytes, text: bytes, at: int) -> int:
     """Return where a token ends that begins at `at`; -1 if it is not there.
 
     The token may have a space that the model adds, and a special token before it may have taken white space away.
@@ -251,13 +251,17 @@ def prove(
         return proposal._replace(objection="nothing in the file has to change")
     if not trial.path:
         return proposal._replace(objection="the tokenizer has no file that could be changed")
-    if trial.before.version == 1:
+    try:
+        before = trial.before
+    except (GGUFError, OSError) as error:  # the file was moved or removed since it was opened
+        return proposal._replace(objection=f"the file can no longer be read: {error}")
+    if before.version == 1:
         return proposal._replace(objection="the file is of GGUF version 1, which llama.cpp no longer reads")
     try:
         after = trial.changed(change)
     except (GGUFError, OSError, ValueError, TypeError) as error:
         return proposal._replace(objection=f"the change cannot be made: {error}")
-    tokenizer, before = after.tokenizer, trial.before
+    tokenizer = after.tokenizer
     if before.tokenizer is None:  # then nothing can become worse but by another error
         return proposal._replace(command=fix_command(trial.path, change.arguments))
     if tokenizer is None:
@@ -290,8 +294,8 @@ def prove_by_parts(
     Something else may be wrong in each text that no command can mend, such as merges or scores.
     """
     proposal = prove(trial, change, compared, encode=encode, expected=expected)
-    tokenizer = trial.before.tokenizer
-    if proposal.explained or not proposal.differing or tokenizer is None:
+    tokenizer = trial.before.tokenizer if proposal.differing and not proposal.explained else None
+    if tokenizer is None:
         return proposal
     for unit, parts in (("line", parts_of), (ENDS, ends_of)):
         some = [part for each in compared for part in parts(tokenizer, each)]
