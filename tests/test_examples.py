@@ -261,6 +261,7 @@ CODES = {
         "diagnose", "ggufbpe diagnose -m model.gguf --chat messages.json --ids"
     ): 1,  # the ids of the text alone
     of("diagnose", "ggufbpe diagnose -m model.gguf --chat messages.json --tools"): 1,  # the text alone
+    of("mending.md", "ggufbpe diagnose"): 1,  # the model is broken
 }
 
 
@@ -280,6 +281,11 @@ def prepare(example: Example, folder: Path) -> None:
         (folder / "bad.jsonl").write_text('{"text": "Hello world"}\nnot JSON\n')
     if example.home in ("decode", "check"):
         assert run("ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards", folder).returncode == 0
+    if example.home == "mending.md":
+        break_model(folder)
+        for earlier in EXAMPLES[: EXAMPLES.index(example)]:  # the page is one session
+            if earlier.home == example.home:
+                run(earlier.text, folder)
     if example.home == "explain.md":  # whose merges and scores it shows
         try:
             shutil.copy(real_vocabulary("llama-spm"), folder / "llama-2.gguf")
@@ -292,6 +298,20 @@ def prepare(example: Example, folder: Path) -> None:
             (folder / name).write_bytes(to_tokenizer_json(vocabulary).files[name])
         else:
             shutil.copy(ROOT / "fixtures" / "vocabs" / other, folder / name)
+
+
+def break_model(folder: Path) -> None:
+    """Give model.gguf the two defects of docs/mending.md; expected.json has the ids of the good model."""
+    (folder / "prompt.txt").write_text(
+        "<|im_start|>user\nWhat is 1234567 + 7654321?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    (folder / "model.gguf").rename(folder / "good.gguf")
+    made = run(
+        "ggufbpe tokenize -m good.gguf -f prompt.txt --ids > expected.json && "
+        "ggufbpe fix good.gguf --set tokenizer.ggml.pre=llama-bpe --set-token-type 50257=NORMAL -o model.gguf",
+        folder,
+    )
+    assert made.returncode == 0, made.stderr
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -34,7 +34,7 @@ from ..tokenizer import Tokenizer
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
-from .causes import Diagnosis, Explanation
+from .causes import Cause, Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
 from .search import Answer, expected_of, order
@@ -174,13 +174,19 @@ def search(
             return found
         several = _several(tokenizer, Compared(text, ids), flags, same)
         told = {repr(cause) for item in several for cause in item.causes}
-        if several:
-            told.update(repr(cause) for item in found for cause in item.causes if cause.id == "unknown")
+        if several:  # which says more than these
+            vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]
+            told.update(map(repr, vague))
         more = [item for item in found if not told.issuperset(map(repr, item.causes))]
         return sorted([*several, *more], key=lambda item: -item.explains)
     finally:
         for each in searches:
             each.variants.forget_texts()
+
+
+def _is_of_lost_tokens(cause: Cause) -> bool:
+    """Return whether a cause only says that the vocabulary lacks some of the ids."""
+    return cause.detail.get("problem") == "out of range"
 
 
 def _several(

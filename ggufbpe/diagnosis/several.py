@@ -12,6 +12,7 @@ explain only shows beside it.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from functools import cached_property, reduce
 from typing import NamedTuple
 
 from ..examination.marker_tokens import MarkerTokens
-from ..examination.proposal import Compared, Encode, parts_of
+from ..examination.proposal import Compared, Encode, end_of_token, parts_of
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.telltales import telltales
 from ..tokenizer import Tokenizer
@@ -536,15 +537,18 @@ def _texts_of_lost(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[i
         for index, token in enumerate(ids):
             if 0 <= token < size:
                 piece = tokenizer.token_to_piece(token)
-                at += len(piece) if text.startswith(piece, at) else 0
+                at = max(end_of_token(piece, text, at), at)
                 continue
             behind = ids[index + 1 : index + 1 + _SURE]
             if not all(0 <= other < size for other in behind):
                 behind = behind[: next(n for n, other in enumerate(behind) if not 0 <= other < size)]
-            follows = b"".join(map(tokenizer.token_to_piece, behind))
-            end = text.find(follows, at + 1) if follows else len(text) if index + 1 == len(ids) else -1
+            # special tokens may have white space around them that the text has not, or the ids have not
+            pieces = [tokenizer.token_to_piece(other).strip(b" ") for other in behind]
+            follows = rb"\s*".join(map(re.escape, filter(None, pieces)))
+            match = re.compile(follows).search(text, at + 1) if follows else None
+            end = match.start() if match else len(text) if index + 1 == len(ids) else -1
             if at < end <= at + _LONGEST_MARKER and size <= token < size + _MOST_LOST:
-                votes.setdefault(token, Counter())[text[at:end]] += 1
+                votes.setdefault(token, Counter())[text[at:end].rstrip()] += 1
                 at = end
     best = {token: counts.most_common(1)[0][0] for token, counts in votes.items()}
     found = {token: text.decode("utf-8", "replace") for token, text in best.items()}

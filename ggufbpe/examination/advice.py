@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..gguf.change import COMMAND, Change, all_of
+from ..gguf.change import Change, all_of
 from .facts import Facts
 from .finding import Finding
-from .proposal import Proposal, Trial, grave_findings, prove
+from .proposal import Proposal, Trial, changes_of, grave_findings, prove
 
 
 class _Wanted(NamedTuple):
@@ -30,7 +30,7 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
     The proposal is None if no error or warning has a command that can be run as it is printed; it counts the findings
     that have one, and those that it mends.
     """
-    wanted = [_Wanted(index, found) for index, each in enumerate(findings) if (found := _changes(each))]
+    wanted = [_Wanted(index, found) for index, each in enumerate(findings) if (found := changes_of(each))]
     if not wanted:
         return tuple(findings), None
     with Trial(model.tokenizer, facts=model) as trial:
@@ -50,12 +50,6 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
         for index, each in enumerate(findings)
     )
     return told, proposal._replace(differing=len(wanted), explained=len(wanted) - left, unit="finding")
-
-
-def _changes(finding: Finding) -> list[Change]:
-    if finding.severity == "note":
-        return []
-    return [change for command in COMMAND.findall(finding.fix) if (change := Change.of_command(command))]
 
 
 def _key(finding: Finding) -> tuple[str, str | None]:

@@ -110,6 +110,7 @@ class MarkerTokens:
 
         Markers are added to a vocabulary together, so where one has lost its type, its neighbours have, too. Where no
         merges tell added tokens from others, only brackets with bars do: Baichuan's `<h2>` is text, and so is `<SEP>`.
+        A well-known name without bars must be near as well: in Qwen 2's vocabulary, `<s>` is HTML.
         """
         found = set(tokens)
         if not found:
@@ -126,6 +127,7 @@ class MarkerTokens:
             found.update(near)
             waiting += near
         usual = {token for token in self._not_special if CONTROL_LIKE.fullmatch(self._tokens[token])}
+        usual = {token for token in usual if _BARS.search(self._tokens[token]) or _is_near(token, found)}
         usual = {token for token in usual if "|" in self._tokens[token] or not self._is_padding(token)}
         return sorted(found | usual | (self._special_ids & set(self._not_special)))
 
@@ -150,3 +152,7 @@ class MarkerTokens:
                 continue
             types |= dict.fromkeys((other for other in added if not self._is_special(other)), USER_DEFINED)
         return types
+
+
+def _is_near(token: int, others: Iterable[int]) -> bool:
+    return any(abs(token - other) <= _NEAR for other in others)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ..by_name import fix_command
 from ..errors import GGUFError, printable
-from ..gguf.change import Change
+from ..gguf.change import COMMAND, Change, all_of
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..gguf.values import Value
@@ -40,6 +40,7 @@ from .pre_tokenizer import pre_tokenizer
 
 _K = TokenizerKey
 ENDS = "what is around a text"  # BOS and EOS, as a unit that is compared
+_WIDENINGS = 2
 _SAMPLE = 4096  # tokens whose bytes are compared where a change may affect all of them
 _TEMPLATE_NAMES = "tokenizer.chat_templates"  # a list that llama.cpp does not read
 
@@ -87,7 +88,7 @@ def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[C
     found: list[Compared] = []
     start = at = begin = 0
     for index, piece in enumerate(pieces):
-        end = _end_of(piece, text, at) if piece else -1
+        end = end_of_token(piece, text, at) if piece else -1
         is_before = at == index == 0 and end < 0
         if is_before or at == len(text):
             continue
@@ -102,7 +103,7 @@ def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[C
     return [*found, Compared(text[start:], compared.ids[begin:], False)]
 
 
-def _end_of(piece: bytes, text: bytes, at: int) -> int:
+def end_of_token(piece: bytes, text: bytes, at: int) -> int:
     """Return where a token ends that begins at `at`; -1 if it is not there.
 
     The token may have a space that the model adds, and a special token before it may have taken white space away.
@@ -238,8 +239,12 @@ def prove(
     encode: Encode | None = None,
     expected: Encode | None = None,
     unit: str = "text",
+    widening: int = _WIDENINGS,
 ) -> Proposal:
     """Try a change in memory, and return the proposal: with a command if the change helps and harms nothing.
+
+    If only `doctor` would then find something new, such as a BOS that is ordinary text, the change that mends that is
+    made as well, up to `widening` times.
 
     `encode` gives the ids of a text by the model as it is, `expected` those by the changed model, where something
     beside the model differs as well, such as the end of the text. `unit` is what the compared texts are: "text",
@@ -253,8 +258,8 @@ def prove(
         return proposal._replace(objection="the tokenizer has no file that could be changed")
     try:
         before = trial.before
-    except (GGUFError, OSError) as error:  # it may have been moved since the tokenizer was opened
-        return proposal._replace(objection=f"the file cannot be opened again: {error}")
+    except (GGUFError, OSError) as error:  # the file was moved or removed since it was opened
+        return proposal._replace(objection=f"the file can no longer be read: {error}")
     if before.version == 1:
         return proposal._replace(objection="the file is of GGUF version 1, which llama.cpp no longer reads")
     try:
@@ -277,6 +282,13 @@ def prove(
     if token := _other_bytes(trial, after, change, compared):
         return proposal._replace(objection=f"{token} would decode to other text")
     if found := new_findings(trial, after):
+        wider = change | all_of(each for finding in found for each in changes_of(finding)[:1])
+        if widening and wider != change:
+            tried = prove(
+                trial, wider, compared, encode=encode, expected=expected, unit=unit, widening=widening - 1
+            )
+            if tried.command:
+                return tried
         return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {found[0].what}")
     return proposal._replace(command=fix_command(trial.path, change.arguments))
 
@@ -294,8 +306,8 @@ def prove_by_parts(
     Something else may be wrong in each text that no command can mend, such as merges or scores.
     """
     proposal = prove(trial, change, compared, encode=encode, expected=expected)
-    tokenizer = trial.before.tokenizer
-    if proposal.explained or not proposal.differing or tokenizer is None:
+    tokenizer = trial.before.tokenizer if proposal.differing and not proposal.explained else None
+    if tokenizer is None:
         return proposal
     for unit, parts in (("line", parts_of), (ENDS, ends_of)):
         some = [part for each in compared for part in parts(tokenizer, each)]
@@ -345,6 +357,13 @@ def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[
             if pieces[0] != pieces[1]:
                 return f"token {token}, {printable(ours.tokens[token])},"
     return ""
+
+
+def changes_of(finding: Finding) -> list[Change]:
+    """Return the changes any of which would mend a finding; none for a note."""
+    if finding.severity == "note":
+        return []
+    return [change for command in COMMAND.findall(finding.fix) if (change := Change.of_command(command))]
 
 
 def new_findings(trial: Trial, after: Facts) -> list[Finding]:
