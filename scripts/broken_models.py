@@ -277,7 +277,13 @@ DEFECTS = (
     Defect(
         "tokens_swapped", "tokens", _tokens_swapped, False, r"vocabulary:|swap|exchange|(other|different) ids"
     ),
-    Defect("tokens_lost", "tokens", _tokens_lost, False, r"vocabulary:|out of range|lack|only|fewer|missing"),
+    Defect(
+        "tokens_lost",
+        "tokens",
+        _tokens_lost,
+        False,
+        r"vocabulary:|out of range|lack|only|fewer|missing|lost tokens",
+    ),
     Defect("space_prefix", "space prefix", _space_prefix, True, r"space_prefix|space before|leading space"),
     Defect("scores", "scores", _scores, False, r"score"),
     Defect("template_other", "template", _template_other, False, r"template"),

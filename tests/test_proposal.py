@@ -1,0 +1,353 @@
+"""Proposals: what a change is, which tokens are markers, how texts are cut, and which changes are objected to."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+import pytest
+from conftest import GPT2
+from reference import with_pre
+from synthetic import gpt2_vocabulary
+
+from ggufbpe import Tokenizer
+from ggufbpe.by_name import fix_command
+from ggufbpe.diagnosis.diagnose import diagnose
+from ggufbpe.diagnosis.several import Several, _texts_of_lost
+from ggufbpe.examination.marker_tokens import MarkerTokens
+from ggufbpe.examination.proposal import (
+    ENDS,
+    Compared,
+    Proposal,
+    Trial,
+    end_of_token,
+    ends_of,
+    parts_of,
+    prove,
+    prove_by_parts,
+)
+from ggufbpe.gguf.change import Change, all_of
+from ggufbpe.gguf.constants import TokenizerKey as K
+from ggufbpe.verification.diff import diff
+from ggufbpe.verification.weighing import change_to, weigh
+from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load, load_vocabulary
+
+
+def opened(path: Path) -> Tokenizer:
+    """The tokenizer of a file, without what it warns of."""
+    return Tokenizer(load_vocabulary(path))
+
+
+PRE, BOS = Change({K.PRE: "qwen2"}), Change({K.ADD_BOS: "true"})
+END = 50256  # <|endoftext|> in GPT-2's vocabulary
+
+# ---- changes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "described"),
+    [
+        (Change(), [], []),
+        (PRE, ["--set", f"{K.PRE}=qwen2"], [f"{K.PRE}=qwen2"]),
+        (Change({K.SCORES: None}), ["--remove", K.SCORES], [f"no {K.SCORES}"]),
+        (Change(types={7: "CONTROL"}), ["--set-token-type", "7=CONTROL"], ["token 7 of type CONTROL"]),
+        (
+            Change(types={9: "NORMAL", 7: "CONTROL", 8: "CONTROL"}),
+            ["--set-token-type", "9=NORMAL", "--set-token-type", "7..8=CONTROL"],
+            ["token 9 of type NORMAL", "tokens 7..8 of type CONTROL"],
+        ),
+        (
+            Change(templates={"": "known:chatml"}),
+            ["--chat-template", "known:chatml"],
+            ["the chat template known:chatml"],
+        ),
+    ],
+)
+def test_a_change_is_arguments_words_and_a_command(
+    change: Change, arguments: list[str], described: list[str]
+) -> None:
+    assert (change.arguments, change.described, bool(change)) == (arguments, described, bool(arguments))
+    command = " ".join(["ggufbpe fix m.gguf", *arguments, "-o fixed.gguf"])
+    assert Change.of_command(command) == change
+
+
+@pytest.mark.parametrize("flag", ["--chat-template FILE", "--set-token-type '<|x|>=CONTROL'"])
+def test_a_command_that_needs_something_of_the_user_is_no_change(flag: str) -> None:
+    assert Change.of_command(f"ggufbpe fix m.gguf {flag} -o fixed.gguf") is None
+
+
+def test_of_two_changes_of_one_thing_the_later_one_counts() -> None:
+    assert all_of([PRE, BOS, Change({K.PRE: "gpt-2"})]) == Change({K.PRE: "gpt-2", K.ADD_BOS: "true"})
+
+
+# ---- markers ------------------------------------------------------------------------------------------
+
+
+def with_added(texts: list[str], types: list[int], merges: tuple[str, ...] | None = None) -> Vocabulary:
+    """GPT-2's vocabulary with tokens added behind the others."""
+    own = gpt2_vocabulary()
+    added = range(len(own.tokens), len(own.tokens) + len(texts))
+    return own._replace(
+        tokens=[*own.tokens, *texts],
+        token_to_id={**dict(own.token_to_id), **dict(zip(texts, added))},
+        attributes=[*own.attributes, *types],
+        merges=own.merges if merges is None else merges,
+    )
+
+
+CHAT = ["<|im_start|>", "<|im_end|>", "<think>", "<h2>", "</s>"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "types", "parsed", "group"),
+    [  # of ids counted from the first added token
+        (CHAT[:2], [NORMAL, NORMAL], 0, {0: CONTROL, 1: CONTROL}),
+        (CHAT[:2], [NORMAL, CONTROL], 0, {0: CONTROL}),
+        (CHAT[:3], [NORMAL] * 3, 0, {0: CONTROL, 1: CONTROL}),  # other brackets are another group
+        (["<think>", "<h2>"], [NORMAL, NORMAL], 0, {0: CONTROL, 1: CONTROL}),
+        (["<|x|>", "  "], [NORMAL, NORMAL], 1, {1: USER_DEFINED}),
+    ],
+)
+def test_markers_get_their_types_as_a_group(
+    texts: list[str], types: list[int], parsed: int, group: dict[int, int]
+) -> None:
+    first = len(gpt2_vocabulary().tokens)
+    found = MarkerTokens(with_added(texts, types)).types_of([first + parsed])
+    assert {token - first: kind for token, kind in found.items() if token >= first} == group
+
+
+@pytest.mark.parametrize(
+    ("texts", "parsed", "group"),
+    [
+        (["</s>", "<SEP>", "<h2>"], 0, [0]),
+        (["<|user|>", "<|end|>", "<h2>"], 0, [0, 1]),
+        (["<h2>", "<h3>"], 0, [0]),
+    ],
+)
+def test_without_merges_only_bars_tell_markers_from_text(
+    texts: list[str], parsed: int, group: list[int]
+) -> None:
+    own = with_added(texts, [NORMAL] * len(texts), merges=())
+    first = len(gpt2_vocabulary().tokens)
+    assert MarkerTokens(own).group_of([first + parsed]) == [first + token for token in group]
+
+
+def test_a_well_known_name_far_from_the_markers_is_text() -> None:
+    """As <s> is in Qwen 2's vocabulary."""
+    filler = [f"filler{number}" for number in range(100)]
+    vocabulary = with_added(["</s>", *filler, *CHAT[:2]], [NORMAL] * 103)
+    first = len(gpt2_vocabulary().tokens)
+    assert first not in MarkerTokens(vocabulary).group_of([first + 101])
+
+
+@pytest.mark.parametrize("text", ["hello", "[", "<", "]", "Ġ<", "ing"])
+def test_what_merges_produce_is_no_marker(text: str) -> None:
+    vocabulary = gpt2_vocabulary()
+    assert vocabulary.token_to_id[text] not in MarkerTokens(vocabulary)
+
+
+# ---- texts and their parts ----------------------------------------------------------------------------
+
+LINES = "The first line\nand another\n\n  indented\nlast"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", 1),
+        ("one line", 1),
+        ("two\nlines", 2),
+        (LINES, 3),  # no cut before white space: the break and the indentation may be one word
+        ("\n\n", 1),
+    ],
+)
+def test_parts_are_whole_lines_and_have_the_ids_of_the_text(text: str, parts: int) -> None:
+    tok = Tokenizer.from_gguf(GPT2)
+    found = parts_of(tok, Compared(text.encode(), [END, *tok.encode(text)]))
+    assert len(found) == parts
+    assert b"".join(part.text for part in found) == text.encode()
+    assert [token for part in found for token in part.ids] == [END, *tok.encode(text)]
+    assert [part.has_begin for part in found] == [True] + [False] * (parts - 1)
+
+
+def test_ids_of_another_text_are_not_cut() -> None:
+    tok = Tokenizer.from_gguf(GPT2)
+    compared = Compared(LINES.encode(), tok.encode("something\nelse"))
+    assert parts_of(tok, compared) == [compared]
+
+
+@pytest.mark.parametrize(
+    ("piece", "text", "at", "end"),
+    [
+        (b"ab", b"abc", 0, 2),
+        (b"ab", b"xabc", 1, 3),
+        (b" ab", b"abc", 0, 2),  # the model has added the space
+        (b" ", b"abc", 0, 0),
+        (b"ab", b"\n abc", 0, 4),  # a marker has taken white space
+        (b"x", b"abc", 0, -1),
+        (b"ab", b"abc", 1, -1),
+    ],
+)
+def test_where_a_token_ends(piece: bytes, text: bytes, at: int, end: int) -> None:
+    assert end_of_token(piece, text, at) == end
+
+
+@pytest.mark.parametrize(
+    ("text", "head", "tail"),
+    [
+        ("Hi", [END], []),
+        ("Hi", [], [END]),
+        ("Hi", [END, END], [END]),
+        ("Hi", [], []),
+    ],
+)
+@pytest.mark.parametrize("own", ["", "<|endoftext|>"])
+def test_what_is_around_a_text_is_not_what_the_text_begins_with(
+    text: str, head: list[int], tail: list[int], own: str
+) -> None:
+    tok = Tokenizer.from_gguf(GPT2)
+    given = [*head, *tok.encode(own + text + own), *tail]
+    before, behind = ends_of(tok, Compared((own + text + own).encode(), given))
+    assert (before.ids, behind.ids) == (head, tail)
+
+
+# ---- what is proposed, and what is objected to --------------------------------------------------------
+
+RIGHT = Tokenizer.from_gguf(GPT2).encode
+
+
+@pytest.mark.parametrize(
+    ("pre", "change", "text", "ids", "objection"),
+    [
+        ("qwen2", Change({K.PRE: "gpt-2"}), "in 2024", RIGHT("in 2024"), ""),
+        ("qwen2", Change({K.PRE: "olmo"}), "in 2024", RIGHT("in 2024"), ""),
+        ("gpt-2", Change(), "x", [1], "nothing in the file has to change"),
+        ("qwen2", Change({K.PRE: "falcon"}), "x 123y", [5], "no text gets the other side's ids by it"),
+        ("gpt-2", Change({K.PRE: "no-such"}), "x", [5], "the model cannot be opened afterwards"),
+        ("gpt-2", Change({K.EOS_ID: "-5"}), "x", [5], "the change cannot be made"),
+        ("gpt-2", Change(types={1212: "CONTROL"}), "This is", [1212, 318], "would decode to other text"),
+    ],
+)
+def test_a_change_is_proposed_if_it_helps_and_harms_nothing(
+    pre: str, change: Change, text: str, ids: list[int], objection: str, tmp_path: Path
+) -> None:
+    tok = opened(with_pre(GPT2, pre, tmp_path / "model.gguf"))
+    with Trial(tok) as trial:
+        found = prove(trial, change, [Compared(text.encode(), ids)])
+    assert objection in found.objection
+    assert bool(objection) == bool(found.objection)
+    command = fix_command(tok.vocabulary.path, change.arguments)
+    assert (found.command, found.explained) == (("", 0) if objection else (command, 1))
+
+
+def test_a_text_that_is_right_must_stay_right() -> None:
+    tok = Tokenizer.from_gguf(GPT2)
+    as_qwen2 = Tokenizer(load(GPT2, {K.PRE: "qwen2"})[0])
+    texts = ["in 2024", "and 1999"]
+    compared = [
+        Compared(texts[0].encode(), as_qwen2.encode(texts[0])),
+        Compared(texts[1].encode(), tok.encode(texts[1])),
+    ]
+    with Trial(tok) as trial:
+        found = prove(trial, PRE, compared)
+    assert (found.command, found.objection) == ("", "1 text that is now the same would differ")
+
+
+def test_a_file_that_is_gone_has_no_proposal(tmp_path: Path) -> None:
+    path = with_pre(GPT2, "qwen2", tmp_path / "model.gguf")
+    tok = opened(path)
+    path.unlink()
+    found = diagnose(tok, "in 2024", RIGHT("in 2024"))
+    assert found.explanations[0].causes[0].id == "pre_type"
+    assert found.fix == ""
+
+
+@pytest.mark.parametrize(
+    ("proposal", "explains"),
+    [
+        (Proposal(explained=1, differing=1), "explains the text"),
+        (Proposal(explained=212, differing=212), "explains all 212 texts"),
+        (Proposal(explained=209, differing=212), "explains all but 3 of the 212 texts that differ"),
+        (Proposal(explained=2, differing=3, unit="line"), "explains all but 1 of the 3 lines that differ"),
+        (
+            Proposal(explained=1, differing=1, unit=ENDS),
+            "explains what is around the texts, such as BOS and EOS",
+        ),
+        (Proposal(explained=0, differing=3), "explains a part of what differs"),
+        (Proposal(), ""),
+    ],
+)
+def test_what_a_change_explains_in_words(proposal: Proposal, explains: str) -> None:
+    assert proposal.explains == explains
+
+
+def test_where_no_whole_text_is_explained_its_ends_are_compared() -> None:
+    """The words have unknown ids, so that only BOS can be mended."""
+    tok = Tokenizer.from_gguf(GPT2)
+    with Trial(tok) as trial:
+        found = prove_by_parts(trial, BOS, [Compared(b"Hi there", [END, 5, 6, 7])])
+    assert found.unit in (ENDS, "text")
+    assert found.explained == (found.unit == ENDS)
+
+
+# ---- several causes, and which file is the broken one -------------------------------------------------
+
+
+def test_several_causes_are_found_over_all_texts(tmp_path: Path) -> None:
+    tok = opened(with_pre(GPT2, "qwen2", tmp_path / "model.gguf", extra={K.ADD_BOS: True}))
+    texts = ["in 2024 and 1999", "I'LL count 1234567", "no numbers"]
+    found = Several(tok, [Compared(text.encode(), RIGHT(text)) for text in texts]).found()
+    assert {cause.id for cause in found.causes} == {"pre_type", "bos"}
+    assert (found.explains, found.explained) == (1.0, [True] * 3)
+
+
+def test_lost_tokens_are_read_off_the_texts() -> None:
+    tok = Tokenizer.from_gguf(GPT2)
+    ids = [50257, *tok.encode("user\nHi"), 50258, *tok.encode("\nbye")]
+    found = _texts_of_lost(tok, [Compared(b"<|im_start|>user\nHi<|im_end|>\nbye", ids)])
+    assert found == {50257: "<|im_start|>", 50258: "<|im_end|>"}
+
+
+def test_a_tokenizer_that_was_diagnosed_is_freed() -> None:
+    tok = Tokenizer.from_gguf(GPT2)
+    diagnose(tok, "in 2024", [1, 2, 3])
+    gone = weakref.ref(tok)
+    del tok
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "suspect", "change"),
+    [  # of a copy of GPT-2's vocabulary against the original
+        ({}, None, Change()),
+        ({K.PRE: "olmo"}, None, Change()),  # another name for the same splitting
+        ({K.PRE: "qwen2"}, 0, Change({K.PRE: "gpt-2"})),
+        ({K.ADD_BOS: True}, 0, Change({K.ADD_BOS: "false"})),
+        ({K.EOS_ID: 5}, 0, Change({K.EOS_ID: str(END)})),
+    ],
+)
+def test_the_suspicious_file_and_its_change(
+    keys: dict[str, object], suspect: int | None, change: Change, tmp_path: Path
+) -> None:
+    path = with_pre(GPT2, None, tmp_path / "copy.gguf", extra=keys)
+    with Trial(opened(path)) as one, Trial(Tokenizer.from_gguf(GPT2)) as other:
+        assert weigh(one, other).suspect == suspect
+        assert weigh(other, one).suspect == (None if suspect is None else 1 - suspect)
+        assert change_to(one, other) == change
+
+
+def test_of_two_healthy_files_both_changes_are_described_without_a_command(tmp_path: Path) -> None:
+    """As a base model and the chat model made of it, which end with different tokens."""
+    markers = ["<|endoftext|>", "<|im_end|>"]
+    paths = []
+    for number, end in enumerate(markers):
+        vocabulary = Tokenizer.from_gguf(GPT2).vocabulary
+        tokens = [*vocabulary.tokens, "<|im_end|>"]
+        keys = {K.LIST: tokens, K.TOKEN_TYPE: [1] * END + [3, 3], K.EOS_ID: tokens.index(end)}
+        paths.append(with_pre(GPT2, None, tmp_path / f"{number}.gguf", extra=keys))
+    found = diff(*paths)
+    assert (found.suspect, found.fix) == (None, "")
+    assert [change.described for change in found.changes] == [[f"{K.EOS_ID}=50257"], [f"{K.EOS_ID}=50256"]]
+    assert found.to_dict()["changes"] == {"a": [f"{K.EOS_ID}=50257"], "b": [f"{K.EOS_ID}=50256"]}
