@@ -6,6 +6,7 @@ search.py -> [this file] -> answers that explain a part -> diagnose.py
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 
@@ -21,6 +22,7 @@ from .search import Answer, Search
 _SAMPLE = 4000  # bytes of a longer text by which partial explanations are chosen
 _PARTIAL = 5  # partial explanations that are listed
 _LEAST_OF_SCORES = 0.5
+_COMPARED = 2000  # ids by which it is told that scores differ
 _LEAST_GAIN = 0.1  # the share of the ids that disagree that a partial explanation must explain
 
 
@@ -96,7 +98,7 @@ class Nearest(Search):
             return [*self._nearest(as_it_is, least_gain=0.5), Answer(other_merges, as_it_is)]
         if any(target.text == self.text.data != self.text.key for target in self.targets):
             return [Answer((causes.invalid_utf8_kept(),), as_it_is)]
-        if self.vocabulary.tokenizer_model.has_scores and self._says_the_same():
+        if self.vocabulary.tokenizer_model.has_scores and (self._says_the_same() or self._prefers_others()):
             return [
                 Answer((causes.other_scores(self.vocabulary.scores),), as_it_is),
                 *self._nearest(as_it_is),
@@ -108,6 +110,14 @@ class Nearest(Search):
         return any(
             target.shift == (0, 0) and self._decoded(target.core) == self._own_text for target in self.targets
         )
+
+    def _prefers_others(self) -> bool:
+        """Whether most of what differs are other tokens for the same bytes."""
+        ours, theirs = self.ours[:_COMPARED], self.ids[:_COMPARED]
+        codes = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
+        pairs = {(tuple(ours[a:b]), tuple(theirs[c:d])) for tag, a, b, c, d in codes if tag == "replace"}
+        same = sum(self._decoded([*one]) == self._decoded([*other]) != b"" for one, other in pairs)
+        return 0 < len(pairs) <= 2 * same
 
     def _repeat_as_ours(self) -> bool:
         """Whether the ids repeat about as often as ours do, whatever their numbers."""

@@ -36,6 +36,7 @@ from .facts import Facts
 from .finding import Finding
 from .given_template import template_edits
 from .marker_tokens import MarkerTokens
+from .merges import unreachable
 from .pre_tokenizer import pre_tokenizer
 
 _K = TokenizerKey
@@ -371,6 +372,8 @@ def new_findings(trial: Trial, after: Facts) -> list[Finding]:
     but = CHECKS_OF_TOKENS
     if after.pre == trial.before.pre and after.model == trial.before.model:
         but |= {pre_tokenizer}
+    if trial.before.entry.ignore_merges and not after.entry.ignore_merges:
+        but -= {unreachable}  # tokens that were taken whole whatever the merges said
     found = grave_findings(after, but)
     if not found:
         return []

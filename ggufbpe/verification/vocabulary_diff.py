@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from ..errors import printable
@@ -63,7 +63,7 @@ def vocabulary_differences(a: Vocabulary, b: Vocabulary, names: tuple[str, str] 
     """
     one, other = (_Side(name, v) for name, v in zip(names, (a, b)))
     sections = {
-        "tokens": _tokens(one, other),
+        "tokens": chain(_tokens(one, other), _scores(one, other)),
         "types": _types(one, other),
         "merges": _merges(one, other),
         "flags": _flags(a, b),
@@ -130,6 +130,23 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         for i, j in moved
     )
     yield from _listed("other_id", what, len(moved), shown)
+
+
+def _scores(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    """The tokens with other scores, where the model chooses tokens by them."""
+    a, b = one.vocabulary, other.vocabulary
+    if not (a.tokenizer_model.has_scores and b.tokenizer_model.has_scores) or not (a.scores and b.scores):
+        return
+    ids = ((i, b.token_to_id.get(token)) for i, token in enumerate(a.tokens))
+    found = [(i, j) for i, j in ids if j is not None and a.scores[i] != b.scores[j]]
+    shown = (
+        (
+            {"token": a.tokens[i], "id": i, "a": a.scores[i], "b": b.scores[j]},
+            f"{i} {one.shown(i)}: {a.scores[i]:g} in {one.name}, {b.scores[j]:g} in {other.name}",
+        )
+        for i, j in found
+    )
+    yield from _listed("scores", "tokens with different scores", len(found), shown)
 
 
 def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
