@@ -44,7 +44,7 @@ PROGRAM = """if True:
             Tokenizer.from_gguf(sys.argv[2], *sys.argv[3:])  # a second one warns of nothing
         except ValueError as error:
             print(error)
-    print([type(each.message).__name__ for each in caught], *(each.message for each in caught))
+    print([type(each.message).__name__ for each in caught], *(each.message for each in caught), flush=True)
     from ggufbpe.cli import main
     print(main(["--version"]))
 """

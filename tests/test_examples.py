@@ -340,7 +340,7 @@ def named(example: Example) -> str:
     "example", [e for e in EXAMPLES if e.kind == "sh" and e not in NOT_RUN and e not in SERVED], ids=named
 )
 def test_example_runs(example: Example, folder: Path) -> None:
-    if "llama-tokenize" in example.text and not (folder / "llama.cpp").exists():
+    if re.search("llama-tokenize|llama-cpp:", example.text) and not (folder / "llama.cpp").exists():
         missing("no llama-tokenize: `python scripts/reference.py prepare --older` builds it")
     if "llama-cpp-python" in example.text and not library_is_installed():
         missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
