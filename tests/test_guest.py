@@ -106,10 +106,13 @@ def test_a_long_call_asks_for_the_lock_seldom() -> None:
         }
         for name, call in calls.items():
             call()  # so that the engine knows that the lock is hard to get
-            before, begun = native.lock_requests(), time.perf_counter()
-            assert call()
-            passed = time.perf_counter() - begun
-            print(name, native.lock_requests() - before <= 4 + passed / 0.1)
+            for _ in range(5):  # other programs can only add requests
+                before, begun = native.lock_requests(), time.perf_counter()
+                assert call()
+                passed = time.perf_counter() - begun
+                if seldom := native.lock_requests() - before <= 4 + passed / 0.1:
+                    break
+            print(name, seldom)
         ended = True
         thread.join()
     """
