@@ -1221,6 +1221,11 @@ def test_version(run: Run) -> None:
         f"ggufbpe {ggufbpe.__version__} (engine: {ENGINE}; follows llama.cpp {LLAMA_CPP} for ids, {CHATS} for chats "
         "and the server)\n"
     ).encode()
+    if ENGINE == "reference":
+        expected += (
+            b"The compiled engine, which is much faster, does not run: it is turned off: GGUFBPE_ENGINE=reference is in "
+            b"the environment.\n"
+        )
     assert run("--version") == run("--debug", "--version") == Result(0, expected, "")
 
 
