@@ -1223,8 +1223,8 @@ def test_version(run: Run) -> None:
     ).encode()
     if ENGINE == "reference":
         expected += (
-            b"The compiled engine, which is much faster, does not run: it is turned off: GGUFBPE_ENGINE=reference is in "
-            b"the environment.\n"
+            b"The compiled engine, which is much faster, does not run: it is turned off: GGUFBPE_ENGINE=reference is "
+            b"in the environment.\n"
         )
     assert run("--version") == run("--debug", "--version") == Result(0, expected, "")
 
