@@ -17,7 +17,7 @@ from ..models.bpe.merge import CHAR_BYTES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..spelling import SPACE
 from ..tokenizer import Tokenizer
-from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ..vocab.special_ids import STRIPS_MASK
 from . import causes
 from .causes import Cause
@@ -37,8 +37,7 @@ from .model_changes import RARE, model_changes
 from .text_changes import CHARSMAP_MISSING, OF_FLAGS, TEXT_CHANGES, TextChange, space_prefix
 from .variants import BY_ID, Variants, variants_of
 
-_SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
-_HAS_PIECE = _SPECIAL | NORMAL | BYTE
+_HAS_PIECE = SPECIAL_TYPES | NORMAL | BYTE
 MOST_CHANGES = 2  # of text and encoding; BOS, EOS and limits come on top
 
 
@@ -114,7 +113,7 @@ class Changes:
         special = self.vocabulary.special_ids[name_of_added(self.vocabulary, name)]
         added = self._frame(self.vocabulary, name) != ()
         is_special = bool(ids) and 0 <= ids[0] < len(self.vocabulary.tokens)
-        is_special = is_special and self.vocabulary.attributes[ids[0]] & _SPECIAL != 0
+        is_special = is_special and self.vocabulary.attributes[ids[0]] & SPECIAL_TYPES != 0
         if ids and (ids[0] == special or added or is_special):
             yield (ids[0],)
         if len(ids) > 1 and ids[0] == ids[1] == special:

@@ -24,7 +24,7 @@ from ..examination.proposal import Compared, Encode, end_of_token, parts_of
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.telltales import telltales
 from ..tokenizer import Tokenizer
-from ..vocab import CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
+from ..vocab import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from . import causes
 from .agreement import common
 from .causes import CAUSES, Cause
@@ -45,7 +45,6 @@ from .search import named_pre
 from .text_changes import TextChange, space_prefix
 from .variants import BY_ID, Variant, Variants, variants_of
 
-_SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _MOST_BYTES = 12_000  # of texts by which changes are chosen
 _MOST_STEPS = 6
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
@@ -308,13 +307,15 @@ class Several:
         known = {token: self._like.token_to_id.get(self._vocabulary.tokens[token]) for token in types}
         kinds = {token: self._like.attributes[other] for token, other in known.items() if other is not None}
         return {
-            token: kind & (_SPECIAL | NORMAL) for token, kind in kinds.items() if kind & (_SPECIAL | NORMAL)
+            token: kind & (SPECIAL_TYPES | NORMAL)
+            for token, kind in kinds.items()
+            if kind & (SPECIAL_TYPES | NORMAL)
         }
 
     def _may_be_parsed(self, token: int, text: bytes, vocabulary: Vocabulary) -> bool:
         return (
             token in self._markers
-            and not vocabulary.attributes[token] & _SPECIAL
+            and not vocabulary.attributes[token] & SPECIAL_TYPES
             and vocabulary.tokens[token].encode() in text
         )
 
@@ -338,7 +339,7 @@ class Several:
         """Whether a token that texts begin or end with may have been added."""
         if not 0 <= token < len(self._vocabulary.tokens):
             return False
-        is_special = token == special or self._vocabulary.attributes[token] & _SPECIAL != 0
+        is_special = token == special or self._vocabulary.attributes[token] & SPECIAL_TYPES != 0
         return is_special or token in self._markers or (ends[token] == count > 2)
 
     def _model_steps(self) -> Iterator[Step]:
@@ -513,7 +514,7 @@ def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
         more = range(len(own.tokens), max(found) + 1)
         texts = [found[token][0] if token in found else f"[LOST_{token}]" for token in more]
         kinds = [found[token][1] if token in found else UNUSED for token in more]
-        special = (token for token, kind in zip(more, kinds) if kind & _SPECIAL)
+        special = (token for token, kind in zip(more, kinds) if kind & SPECIAL_TYPES)
         vocabulary = own._replace(
             tokens=[*own.tokens, *texts],
             token_to_id={**dict(own.token_to_id), **dict(zip(texts, more))},

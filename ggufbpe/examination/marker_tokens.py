@@ -14,13 +14,12 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from ..models.bpe.merge import results
-from ..vocab import BYTE, CONTROL, MADE_CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab import BYTE, CONTROL, MADE_CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from .tokens import CONTROL_LIKE, PADDING
 
 # The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
 _BRACKETED = re.compile(r"(<\|?|<｜|\[|>>)[^\s<>|｜\[\]]+(?: [^\s<>|｜\[\]]+)*(\|?>|｜>|\]|<<)")
 _BARS = re.compile(r"[|｜]")
-_SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _NEAR = 64  # ids: how far apart markers of one group may be
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 
@@ -52,7 +51,7 @@ class MarkerTokens:
         )
 
     def _is_special(self, token: int) -> bool:
-        return 0 <= token < len(self._tokens) and self._attributes[token] & _SPECIAL != 0
+        return 0 <= token < len(self._tokens) and self._attributes[token] & SPECIAL_TYPES != 0
 
     def _is_bracketed(self, token: int) -> bool:
         """Return whether a token is written in brackets and no merge produces it.

@@ -14,7 +14,7 @@ from ..errors import ChatError, printable
 from ..extras import NotInstalledError
 from ..gguf.constants import TokenizerKey, TokenType
 from ..oracles.chats import Refused
-from ..vocab import CONTROL, UNKNOWN, USER_DEFINED, load
+from ..vocab import SPECIAL_TYPES, load
 from ..wording import counted, listed
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
@@ -248,7 +248,7 @@ def _is_cut(model: Facts, marker: str) -> bool:
 
 def _is_special(model: Facts, token: int) -> bool:
     if model.tokenizer is not None:
-        return bool(model.tokenizer.vocabulary.attributes[token] & (CONTROL | USER_DEFINED | UNKNOWN))
+        return bool(model.tokenizer.vocabulary.attributes[token] & SPECIAL_TYPES)
     kinds = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN)
     return model.type_of(token) in map(int, kinds)
 

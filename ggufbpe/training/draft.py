@@ -14,7 +14,7 @@ from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
 from ..pipeline.special import SpecialTokens
 from ..spelling import BYTE_TOKENS
-from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, UNKNOWN, USER_DEFINED, Vocabulary
 from .trained import Form, TrainedVocabulary
 from .words import Splitting
 
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
 def cutter(added: Added, seed: Vocabulary | None) -> Callable[[str], Iterable[str]] | None:
     """A function that yields the plain parts of a text between special tokens; None if there are no such tokens."""
     attributes = dict(zip(seed.tokens, seed.attributes)) if seed is not None else {}
-    attributes = {token: a for token, a in attributes.items() if a & (CONTROL | USER_DEFINED | UNKNOWN)}
+    attributes = {token: a for token, a in attributes.items() if a & SPECIAL_TYPES}
     attributes |= {token: a for token, a in added.attributes().items() if not a & UNKNOWN}
     if not attributes:
         return None

@@ -25,7 +25,7 @@ from ..models.bpe.registry import PRE_TOKENIZERS
 from ..once import made_once, making
 from ..pipeline.special import SpecialTokens
 from ..spelling import BYTE_OF, unescape_spaces
-from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from .words import Splitting
 
 
@@ -191,7 +191,6 @@ class TrainedVocabulary:
 
     def as_vocabulary(self) -> Vocabulary:
         """The parts of a GGUF's vocabulary that special tokens and words need."""
-        special = CONTROL | USER_DEFINED | UNKNOWN
         return Vocabulary(
             model=self.form.model,
             pre=self.form.splitting.pre,
@@ -203,7 +202,7 @@ class TrainedVocabulary:
             special_ids={},
             eog_ids=frozenset(),
             special_token_ids=tuple(
-                index for index, attribute in enumerate(self.attributes) if attribute & special
+                index for index, attribute in enumerate(self.attributes) if attribute & SPECIAL_TYPES
             ),
         )
 

@@ -21,13 +21,12 @@ from ..examination.proposal import Trial, grave_findings
 from ..gguf.change import Change, all_of
 from ..gguf.constants import TokenizerKey, TokenType
 from ..pipeline.detokenize import quoted_token
-from ..vocab import CONTROL, NORMAL, SPECIAL_IDS, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab import NORMAL, SPECIAL_IDS, SPECIAL_TYPES, Vocabulary
 from ..wording import counted
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual
 _COSTS_MORE = 0.5  # of a family of pre-tokenizers, in terms of `Family.cost`
-_SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 
 # Flags by field of `Vocabulary`, with their keys.
 _FLAGS = {
@@ -88,7 +87,7 @@ def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
         value = getattr(ours, field)
         if value != getattr(theirs, field) and value != default:
             yield 1, f"the flag {_FLAGS[field]} is {str(value).lower()}, which is unusual for such a model"
-    plain = [token for token, (a, b) in _types(ours, theirs) if a & NORMAL and b & _SPECIAL]
+    plain = [token for token, (a, b) in _types(ours, theirs) if a & NORMAL and b & SPECIAL_TYPES]
     if plain:
         shown = quoted_token(ours, plain[0])
         more = f" and {len(plain) - 1} more" * (len(plain) > 1)

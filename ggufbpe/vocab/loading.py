@@ -40,7 +40,7 @@ from .special_ids import (
 )
 from .templates import chat_templates
 from .tokens import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
-from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
+from .vocabulary import SPECIAL_TYPES, Vocabulary
 
 
 def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
@@ -133,7 +133,7 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     eog_ids = end_of_generation(draft)
     if kind.refuses_short_byte_tokens:
         check_byte_tokens(file, tokens, attributes)
-    special_token_ids = tuple(tokens_with(attributes, CONTROL | USER_DEFINED | UNKNOWN))
+    special_token_ids = tuple(tokens_with(attributes, SPECIAL_TYPES))
     architecture, name = typed.string(file, KEY_ARCHITECTURE, ""), typed.string(file, KEY_NAME, "")
     set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if not kind.has_line_break(entry, token_to_id):
