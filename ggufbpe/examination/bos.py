@@ -1,6 +1,6 @@
 """BOS at the beginning of texts: whether the file adds one where it should not, or leaves it out where it should.
 
-    facts.py -> [this file] -> examine.py
+    facts.py -> [this file] -> checks.py
 
 A BOS that is added while the chat template writes one, too, is in template.py.
 """

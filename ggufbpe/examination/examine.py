@@ -1,40 +1,22 @@
-"""All checks, run over one file.
+"""`doctor`: the findings of all checks about one file, and the one command for them.
 
-    file.gguf -> facts.py -> the checks of a group each -> [this file] -> findings -> cli/doctor.py
-
-It also works on files whose tokenizer cannot be opened: opening stops at the first problem, and this reports all.
+    file.gguf -> facts.py -> checks.py -> findings -> advice.py -> cli/doctor.py
 
 But: apart from the tokenizer, only the list of tensors is examined, not their data nor the rest of the metadata.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Iterable
 
 from ..by_name import ModelName, locate
-from ..errors import UnsupportedTokenizerError, printable
-from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
-from ..models import SUPPORTED
-from .bos import bos_is_eos, bos_switched_off
+from .advice import advised
+from .checks import findings_of, in_order
 from .facts import Facts
-from .finding import SEVERITIES, Examination, Finding, Where
-from .known_family import known_family
-from .known_templates import template_differs
-from .merges import merge_parts, unreachable
-from .models import charsmap, missing_unknown, scores, unconverted_pieces, unwritable_bytes, wrong_model
-from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
-from .roles import chats_refused, messages_lost, tools_not_shown
-from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
-from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
-from .template import bos_twice, chat_markers, other_bos, template_errors, turn_ends
+from .finding import Examination, Finding
 from .tensors import broken_tensors
-from .tokens import control_types, corrections, duplicates, empty_tokens, made_control, padding_tokens
-from .values import lengths, wrong_types
-
-_K = TokenizerKey
 
 
 def doctor(
@@ -51,8 +33,6 @@ def doctor(
     be read.
     """
     model_file = locate(path)
-    from .advice import advised  # which imports the checks from here
-
     with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
         model = Facts(file, overrides)
@@ -60,118 +40,3 @@ def doctor(
         if broken := list(broken_tensors(file)):  # `fix` refuses such a file, so that no command is proposed
             return Examination(model_file.name, tuple(in_order([*broken, *found])), None)
         return Examination(model_file.name, *advised(model, found))
-
-
-def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
-    """Return what the checks find in a model, the most severe first; without those of the checks in `but`."""
-    checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
-    if not model.kind.has_pre_tokenizer:
-        checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
-    found = [finding for check in checks if check not in but for finding in check(model)]
-    found += _refusal(model, found)
-    return in_order(found)
-
-
-def in_order(found: list[Finding]) -> list[Finding]:
-    """Return findings by severity, the most severe first."""
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
-
-
-def _other_tokenizer(model: Facts) -> Iterator[Finding]:
-    if isinstance(model.refusal, UnsupportedTokenizerError):
-        yield Finding(
-            "note",
-            "not_bpe",
-            f"ggufbpe does not support this tokenizer, {printable(model.model)}.",
-            "Only what all tokenizers have in common was checked: types, special ids, duplicates, template.",
-            f"nothing to do; ggufbpe supports {', '.join(SUPPORTED)}",
-            model.key(_K.MODEL),
-            None,
-            f"It is {model.kind.description}.",
-        )
-
-
-def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
-    """The error of opening the tokenizer, unless a finding already reports an error in that key."""
-    error = model.refusal
-    if error is None or isinstance(error, UnsupportedTokenizerError):
-        return
-    if any(finding.severity == "error" and finding.where.key == error.key for finding in found):
-        return
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
-    key = f"{error.key}: " if error.key else ""
-    yield Finding(
-        "error",
-        name,
-        "llama.cpp cannot load this tokenizer.",
-        "llama.cpp refuses the file, or aborts on it.",
-        error.remedy or "convert the model again",
-        Where(error.key, None, error.offset),
-        None,
-        key + error.problem,
-    )
-
-
-Check = Callable[[Facts], Iterator[Finding]]
-
-# Checks that apply to any tokenizer, also to one that is not supported.
-COMMON_CHECKS: tuple[Check, ...] = (
-    _other_tokenizer,
-    wrong_model,
-    wrong_types,
-    duplicates,
-    lengths,
-    empty_tokens,
-    wrong_special_ids,
-    template_errors,
-    chat_markers,
-    padding_tokens,
-)
-# Checks for supported tokenizers. A new check is a function in the file of its group, and a line here.
-CHECKS: tuple[Check, ...] = (
-    wrong_model,
-    unconverted_pieces,
-    pre_tokenizer,
-    scores,
-    charsmap,
-    unwritable_bytes,
-    missing_unknown,
-    wrong_types,
-    duplicates,
-    lengths,
-    generation_ends,
-    wrong_special_ids,
-    missing_special_ids,
-    bos_is_eos,
-    bos_switched_off,
-    control_types,
-    made_control,
-    template_errors,
-    chat_markers,
-    turn_ends,
-    chats_refused,
-    messages_lost,
-    merge_parts,
-    unreachable,
-    lost_bytes,
-    round_trips,
-    line_break,
-    bos_twice,
-    other_bos,
-    template_differs,
-    tools_not_shown,
-    empty_tokens,
-    padding_tokens,
-    hugging_face_splitting,
-    dropped_spaces,
-    corrections,
-    known_family,
-)
-# Those of them that make no sense for models without a pre-tokenizer.
-BYTE_PAIR_CHECKS = frozenset(
-    (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
-)
-# Those that look at tokens and merges alone, which no change of `ggufbpe fix` that is proposed touches.
-CHECKS_OF_TOKENS = frozenset(
-    (unconverted_pieces, duplicates, empty_tokens, merge_parts, unreachable, padding_tokens)
-)

@@ -31,7 +31,7 @@ from ..gguf.values import Value
 from ..models.bpe.families import Evidence
 from ..tokenizer import Tokenizer
 from ..wording import counted
-from .examine import CHECKS_OF_TOKENS, Check, findings_of
+from .checks import CHECKS_OF_TOKENS, Check, findings_of
 from .facts import Facts
 from .finding import Finding
 from .given_template import template_edits

@@ -1,6 +1,6 @@
 """Which chats the template refuses, and which messages and tools it leaves out of the prompt.
 
-rendered.py -> [this file] -> examine.py
+rendered.py -> [this file] -> checks.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The chat template: whether it makes prompts, and whether its markers, BOS and ends of turns are right.
 
-rendered.py -> [this file] -> examine.py
+rendered.py -> [this file] -> checks.py
 
 But: without jinja2 the template is not run, and only its source is checked.
 """

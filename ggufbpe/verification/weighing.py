@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..errors import printable
-from ..examination.examine import CHECKS_OF_TOKENS
+from ..examination.checks import CHECKS_OF_TOKENS
 from ..examination.facts import TEXTS_OF_IDS, Facts
 from ..examination.finding import Finding
 from ..examination.pre_tokenizer import pre_tokenizer
