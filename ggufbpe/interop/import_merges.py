@@ -130,26 +130,20 @@ def is_merges(path: str) -> bool:
 
 def merges_beside(path: str) -> str:
     """The merges.txt beside the vocab.json at `path`. `NotImportableError` if there is none."""
-    found = _beside(path, MERGES_NAMES)
-    if found is None:
-        raise NotImportableError(
-            f"{path} is half of a vocabulary: its merges are in a merges.txt, which is not beside it"
-        )
-    return found
+    return _beside(path, MERGES_NAMES, "is half of a vocabulary: its merges are in a merges.txt")
 
 
 def _vocab_beside(path: str) -> str:
-    found = _beside(path, VOCAB_NAMES)
-    if found is None:
-        raise NotImportableError(
-            f"{path} is a merges.txt: its ids are in a vocab.json, which is not beside it"
-        )
-    return found
+    return _beside(path, VOCAB_NAMES, "is a merges.txt: its ids are in a vocab.json")
 
 
-def _beside(path: str, names: tuple[str, ...]) -> str | None:
-    paths = (os.path.join(os.path.dirname(path), name) for name in names)
-    return next(filter(os.path.isfile, paths), None)
+def _beside(path: str, names: tuple[str, ...], lack: str) -> str:
+    """The first file of these names beside `path`. `NotImportableError`, which says the `lack`, if there is none."""
+    for name in names:
+        found = os.path.join(os.path.dirname(path), name)
+        if os.path.isfile(found):
+            return found
+    raise NotImportableError(f"{path} {lack}, which is not beside it")
 
 
 def _merges_of(path: str) -> tuple[str, list[tuple[str, str]]]:
