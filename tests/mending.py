@@ -31,7 +31,8 @@ from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.diagnosis import chats as chat_diagnosing
 from ggufbpe.diagnosis import diagnose as diagnosing
-from ggufbpe.examination import examine as examining
+from ggufbpe.examination import checks
+from ggufbpe.examination.examine import doctor
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.merges import unreachable
 from ggufbpe.gguf.change import COMMAND
@@ -122,8 +123,8 @@ def fixes_that_fail(broken: Path | bytes) -> tuple[int, list[str]]:
 def _examined(path: Path) -> tuple[Finding, ...]:
     """All findings but of the check that takes longest and never has a fix."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(examining, "CHECKS", tuple(c for c in examining.CHECKS if c is not unreachable))
-        return examining.doctor(path).findings
+        patch.setattr(checks, "CHECKS", tuple(c for c in checks.CHECKS if c is not unreachable))
+        return doctor(path).findings
 
 
 def done(command: str, folder: str | Path) -> Path | None:

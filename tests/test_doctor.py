@@ -21,7 +21,7 @@ from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 from ggufbpe import ChatError, GGUFError, Tokenizer, diff
 from ggufbpe.chat.known import known_template, known_templates
 from ggufbpe.cli import main
-from ggufbpe.examination import examine as checks
+from ggufbpe.examination import checks
 from ggufbpe.examination.examine import doctor
 from ggufbpe.examination.facts import Facts
 from ggufbpe.examination.finding import Finding
