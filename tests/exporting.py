@@ -20,6 +20,7 @@ from reference import NotPreparedError, tokenizers_1, vocabulary
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.interop import check
 from ggufbpe.interop.export import export_to
+from ggufbpe.utf8 import is_utf8
 from ggufbpe.vocab import Vocabulary
 
 
@@ -59,14 +60,6 @@ def sample(tok: Tokenizer, count: int) -> list[str]:
     source = RandomTexts("export", special)
     texts = [source.text().decode("utf-8", "replace") for _ in range(count)]
     return random.Random("export").sample(known, count) + texts
-
-
-def is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def differing(

@@ -40,6 +40,7 @@ from ggufbpe.inputs import tokenizers_of
 from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.statistics import Measures, Stats, Usage, measure
 from ggufbpe.statistics.plots import plot
+from ggufbpe.utf8 import is_utf8
 from ggufbpe.vocab import CONTROL, UNUSED
 
 NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
@@ -159,14 +160,6 @@ def test_numbers_are_those_of_naive_counting(parts: list[bytes]) -> None:
     assert row.single_byte_tokens == sum(len(piece) == 1 for piece in pieces)
     assert row.partial_tokens == sum(not is_utf8(piece) for piece in pieces)
     assert row.used_tokens == len({t for t in whole if not tokenizer.vocabulary.attributes[t] & CONTROL})
-
-
-def is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(
