@@ -188,6 +188,7 @@ class Trial:
         self._tokenizer = tokenizer
         self._evidence = evidence
         self._open = ExitStack()
+        self._last: tuple[Change, Facts] | None = None
         if facts is not None:
             self.before = facts
 
@@ -196,6 +197,7 @@ class Trial:
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+        self._last = None
         vars(self).pop("before", None)
 
     @property
@@ -215,15 +217,24 @@ class Trial:
         return Facts(self._open.enter_context(GGUFFile(path)), None, evidence=self._evidence)
 
     def changed(self, change: Change) -> Facts:
-        """Return the facts of the file after a change. `ValueError` if `ggufbpe fix` would refuse it."""
+        """Return the facts of the file after a change. `ValueError` if `ggufbpe fix` would refuse it.
+
+        The last change is kept: it is asked for again when a text is compared in parts, and opening the changed
+        tokenizer takes most of the time.
+        """
+        if self._last is None or self._last[0] != change:
+            self._last = change, self.before.changed(self._overrides(change))
+        return self._last[1]
+
+    def _overrides(self, change: Change) -> dict[str, Value | None]:
+        """Return the values of the keys that a change sets; None removes a key."""
         file = self.before.source
         edits = [*change.edits(file), *template_edits(file, change.templates)]
-        overrides: dict[str, Value | None] = {
+        return {
             edit.key: None if edit.type is None else edit.value
             for edit in edits
             if edit.key != _TEMPLATE_NAMES
         }
-        return self.before.changed(overrides)
 
     @cached_property
     def markers(self) -> MarkerTokens | None:
