@@ -81,7 +81,7 @@ def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path:
     assert found.returncode == 1
     assert found.stdout.startswith("1 of 1 text differs, in ")
     assert re.search(r"^1\. words: \d+ places$", found.stdout, re.MULTILINE)
-    assert f"first in {prompt}, byte " in " ".join(found.stdout.split())
+    assert f"   first in {prompt}, byte " in found.stdout
     assert "cause: pre_type: " in found.stdout
 
     # The same from a sound copy of the model, which also gives the smallest text that differs.

@@ -42,7 +42,7 @@ def chat_parts(result: ChatResult, sides: tuple[str, str], oracle: str) -> Itera
     for failure, source in result.failures:
         yield ""
         yield Line.assemble((failure.kind, "bold"), f": {terminal.one_line(failure.detail)}")
-        yield beside("   first in ", terminal.one_line(source))
+        yield uncut(f"   first in {terminal.one_line(source)}")
 
 
 def _difference(
@@ -54,7 +54,7 @@ def _difference(
         yield from cause_lines(cause, 3, f"cause: {cause.id}: ")
     if difference.causes and difference.explains < 1.0:
         yield f"   this explains {percent(difference.explains)} of the prompt"
-    yield beside("   first in ", terminal.one_line(difference.first.chat.source))
+    yield uncut(f"   first in {terminal.one_line(difference.first.chat.source)}")
     yield from _sides(difference.first, sides)
     if difference.smallest is not None:
         body = json.dumps(difference.smallest.chat.body, ensure_ascii=False)

@@ -17,7 +17,7 @@ from ..wording import counted, percent
 from . import terminal
 from .cause_lines import cause_lines, proposal_lines
 from .chat_report_lines import chat_parts
-from .drawing import beside, drawn, indented, piece, styled
+from .drawing import beside, drawn, indented, piece, styled, uncut
 from .report import by_span, goes_on, rate, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
@@ -93,7 +93,7 @@ class ReportLines:
         places = f": {counted(difference.places, 'place')}"
         yield Line.assemble((f"{number}. {difference.step}", "bold"), places)
         yield from self._causes(difference)
-        yield beside("   first in ", where(first.text, first.start))
+        yield uncut(f"   first in {where(first.text, first.start)}")
         yield from self._rows(first)
         if difference.smallest is not None and difference.smallest.text.data != first.text.data:
             yield beside("   smallest text: ", _shown_text(difference.smallest.text.data))
@@ -111,7 +111,7 @@ class ReportLines:
 
     def _failure(self, group: FailureGroup) -> Iterator[RenderableType]:
         yield Line.assemble((group.kind, "bold"), f": {terminal.one_line(group.detail)}")
-        yield beside("   ", f"{counted(group.texts, 'text')}, first {where(group.first, 0)}")
+        yield uncut(f"   {counted(group.texts, 'text')}, first {where(group.first, 0)}")
         yield beside("   ", _shown_text(group.first.data))
 
     # ---- two rows, aligned ----------------------------------------------------------------------
