@@ -16,9 +16,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from ggufbpe._util.spelling import SPACE
 from ggufbpe.interop.hugging_face import TOKENIZER_JSON, to_tokenizer_json
 from ggufbpe.interop.originals import ORIGINALS
-from ggufbpe.spelling import SPACE
 from ggufbpe.vocab import Vocabulary
 
 KANA_HAN = "一-龥぀-ゟ゠-ヿ"

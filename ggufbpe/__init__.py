@@ -7,17 +7,18 @@ of each.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .once import making
-from .states import FOLLOWED
+from ._util.lazy import making
+from ._util.llama_cpp_states import FOLLOWED
 
 if TYPE_CHECKING:
+    from ._util.extras import NotInstalledError as NotInstalledError
+    from ._util.processors import processors as processors
     from .by_name import locate as locate
     from .corpora.check import check_corpus as check_corpus
     from .corpora.encode import encode_corpus as encode_corpus
     from .corpora.output import decode_corpus as decode_corpus
     from .corpora.records import CorpusError as CorpusError
     from .corpora.stage import EncodeStage as EncodeStage
-    from .cpu import processors as processors
     from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from .errors import WrongTypeError as WrongTypeError
     from .examination.examine import doctor as doctor
     from .examination.mend import fix as fix
-    from .extras import NotInstalledError as NotInstalledError
     from .inventory import local_models as local_models
     from .models.bpe.regex_patterns import patterns as patterns
     from .oracles.oracle import OracleError as OracleError
@@ -65,7 +65,7 @@ _HOMES = {
     "CorpusError": "corpora.records",
     "EncodeStage": "corpora.stage",
     "GGUFWarning": "vocab",
-    "NotInstalledError": "extras",
+    "NotInstalledError": "_util.extras",
     "OracleError": "oracles.oracle",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
@@ -81,7 +81,7 @@ _HOMES = {
     "local_models": "inventory",
     "locate": "by_name",
     "patterns": "models.bpe.regex_patterns",
-    "processors": "cpu",
+    "processors": "_util.processors",
     "stats": "statistics",
     "train": "training",
     "verify": "verification.verify",

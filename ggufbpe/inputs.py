@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from ._util.wording import short_names
 from .by_name import Found
 from .engine import Text
 from .errors import printable
 from .tokenizer import Tokenizer
-from .wording import short_names
 
 Model = Tokenizer | str | os.PathLike[str]
 TextOrPath = Text | os.PathLike[str]

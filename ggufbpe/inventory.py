@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from . import LLAMA_CPP, __version__
+from ._util.files import replacing
 from .errors import GGUFError
 from .examination.examine import doctor
-from .files import replacing
 from .gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from .gguf.reader import GGUFFile
 from .gguf.tensors import check_parts, check_tensors

@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import utf8
+from ._util import utf8
+from ._util.lazy import made_once, making
+from ._util.llama_cpp_states import FOLLOWED, checked_state
+from ._util.processors import processors
 from .by_name import ModelName, locate
 from .chat.methods import ChatMethods
-from .cpu import processors
 from .engine import Engine, Text, numpy
 from .gguf.metadata import Metadata, Overrides
 from .kernel import REMEDY, native, warn_if_slow, why_not_native
-from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
-from .states import FOLLOWED, checked_state
 from .vocab import Vocabulary, load, load_from, packed, warn_of
 from .vocabulary_facts import VocabularyFacts
 

@@ -47,9 +47,10 @@ from gguf_by_hand import Section, T, tiny_vocabulary
 from tensors_by_hand import FOUR, Tensor, info_of, model_with
 
 import ggufbpe
-from ggufbpe import GGUFError, Tokenizer, files
+from ggufbpe import GGUFError, Tokenizer
+from ggufbpe._util import files
+from ggufbpe._util.files import undo_record
 from ggufbpe.cli import main as ggufbpe_command
-from ggufbpe.files import undo_record
 from ggufbpe.gguf import in_place
 from ggufbpe.gguf.edit import PADDING
 from ggufbpe.gguf.reader import GGUFFile

@@ -58,9 +58,9 @@ from reference import (
 )
 
 from ggufbpe import GGUFError, Tokenizer
+from ggufbpe._util.llama_cpp_states import STATES, lacks
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.states import STATES, lacks
 from ggufbpe.verification.fuzz import within_unicode
 from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
 

@@ -39,9 +39,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "maker
 from llama_cpp_libraries import Libraries
 from reference import NEWER, NotPreparedError, add_c_library, library, needs_c_library
 
+from ggufbpe._util.llama_cpp_states import STATES
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.llama_cpp import LibraryError
-from ggufbpe.states import STATES
 
 DISTRIBUTIONS = ("llama-cpp-py-sync", "xllamacpp", "llama-cpp-python")  # packages that carry llama.cpp
 LIKE_TEXTS = 500  # for which a new name must have the ids of a known one

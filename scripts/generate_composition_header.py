@@ -1,4 +1,5 @@
-"""Write ggufbpe/kernel/src/unicode_composition.h: the tables of ggufbpe/unicode_composition.py for the compiled engine.
+"""Write ggufbpe/kernel/src/unicode_composition.h: the tables of ggufbpe/_util/unicode_composition.py for "
+"the compiled engine"
 
 python scripts/generate_composition_header.py            # writes the file
 python scripts/generate_composition_header.py --print    # prints it
@@ -11,12 +12,12 @@ from pathlib import Path
 from generate_unicode_classes import wrapped
 from generated_file import write_or_print
 
-from ggufbpe.unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS, UNICODE_VERSION
+from ggufbpe._util.unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS, UNICODE_VERSION
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "src" / "unicode_composition.h"
 
-HEAD = """// What canonical composition (NFC) needs to know of each code point: ggufbpe/unicode_composition.py for C++.
-//
+HEAD = """// What canonical composition (NFC) needs to know of each code point: ggufbpe/_util/unicode_composition.py for
+C++. //
 // Unicode {version}. Written by scripts/generate_composition_header.py; do not edit.
 
 #pragma once

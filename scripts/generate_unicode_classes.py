@@ -1,4 +1,4 @@
-"""Write ggufbpe/unicode_classes.py: the class of every code point in llama.cpp.
+"""Write ggufbpe/_util/unicode_classes.py: the class of every code point in llama.cpp.
 
 llama.cpp's tables (src/unicode-data.cpp) equal the general categories of Unicode 15.1.0, outside the surrogates;
 `unicodedata2` of that version carries them, whatever Python runs this. Lower case comes from the running
@@ -18,7 +18,7 @@ from pathlib import Path
 import unicodedata2
 from generated_file import write_or_print
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "unicode_classes.py"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_util" / "unicode_classes.py"
 
 # The 25 code points of the White_Space property (PropList.txt).
 WHITE_SPACE = [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)]

@@ -1,4 +1,5 @@
-"""Write ggufbpe/unicode_composition.py: what Unicode's canonical composition (NFC) needs to know of each code point.
+"""Write ggufbpe/_util/unicode_composition.py: what Unicode's canonical composition (NFC) needs to know "
+"of each code point"
 
 llama.cpp's unicode_cpts_normalize_nfc (src/unicode.cpp) equals NFC of Unicode 15.1.0, which `unicodedata2` of that
 version carries, whatever Python runs this.
@@ -16,7 +17,7 @@ import unicodedata2
 from generate_unicode_classes import runs_of, wrapped
 from generated_file import write_or_print
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "unicode_composition.py"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_util" / "unicode_composition.py"
 HANGUL = range(0xAC00, 0xD7A4)  # syllables, whose decompositions are computed
 
 HEAD = '''"""What canonical composition (NFC) needs to know of each code point, by Unicode {version}.

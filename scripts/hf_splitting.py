@@ -15,11 +15,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.interop.originals import ORIGINALS
 from ggufbpe.models.bpe.families import one_of_each
 from ggufbpe.models.bpe.registry import PreTokenizer
 from ggufbpe.models.bpe.split import splitter
-from ggufbpe.unicode_classes import class_of
 
 SURROUNDINGS = (
     *("{}", "a{}", "{}a", "A{}", "{}A", "{}{}", " {}", "1{}", "{}1", "'{}", ".{}", "{}\n"),

@@ -23,9 +23,9 @@ from random_texts import RandomTexts
 from record_fixtures import MODELS, RAW, RAW_NAMES, UNSPLIT
 from reference import Crash, LoadError, with_pre, write_metadata
 
+from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.oracles.llama_cpp import Description, LlamaCpp
 from ggufbpe.oracles.llama_cpp_child import library_in
-from ggufbpe.utf8 import is_utf8
 from ggufbpe.verification.fuzz import within_unicode
 
 _STRING = re.compile(rb"[\x20-\x7e]{3,200}")

@@ -35,14 +35,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ggufbpe._util.llama_cpp_states import CHATS as CHATS
+from ggufbpe._util.llama_cpp_states import FOLLOWED, STATES
 from ggufbpe.interop.import_files import import_file
 from ggufbpe.interop.imported import pack
 from ggufbpe.oracles.llama_cpp import Crash as Crash
 from ggufbpe.oracles.llama_cpp import LlamaCpp
 from ggufbpe.oracles.llama_cpp import LoadError as LoadError
 from ggufbpe.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
-from ggufbpe.states import CHATS as CHATS
-from ggufbpe.states import FOLLOWED, STATES
 
 # The state of llama.cpp that is followed: a wheel with its shared libraries.
 NEWER = FOLLOWED

@@ -18,9 +18,9 @@ from random_texts import RandomTexts
 from reference import NotPreparedError, tokenizers_1, vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
+from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.interop import check
 from ggufbpe.interop.export import export_to
-from ggufbpe.utf8 import is_utf8
 from ggufbpe.vocab import Vocabulary
 
 

@@ -19,12 +19,12 @@ from conftest import GPT2, ROOT
 from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, make_vocabulary, tokenizer_as
 
 from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.cli import main
 from ggufbpe.errors import GGUFError
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.blocks import blocks
-from ggufbpe.spelling import BYTE_TOKENS
 from ggufbpe.trace import parts
 from ggufbpe.trace import search as searches
 from ggufbpe.trace import survey as surveys

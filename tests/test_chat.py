@@ -20,9 +20,9 @@ from conftest import ROOT
 from gguf import GGUFWriter
 
 from ggufbpe import ChatError, GGUFWarning, Tokenizer
+from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.chat.known import known_template, known_templates
 from ggufbpe.cli import main
-from ggufbpe.extras import NotInstalledError
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.vocab import chat_templates

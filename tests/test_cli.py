@@ -32,15 +32,15 @@ from reference import with_pre
 
 import ggufbpe
 from ggufbpe import LLAMA_CPP, GGUFWarning, Tokenizer
+from ggufbpe._util.escapes import Unescaped, process_escapes
+from ggufbpe._util.extras import install_command
+from ggufbpe._util.llama_cpp_states import CHATS
 from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._llama_flags import IGNORED
-from ggufbpe.escapes import Unescaped, process_escapes
-from ggufbpe.extras import install_command
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
-from ggufbpe.states import CHATS
 from ggufbpe.views import terminal
 
 ENGINE = "reference" if native is None else "native"
@@ -521,7 +521,7 @@ def test_count_json(run: Run, tree: Path) -> None:
     result = run("count", "--json", "-p", "Hello", "--stdin", tree, tree / "missing", stdin=b"a\xff")
     assert result.code == 2
     assert json.loads(result.out) == {
-        "files": [
+        "_util.files": [
             {"name": "(prompt)", "tokens": 1, "bytes": 5, "characters": 5, "undecodable_bytes": 0},
             {"name": "(stdin)", "tokens": 2, "bytes": 2, "characters": 2, "undecodable_bytes": 1},
             {"name": f"{tree}/a.txt", "tokens": 2, "bytes": 11, "characters": 11, "undecodable_bytes": 0},
@@ -635,7 +635,7 @@ def test_a_repository_names_no_program_that_is_run(run: Run, repository: Path) -
 def test_count_sorted(by: str, run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     files = ["build/b.txt", "c.txt", "src/a.log", "bad.txt", "src/a.txt"]
-    numbers = json.loads(run("count", "--json", "--sort", by, *files).out)["files"]
+    numbers = json.loads(run("count", "--json", "--sort", by, *files).out)["_util.files"]
     keys = [row[by] for row in numbers]
     assert (len(keys), keys) == (5, sorted(keys, reverse=by != "name"))
 
@@ -1430,7 +1430,7 @@ HEAVY = {
         (["tokenize", "-p", "Hello world", "--ids"], {"ggufbpe.cli.count", "ggufbpe.cli.info"}),
         (["detokenize", "15496"], {"ggufbpe.cli.tokenize"}),
         (["count", "-p", "Hello world"], {"ggufbpe.cli.tokenize"}),
-        (["list-pre"], {"ggufbpe.tokenizer", "ggufbpe.unicode_classes"}),
+        (["list-pre"], {"ggufbpe.tokenizer", "ggufbpe._util.unicode_classes"}),
         (["--version"], {"ggufbpe.tokenizer", "ggufbpe.vocab", "ggufbpe.models.bpe.registry"}),
     ],
 )

@@ -33,6 +33,7 @@ from test_cli import Run, assert_error, posix_only, run
 
 import ggufbpe
 from ggufbpe import ChatError, Tokenizer, check_corpus, decode_corpus, encode_corpus
+from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.cli.encode import FORMATS
 from ggufbpe.corpora import chunks, encoding, places, shards, sources
 from ggufbpe.corpora.byte_forms import metric
@@ -43,7 +44,6 @@ from ggufbpe.corpora.output import EncodedCorpus
 from ggufbpe.corpora.places import ChangedError, inputs_of
 from ggufbpe.corpora.records import CorpusError, lines, raised
 from ggufbpe.corpora.stage import EncodeStage
-from ggufbpe.extras import NotInstalledError
 
 __all__ = ["run"]  # the fixture
 

@@ -27,7 +27,7 @@ MODULES = [
 ]
 CORE = (
     "errors gguf.metadata gguf.reader models.bpe.merge models.bpe.pattern models.bpe.registry models.bpe.split "
-    "pipeline.detokenize pipeline.special tokenizer unicode_classes utf8 vocab"
+    "pipeline.detokenize pipeline.special tokenizer _util.unicode_classes _util.utf8 vocab"
 )
 
 

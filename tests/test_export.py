@@ -38,8 +38,8 @@ from reference import TOKENIZERS_1, NotPreparedError, Oracle
 from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, make_vocabulary, tokenizer_as
 
 from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe._util.files import write_files
 from ggufbpe.cli import main
-from ggufbpe.files import write_files
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.interop import check
 from ggufbpe.interop.borders import AT_BORDERS, BORDER, border_steps

@@ -12,8 +12,8 @@ import pytest
 from conftest import GPT2
 from test_cli import Run, assert_error, posix_only, run
 
-from ggufbpe import files
-from ggufbpe.files import replacing, write_files
+from ggufbpe._util import files
+from ggufbpe._util.files import replacing, write_files
 
 __all__ = ["run"]  # the fixture
 

@@ -21,12 +21,12 @@ from reference import LoadError, NotPreparedError, Oracle, with_pre
 
 import ggufbpe
 from ggufbpe import ChatError, GGUFError, InterruptedChangeError, Tokenizer
+from ggufbpe._util.extras import NotInstalledError
+from ggufbpe._util.files import undo_record
 from ggufbpe.chat.known import known_template, known_templates
 from ggufbpe.chat.lexer import MOST_SOURCE
 from ggufbpe.cli import main
 from ggufbpe.examination.mend import write_fixed
-from ggufbpe.extras import NotInstalledError
-from ggufbpe.files import undo_record
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
 from ggufbpe.gguf.arguments import parse_remove, parse_set, parse_token_type, set_token_types
@@ -504,7 +504,7 @@ def test_signals_leave_the_file_whole(
     before = model.read_bytes()
     script = (
         "import sys, time\n"
-        "from ggufbpe import files\n"
+        "from ggufbpe._util import files\n"
         f"files._NAMELESS *= {is_nameless:d}\n"
         "from ggufbpe.gguf import edit as fix\n"
         "copy = fix._copy\n"

@@ -24,6 +24,7 @@ from sentencepiece import sentencepiece_model_pb2 as protocol
 from test_import import mutations
 
 from ggufbpe import Tokenizer
+from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.interop import check
@@ -33,7 +34,6 @@ from ggufbpe.interop.import_hf import import_tokenizer
 from ggufbpe.interop.imported import NotImportableError, pack
 from ggufbpe.interop.score_merges import merges_by_scores, scores_by_merges
 from ggufbpe.interop.splitting import NotExpressibleError
-from ggufbpe.unicode_classes import class_of
 from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")

@@ -32,6 +32,7 @@ from reference import (
 )
 
 from ggufbpe import Tokenizer
+from ggufbpe._util.llama_cpp_states import STATES
 from ggufbpe.interop.export import export_to
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
@@ -41,7 +42,6 @@ from ggufbpe.oracles.llama_cpp_child import _named_builds, library_in
 from ggufbpe.oracles.oracle import Failure, Oracle, OracleError
 from ggufbpe.oracles.oracles import open_oracle
 from ggufbpe.oracles.recorded import parse_ids
-from ggufbpe.states import STATES
 from ggufbpe.verification.result import Text
 from ggufbpe.verification.verify import verify
 from ggufbpe.vocab import load_vocabulary

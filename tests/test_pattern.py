@@ -10,17 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded
 
-from ggufbpe.models.bpe.pattern import (
-    CharSet,
-    always_matches,
-    char_sets,
-    option_texts,
-    options,
-    parse,
-)
+from ggufbpe._util.unicode_classes import class_of
+from ggufbpe.models.bpe.pattern import CharSet, always_matches, char_sets, option_texts, options, parse
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
 from ggufbpe.models.bpe.split import Splitter
-from ggufbpe.unicode_classes import class_of
 
 
 def set_of(pattern: str) -> CharSet:

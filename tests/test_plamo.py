@@ -20,9 +20,9 @@ from reference import write_metadata
 from synthetic import make_vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer, VocabularyError
+from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.kernel import native
 from ggufbpe.models.plamo import _NO_PRE_TOKENIZER, PlamoText, in_ten_thousandths
-from ggufbpe.spelling import BYTE_TOKENS
 from ggufbpe.vocab import BYTE, Vocabulary
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]

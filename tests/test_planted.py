@@ -18,10 +18,11 @@ from conftest import GPT2
 from test_fix import PRE, metadata, write_model
 
 import ggufbpe
-from ggufbpe import InterruptedChangeError, files
+from ggufbpe import InterruptedChangeError
+from ggufbpe._util import files
+from ggufbpe._util.files import remove_abandoned, replacing, undo_record
 from ggufbpe.cli import main
 from ggufbpe.corpora.places import LocalFolder
-from ggufbpe.files import remove_abandoned, replacing, undo_record
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and locks of POSIX systems")
 
@@ -159,7 +160,7 @@ def test_a_cache_in_a_folder_of_others_is_not_written_through_links(
 
 KILLED = """if True:
     import os, sys
-    from ggufbpe import files
+    from ggufbpe._util import files
     from ggufbpe.cli import main
     from ggufbpe.gguf import edit
     if sys.argv.pop(1) == "names":
@@ -214,7 +215,7 @@ def writer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that writes the file "out", and waits in the middle."""
     script = (
         "import sys\n"
-        "from ggufbpe import files\n"
+        "from ggufbpe._util import files\n"
         "files._NAMELESS = 0\n"
         "with files.replacing(sys.argv[1]) as (file, path):\n"
         "    file.write(b'whole')\n"

@@ -102,9 +102,9 @@ CASES: dict[str, dict[str, str]] = {
         "child": "tok.encode_with_offsets('a')",
     },
     "the thread that forks makes something itself": {
-        "setup": "from ggufbpe.once import making",
+        "setup": "from ggufbpe._util.lazy import making",
         "other": "Tokenizer.from_gguf(tiny, {engine!r}).encode('a')",
-        "child": "from ggufbpe.once import making\n    with making: " + ENCODE_ANEW,
+        "child": "from ggufbpe._util.lazy import making\n    with making: " + ENCODE_ANEW,
     },
 }
 
@@ -135,7 +135,7 @@ def test_a_thread_may_fork_while_it_makes_something() -> None:
         f"""
         import os, signal, sys, warnings
         from ggufbpe import Tokenizer
-        from ggufbpe.once import making
+        from ggufbpe._util.lazy import making
         tok = Tokenizer.from_gguf(sys.argv[1])
         def fork(*_):
             pid = os.fork()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ggufbpe
-from ggufbpe.cpu import processors
+from ggufbpe._util.processors import processors
 
 HERE = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/cpu"

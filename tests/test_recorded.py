@@ -16,8 +16,8 @@ from record_fixtures import CHANGES, FLAGS, REAL, as_bytes, column, read_older, 
 from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.utf8 import is_utf8
 from ggufbpe.verification.fuzz import within_unicode
 
 NOT_RECORDED = (

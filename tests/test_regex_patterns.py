@@ -17,11 +17,11 @@ from record_fixtures import as_bytes, read_recorded
 from synthetic import ONE_OF_EACH_FAMILY, tokenizer_as
 
 import ggufbpe
+from ggufbpe._util.extras import NotInstalledError
+from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.cli import main
-from ggufbpe.extras import NotInstalledError
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
-from ggufbpe.unicode_classes import class_of
 
 # Characters of the recorded texts that came after Unicode 15.1, for which `regex` has a class of its own.
 NEWER = {

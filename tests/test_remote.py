@@ -26,6 +26,7 @@ from conftest import GPT2, PLAMO, ROOT, UNIGRAM
 from remote_server import RemoteServer, Served, remote_server
 
 from ggufbpe import Tokenizer, doctor, remote, verify
+from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.errors import (
     CorruptMetadataError,
@@ -37,7 +38,6 @@ from ggufbpe.errors import (
     RemoteNotFoundError,
     TruncatedFileError,
 )
-from ggufbpe.extras import NotInstalledError
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange, Source
@@ -291,7 +291,7 @@ def test_a_kill_while_metadata_is_kept_leaves_nothing_that_counts(
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
         import os
-        from ggufbpe import files
+        from ggufbpe._util import files
         from ggufbpe.names.grammar import Address
         from ggufbpe.remote import remote_source
         put = files._put

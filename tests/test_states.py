@@ -14,9 +14,17 @@ from loading_rules import byte_alphabet
 from reference import with_pre, write_metadata
 
 from ggufbpe import LLAMA_CPP, Tokenizer, UnknownPreTokenizerError, UnsupportedTokenizerError
+from ggufbpe._util.llama_cpp_states import (
+    CHATS,
+    DIFFERENCES,
+    FOLLOWED,
+    STATES,
+    between,
+    checked_state,
+    lacks,
+)
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
-from ggufbpe.states import CHATS, DIFFERENCES, FOLLOWED, STATES, between, checked_state, lacks
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

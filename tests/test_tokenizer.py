@@ -26,7 +26,8 @@ from synthetic import (
     tokenizer_as,
 )
 
-from ggufbpe import TokenAttribute, Tokenizer, utf8
+from ggufbpe import TokenAttribute, Tokenizer
+from ggufbpe._util import utf8
 from ggufbpe.models.dna import K_MER_MARKER
 from ggufbpe.vocab import CONTROL
 

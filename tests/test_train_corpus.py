@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from synthetic import bounded, texts
 from test_cli import Run, run
 
-from ggufbpe import extras, train
+from ggufbpe import train
+from ggufbpe._util import extras
 from ggufbpe.corpora.records import CorpusError
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter

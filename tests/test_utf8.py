@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, broken_bytes, texts
 
-from ggufbpe import utf8
+from ggufbpe._util import utf8
 
 
 def transcribed(data: bytes, strict: bool) -> list[tuple[int, int]]:

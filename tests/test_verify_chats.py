@@ -16,8 +16,8 @@ from chats import VOCABULARY
 from conftest import GPT2
 
 from ggufbpe import Tokenizer, verify
+from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.cli import main
-from ggufbpe.extras import NotInstalledError
 from ggufbpe.oracles.chats import Refused, refusal
 from ggufbpe.oracles.oracle import OracleError
 from ggufbpe.oracles.recorded_ids import OtherModel

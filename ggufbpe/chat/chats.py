@@ -14,8 +14,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .._util.lazy import making
 from ..errors import ChatError
-from ..once import making
 from .ends import Ends
 from .given_json import has_other_forms, in_json_form, is_other_form
 from .known import CHATML, resolved

@@ -15,8 +15,8 @@ from typing import Any
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from .._util.lazy import computed_once
 from ..errors import ChatError
-from ..once import computed_once
 from . import lexer
 from .arguments import Scope
 from .attributed import NOBODY, all_of

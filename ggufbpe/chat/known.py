@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from .._util.lazy import making
 from ..errors import printable
-from ..once import making
 
 PREFIX = "known:"
 _FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "chat_templates.json.xz")

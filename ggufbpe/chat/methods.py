@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from .._util.lazy import made_once, making
 from ..gguf.metadata import Metadata
-from ..once import made_once, making
 from ..vocab import GGUFWarning, chat_templates
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from .._util.extras import imported
+from .._util.lazy import computed_once, making
 from ..errors import ChatError
-from ..extras import imported
-from ..once import computed_once, making
 from .attributed import with_origin_of
 from .begun import may_be_output
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..once import made_once
+from .._util.lazy import made_once
 from ..vocab import CONTROL
 from .origins import Origin, PromptInParts, PromptPart, tool_name
 

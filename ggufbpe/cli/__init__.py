@@ -137,7 +137,7 @@ def describe(error: Exception) -> str:
         return f"{os.fsdecode(name)}: {error.strerror}" if isinstance(name, (str, bytes)) else error.strerror
     if isinstance(error, MemoryError):
         return "out of memory"
-    from ..extras import NotInstalledError
+    from .._util.extras import NotInstalledError
 
     told = (OSError, ValueError, NotInstalledError, UsageError, _output.OutputError)
     if isinstance(error, told) and str(error):
@@ -163,8 +163,8 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
         )
     if first.version:
         from .. import LLAMA_CPP, __version__
+        from .._util.llama_cpp_states import CHATS
         from ..kernel import REMEDY, is_meant, native, why_not_native
-        from ..states import CHATS
 
         engine = "reference" if native is None else "native"
         follows = f"llama.cpp {LLAMA_CPP} for ids, {CHATS} for chats and the server"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .._util.llama_cpp_states import FOLLOWED, STATES
 from ..errors import escape_invisible, printable
-from ..states import FOLLOWED, STATES
 from . import _output
 from ._help import HelpFormatter
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..extras import NotInstalledError, imported
+from .._util.extras import NotInstalledError, imported
 from ._arguments import Parser
 
 SHELLS = ("bash", "zsh", "fish")

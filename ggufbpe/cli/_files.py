@@ -6,9 +6,9 @@ import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-from .. import files
+from .._util import files
+from .._util.files import is_special
 from ..errors import printable
-from ..files import is_special
 from . import _output
 from ._arguments import Parser, UsageError
 from ._signals import termination_as_exit

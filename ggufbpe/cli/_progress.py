@@ -140,8 +140,8 @@ def duration(seconds: float) -> str:
 
 def remote_progress() -> Callable[[RemoteProgress | None], None]:
     """What draws the progress of reading a remote file after a second, also while no byte has come yet."""
+    from .._util.wording import in_bytes
     from ..errors import escape_invisible
-    from ..wording import in_bytes
 
     latest: RemoteProgress | None = None
     shown = ExitStack()

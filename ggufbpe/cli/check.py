@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from .._util.wording import counted
 from ..views import terminal
-from ..wording import counted
 from . import _output
 from ._arguments import Parser, UsageError, add_names, add_override_kv, models_of, overrides_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..escapes import process_escapes
+from .._util.escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verification.side_by_side import compare
 from ..views.compare_lines import compared_as_json, shown_lines

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, BinaryIO, NamedTuple
 
-from .. import utf8
+from .._util import utf8
+from .._util.wording import counted
 from ..corpora.readers import has_records, read_lines, records
 from ..corpora.records import CorpusError, decompressed, has_json_lines, without_compression
 from ..corpora.sources import File, files_of, open_file
 from ..pipeline.blocks import LONG_TEXT, added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal
-from ..wording import counted
 from . import _output
 from ._arguments import (
     Parser,

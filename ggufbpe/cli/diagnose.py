@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from .._util.escapes import process_escapes
+from .._util.wording import counted, percent
 from ..by_name import Found
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
 from ..diagnosis.causes import Diagnosis, Explanation
 from ..diagnosis.diagnose import diagnose
-from ..escapes import process_escapes
 from ..oracles.chats import Prompt, Refused, answered
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
 from ..views import terminal
-from ..wording import counted, percent
 from . import _output
 from ._arguments import (
     Parser,

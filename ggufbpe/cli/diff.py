@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .._util.escapes import process_escapes
 from ..errors import printable
-from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verification.diff import Differences, diff
 from ..verification.result import Text

@@ -8,11 +8,11 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .._util.wording import counted
 from ..examination.examine import doctor
 from ..examination.finding import Examination, Finding
 from ..gguf.change import COMMAND
 from ..views import terminal
-from ..wording import counted
 from . import _output
 from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
 from ._progress import waiting_for

@@ -10,8 +10,8 @@ from contextlib import nullcontext
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from .._util.escapes import Unescaped, process_escapes
 from ..chat.token_origins import ChatTokens, chat_tokens
-from ..escapes import Unescaped, process_escapes
 from ..tokenizer import Tokenizer
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot

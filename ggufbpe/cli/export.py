@@ -144,7 +144,7 @@ def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
 
 
 def _class_of(char: str) -> str:
-    from ..unicode_classes import class_of
+    from .._util.unicode_classes import class_of
 
     return class_of(ord(char)) if char > "\x7f" else ""
 
@@ -250,7 +250,7 @@ def _checked(
     kind: str, tokenizer: Tokenizer, export: Export, sample: list[str], told: list[str]
 ) -> Agreement | None:
     """The comparison with the library, reported; None if there is no library to compare with."""
-    from ..extras import NotInstalledError
+    from .._util.extras import NotInstalledError
     from ..interop.check import agreement, library_for
 
     try:

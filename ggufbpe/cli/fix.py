@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from .._util.wording import counted
 from ..by_name import Found
 from ..chat.known import PREFIX
 from ..errors import printable
@@ -19,7 +20,6 @@ from ..gguf.schema import as_fields
 from ..gguf.values import Field
 from ..inputs import TextOrPath
 from ..views import terminal
-from ..wording import counted
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
 from ._files import require_free

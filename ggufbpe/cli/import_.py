@@ -98,7 +98,7 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
 
     Opening the vocabulary also shows that it can be opened.
     """
-    from ..extras import NotInstalledError
+    from .._util.extras import NotInstalledError
     from ..interop.check import agreement, library_of
     from ..interop.import_files import format_of
     from ..tokenizer import Tokenizer

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .._util.wording import in_bytes
 from ..errors import escape_invisible
 from ..inventory import BROKEN, LocalModel, local_models
 from ..names.stores import STORES, closed_folders
 from ..views import terminal
-from ..wording import in_bytes
 from . import _output
 from ._arguments import Parser, UsageError, add_color
 from ._progress import Bar, waiting

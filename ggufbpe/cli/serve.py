@@ -6,9 +6,9 @@ import argparse
 import errno
 import os
 
+from .._util.extras import imported
+from .._util.processors import processors
 from ..by_name import ModelName, locate
-from ..cpu import processors
-from ..extras import imported
 from ..gguf.reader import GGUFFile
 from . import _output
 from ._arguments import Parser, UsageError, add_models, located, model_paths, models_of, overrides_of

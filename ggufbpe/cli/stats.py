@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .._util.wording import percent
 from ..statistics.reading import GROUPINGS
 from ..views import terminal
-from ..wording import percent
 from . import _output
 from ._arguments import (
     Parser,

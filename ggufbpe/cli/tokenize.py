@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, BinaryIO
 
-from ..escapes import Unescaped
+from .._util.escapes import Unescaped
+from .._util.wording import counted
 from ..kernel import native
 from ..pipeline.blocks import added_ids, blocks
 from ..pipeline.offsets import Spans, spans
 from ..tokenizer import Tokenizer
 from ..views import terminal
-from ..wording import counted
 from . import _output
 from ._arguments import (
     Parser,

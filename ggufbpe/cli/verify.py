@@ -6,6 +6,7 @@ import argparse
 import os
 from collections import Counter
 
+from .._util.wording import counted, in_bytes
 from ..corpora.sources import File, files_of
 from ..errors import RemoteNotFoundError
 from ..oracles.against import USAGES, Against, against_of
@@ -17,7 +18,6 @@ from ..verification.verify import verify
 from ..views import terminal
 from ..views.page import require_jinja
 from ..views.report import to_html
-from ..wording import counted, in_bytes
 from . import _output
 from ._arguments import (
     Parser,

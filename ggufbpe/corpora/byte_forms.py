@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..extras import imported
+from .._util.extras import imported
 from .hashed import FileFacts, HashedFile, hashed_file
 from .places import Folder
 from .records import CorpusError

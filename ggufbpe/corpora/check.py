@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..extras import imported
+from .._util.extras import imported
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
 from .encoding import ChunkEncoder, Document, Options, chunk_reader

@@ -15,7 +15,7 @@ from contextlib import closing
 from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol
 
-from ..extras import imported
+from .._util.extras import imported
 from .byte_forms import Layout
 from .chunks import CorpusPlace
 from .encoding import Encoded, place_after

@@ -15,10 +15,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.extras import imported
+from .._util.processors import processors
 from ..chat.known import resolved
-from ..cpu import processors
 from ..errors import printable
-from ..extras import imported
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
 from . import manifest

@@ -13,8 +13,8 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.extras import imported
 from ..errors import ChatError, printable
-from ..extras import imported
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..extras import imported
+from .._util.extras import imported
 from . import byte_forms as by
 from .byte_forms import NPY_HEADER, Layout, Lengths
 from .hashed import FileFacts

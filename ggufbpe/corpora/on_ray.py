@@ -21,8 +21,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
-from ..cpu import processors
-from ..extras import imported
+from .._util.extras import imported
+from .._util.processors import processors
 from ..tokenizer import Tokenizer
 from .distributed import EncodingRun, PlannedShard, Written, write_shard
 from .encoding import ChunkEncoder, Options, chunk_reader

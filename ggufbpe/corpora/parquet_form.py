@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..extras import imported
+from .._util.extras import imported
 from .byte_forms import Ids, Layout
 from .hashed import FileFacts, HashedFile
 from .places import Folder

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple, Protocol
 
-from .. import files
+from .._util import files
 from .records import CorpusError, raised
 from .sources import files_of, is_url, open_file, storage_of, version_of
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
+from .._util.extras import NotInstalledError, imported
 from ..errors import printable
-from ..extras import NotInstalledError, imported
 
 _BLOCK = 1 << 20
 _JSON_LINES = (".jsonl", ".ndjson")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..extras import imported
+from .._util.extras import imported
 from .byte_forms import Layout
 from .hashed import FileFacts, HashedFile
 from .places import Folder

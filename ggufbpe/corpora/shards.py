@@ -12,7 +12,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..extras import imported
+from .._util.extras import imported
 from .byte_forms import Ids, Layout
 from .chunks import Chunk, CorpusPlace
 from .encoding import Encoded, place_after

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any, NamedTuple
 
-from ..extras import file_system_at
+from .._util.extras import file_system_at
 from .records import CorpusError, Report, decompressed, is_binary_table
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from .._util.extras import imported
 from ..errors import printable
-from ..extras import imported
 from .csv_rows import csv_rows
 from .records import CorpusError, is_binary_table
 

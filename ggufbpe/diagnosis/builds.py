@@ -2,17 +2,25 @@
 
     tokenizer, text, ids -> [this file] -> the build, as an explanation -> diagnose.py
 
-Only builds whose answers are known (states.py) are tried.
+Only builds whose answers are known (_util/llama_cpp_states.py) are tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .._util.llama_cpp_states import (
+    NFC,
+    PLAMO2_ADDS_TOKENS,
+    STATES,
+    STRICT_UTF8,
+    Difference,
+    between,
+    lacks,
+)
+from .._util.utf8 import is_utf8
 from ..errors import GGUFError
-from ..states import NFC, PLAMO2_ADDS_TOKENS, STATES, STRICT_UTF8, Difference, between, lacks
 from ..tokenizer import Tokenizer
-from ..utf8 import is_utf8
 from ..vocab import Vocabulary
 from . import causes
 from .search import Answer

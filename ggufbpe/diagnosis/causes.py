@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from .._util.llama_cpp_states import Difference
+from .._util.wording import listed, percent
 from ..errors import printable
 from ..examination.proposal import Proposal
 from ..gguf.change import Change, all_of
@@ -22,9 +24,7 @@ from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.known_families import family_of_tokens
 from ..pipeline.detokenize import quoted_token
-from ..states import Difference
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
-from ..wording import listed, percent
 
 # The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
 # around the text, then of the text, then of the model; the least specific come last.

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from .. import utf8
+from .._util import utf8
+from .._util.spelling import SPACE
 from ..examination.marker_tokens import MarkerTokens
 from ..models.bpe.merge import CHAR_BYTES
 from ..models.bpe.registry import PRE_TOKENIZERS
-from ..spelling import SPACE
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ..vocab.special_ids import STRIPS_MASK

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from .._util.wording import counted
 from ..errors import printable
 from ..gguf.change import Change
-from ..wording import counted
 from .causes import Cause
 from .dates import dates_in
 

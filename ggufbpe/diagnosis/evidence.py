@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from .. import utf8
+from .._util import utf8
+from .._util.spelling import BYTE_TOKENS
 from ..models.bpe.merge import BYTE_CHARS
-from ..spelling import BYTE_TOKENS
 from ..vocab import LSTRIP, RSTRIP, Vocabulary
 from .agreement import first_difference
 from .causes import Cause

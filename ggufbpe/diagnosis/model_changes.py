@@ -12,12 +12,12 @@ from array import array
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from .._util.spelling import BYTE_TOKENS, SPACE
 from ..errors import GGUFError
 from ..gguf.change import Change
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..models.looks import looks_of, models_alike, models_like
-from ..spelling import BYTE_TOKENS, SPACE
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, Vocabulary, load
 from .causes import Cause

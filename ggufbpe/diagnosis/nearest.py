@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 
+from .._util.spelling import unescape_spaces
 from ..models.bpe.text import BytePairText
-from ..spelling import unescape_spaces
 from . import causes
 from .agreement import agreeing_share, first_difference
 from .causes import Cause

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from .. import utf8
-from ..escapes import process_escapes
-from ..spelling import SPACE
+from .._util import utf8
+from .._util.escapes import process_escapes
+from .._util.spelling import SPACE
 from .causes import UTF8_FIX, Cause
 
 

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, ref
 
+from .._util.spelling import BYTE_TOKENS
 from ..engine import Text
 from ..kernel.lazy import as_dict
 from ..models.bpe.families import Evidence, evidence
@@ -25,7 +26,6 @@ from ..models.model import NO_TOKEN, TextModel, unknown_of
 from ..models.word_cache import WordCache
 from ..pipeline.pipeline import Pipeline
 from ..pipeline.special import SpecialTokens
-from ..spelling import BYTE_TOKENS
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, Vocabulary
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
+from .._util.extras import NotInstalledError
 from ..by_name import fix_command
 from ..chat.known import PREFIX, KnownTemplate
 from ..errors import GGUFError
-from ..extras import NotInstalledError
 from ..gguf.arguments import id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1

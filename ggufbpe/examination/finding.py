@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.wording import counted
 from ..errors import printable
-from ..wording import counted
 
 if TYPE_CHECKING:
     from .proposal import Proposal

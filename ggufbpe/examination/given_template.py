@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .._util.extras import NotInstalledError
 from ..chat.known import known_source
 from ..chat.lexer import MOST_SOURCE
 from ..errors import ChatError, GGUFError, printable
-from ..extras import NotInstalledError
 from ..gguf.constants import GGUFValueType, TokenizerKey
 from ..gguf.edit import Edit
 from ..gguf.reader import GGUFFile

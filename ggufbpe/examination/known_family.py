@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .._util.wording import counted
 from ..errors import printable
 from ..gguf.constants import KEY_NAME, TokenizerKey
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.known_families import KnownFamily, family_of_names
-from ..wording import counted
 from .facts import Facts
 from .finding import Finding
 

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .._util.wording import counted
 from ..chat.known import KnownTemplate, known_build, known_templates
 from ..errors import printable
 from ..gguf.constants import KEY_NAME, TokenizerKey
 from ..oracles.chats import Prompt
-from ..wording import counted
 from .facts import Facts
 from .finding import Finding
 from .markers import markers_of, markers_of_prompt

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from .._util.files import is_special
+from .._util.wording import counted
 from ..by_name import ModelName, locate
 from ..errors import (
     GGUFError,
@@ -24,7 +26,6 @@ from ..errors import (
     UnsupportedTokenizerError,
     printable,
 )
-from ..files import is_special
 from ..gguf.arguments import Tokens, edit_of, parse_remove, set_token_types
 from ..gguf.constants import TokenType
 from ..gguf.edit import Edit, write_edited
@@ -35,7 +36,6 @@ from ..gguf.tensors import check_tensors
 from ..gguf.values import Field, Value
 from ..vocab import GGUFWarning, load
 from ..vocab.vocabulary import frames_to_caller
-from ..wording import counted
 from .given_template import ChatTemplates, template_edits
 
 _NOTHING: Mapping[str, Value | Field] = MappingProxyType({})

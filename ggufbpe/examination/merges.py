@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from .._util.wording import counted, listed
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.bpe.merge import WordEncoder
 from ..models.bpe.model import merging_alone
 from ..tokenizer import Tokenizer
-from ..wording import counted, listed
 from .facts import Facts
 from .finding import Finding, Where
 from .tokens import is_name

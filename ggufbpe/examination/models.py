@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from .._util.spelling import SPACE
+from .._util.wording import counted, listed
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..models import tokenizer_model
 from ..models.looks import models_like
-from ..spelling import SPACE
-from ..wording import counted, listed
 from .facts import Facts
 from .finding import Finding
 from .round_trips import UTF8_BYTES

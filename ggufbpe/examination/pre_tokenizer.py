@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .._util.wording import listed
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..models.bpe.families import Family
 from ..models.bpe.hf_splitting import DIFFERENCES
 from ..models.bpe.registry import PRE_TOKENIZERS
-from ..wording import listed
 from .facts import Facts
 from .finding import Finding
 

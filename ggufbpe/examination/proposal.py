@@ -22,6 +22,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
+from .._util.wording import counted
 from ..by_name import fix_command
 from ..errors import GGUFError, printable
 from ..gguf.change import COMMAND, Change, all_of
@@ -30,7 +31,6 @@ from ..gguf.reader import GGUFFile
 from ..gguf.values import Value
 from ..models.bpe.families import Evidence
 from ..tokenizer import Tokenizer
-from ..wording import counted
 from .checks import CHECKS_OF_TOKENS, Check, findings_of
 from .facts import Facts
 from .finding import Finding

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .._util.spelling import BYTE_TOKENS
+from .._util.wording import counted, listed
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..models.bpe.merge import BYTE_CHARS
-from ..spelling import BYTE_TOKENS
-from ..wording import counted, listed
 from .facts import Facts
 from .finding import Finding
 

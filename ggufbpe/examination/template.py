@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .._util.extras import NotInstalledError
+from .._util.wording import counted, listed
 from ..errors import ChatError, printable
-from ..extras import NotInstalledError
 from ..gguf.constants import TokenizerKey, TokenType
 from ..oracles.chats import Refused
 from ..vocab import SPECIAL_TYPES, load
-from ..wording import counted, listed
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
 from .known_templates import replacement

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .._util.wording import counted, listed
 from ..gguf.constants import TokenizerKey, TokenType
 from ..vocab import CONTROL
-from ..wording import counted, listed
 from .facts import Facts
 from .finding import Finding
 

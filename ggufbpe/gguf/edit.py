@@ -23,7 +23,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Literal, NamedTuple
 
-from ..files import remove_abandoned, replacing, undo_record
+from .._util.files import remove_abandoned, replacing, undo_record
 from .constants import KEY_ALIGNMENT, GGUFValueType
 from .in_place import CannotRewriteError, rewrite
 from .reader import GGUFFile

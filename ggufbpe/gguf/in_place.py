@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Literal, NamedTuple
 
+from .._util.files import replacing, sync, sync_folder, undo_record
 from ..errors import InterruptedChangeError, printable
-from ..files import replacing, sync, sync_folder, undo_record
 from .constants import GGUF_MAGIC
 
 _MAGIC = b"ggufbpe undo 1\n"

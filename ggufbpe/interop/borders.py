@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .._util.spelling import SPACE
 from ..models.bpe.pattern import (
     Chars,
     Choice,
@@ -29,7 +30,6 @@ from ..models.bpe.pattern import (
     parse,
 )
 from ..models.bpe.registry import PreTokenizer, Stage
-from ..spelling import SPACE
 from .code_points import ALL, Ranges, bracket, difference, emit, intersection, ranges
 from .hf_parts import replace
 from .originals import split

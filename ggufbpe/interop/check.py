@@ -15,10 +15,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..extras import imported
+from .._util.extras import imported
+from .._util.unicode_classes import STARTS, class_of
 from ..oracles import adapters
 from ..tokenizer import Tokenizer
-from ..unicode_classes import STARTS, class_of
 from ..verification.fuzz import texts_for
 from ..verification.shrink import Shrinking, shrink
 from ..vocab import Vocabulary

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
 
+from .._util.unicode_classes import STARTS
 from ..models.bpe.pattern import Ahead, Chars, CharSet, Choice, Node, Repeat, Sequence
-from ..unicode_classes import STARTS
 
 Ranges = tuple[tuple[int, int], ...]
 """Code points in ascending ranges that do not touch, both ends included; no surrogates."""

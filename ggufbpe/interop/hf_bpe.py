@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
+from .._util.spelling import SPACE
+from .._util.unicode_classes import LOWER
 from ..models.bpe.merge import CHAR_BYTES, WordEncoder
 from ..pipeline.detokenize import quoted_token
-from ..spelling import SPACE
-from ..unicode_classes import LOWER
 from ..vocab import Vocabulary
 from . import limits
 from .borders import AT_BORDERS, border_steps

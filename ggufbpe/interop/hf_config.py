@@ -11,9 +11,9 @@ import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
+from .._util.spelling import BYTE_OF, unescape_spaces
 from ..errors import printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
-from ..spelling import BYTE_OF, unescape_spaces
 from ..vocab import (
     BYTE,
     CONTROL,

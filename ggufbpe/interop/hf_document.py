@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from .._util.wording import listed
 from ..errors import printable
 from ..gguf.constants import TokenType
 from ..vocab.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
-from ..wording import listed
 from .borders import AT_BORDERS, BORDER
 from .hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
 from .hf_parts import sequence

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .._util.spelling import BYTE_OF, SPACE
 from ..models.spm import ranks_of
-from ..spelling import BYTE_OF, SPACE
 from ..vocab import Vocabulary
 from . import limits
 from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence

@@ -18,9 +18,9 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .._util.spelling import SPACE
 from ..errors import printable
 from ..models.model import first_attributes
-from ..spelling import SPACE
 from ..vocab import NORMAL, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
 from .hf_parts import HFParts, replace, sequence

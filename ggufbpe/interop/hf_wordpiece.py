@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from .._util.unicode_classes import CONTROL, DECOMPOSED, LOWER, decomposed
 from ..models.wpm import CJK, BertNormalizer
-from ..unicode_classes import CONTROL, DECOMPOSED, LOWER, decomposed
 from ..vocab import Vocabulary
 from .code_points import bracket, ranges_where
 from .hf_parts import HFParts, Part, replace, sequence

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .._util.spelling import BYTE_TOKENS, SPACE
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.spm import ranks_of
-from ..spelling import BYTE_TOKENS, SPACE
 from .hf_document import HFDocument
 from .hf_parts import replace
 from .limits import Limit, counted_tokens

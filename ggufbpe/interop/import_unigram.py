@@ -13,9 +13,9 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
+from .._util.spelling import SPACE
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.charsmap import lacks
-from ..spelling import SPACE
 from .hf_document import HFDocument
 from .imported import NotImportableError
 from .limits import Limit

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Container
 from typing import Any
 
+from .._util.spelling import unescape_spaces
 from ..errors import printable
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models import tokenizer_model
-from ..spelling import unescape_spaces
 from .hf_config import HFConfig
 from .hf_document import HFDocument
 from .hf_wordpiece import word_piece_normalizer

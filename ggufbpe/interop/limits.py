@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from .._util.spelling import BYTE_TOKENS, unescape_spaces
+from .._util.wording import counted, listed
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
 from ..pipeline.special import sort_longest_first
-from ..spelling import BYTE_TOKENS, unescape_spaces
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
-from ..wording import counted, listed
 
 
 def listed_out(vocabulary: Vocabulary) -> Vocabulary:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .._util.extras import imported
+from .._util.spelling import BYTE_OF, BYTE_TOKENS, SPACE
 from ..errors import printable
-from ..extras import imported
 from ..gguf.constants import TokenType
 from ..models.model import first_attributes
-from ..spelling import BYTE_OF, BYTE_TOKENS, SPACE
 from ..vocab import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible

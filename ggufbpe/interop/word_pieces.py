@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..spelling import SPACE
+from .._util.spelling import SPACE
 from ..vocab import Vocabulary
 from .limits import Limit, counted_tokens
 

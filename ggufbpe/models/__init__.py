@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from ..once import making
+from .._util.lazy import making
 from .model import TokenizerModel
 
 _HOMES = {  # tokenizer.ggml.model: module and class

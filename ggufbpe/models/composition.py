@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-from .. import utf8
-from ..unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS
+from .._util import utf8
+from .._util.unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS
 
 # Syllables of Hangul: a leading consonant, a vowel, and a trailing consonant or none.
 _SYLLABLES, _LEADS, _VOWELS, _TRAILS = 0xAC00, 0x1100, 0x1161, 0x11A7

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .._util.spelling import SPACE
 from ..gguf.metadata import Metadata
-from ..spelling import SPACE
 from ..vocab.tokens import named_tokens
 from .bpe.model import BytePairModel
 from .bpe.text import BytePairText, PlainPart

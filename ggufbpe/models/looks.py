@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from .._util.spelling import BYTE_TOKENS, SPACE
 from ..errors import GGUFError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..gguf.reader import GGUFFile
-from ..spelling import BYTE_TOKENS, SPACE
 
 _SAMPLE = 20000  # tokens
 _LEAST = 500  # tokens that a vocabulary must have to be telling

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..spelling import unescape_spaces
+from .._util.spelling import unescape_spaces
 
 if TYPE_CHECKING:
     from ..gguf.metadata import Metadata

@@ -22,13 +22,13 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import utf8
+from .._util import utf8
+from .._util.lazy import made_once
+from .._util.llama_cpp_states import PLAMO2_ADDS_TOKENS, lacks
+from .._util.unicode_classes import CLASSES, STARTS
 from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from ..once import made_once
-from ..states import PLAMO2_ADDS_TOKENS, lacks
-from ..unicode_classes import CLASSES, STARTS
 from .bpe.registry import PreTokenizer
 from .model import Correct, TextModel, TokenizerModel, Warn, first_attributes
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._util.lazy import made_once
 from ..gguf.metadata import Metadata
-from ..once import made_once
 from .bpe.registry import PreTokenizer
 from .model import NO_TOKEN, TextModel, TokenizerModel, Warn, unknown_of
 from .trie import Trie

@@ -25,14 +25,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from .. import utf8
+from .._util import utf8
+from .._util.lazy import made_once
+from .._util.spelling import BYTE_TOKENS, SPACE, escape_spaces
 from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..kernel import native
 from ..kernel.lazy import as_dict
-from ..once import made_once
-from ..spelling import BYTE_TOKENS, SPACE, escape_spaces
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .bpe.registry import PreTokenizer
 from .model import Correct, TextModel, TokenizerModel, Warn

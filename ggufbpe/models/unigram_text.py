@@ -17,9 +17,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .. import utf8
-from ..once import made_once
-from ..spelling import SPACE
+from .._util import utf8
+from .._util.lazy import made_once
+from .._util.spelling import SPACE
 from ..vocab.vocabulary import NORMAL, UNUSED, USER_DEFINED
 from .charsmap import Charsmap
 from .composition import composed_bytes

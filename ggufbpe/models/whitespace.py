@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ..unicode_classes import CLASSES, LOWER, STARTS
+from .._util.unicode_classes import CLASSES, LOWER, STARTS
 from .bpe.model import BytePairModel
 from .bpe.registry import PreTokenizer
 from .bpe.text import BytePairText

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from .. import utf8
+from .._util import utf8
+from .._util.lazy import made_once
+from .._util.spelling import SPACE
 from ..gguf.metadata import Metadata
-from ..once import made_once
-from ..spelling import SPACE
 from .bpe.registry import PreTokenizer
 from .model import TextModel, TokenizerModel, Warn, unknown_of
 from .trie import Trie
@@ -103,7 +103,7 @@ class BertNormalizer(dict[int, str]):
     """
 
     def __init__(self, *, lowercase: bool, strip_accents: bool) -> None:
-        from .. import unicode_classes  # a large table that the compiled engine does not need
+        from .._util import unicode_classes  # a large table that the compiled engine does not need
 
         super().__init__()
         self._unicode = unicode_classes

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..cpu import processors
+from .._util.processors import processors
 from ..errors import printable
 from ..tokenizer import Tokenizer
 

@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._util.wording import counted
 from ..errors import printable
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
-from ..wording import counted
 from .chats import ChatAnswer, answered
 from .oracle import Answer, Oracle, OracleError, check_file
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from .._util.lazy import made_once
 from ..engine import numpy
 from ..kernel.lazy import compiled, strings_of
-from ..once import made_once
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .offsets import TokenOffsets
 

@@ -76,7 +76,7 @@ def quoted_text(model: TokenizerModel, entry: PreTokenizer, text: str, attribute
 
     So 'Ġthe' in a byte-level vocabulary is ' the'. A text that stands for nothing is shown as it is.
     """
-    from ..wording import quoted_piece  # not needed to give only ids
+    from .._util.wording import quoted_piece  # not needed to give only ids
 
     written = text.encode("utf-8", "surrogatepass")
     piece = piece_of(model, entry, text, attribute)

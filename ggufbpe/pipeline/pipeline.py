@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from .. import utf8
+from .._util import utf8
+from .._util.lazy import made_once
 from ..engine import Text, numpy
-from ..once import made_once
 from .special import SpecialTokens
 
 if TYPE_CHECKING:

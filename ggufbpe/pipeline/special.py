@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..once import made_once
+from .._util.lazy import made_once
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 
 SPACES = " \t\n\v\f\r"  # isspace in the C locale

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._util.extras import file_system_at
 from ..errors import RemoteAccessError, RemoteError, RemoteNotFoundError
-from ..extras import file_system_at
 from ..gguf.source import ByteRange
 from ..names.grammar import Address
 from .stream import RangePart

@@ -20,8 +20,8 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from .. import __version__
+from .._util.extras import NotInstalledError, imported
 from ..errors import RemoteError
-from ..extras import NotInstalledError, imported
 from ..gguf.source import ByteRange
 from .answers import BUSY, answer_error, seconds_to_wait
 from .hosts import Lookups, origin

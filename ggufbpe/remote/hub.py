@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from .. import __version__
+from .._util.extras import imported
 from ..errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
-from ..extras import imported
 from ..names.grammar import HubName, is_file
 from ..names.quantization import chosen, is_first_part, is_model, quantization
 from .answers import answer_error

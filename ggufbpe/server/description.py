@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from .. import LLAMA_CPP, __version__
-from ..states import CHATS
+from .._util.llama_cpp_states import CHATS
 from ..views.page import rendered
 from .endpoints import ENDPOINTS, Endpoint
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._util.llama_cpp_states import CHATS
 from ..chat.capabilities import Capabilities
 from ..chat.chats import prompt_text
 from ..errors import ChatError
-from ..states import CHATS
 from ..tokenizer import Tokenizer
 from .failures import RequestError
 from .fields import field, has_field, id_of, ids_of, string_of

@@ -13,6 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
+from .._util.wording import short_names
 from ..by_name import locate
 from ..errors import GGUFError, ModelNameError
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
@@ -20,7 +21,6 @@ from ..gguf.reader import GGUFFile
 from ..models import tokenizer_model
 from ..names.grammar import PREFIXES, parse_name
 from ..tokenizer import Tokenizer
-from ..wording import short_names
 from .failures import RequestError
 from .fields import field
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from .. import utf8
+from .._util import utf8
+from .._util.wording import counted
 from ..pipeline.blocks import added_ids
 from ..tokenizer import Tokenizer
 from ..vocab import CONTROL, UNKNOWN, UNUSED
-from ..wording import counted
 from .reading import Batch
 
 if TYPE_CHECKING:

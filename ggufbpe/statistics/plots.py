@@ -15,9 +15,9 @@ import warnings
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ..extras import imported
-from ..files import replacing
-from ..wording import percent
+from .._util.extras import imported
+from .._util.files import replacing
+from .._util.wording import percent
 
 if TYPE_CHECKING:
     from .measure import Measures, Stats

@@ -11,9 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
+from .._util.spelling import SPACE
+from .._util.utf8 import Offsets, byte_length, char_ends
 from ..models.steps import Change, Word
-from ..spelling import SPACE
-from ..utf8 import Offsets, byte_length, char_ends
 from .trace import Trace
 
 Units = Callable[[str], str]  # `Tracer.by_position`

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from .._util.lazy import making
 from ..inputs import Model, TextOrPath, text_of, tokenizer_of
-from ..once import making
 from .trace import Trace
 
 

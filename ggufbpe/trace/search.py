@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import utf8
+from .._util import utf8
+from .._util.spelling import SPACE, escape_spaces
 from ..models.bpe.merge import byte_level
 from ..models.steps import Tracer
 from ..pipeline.blocks import blocks
 from ..pipeline.offsets import blocks_add_up
-from ..spelling import SPACE, escape_spaces
 from .places import Sought, places_of, runs_of
 from .reasons import Place, WhyNot
 from .survey import Counter

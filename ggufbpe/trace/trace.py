@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.lazy import making
+from .._util.utf8 import byte_length
+from .._util.wording import counted
 from ..errors import UnsupportedTokenizerError
 from ..gguf.constants import TokenizerKey
 from ..models.steps import Change, EncodedWord, Fragment, Traceable, TracedStage, Tracer, Word
-from ..once import making
-from ..utf8 import byte_length
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
-from ..wording import counted
 
 if TYPE_CHECKING:
     from ..chat.token_origins import ChatTokens

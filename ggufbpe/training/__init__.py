@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from .._util.lazy import making
 from ..by_name import ModelName, locate
 from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
 from ..kernel import warn_if_slow
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
-from ..once import making
 from ..vocab import NORMAL, Vocabulary, load, warn_of
 from .compiled import CompiledLearner, add_counts, counter_of, is_there
 from .corpus import CorpusOptions, texts_of

@@ -15,8 +15,8 @@ from itertools import accumulate, chain
 from typing import Any
 
 from .. import kernel
-from ..cpu import processors
-from ..once import making
+from .._util.lazy import making
+from .._util.processors import processors
 from .learn import LearnedMerge, Rules
 from .words import Splitting
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from .._util.spelling import BYTE_TOKENS
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
 from ..pipeline.special import SpecialTokens
-from ..spelling import BYTE_TOKENS
 from ..vocab import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, UNKNOWN, USER_DEFINED, Vocabulary
 from .trained import Form, TrainedVocabulary
 from .words import Splitting

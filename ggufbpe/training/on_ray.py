@@ -12,7 +12,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..corpora.distributed import segment_size
-from ..corpora.on_ray import causes_raised, connected, dataset_of, processors_of, pyarrow, quiet_context, ray
+from ..corpora.on_ray import (
+    causes_raised,
+    connected,
+    dataset_of,
+    processors_of,
+    pyarrow,
+    quiet_context,
+    ray,
+)
 from ..vocab import Vocabulary
 from .compiled import counter_of, is_there
 from .corpus import CorpusOptions, FilePart, file_parts, files_at, texts_of_part

@@ -15,7 +15,8 @@ import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ..files import replacing
+from .._util.files import replacing
+from .._util.spelling import BYTE_TOKENS
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
@@ -23,7 +24,6 @@ from ..gguf.values import Field, Value
 from ..gguf.writer import packed_file
 from ..models import tokenizer_model
 from ..models.bpe.merge import BYTE_CHARS
-from ..spelling import BYTE_TOKENS
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from .._util.lazy import made_once, making
+from .._util.spelling import BYTE_OF, unescape_spaces
 from ..by_name import Found
 from ..errors import printable
 from ..gguf.metadata import Overrides
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..models.bpe.registry import PRE_TOKENIZERS
-from ..once import made_once, making
 from ..pipeline.special import SpecialTokens
-from ..spelling import BYTE_OF, unescape_spaces
 from ..vocab import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from .words import Splitting
 

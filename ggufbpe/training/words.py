@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from .._util.spelling import escape_spaces
+from .._util.unicode_classes import class_of
 from ..errors import printable
 from ..models.bpe.merge import byte_level
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
 from ..models.bpe.split import splitter
-from ..spelling import escape_spaces
-from ..unicode_classes import class_of
 
 UNITS = ("bytes", "chars")
 NOT_IN_LLAMA_CPP = ("none", "words")

@@ -13,9 +13,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .. import utf8
+from .._util import utf8
+from .._util.utf8 import Offsets, char_ends
 from ..tokenizer import Tokenizer
-from ..utf8 import Offsets, char_ends
 
 # How far ahead ids that no longer match the text are searched for a place where they do again.
 _LOOK_AHEAD = 24  # tokens

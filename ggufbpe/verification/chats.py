@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.wording import counted
 from ..diagnosis.causes import Cause, Explanation
 from ..diagnosis.evidence import text_difference
 from ..inputs import ChatOrBody, request_body
 from ..oracles.chats import ChatAnswer, Prompt, Refused, answered
 from ..oracles.oracle import Failure, Oracle
 from ..tokenizer import Tokenizer
-from ..wording import counted
 from .result import Progress, Text
 from .shrink import SECONDS, Shrinking, shrunk_json
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from .._util.unicode_classes import class_of
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, added_as
 from ..examination.proposal import Compared
 from ..oracles.oracle import Failure, Oracle
 from ..tokenizer import Tokenizer
-from ..unicode_classes import class_of
 from .align import Placed, Row, Span, align, own_row, place
 from .result import Difference, Example, FailureGroup, Progress, Result, Shown, Text
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .._util.wording import counted
 from ..corpora.records import raised
 from ..diagnosis.causes import of_two_models, with_known_pre
 from ..diagnosis.variants import variants_of
@@ -20,7 +21,6 @@ from ..inputs import Model, tokenizers_of
 from ..models.bpe.families import Evidence
 from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
-from ..wording import counted
 from .explaining import Explaining, are_alike
 from .result import Result
 from .template_diff import template_differences

@@ -15,11 +15,11 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+from .._util.unicode_classes import STARTS
 from ..models.bpe.pattern import Ahead, CharSet, Choice, Node, Repeat, options, parse
 from ..models.bpe.pattern import Chars as CharsNode
 from ..models.bpe.pattern import Sequence as SequenceNode
 from ..tokenizer import Tokenizer
-from ..unicode_classes import STARTS
 from ..vocab import Vocabulary
 
 ATOMS = [

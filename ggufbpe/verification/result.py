@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.wording import counted
 from ..oracles.oracle import Failure
-from ..wording import counted
 
 if TYPE_CHECKING:
     from ..diagnosis.causes import Cause

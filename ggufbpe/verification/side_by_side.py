@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._util.wording import counted
 from ..inputs import Model, TextOrPath, text_of, tokenizers_of
-from ..wording import counted
 from .stretches import Stretches
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from typing import Any
 
+from .._util.extras import NotInstalledError
+from .._util.wording import counted
 from ..diagnosis.evidence import text_difference
 from ..errors import printable
 from ..examination.rendered import CHATS, SamplePrompts
-from ..extras import NotInstalledError
 from ..oracles.chats import Prompt, Refused
 from ..tokenizer import Tokenizer
-from ..wording import counted
 from .vocabulary_diff import VocabularyDifference
 
 _LONG_LINE = 200  # characters; longer lines of a template are compared block by block

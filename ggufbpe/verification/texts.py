@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
+from .._util.escapes import process_escapes
 from ..corpora.readers import has_records, records
 from ..corpora.records import CorpusError, Report, decompressed
 from ..corpora.sources import File, files_of, ignored_by_git, open_file
-from ..escapes import process_escapes
 from ..inputs import TextOrPath, text_of
 from ..pipeline.blocks import read
 from .result import Text

@@ -14,6 +14,7 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from .._util.wording import counted
 from ..by_name import ModelName, locate
 from ..errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..examination.finding import Finding, Where
@@ -23,7 +24,6 @@ from ..names.grammar import HubName, hub_name, parse_name
 from ..remote.hub import downloaded
 from ..tokenizer import Tokenizer
 from ..vocab import GGUFWarning
-from ..wording import counted
 from .result import Difference, Result
 from .verify import verify
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
+from .._util.spelling import escape_spaces
 from ..errors import printable
 from ..examination.round_trips import SAMPLES
 from ..models.bpe.merge import parts
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
 from ..pipeline.detokenize import quoted_text, quoted_token
-from ..spelling import escape_spaces
 from ..vocab import TokenAttribute, Vocabulary
 
 _EXAMPLES = 100  # kept of each difference

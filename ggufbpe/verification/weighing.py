@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .._util.wording import counted
 from ..errors import printable
 from ..examination.checks import CHECKS_OF_TOKENS
 from ..examination.facts import TEXTS_OF_IDS, Facts
@@ -22,7 +23,6 @@ from ..gguf.change import Change, all_of
 from ..gguf.constants import TokenizerKey, TokenType
 from ..pipeline.detokenize import quoted_token
 from ..vocab import NORMAL, SPECIAL_IDS, SPECIAL_TYPES, Vocabulary
-from ..wording import counted
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text as Line
 
+from .._util.wording import counted, percent
 from ..verification.chats import ChatDifference, ChatExample, ChatResult
-from ..wording import counted, percent
 from . import terminal
 from .cause_lines import cause_lines
 from .chat_words import chat_verdict, sides_of, title_of

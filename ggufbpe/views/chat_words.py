@@ -5,10 +5,10 @@ verification/chats.py -> [this file] -> chat_report_lines.py, report.py
 
 from __future__ import annotations
 
+from .._util.wording import counted
 from ..diagnosis.agreement import first_difference
 from ..oracles.chats import Prompt, Refused
 from ..verification.chats import COUNT, PROMPT, REFUSED_BY_US, ChatDifference, ChatExample, ChatResult
-from ..wording import counted
 from .terminal import one_line, visible
 
 _BEFORE, _BEHIND = 40, 60  # bytes of a prompt around the place where it differs

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
+from .._util.wording import counted
 from ..verification.align import Row
 from ..verification.side_by_side import Compared
-from ..wording import counted
 from . import terminal
 from .drawing import beside, columns, drawn, piece, unbroken
 

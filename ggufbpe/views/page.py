@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..extras import imported
+from .._util.extras import imported
 
 _BUFFERED = 200  # pieces from jinja2 joined into one
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from .._util.wording import counted, percent
 from ..verification.result import Example, Result, Shown
-from ..wording import counted, percent
 from .chat_words import chat_verdict, sides_of, title_of
 from .page import rendered
 from .terminal import visible_text

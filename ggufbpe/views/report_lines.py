@@ -12,8 +12,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text as Line
 
+from .._util.wording import counted, percent
 from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
-from ..wording import counted, percent
 from . import terminal
 from .cause_lines import cause_lines, proposal_lines
 from .chat_report_lines import chat_parts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from .. import utf8
+from .._util import utf8
 from ..errors import escape_invisible, is_visible
 
 

@@ -4,7 +4,7 @@
     models/ -------------^
 
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of llama.cpp
-does not have are left out for a tokenizer of that state (states.py). What llama.cpp logs and a user can
+does not have are left out for a tokenizer of that state (_util/llama_cpp_states.py). What llama.cpp logs and a user can
 mend is one of `Vocabulary.warnings` here, which `warn_of` turns into a `GGUFWarning`; so is a pre-tokenizer that is
 likely wrong, of which llama.cpp warns only if it is missing. What llama.cpp corrects by itself is one of
 `Vocabulary.corrections`, which `doctor` and `info` show.
@@ -18,6 +18,7 @@ import os
 from itertools import chain
 from typing import TypedDict
 
+from .._util.llama_cpp_states import FOLLOWED, NFC, STRICT_UTF8, lacks
 from ..errors import GGUFError, UnknownPreTokenizerError, UnsupportedTokenizerError, printable
 from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
@@ -27,7 +28,6 @@ from ..gguf.source import Source
 from ..models import SUPPORTED, tokenizer_model
 from ..models.bpe.registry import PreTokenizer
 from ..models.model import Correct, Correction, TokenizerModel
-from ..states import FOLLOWED, NFC, STRICT_UTF8, lacks
 from .special_ids import (
     TELLING_PARTS,
     UnfinishedVocabulary,

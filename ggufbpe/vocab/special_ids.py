@@ -11,12 +11,12 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from .._util.llama_cpp_states import FOLLOWED, RFL_PARAMETER, lacks
 from ..errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata
 from ..models.model import Correct, Correction, Warn
-from ..states import FOLLOWED, RFL_PARAMETER, lacks
 from .tokens import tokens_with
 from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 

@@ -11,7 +11,7 @@ from copy import copy
 from enum import IntFlag
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..states import FOLLOWED
+from .._util.llama_cpp_states import FOLLOWED
 
 if TYPE_CHECKING:
     from ..models.bpe.registry import PreTokenizer
@@ -69,7 +69,7 @@ class Vocabulary(NamedTuple):
     remove_extra_whitespaces: bool = False  # t5 models: runs of spaces become one, and none stay at the ends
     nfc: bool = False  # t5 models: text is composed (Unicode's NFC) before anything else
     strict_utf8: bool = True  # overlong forms are bytes that are not UTF-8, as from llama.cpp b11739 on
-    llama_cpp: str = FOLLOWED  # the state of llama.cpp whose ids these are (states.py)
+    llama_cpp: str = FOLLOWED  # the state of llama.cpp whose ids these are (_util/llama_cpp_states.py)
     scores: Sequence[float] = ()  # of each token, in models that have them (float32)
     first_attributes: Sequence[
         int

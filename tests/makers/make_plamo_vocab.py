@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from reference import ROOT, cache_directory, vocabulary, write_metadata
 
-from ggufbpe.spelling import BYTE_TOKENS, SPACE
+from ggufbpe._util.spelling import BYTE_TOKENS, SPACE
 from ggufbpe.vocab import NORMAL, load_vocabulary
 
 SPECIAL = {"<|plamo:unk|>": TokenType.UNKNOWN} | dict.fromkeys(

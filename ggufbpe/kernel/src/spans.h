@@ -3,7 +3,7 @@
 //     [a TextModel] -> Spans, in bytes of what it encodes -> ChangedText -> Spans, in bytes of the original text
 //
 // A model gives them in the text that it sees; if that was changed before (encoder.h: bytes that are not UTF-8; a model's own
-// steps), ChangedText maps them back. ggufbpe/utf8.py (Offsets), compiled.
+// steps), ChangedText maps them back. ggufbpe/_util/utf8.py (Offsets), compiled.
 
 #pragma once
 

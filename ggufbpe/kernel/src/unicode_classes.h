@@ -1,5 +1,5 @@
 // The class of every code point, and what it becomes in lower case and when it is decomposed:
-// ggufbpe/unicode_classes.py for C++.
+// ggufbpe/_util/unicode_classes.py for C++.
 //
 // Unicode 15.1.0. Written by scripts/generate_unicode_header.py; do not edit.
 

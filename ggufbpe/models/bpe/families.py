@@ -25,10 +25,10 @@ from itertools import islice
 from math import log2
 from typing import NamedTuple
 
+from ..._util.spelling import SPACE
+from ..._util.unicode_classes import CLASSES, STARTS, class_of
+from ..._util.wording import listed
 from ...errors import printable
-from ...spelling import SPACE
-from ...unicode_classes import CLASSES, STARTS, class_of
-from ...wording import listed
 from .merge import CHAR_BYTES, byte_level, results
 from .pattern import VERTICAL_TAB, char_sets, parse
 from .registry import PRE_TOKENIZERS, PreTokenizer

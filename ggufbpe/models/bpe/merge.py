@@ -15,8 +15,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...kernel.lazy import as_dict
-from ...spelling import BYTE_TOKENS, SPACE
 from .registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: printable ones stand for themselves, the others follow from

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ..._util.spelling import BYTE_TOKENS
 from ...errors import printable
 from ...gguf import typed
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
-from ...spelling import BYTE_TOKENS
 from ..model import TokenizerModel, Warn
 from .merge import CHAR_BYTES, byte_level
 from .registry import PRE_TOKENIZERS, PreTokenizer

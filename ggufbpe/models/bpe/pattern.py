@@ -5,7 +5,7 @@ r"""The patterns of the registry, parsed: from text to a small tree over sets of
 llama.cpp writes its patterns in the ECMAScript syntax of the C++ standard regex. Classes do not mean there what they
 mean elsewhere, so sets are resolved here, by llama.cpp's rules (src/unicode.cpp, unicode_regex_split):
 
-- `\p{L}`, `\p{M}`, `\p{N}`, `\p{P}`, `\p{S}` are the classes of unicode_classes.py. `\p{Lu}`, `\p{Ll}`,
+- `\p{L}`, `\p{M}`, `\p{N}`, `\p{P}`, `\p{S}` are the classes of _util/unicode_classes.py. `\p{Lu}`, `\p{Ll}`,
   `\p{Lt}`, `\p{Lm}` and `\p{Lo}` all mean "any letter": the text is matched with one marker a class.
 - White space from U+0080 up is replaced by U+000B before matching: it is in `\s` and in `[^a-z]`, and never
   in a range such as `[\u3000-\u3002]`.
@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ...unicode_classes import class_of
+from ..._util.unicode_classes import class_of
 
 CLASS_LETTERS = "LMNPSW-"
 VERTICAL_TAB = 0x0B

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, overload
 
+from ..._util.extras import imported
+from ..._util.lazy import made_once
+from ..._util.unicode_classes import CLASSES, STARTS
 from ...errors import printable
-from ...extras import imported
-from ...once import made_once
-from ...unicode_classes import CLASSES, STARTS
 from .pattern import HAN
 from .registry import PRE_TOKENIZERS, PreTokenizer, Stage
 

@@ -26,8 +26,8 @@ from itertools import accumulate, compress
 from operator import not_
 from typing import NamedTuple
 
-from ...once import made_once
-from ...unicode_classes import class_of
+from ..._util.lazy import made_once
+from ..._util.unicode_classes import class_of
 from .pattern import (
     CLASS_LETTERS,
     Ahead,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ... import utf8
+from ..._util import utf8
+from ..._util.lazy import made_once
+from ..._util.spelling import escape_spaces
+from ..._util.utf8 import Offsets, char_ends
 from ...kernel import native
-from ...once import made_once
-from ...spelling import escape_spaces
-from ...utf8 import Offsets, char_ends
 from ..steps import (
     Alone,
     Cut,

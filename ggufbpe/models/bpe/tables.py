@@ -10,18 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .pattern import (
-    CLASS_LETTERS,
-    Ahead,
-    Chars,
-    CharSet,
-    Choice,
-    Node,
-    Sequence,
-    char_sets,
-    options,
-    parse,
-)
+from .pattern import CLASS_LETTERS, Ahead, Chars, CharSet, Choice, Node, Sequence, char_sets, options, parse
 from .registry import PreTokenizer, Stage
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ... import utf8
-from ...once import made_once
-from ...spelling import SPACE, escape_spaces
+from ..._util import utf8
+from ..._util.lazy import made_once
+from ..._util.spelling import SPACE, escape_spaces
 from ..model import TextModel
 from ..word_cache import WordCache
 from .merge import WordEncoder

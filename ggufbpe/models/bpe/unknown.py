@@ -8,11 +8,11 @@ from __future__ import annotations
 import difflib
 import shlex
 
+from ..._util.llama_cpp_states import FOLLOWED
 from ...errors import GGUFError, UnknownPreTokenizerError, printable
 from ...gguf import typed
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...gguf.metadata import Metadata
-from ...states import FOLLOWED
 from .registry import PRE_TOKENIZERS
 
 _FITS = 0.998  # share of tokens that the right pre-tokenizer keeps whole, at least (families.py)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from ... import utf8
-from ...spelling import SPACE, escape_spaces
+from ..._util import utf8
+from ..._util.spelling import SPACE, escape_spaces
 from ..bpe.steps import MergeTracer
 from ..steps import Change, Fragment, Step
 

@@ -13,8 +13,8 @@ from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from ...once import made_once
-from ...spelling import SPACE, escape_spaces
+from ..._util.lazy import made_once
+from ..._util.spelling import SPACE, escape_spaces
 from ..steps import (
     Change,
     Edge,

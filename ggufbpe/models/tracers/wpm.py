@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ... import utf8
-from ...spelling import SPACE, escape_spaces
+from ..._util import utf8
+from ..._util.spelling import SPACE, escape_spaces
 from ..steps import (
     Change,
     EncodedWord,

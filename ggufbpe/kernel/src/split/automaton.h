@@ -18,7 +18,7 @@
 
 namespace ggufbpe {
 
-// The class of a code point, one of "LMNPSW-": ggufbpe/unicode_classes.py, class_of.
+// The class of a code point, one of "LMNPSW-": ggufbpe/_util/unicode_classes.py, class_of.
 char class_letter(uint32_t code_point);
 
 // The bit of a class in CharSet::Term::classes.

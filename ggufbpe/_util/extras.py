@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from .once import making
+from .lazy import making
 
 _PACKAGES = {"google": "protobuf"}  # whose modules have another name than the package
 

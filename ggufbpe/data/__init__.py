@@ -1,0 +1,1 @@
+"""Corpora: reading them, encoding them to shards, statistics of them, and training on them."""
