@@ -29,7 +29,7 @@ from texts import machine_texts
 from timing import seconds
 
 from ggufbpe import Tokenizer
-from ggufbpe.kernel import native
+from ggufbpe.native import native
 
 SIZES = (50, 2_000, 20_000, 200_000, 2_000_000, 8_000_000)  # bytes
 THREADS = 8

@@ -2,8 +2,8 @@
 
 If the C++ build fails, the package is built again without the compiled engine, and the engine in plain Python does the
 work. pip hides the output of a build that succeeds in the end, so that output is kept: the installed package has
-`ggufbpe/kernel/build_error.txt`, whose first line is the compiler's first error, followed by everything that was
-printed. `ggufbpe --version` and the warning of `ggufbpe.kernel` quote the line and name the file.
+`ggufbpe/native/build_error.txt`, whose first line is the compiler's first error, followed by everything that was
+printed. `ggufbpe --version` and the warning of `ggufbpe.native` quote the line and name the file.
 
 With GGUFBPE_ENGINE=native in the environment there is no fallback: the installation fails, and pip prints the output.
 """

@@ -1,6 +1,6 @@
 """Build the tests of the kernel under sanitizers and run them: `python scripts/check_kernel.py`.
 
-    tests/kernel/*.cpp, ggufbpe/kernel/src -> .cache/kernel-tests-<sanitizers>/ -> [this file] -> exit status
+    tests/kernel/*.cpp, ggufbpe/native/src -> .cache/kernel-tests-<sanitizers>/ -> [this file] -> exit status
 
 Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: reused memory, words of
 every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long MINUTES`
@@ -158,7 +158,7 @@ def _compile_with_all() -> None:
         sys.exit(f"check_kernel.py needs {', '.join(missing)}: apt-get install g++ clang-14")
     import nanobind
 
-    kernel = ROOT / "ggufbpe" / "kernel" / "src"
+    kernel = ROOT / "ggufbpe" / "native" / "src"
     folders = [f"-I{kernel}", "-isystem", nanobind.include_dir(), "-isystem", sysconfig.get_path("include")]
     sources = sorted(kernel.rglob("*.cpp"))
     begun = time.monotonic()

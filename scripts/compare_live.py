@@ -59,8 +59,8 @@ from reference import (
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe._util.llama_cpp_states import STATES, lacks
-from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.native import native
 from ggufbpe.verification.fuzz import within_unicode
 from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
 

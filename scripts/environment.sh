@@ -19,13 +19,13 @@ environment() {
     PATH=$PWD/.venv/bin:$PATH
     export PATH
     stamp=.venv/installed-$extra
-    if [ ! -e "$stamp" ] || [ -n "$(find pyproject.toml CMakeLists.txt ggufbpe/kernel/src -newer "$stamp")" ]; then
+    if [ ! -e "$stamp" ] || [ -n "$(find pyproject.toml CMakeLists.txt ggufbpe/native/src -newer "$stamp")" ]; then
         touch "$stamp.begun" # what changes while it is built is built again
         saying "installing into .venv what builds ggufbpe" install_build_requirements
         saying "installing ggufbpe${extra:+ with what its $extra extra needs}, and compiling its engine: minutes, the first time" \
             python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}"
         mv "$stamp.begun" "$stamp"
-        why=$(GGUFBPE_ENGINE= python -c 'from ggufbpe.kernel import why_not_native; print(why_not_native)')
+        why=$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import why_not_native; print(why_not_native)')
         if [ "$why" ]; then
             echo "WARNING: the compiled engine does not run: $why. The reference engine does its work, and is much slower." \
                 "To try again, install a C++17 compiler and remove .venv" >&2

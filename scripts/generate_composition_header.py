@@ -1,4 +1,4 @@
-"""Write ggufbpe/kernel/src/unicode_composition.h: the tables of ggufbpe/_util/unicode_composition.py for "
+"""Write ggufbpe/native/src/unicode_composition.h: the tables of ggufbpe/_util/unicode_composition.py for "
 "the compiled engine"
 
 python scripts/generate_composition_header.py            # writes the file
@@ -14,7 +14,7 @@ from generated_file import write_or_print
 
 from ggufbpe._util.unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS, UNICODE_VERSION
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "src" / "unicode_composition.h"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "native" / "src" / "unicode_composition.h"
 
 HEAD = """// What canonical composition (NFC) needs to know of each code point: ggufbpe/_util/unicode_composition.py for
 C++. //

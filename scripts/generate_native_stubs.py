@@ -1,4 +1,4 @@
-"""Write ggufbpe/kernel/_native.pyi: the types of the compiled engine, for the type checker and for editors.
+"""Write ggufbpe/native/_native.pyi: the types of the compiled engine, for the type checker and for editors.
 
     python scripts/generate_native_stubs.py            # write it
     python scripts/generate_native_stubs.py --print    # or show it
@@ -17,10 +17,10 @@ from pathlib import Path
 from generated_file import write_or_print
 from nanobind.stubgen import StubGen
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "_native.pyi"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "native" / "_native.pyi"
 
 HEAD = '''\
-"""The compiled engine, ggufbpe/kernel/src. Use it through ggufbpe.Tokenizer.
+"""The compiled engine, ggufbpe/native/src. Use it through ggufbpe.Tokenizer.
 
 Written by scripts/generate_native_stubs.py; do not edit.
 """
@@ -35,7 +35,7 @@ MENDED = {
 
 def module_text() -> str:
     """The whole file, as in the repository. `ModuleNotFoundError` without the compiled engine."""
-    module = import_module("ggufbpe.kernel._native")
+    module = import_module("ggufbpe.native._native")
     stubs = StubGen(module, include_docstrings=False, quiet=True)
     stubs.put(module)
     text = stubs.get().lstrip()

@@ -1,4 +1,4 @@
-"""Write ggufbpe/kernel/src/unicode_classes.h: the tables of ggufbpe/_util/unicode_classes.py for the compiled engine.
+"""Write ggufbpe/native/src/unicode_classes.h: the tables of ggufbpe/_util/unicode_classes.py for the compiled engine.
 
 python scripts/generate_unicode_header.py            # writes the file
 python scripts/generate_unicode_header.py --print    # prints it
@@ -13,7 +13,7 @@ from generated_file import write_or_print
 
 from ggufbpe._util.unicode_classes import CLASSES, CONTROL, DECOMPOSED, LOWER, STARTS, UNICODE_VERSION
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "src" / "unicode_classes.h"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "native" / "src" / "unicode_classes.h"
 
 HEAD = """// The class of every code point, and what it becomes in lower case and when it is decomposed:
 // ggufbpe/_util/unicode_classes.py for C++.

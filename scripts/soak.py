@@ -27,7 +27,7 @@ from pathlib import Path
 
 import ggufbpe
 from ggufbpe import Tokenizer
-from ggufbpe.kernel import native
+from ggufbpe.native import native
 
 GPT2 = Path(ggufbpe.__file__).parent / "data" / "gpt2.gguf"
 THREADS = 6

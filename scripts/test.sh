@@ -13,7 +13,7 @@ if [ $# -gt 0 ]; then
     exec python -m pytest "$@"
 fi
 python -m pytest -n auto
-if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.kernel import native; print(native is not None)')" = True ]; then
+if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import native; print(native is not None)')" = True ]; then
     echo "== the tests of exactness, with the reference engine"
     GGUFBPE_ENGINE=reference python -m pytest -n auto -m both_engines
 fi

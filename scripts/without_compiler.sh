@@ -42,9 +42,9 @@ try() {
             exit 1
         fi
     done
-    grep -qF "(the whole output: $folder/site/ggufbpe/kernel/build_error.txt)" "$folder/version"
-    [ "$(wc -l <"$folder/site/ggufbpe/kernel/build_error.txt")" -gt 5 ]
-    [ ! -e "$root/ggufbpe/kernel/build_error.txt" ]
+    grep -qF "(the whole output: $folder/site/ggufbpe/native/build_error.txt)" "$folder/version"
+    [ "$(wc -l <"$folder/site/ggufbpe/native/build_error.txt")" -gt 5 ]
+    [ ! -e "$root/ggufbpe/native/build_error.txt" ]
     cd "$root"
 }
 

@@ -22,8 +22,8 @@ from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.cli import main
 from ggufbpe.errors import GGUFError
-from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.native import native
 from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.trace import parts
 from ggufbpe.trace import search as searches

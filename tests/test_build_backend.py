@@ -59,7 +59,7 @@ def backend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     monkeypatch.syspath_prepend(ROOT / "build_backend")
     import ggufbpe_build
 
-    (tmp_path / "ggufbpe" / "kernel").mkdir(parents=True)
+    (tmp_path / "ggufbpe" / "native").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GGUFBPE_ENGINE", raising=False)
     return ggufbpe_build

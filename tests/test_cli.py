@@ -38,9 +38,9 @@ from ggufbpe._util.llama_cpp_states import CHATS
 from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._llama_flags import IGNORED
-from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ggufbpe.native import native
 from ggufbpe.views import terminal
 
 ENGINE = "reference" if native is None else "native"

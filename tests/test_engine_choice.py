@@ -37,7 +37,7 @@ PROGRAM = """if True:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            from ggufbpe.kernel import native
+            from ggufbpe.native import native
             from ggufbpe import Tokenizer
             tok = Tokenizer.from_gguf(sys.argv[2], *sys.argv[3:])
             print(tok.engine, tok.encode("Hello world"))
@@ -92,7 +92,7 @@ def said(package: Path, engine: str, *arguments: str) -> Said:
 def broken(request: pytest.FixtureRequest, package: Path) -> Iterator[tuple[Path, str]]:
     """The package with a compiled module that does not load, and what is said of it."""
     name, content, hint = BROKEN[request.param]
-    path = package / "ggufbpe" / "kernel" / name
+    path = package / "ggufbpe" / "native" / name
     path.write_text(content)
     yield package, hint
     path.unlink()
@@ -101,7 +101,7 @@ def broken(request: pytest.FixtureRequest, package: Path) -> Iterator[tuple[Path
 @pytest.fixture
 def not_compiled(package: Path) -> Iterator[Path]:
     """The package as it is installed where the compiler failed."""
-    path = package / "ggufbpe" / "kernel" / "build_error.txt"
+    path = package / "ggufbpe" / "native" / "build_error.txt"
     path.write_text("special.cpp:148:5: error: no such luck\n\n[1/9] Building CXX object\n")
     yield package
     path.unlink()

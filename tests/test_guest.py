@@ -19,7 +19,7 @@ import pytest
 from synthetic import gpt2_vocabulary, native_encoder
 
 from ggufbpe import Tokenizer
-from ggufbpe.kernel import native
+from ggufbpe.native import native
 
 IS_NEEDED = os.environ.get("CI") == "true" and os.environ.get("GGUFBPE_ENGINE") != "reference"
 pytestmark = pytest.mark.skipif(native is None and not IS_NEEDED, reason="there is no compiled engine")
@@ -89,7 +89,7 @@ def test_a_long_call_asks_for_the_lock_seldom() -> None:
         import sys, threading, time
         import numpy
         from ggufbpe import Tokenizer
-        from ggufbpe.kernel import native
+        from ggufbpe.native import native
         tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
         text = b"some words, and more of them. " * 800_000
         expected = tok.count(text)
@@ -226,7 +226,7 @@ for thread in threads:
 time.sleep(0.3)  # all of them are in a call nearly all of the time
 child = os.fork()
 if not child:
-    from ggufbpe.kernel import native
+    from ggufbpe.native import native
     threading.Thread(target=run_python, daemon=True).start()
     time.sleep(0.01)
     before = native.lock_requests()
@@ -290,7 +290,7 @@ def test_what_a_handler_raises_in_the_child_ends_the_child(work: str) -> None:
         + """
 tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
 words = b" ".join(b"x%d" % (7919 * number) for number in range(300_000))
-from ggufbpe.kernel import native
+from ggufbpe.native import native
 from ggufbpe.models.bpe import tables
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 def train(text):
@@ -376,7 +376,7 @@ def test_counters_and_learners_may_be_shared_by_threads() -> None:
     code = """if True:
         import sys, threading
         from ggufbpe import Tokenizer
-        from ggufbpe.kernel import native
+        from ggufbpe.native import native
         from ggufbpe.models.bpe import tables
         from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
         splitter = tables.compiled_splitter(PRE_TOKENIZERS["gpt-2"])

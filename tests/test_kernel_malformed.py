@@ -36,7 +36,7 @@ TEXTS: tuple[str | bytes, ...] = (
 
 
 def test_damaged_vocabularies_give_both_engines_the_same() -> None:
-    from ggufbpe.kernel import native
+    from ggufbpe.native import native
 
     if native is None:
         missing("the compiled module is not there")
@@ -86,7 +86,7 @@ WRONG_PARTS = {
 
 
 def test_models_of_wrong_parts_are_refused() -> None:
-    from ggufbpe.kernel import native
+    from ggufbpe.native import native
 
     if native is None:
         missing("the compiled module is not there")
@@ -105,8 +105,8 @@ def test_models_of_wrong_parts_are_refused() -> None:
 
 def _try_wrong_parts() -> None:
     """Print what each way to build a model wrongly gives, and its first ids if it is not refused."""
-    from ggufbpe.kernel import native
     from ggufbpe.models.bpe import registry, tables
+    from ggufbpe.native import native
 
     assert native is not None
     cache = 1 << 20
@@ -238,7 +238,7 @@ def _ids_or_none(tokenizer: Tokenizer, text: str | bytes, parse_special: bool) -
 
 def _scan_anywhere(data: bytes, choose: random.Random) -> None:
     """The reader of strings at places where none are."""
-    from ggufbpe.kernel import native
+    from ggufbpe.native import native
 
     assert native is not None
     for _ in range(20):

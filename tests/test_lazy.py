@@ -29,8 +29,8 @@ from synthetic import bounded
 from ggufbpe.errors import GGUFError
 from ggufbpe.gguf import section as gguf_file
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.kernel import native
-from ggufbpe.kernel.lazy import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
+from ggufbpe.native import native
+from ggufbpe.native.lazy_strings import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
 from ggufbpe.vocab import load_vocabulary, tokens
 
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled module")
@@ -121,7 +121,7 @@ def test_nothing_of_the_file_is_needed_later(tmp_path: Path) -> None:
 def test_the_environment_can_do_without_the_compiled_module() -> None:
     program = f"""if True:
         import pickle, sys
-        from ggufbpe.kernel import native
+        from ggufbpe.native import native
         from ggufbpe.vocab import load_vocabulary
         own, given = load_vocabulary({str(GPT2)!r}), pickle.load(sys.stdin.buffer)
         print(native, type(own.tokens).__name__, type(given.tokens).__name__, own == given)

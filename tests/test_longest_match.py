@@ -18,8 +18,8 @@ from reference import write_metadata
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.splitting import NotExpressibleError
-from ggufbpe.kernel import native
 from ggufbpe.models.rwkv import unescape
+from ggufbpe.native import native
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]
 MODELS = ["wpm", "rwkv"]

@@ -41,9 +41,9 @@ from synthetic import (
 )
 
 from ggufbpe import Tokenizer, tokenizer
-from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.dna import K_MER_MARKER
+from ggufbpe.native import native
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED
 
 # Where it must be, in CI, these tests fail without it.
@@ -857,7 +857,7 @@ INTERRUPTED = """if True:
     import random, signal, sys
     import numpy  # not amid the work: what is raised in its import, it may catch
     from ggufbpe import Tokenizer
-    from ggufbpe.kernel import native
+    from ggufbpe.native import native
     dice = random.Random(1)
     tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
     tok.encode_to_numpy("Hello world")

@@ -13,8 +13,8 @@ from synthetic import tokenizer_as
 from test_blocks import odd_text, opened, special_texts
 
 from ggufbpe import Tokenizer
-from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.native import native
 from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.verification.fuzz import RandomTexts
 

@@ -20,7 +20,7 @@ from reference import write_metadata
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.errors import VocabularyError
-from ggufbpe.kernel import native
+from ggufbpe.native import native
 
 ENGINES = ["reference", "native"] if native is not None else ["reference"]
 K = "tokenizer.ggml."

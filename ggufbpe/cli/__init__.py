@@ -164,7 +164,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     if first.version:
         from .. import LLAMA_CPP, __version__
         from .._util.llama_cpp_states import CHATS
-        from ..kernel import REMEDY, is_meant, native, why_not_native
+        from ..native import REMEDY, is_meant, native, why_not_native
 
         engine = "reference" if native is None else "native"
         follows = f"llama.cpp {LLAMA_CPP} for ids, {CHATS} for chats and the server"

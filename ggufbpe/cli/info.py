@@ -15,8 +15,8 @@ from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..examination.tensors import broken_tensors
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
-from ..kernel import native
 from ..models import SUPPORTED, tokenizer_model
+from ..native import native
 from ..views import terminal
 from ..vocab import TokenAttribute, Vocabulary, load, warn_of
 from . import _output

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from .._util.escapes import Unescaped
 from .._util.wording import counted
-from ..kernel import native
+from ..native import native
 from ..pipeline.blocks import added_ids, blocks
 from ..pipeline.offsets import Spans, spans
 from ..tokenizer import Tokenizer

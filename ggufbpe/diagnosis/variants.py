@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary, ref
 
 from .._util.spelling import BYTE_TOKENS
 from ..engine import Text
-from ..kernel.lazy import as_dict
 from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from ..models.bpe.registry import PreTokenizer
@@ -24,6 +23,7 @@ from ..models.bpe.split import splitter
 from ..models.bpe.text import BytePairText
 from ..models.model import NO_TOKEN, TextModel, unknown_of
 from ..models.word_cache import WordCache
+from ..native.lazy_strings import as_dict
 from ..pipeline.pipeline import Pipeline
 from ..pipeline.special import SpecialTokens
 from ..tokenizer import Tokenizer

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ..errors import printable
-from ..kernel.lazy import LazyStrings, lazy_strings
+from ..native.lazy_strings import LazyStrings, lazy_strings
 from .constants import GGUFValueType, TokenizerKey
 from .reader import GGUFFile
 from .schema import KEY_TYPES

@@ -32,7 +32,7 @@ from ..errors import (
     UnsupportedVersionError,
     printable,
 )
-from ..kernel import native
+from ..native import native
 from .constants import GGUF_MAGIC, GGUFValueType
 from .source import DOWNLOAD_AGAIN, Source, Stream, not_gguf
 from .values import SCALARS

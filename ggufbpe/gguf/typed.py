@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import cast
 
 from ..errors import MissingKeyError
-from ..kernel.lazy import LazyStrings
+from ..native.lazy_strings import LazyStrings
 from .metadata import Metadata
 from .schema import has_right_type, wrong_type
 

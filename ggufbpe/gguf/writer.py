@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from ..kernel.lazy import LazyStrings
+from ..native.lazy_strings import LazyStrings
 from .constants import GGUF_MAGIC, GGUFValueType
 from .values import SCALARS, Field
 

@@ -3,7 +3,7 @@
     vocab/ (loading), pipeline/ (ids), and all that inspects a tokenizer -> [this file] -> a room of `models/`
 
 `TokenizerModel` is what holds for every vocabulary of the model; `TextModel`, made from one vocabulary, does the work.
-The compiled engine has its counterpart in `kernel/src/text_model.h`.
+The compiled engine has its counterpart in `native/src/text_model.h`.
 """
 
 from __future__ import annotations

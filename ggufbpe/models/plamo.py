@@ -100,7 +100,7 @@ class Plamo2Model(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`plamo/plamo_model.h`."""
-        from ..kernel.lazy import compiled, strings_of
+        from ..native.lazy_strings import compiled, strings_of
 
         return compiled().PlamoModel(
             strings_of(vocabulary.tokens),

@@ -74,7 +74,7 @@ class RWKVModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`rwkv/rwkv_model.h`."""
-        from ..kernel.lazy import compiled, strings_of
+        from ..native.lazy_strings import compiled, strings_of
 
         return compiled().RWKVModel(strings_of(vocabulary.tokens), unknown_of(vocabulary), cache_bytes)
 

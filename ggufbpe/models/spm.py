@@ -31,8 +31,8 @@ from .._util.spelling import BYTE_TOKENS, SPACE, escape_spaces
 from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from ..kernel import native
-from ..kernel.lazy import as_dict
+from ..native import native
+from ..native.lazy_strings import as_dict
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .bpe.registry import PreTokenizer
 from .model import Correct, TextModel, TokenizerModel, Warn
@@ -110,7 +110,7 @@ class SpmModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`spm/spm_model.h`."""
-        from ..kernel.lazy import compiled, tokens_of
+        from ..native.lazy_strings import compiled, tokens_of
 
         scores = array("f", vocabulary.scores).tobytes()
         return compiled().SpmModel(

@@ -113,7 +113,7 @@ class UnigramModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`ugm/ugm_model.h`."""
-        from ..kernel.lazy import compiled, tokens_of
+        from ..native.lazy_strings import compiled, tokens_of
 
         return compiled().UGMModel(
             tokens_of(vocabulary.token_to_id),

@@ -82,7 +82,7 @@ class WordPieceModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`wpm/wpm_model.h`."""
-        from ..kernel.lazy import compiled, tokens_of
+        from ..native.lazy_strings import compiled, tokens_of
 
         return compiled().WPMModel(
             tokens_of(vocabulary.token_to_id),

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .._util.lazy import made_once
 from ..engine import numpy
-from ..kernel.lazy import compiled, strings_of
+from ..native.lazy_strings import compiled, strings_of
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .offsets import TokenOffsets
 
 if TYPE_CHECKING:
     from ..engine import Ids, Offsets, Text
-    from ..kernel._native import Encoder
+    from ..native._native import Encoder
     from .pipeline import Pipeline
 
 

@@ -18,8 +18,8 @@ from ..by_name import ModelName, locate
 from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
-from ..kernel import warn_if_slow
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
+from ..native import warn_if_slow
 from ..vocab import NORMAL, Vocabulary, load, warn_of
 from .compiled import CompiledLearner, add_counts, counter_of, is_there
 from .corpus import CorpusOptions, texts_of

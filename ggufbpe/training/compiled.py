@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
-from .. import kernel
+from .. import native
 from .._util.lazy import making
 from .._util.processors import processors
 from .learn import LearnedMerge, Rules
@@ -26,7 +26,7 @@ _UNLIMITED = (1 << 63) - 1
 
 def is_there() -> bool:
     """Whether the compiled engine is installed."""
-    return kernel.native is not None
+    return native.native is not None
 
 
 def counter_of(
@@ -36,8 +36,8 @@ def counter_of(
     with making:
         from ..models.bpe.tables import compiled_splitter
 
-    assert kernel.native is not None
-    counter = kernel.native.WordCounter(processors() if threads is None else threads)
+    assert native.native is not None
+    counter = native.native.WordCounter(processors() if threads is None else threads)
     compiled = compiled_splitter(split.listed)
     for text in texts:
         for part in (text,) if cut is None else cut(text):
@@ -56,9 +56,9 @@ class CompiledLearner:
         known: Sequence[tuple[int, int, int]],
         rules: Rules,
     ) -> None:
-        assert kernel.native is not None
+        assert native.native is not None
         self._tokens = tokens
-        self._learner = kernel.native.Learner(
+        self._learner = native.native.Learner(
             tokens,
             list(raw),
             list(lengths),

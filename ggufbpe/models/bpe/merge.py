@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
-from ...kernel.lazy import as_dict
+from ...native.lazy_strings import as_dict
 from .registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: printable ones stand for themselves, the others follow from

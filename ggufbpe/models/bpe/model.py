@@ -93,7 +93,7 @@ class BytePairModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`bpe/bpe_model.h`, from the tables of the pre-tokenizer."""
-        from ...kernel.lazy import compiled, strings_of, tokens_of
+        from ...native.lazy_strings import compiled, strings_of, tokens_of
         from . import tables
 
         entry = vocabulary.pre_tokenizer
@@ -111,7 +111,7 @@ class BytePairModel(TokenizerModel):
         )
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """The change made to plain text before it is split: a name of `kernel/src/own_steps.h`, "" for none."""
+        """The change made to plain text before it is split: a name of `native/src/own_steps.h`, "" for none."""
         return ""
 
 

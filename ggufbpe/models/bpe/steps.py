@@ -14,7 +14,7 @@ from ..._util import utf8
 from ..._util.lazy import made_once
 from ..._util.spelling import escape_spaces
 from ..._util.utf8 import Offsets, char_ends
-from ...kernel import native
+from ...native import native
 from ..steps import (
     Alone,
     Cut,

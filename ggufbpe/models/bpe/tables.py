@@ -14,7 +14,7 @@ from .pattern import CLASS_LETTERS, Ahead, Chars, CharSet, Choice, Node, Sequenc
 from .registry import PreTokenizer, Stage
 
 if TYPE_CHECKING:
-    from ...kernel._native import Splitter
+    from ...native._native import Splitter
 
 _CHARS, _SEQUENCE, _CHOICE, _REPEAT, _AHEAD = range(5)
 
@@ -24,7 +24,7 @@ Rule = tuple[list[int], str, list[int], list[int]]
 @cache
 def compiled_splitter(entry: PreTokenizer) -> Splitter:
     """The compiled splitter of an entry, made once."""
-    from ...kernel._native import Splitter
+    from ...native._native import Splitter
 
     return Splitter(*tables(entry), entry.escape_whitespaces)
 

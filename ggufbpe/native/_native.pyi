@@ -1,4 +1,4 @@
-"""The compiled engine, ggufbpe/kernel/src. Use it through ggufbpe.Tokenizer.
+"""The compiled engine, ggufbpe/native/src. Use it through ggufbpe.Tokenizer.
 
 Written by scripts/generate_native_stubs.py; do not edit.
 """

@@ -2,7 +2,7 @@
 
     registry entry -> models/bpe/tables.py -> patterns -+
                                                         +-> pipeline/compiled.py -> _native -> ids
-    file.gguf -> vocab/ -> strings (lazy.py) -----------+
+    file.gguf -> vocab/ -> strings (lazy_strings.py) -----------+
 
 `_native` is the extension module built from `src/`. Where it is not there or does not load, `native` is None and the
 reference engine does the work. Nobody expects the slow engine, so `warn_if_slow` says once a process why it runs, and

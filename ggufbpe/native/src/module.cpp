@@ -1,4 +1,4 @@
-// The Python extension module ggufbpe.kernel._native: the parts, put together.
+// The Python extension module ggufbpe.native._native: the parts, put together.
 
 #include "bindings.h"
 #include "fork.h"
