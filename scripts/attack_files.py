@@ -56,7 +56,7 @@ from ggufbpe.gguf.edit import PADDING
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange
 from ggufbpe.gguf.tensors import alignment_of, check_tensors, tensor_infos
-from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.value_types import Field
 
 PACKAGE = str(Path(ggufbpe.__file__).parent)
 PRE = "tokenizer.ggml.pre"

@@ -27,8 +27,8 @@ from ggufbpe.examination.facts import Facts
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.mend import write_fixed
 from ggufbpe.examination.rendered import CHATS
-from ggufbpe.gguf.arguments import parse_set
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
+from ggufbpe.gguf.edit_arguments import parse_set
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, tied
 from ggufbpe.models.bpe.hf_splitting import DIFFERENCES

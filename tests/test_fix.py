@@ -29,8 +29,8 @@ from ggufbpe.cli import main
 from ggufbpe.examination.mend import write_fixed
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
-from ggufbpe.gguf.arguments import parse_remove, parse_set, parse_token_type, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
+from ggufbpe.gguf.edit_arguments import parse_remove, parse_set, parse_token_type, set_token_types
 from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES

@@ -18,7 +18,7 @@ from ggufbpe import Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.value_types import Field
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

@@ -41,7 +41,7 @@ from ggufbpe.errors import (
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange, Source
-from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import packed_file
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.names.grammar import Address, HubName, OllamaName, hub_name

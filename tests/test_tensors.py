@@ -25,7 +25,7 @@ from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TENSOR_TYPES
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.tensors import check_parts, check_tensors, tensor_infos
-from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.value_types import Field
 from ggufbpe.remote import cache, forecast, stream
 
 Q4_K, Q8_1 = gguf.GGMLQuantizationType.Q4_K, gguf.GGMLQuantizationType.Q8_1

@@ -27,7 +27,7 @@ from synthetic import CHARACTERS, WORDS, byte_pairs, gpt2_vocabulary, tokenizer_
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.gguf.values import Value
+from ggufbpe.gguf.value_types import Value
 from ggufbpe.models import word_cache
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.bpe import split

@@ -12,12 +12,12 @@ from ..by_name import Found
 from ..chat.known import PREFIX
 from ..errors import printable
 from ..examination.mend import KeyChange, fix, whole_file
-from ..gguf.arguments import parse_set, parse_token_type
 from ..gguf.constants import TokenType
+from ..gguf.edit_arguments import parse_set, parse_token_type
 from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
-from ..gguf.values import Field
+from ..gguf.value_types import Field
 from ..inputs import TextOrPath
 from ..views import terminal
 from . import _output

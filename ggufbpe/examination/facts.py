@@ -15,9 +15,9 @@ from .._util.extras import NotInstalledError
 from ..by_name import fix_command
 from ..chat.known import PREFIX, KnownTemplate
 from ..errors import GGUFError
-from ..gguf.arguments import id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1
+from ..gguf.edit_arguments import id_ranges
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import has_right_type

@@ -1,6 +1,6 @@
 """Writes a corrected copy of a model file, which is examined before it replaces anything.
 
-    model.gguf, keys and values -> gguf/arguments.py -> edits -> gguf/edit.py -> [this file: is it sound?] -> fixed.gguf
+    model.gguf, keys and values -> edit_arguments.py -> edits -> edit.py -> [this file: is it sound?] -> fixed.gguf
 
 Nothing is written if the tokenizer would be worse than before, or a key that was set is wrong.
 """
@@ -26,14 +26,14 @@ from ..errors import (
     UnsupportedTokenizerError,
     printable,
 )
-from ..gguf.arguments import Tokens, edit_of, parse_remove, set_token_types
 from ..gguf.constants import TokenType
 from ..gguf.edit import Edit, write_edited
+from ..gguf.edit_arguments import Tokens, edit_of, parse_remove, set_token_types
 from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import errors_in
 from ..gguf.tensors import check_tensors
-from ..gguf.values import Field, Value
+from ..gguf.value_types import Field, Value
 from ..vocab import GGUFWarning, load
 from ..vocab.vocabulary import frames_to_caller
 from .given_template import ChatTemplates, template_edits

@@ -28,7 +28,7 @@ from ..errors import GGUFError, printable
 from ..gguf.change import COMMAND, Change, all_of
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
-from ..gguf.values import Value
+from ..gguf.value_types import Value
 from ..models.bpe.families import Evidence
 from ..tokenizer import Tokenizer
 from .checks import CHECKS_OF_TOKENS, Check, findings_of

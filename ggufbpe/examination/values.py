@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .._util.wording import counted, listed
-from ..gguf.arguments import argument_for
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ..gguf.edit_arguments import argument_for
 from ..gguf.schema import KEY_TYPES, NOT_REFUSED, has_right_type, wrong_type
 from .facts import Facts
 from .finding import Finding, Where

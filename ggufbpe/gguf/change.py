@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .arguments import id_ranges, parse_remove, parse_set, parse_token_type, set_token_types
 from .edit import Edit
+from .edit_arguments import id_ranges, parse_remove, parse_set, parse_token_type, set_token_types
 from .reader import GGUFFile
 
 # A command as `by_name.fix_command` writes it.

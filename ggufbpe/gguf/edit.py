@@ -13,8 +13,8 @@ disk, examined, and renamed. If a file replaces itself and its new metadata has 
 the metadata is written (in_place.py); a padding key fills the gap. On file systems whose files can share
 blocks the copy shares the tensors' with the source, and a padding key aligns them so that this works.
 
-But: no files of version 1, which llama.cpp no longer reads. The arguments of --set and --remove are in arguments.py,
-what a tokenizer may be in examination/mend.py.
+But: no files of version 1, which llama.cpp no longer reads. The arguments of --set and --remove are in
+edit_arguments.py, what a tokenizer may be in examination/mend.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .in_place import CannotRewriteError, rewrite
 from .reader import GGUFFile
 from .source import SHARED_BLOCK, ByteRange
 from .tensors import alignment_of, is_alignment, tensor_infos
-from .values import Field
+from .value_types import Field
 from .writer import Packer
 
 _T = GGUFValueType

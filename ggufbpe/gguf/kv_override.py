@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..errors import printable
 from .constants import GGUFValueType
 from .schema import KEY_TYPES
-from .values import Value
+from .value_types import Value
 
 _T = GGUFValueType
 _LONGEST = 127  # bytes of a key, and of a text

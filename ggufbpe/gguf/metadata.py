@@ -21,7 +21,7 @@ from ..native.lazy_strings import LazyStrings, lazy_strings
 from .constants import GGUFValueType, TokenizerKey
 from .reader import GGUFFile
 from .schema import KEY_TYPES
-from .values import Field, Value, numbers_of
+from .value_types import Field, Value, numbers_of
 
 _T = GGUFValueType
 _UNREAD = object()

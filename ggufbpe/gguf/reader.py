@@ -22,7 +22,7 @@ from ..errors import ShardError, UnsupportedVersionError, printable
 from .constants import KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
 from .section import Section
 from .source import ByteRange
-from .values import SCALARS, Value, numbers_of
+from .value_types import SCALARS, Value, numbers_of
 
 _T = GGUFValueType
 

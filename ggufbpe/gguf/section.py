@@ -35,7 +35,7 @@ from ..errors import (
 from ..native import native
 from .constants import GGUF_MAGIC, GGUFValueType
 from .source import DOWNLOAD_AGAIN, Source, Stream, not_gguf
-from .values import SCALARS
+from .value_types import SCALARS
 
 _T = GGUFValueType
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}

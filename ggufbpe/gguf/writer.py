@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from ..native.lazy_strings import LazyStrings
 from .constants import GGUF_MAGIC, GGUFValueType
-from .values import SCALARS, Field
+from .value_types import SCALARS, Field
 
 _VERSION = 3
 _T = GGUFValueType

@@ -20,7 +20,7 @@ from .._util.spelling import BYTE_TOKENS
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
-from ..gguf.values import Field, Value
+from ..gguf.value_types import Field, Value
 from ..gguf.writer import packed_file
 from ..models import tokenizer_model
 from ..models.bpe.merge import BYTE_CHARS

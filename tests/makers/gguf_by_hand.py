@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ggufbpe.gguf.constants import GGUFValueType, TokenType
-from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import Packer
 
 T = GGUFValueType

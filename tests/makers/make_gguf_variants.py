@@ -27,7 +27,7 @@ from gguf import GGUFEndian, GGUFWriter
 from gguf_by_hand import TINY_VOCABULARY, Field, Section, array_of, section_of
 
 from ggufbpe.gguf.constants import GGUFValueType
-from ggufbpe.gguf.values import SCALARS
+from ggufbpe.gguf.value_types import SCALARS
 
 TARGET = Path(__file__).resolve().parents[2] / "fixtures" / "variants"
 

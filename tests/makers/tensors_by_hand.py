@@ -12,7 +12,7 @@ from typing import NamedTuple
 import gguf
 from gguf_by_hand import Section, T, tiny_vocabulary
 
-from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.value_types import Field
 
 ALIGNMENT = "general.alignment"
 

@@ -19,7 +19,7 @@ from .edit import Edit
 from .metadata import USUAL_TYPES, Metadata, fits
 from .reader import GGUFFile
 from .schema import ID_KEYS, KEY_TYPES
-from .values import Field, Value
+from .value_types import Field, Value
 
 _T = GGUFValueType
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
