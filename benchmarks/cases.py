@@ -38,7 +38,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "rwkv-world": ("", None),
 }
 RWKV_WORDS = "rwkv_vocab_v20230424.txt"  # of the package pyrwkv-tokenizer
-GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"  # the same file as upstream's, and always there
+GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"  # the same file as upstream's, and always there
 
 
 class Case:

@@ -26,8 +26,8 @@ from reference import vocabulary  # noqa: E402
 
 from ggufbpe import Tokenizer  # noqa: E402
 from ggufbpe.diagnosis.diagnose import diagnose  # noqa: E402
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS  # noqa: E402
-from ggufbpe.models.bpe.split import splitter  # noqa: E402
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS  # noqa: E402
+from ggufbpe.models.pretokenizers.splitter import splitter  # noqa: E402
 
 Made = Callable[[Tokenizer, bytes], list[int]]
 

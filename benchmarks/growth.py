@@ -33,7 +33,7 @@ from reference import with_pre
 from timing import FIRST_TEXT, seconds
 
 from ggufbpe import GGUFWarning
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 RAW = ROOT / "fixtures" / "raw-utf8.gguf"
 SHORTEST = 10_000

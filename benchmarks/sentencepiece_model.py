@@ -1,6 +1,6 @@
 """A vocabulary as a sentencepiece `.model`, which sentencepiece reads, and gigatoken for SPM.
 
-    vocab/ -> [this file] -> peers.py
+    models/ -> [this file] -> peers.py
 
 Source of the fields: sentencepiece_model.proto. But: only what encoding needs.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from ggufbpe.vocab import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
+from ggufbpe.models.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 
 _TYPES = {UNKNOWN: 2, CONTROL: 3, USER_DEFINED: 4, UNUSED: 5, BYTE: 6}  # of a piece; 1 is a normal one
 _UNIGRAM, _BPE = 1, 2

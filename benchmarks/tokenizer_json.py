@@ -1,6 +1,6 @@
 r"""A vocabulary as a tokenizer.json, for HF tokenizers and gigatoken.
 
-    vocab/ -> [this file] -> peers.py
+    models/ -> [this file] -> peers.py
 
 As `ggufbpe export` writes it, with other patterns. The export has llama.cpp's words for every text, for which it spells
 out classes of characters; that would slow the peers down, and gigatoken knows a pattern by its exact text. So these are
@@ -19,7 +19,7 @@ from typing import Any
 from ggufbpe._util.spelling import SPACE
 from ggufbpe.interop.hugging_face import TOKENIZER_JSON, to_tokenizer_json
 from ggufbpe.interop.originals import ORIGINALS
-from ggufbpe.vocab import Vocabulary
+from ggufbpe.models.vocabulary import Vocabulary
 
 KANA_HAN = "一-龥぀-ゟ゠-ヿ"
 _PUNCTUATED = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from .examination.examine import doctor as doctor
     from .examination.mend import fix as fix
     from .inventory import local_models as local_models
-    from .models.bpe.regex_patterns import patterns as patterns
+    from .models.pretokenizers.regex_patterns import patterns as patterns
+    from .models.vocabulary import GGUFWarning as GGUFWarning
+    from .models.vocabulary import TokenAttribute as TokenAttribute
     from .oracles.oracle import OracleError as OracleError
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
     from .verification.diff import diff as diff
     from .verification.side_by_side import compare as compare
     from .verification.verify import verify as verify
-    from .vocab import GGUFWarning as GGUFWarning
-    from .vocab import TokenAttribute as TokenAttribute
 
 __version__ = "0.1.0"
 LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the server follow `states.CHATS`
@@ -64,10 +64,10 @@ LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the s
 _HOMES = {
     "CorpusError": "corpora.records",
     "EncodeStage": "corpora.stage",
-    "GGUFWarning": "vocab",
+    "GGUFWarning": "models.vocabulary",
     "NotInstalledError": "_util.extras",
     "OracleError": "oracles.oracle",
-    "TokenAttribute": "vocab",
+    "TokenAttribute": "models.vocabulary",
     "Tokenizer": "tokenizer",
     "check_corpus": "corpora.check",
     "compare": "verification.side_by_side",
@@ -80,7 +80,7 @@ _HOMES = {
     "fix": "examination.mend",
     "local_models": "inventory",
     "locate": "by_name",
-    "patterns": "models.bpe.regex_patterns",
+    "patterns": "models.pretokenizers.regex_patterns",
     "processors": "_util.processors",
     "stats": "statistics",
     "train": "training",

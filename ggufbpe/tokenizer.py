@@ -23,9 +23,10 @@ from .by_name import ModelName, locate
 from .chat.methods import ChatMethods
 from .engine import Engine, Text, numpy
 from .gguf.metadata import Metadata, Overrides
+from .models.loading import load, load_from, packed
+from .models.vocabulary import Vocabulary, warn_of
 from .native import REMEDY, native, warn_if_slow, why_not_native
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
-from .vocab import Vocabulary, load, load_from, packed, warn_of
 from .vocabulary_facts import VocabularyFacts
 
 if TYPE_CHECKING:

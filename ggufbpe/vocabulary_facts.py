@@ -1,6 +1,6 @@
 """What a tokenizer tells about its vocabulary: read-only attributes, and tokens by id and text.
 
-vocab/ -> vocabulary -> [this file] -> tokenizer.py
+models/ -> vocabulary -> [this file] -> tokenizer.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar, overload
 
 from .gguf.constants import TokenizerKey as Key
-from .vocab import TokenAttribute, Vocabulary
+from .models.vocabulary import TokenAttribute, Vocabulary
 
 T = TypeVar("T")
 

@@ -43,7 +43,7 @@ from hostile_templates import HOSTILE
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.edit import Edit, write_edited
 
-GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
+GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"
 READ_TIMEOUT = 5  # seconds, of the server
 PATIENCE = 90  # seconds, after which a client counts an answer as missing
 USUAL, WORST = 1.0, 5.0  # seconds that an ordinary chat may take longer than without an attack

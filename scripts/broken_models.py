@@ -29,7 +29,7 @@ from ggufbpe.chat.known import known_template
 from ggufbpe.examination.tokens import PADDING
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 _K = TokenizerKey
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,7 +110,7 @@ BASES = (
     Base(
         "gpt-2",
         "BPE",
-        lambda: ROOT / "ggufbpe" / "data" / "gpt2.gguf",
+        lambda: ROOT / "ggufbpe" / "models" / "gpt2.gguf",
         lacks=(*_BPE_LACKS, *_TYPES, "tokens_lost"),
     ),
     Base(

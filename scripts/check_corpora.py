@@ -26,7 +26,7 @@ from typing import Any
 from ggufbpe import Tokenizer, encode_corpus
 from ggufbpe.corpora.forms import FORMS
 
-GPT2 = Path(__file__).resolve().parent.parent / "ggufbpe" / "data" / "gpt2.gguf"
+GPT2 = Path(__file__).resolve().parent.parent / "ggufbpe" / "models" / "gpt2.gguf"
 WORDS = ("low", "lower", "newest", "naïve", "者", "12345", "it's", "<|endoftext|>", "\t", "\n")
 LONGEST = 60  # seconds that a run may take on a busy machine
 RAY = ["--ray", "local", "--workers", "2"]

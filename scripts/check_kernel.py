@@ -224,8 +224,8 @@ def _compiler(kind: Kind) -> list[str]:
 def _write_tables() -> Path:
     """The registry as numbers: one splitting of each family, in the format that tests/kernel/entries.h reads."""
     sys.path.insert(0, str(ROOT))
-    from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-    from ggufbpe.models.bpe.tables import tables
+    from ggufbpe.models.pretokenizers.automaton_tables import tables
+    from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
     lines = []
     families = {(entry.family, entry.escape_whitespaces): entry for entry in PRE_TOKENIZERS.values()}

@@ -1,4 +1,4 @@
-r"""Checks ggufbpe/models/bpe/hf_splitting.py against Hugging Face's own engine.
+r"""Checks ggufbpe/models/pretokenizers/hf_splitting.py against Hugging Face's own engine.
 
     python scripts/hf_splitting.py [FAMILY ...]        # what differs, on which characters; minutes for all
 
@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 
 from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.interop.originals import ORIGINALS
-from ggufbpe.models.bpe.families import one_of_each
-from ggufbpe.models.bpe.registry import PreTokenizer
-from ggufbpe.models.bpe.split import splitter
+from ggufbpe.models.pretokenizers.families import one_of_each
+from ggufbpe.models.pretokenizers.registry import PreTokenizer
+from ggufbpe.models.pretokenizers.splitter import splitter
 
 SURROUNDINGS = (
     *("{}", "a{}", "{}a", "A{}", "{}A", "{}{}", " {}", "1{}", "{}1", "'{}", ".{}", "{}\n"),

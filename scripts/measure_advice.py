@@ -301,7 +301,7 @@ def proposals_for_healthy(advice: Sequence[str], names: Sequence[str]) -> Iterat
 
 def _equivalent(tokenizer: Tokenizer) -> str:
     """Another name of the pre-tokenizer that splits the same way with the same flags; "" if there is none."""
-    from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+    from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
     if not tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer:
         return ""

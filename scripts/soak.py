@@ -29,7 +29,7 @@ import ggufbpe
 from ggufbpe import Tokenizer
 from ggufbpe.native import native
 
-GPT2 = Path(ggufbpe.__file__).parent / "data" / "gpt2.gguf"
+GPT2 = Path(ggufbpe.__file__).parent / "models" / "gpt2.gguf"
 THREADS = 6
 FLAT = 48  # MB; the allocator's reserve varies from moment to moment
 WARM_UP = 30  # seconds: caches fill, each thread has done everything once

@@ -30,7 +30,7 @@ READ_TIMEOUT = 10  # seconds; a body of some megabytes takes one where others us
 FLAT = 48  # MB, as in soak.py
 CLOSED = 0  # in place of a status
 VOCABULARIES = [
-    ROOT / "ggufbpe" / "data" / "gpt2.gguf",
+    ROOT / "ggufbpe" / "models" / "gpt2.gguf",
     *(ROOT / "fixtures" / "vocabs" / f"{name}.gguf" for name in ("wpm", "rwkv")),
 ]
 LETTERS = "etaoin shrdlu,.0123\n\t者你好äéß😀\u200b\0<|>"

@@ -39,7 +39,7 @@ for module, name in (
 ):
     setattr(module, name, 600.0)  # what is found must not depend on how busy a machine is
 
-GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
+GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"
 RAW_UTF8 = ROOT / "fixtures" / "raw-utf8.gguf"
 UNIGRAM = ROOT / "fixtures" / "unigram.gguf"
 PLAMO = ROOT / "fixtures" / "plamo.gguf"

@@ -21,7 +21,7 @@ from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.interop import check
 from ggufbpe.interop.export import export_to
-from ggufbpe.vocab import Vocabulary
+from ggufbpe.models.vocabulary import Vocabulary
 
 
 @cache

@@ -37,9 +37,10 @@ from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.merges import unreachable
 from ggufbpe.gguf.change import COMMAND
 from ggufbpe.inputs import text_of, tokenizer_of
-from ggufbpe.models.bpe import families
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers import families
+from ggufbpe.models.vocabulary import Vocabulary
 from ggufbpe.verification import verify as verifying
-from ggufbpe.vocab import Vocabulary, load_vocabulary
 
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").rglob("*.gguf"))
 _MOST_DATA = 1 << 26  # bytes of a file that is looked at; larger ones have holes

@@ -11,10 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from ggufbpe import Tokenizer
+from ggufbpe.models.bpe.bpe_text import BytePairText
 from ggufbpe.models.bpe.merge import BYTE_CHARS
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.text import BytePairText
-from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary, load_vocabulary
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 BYTE_LEVEL = [name for name, entry in PRE_TOKENIZERS.items() if entry.byte_encode]
 ONE_OF_EACH_FAMILY = list({entry.family: name for name, entry in PRE_TOKENIZERS.items()}.values())

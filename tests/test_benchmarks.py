@@ -331,7 +331,7 @@ def test_growth_prints_a_row_for_each_text(tmp_path: Path) -> None:
 
 
 def test_growth_has_every_family() -> None:
-    from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+    from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
     families = [PRE_TOKENIZERS[name].family for name in growth.one_of_each_family()]
     assert sorted(families) == sorted({entry.family for entry in PRE_TOKENIZERS.values()})

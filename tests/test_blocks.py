@@ -22,7 +22,8 @@ from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.cli import main
 from ggufbpe.errors import GGUFError
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.vocabulary import BYTE, Vocabulary
 from ggufbpe.native import native
 from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.trace import parts
@@ -35,7 +36,6 @@ from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
 from ggufbpe.views.explain_page import html
 from ggufbpe.views.terminal import json_bytes
-from ggufbpe.vocab import BYTE, Vocabulary
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
 MEMORY = """

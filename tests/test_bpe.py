@@ -14,7 +14,7 @@ from synthetic import bounded, byte_tokens, gpt2_vocabulary, make_vocabulary, ra
 from ggufbpe import Tokenizer
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.bpe.merge import BYTE_CHARS, CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, byte_level
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
 
 # ---- the byte-level alphabet ----------------------------------------------------------------------------

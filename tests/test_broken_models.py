@@ -10,7 +10,7 @@ from broken_models import BASES, BY_NAME, DEFECTS, Base, Case, case, cases, make
 from measure_advice import Trial, table, the_command
 
 from ggufbpe.gguf.constants import TokenizerKey as K
-from ggufbpe.vocab import load_vocabulary
+from ggufbpe.models.loading import load_vocabulary
 
 GPT2, WPM = (next(base for base in BASES if base.name == name) for name in ("gpt-2", "rwkv"))
 

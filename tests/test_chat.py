@@ -25,7 +25,7 @@ from ggufbpe.chat.known import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.vocab import chat_templates
+from ggufbpe.models.chat_templates import chat_templates
 
 USER = {"role": "user", "content": "What is 2 + 2?"}
 ANSWER = {"role": "assistant", "content": "It is"}

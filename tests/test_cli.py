@@ -39,7 +39,7 @@ from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.models.bpe.merge import BYTE_CHARS
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ggufbpe.native import native
 from ggufbpe.views import terminal
 
@@ -129,7 +129,7 @@ def write_model(
 # ---- tokenize: as llama-tokenize ------------------------------------------------------------------------
 
 # Made with the llama-tokenize of llama.cpp 0c1e57098:
-#     llama-tokenize -m ggufbpe/data/gpt2.gguf ARGUMENTS < STDIN 2> /dev/null
+#     llama-tokenize -m ggufbpe/models/gpt2.gguf ARGUMENTS < STDIN 2> /dev/null
 RECORDED: list[tuple[list[str | bytes], bytes, bytes]] = [
     (["-p", "Hello world"], b"", b" 15496 -> 'Hello'\n   995 -> ' world'\n"),
     (["-p", "Hello world", "--ids"], b"", b"[15496, 995]\n"),
@@ -1431,7 +1431,7 @@ HEAVY = {
         (["detokenize", "15496"], {"ggufbpe.cli.tokenize"}),
         (["count", "-p", "Hello world"], {"ggufbpe.cli.tokenize"}),
         (["list-pre"], {"ggufbpe.tokenizer", "ggufbpe._util.unicode_classes"}),
-        (["--version"], {"ggufbpe.tokenizer", "ggufbpe.vocab", "ggufbpe.models.bpe.registry"}),
+        (["--version"], {"ggufbpe.tokenizer", "ggufbpe.models", "ggufbpe.models.pretokenizers.registry"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], others: set[str]) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from synthetic import BYTE_LEVEL, bounded, byte_tokens, make_vocabulary, texts, tokenizer_as
 
 from ggufbpe import Tokenizer
+from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED
 from ggufbpe.pipeline.detokenize import clean_spaces
-from ggufbpe.vocab import BYTE, CONTROL, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED
 
 # ---- single tokens --------------------------------------------------------------------------------------
 

@@ -27,9 +27,11 @@ from ggufbpe.diagnosis.agreement import agreeing_share
 from ggufbpe.diagnosis.causes import ALWAYS_ADDS_BOS, CAUSES
 from ggufbpe.diagnosis.diagnose import Answer, diagnose, search
 from ggufbpe.examination.proposal import Proposal
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.special_ids import MADE_CONTROL
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 from ggufbpe.pipeline.pipeline import Pipeline
-from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 Ids = list[int]
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

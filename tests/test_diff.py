@@ -20,14 +20,15 @@ from ggufbpe import GGUFWarning, Tokenizer, diff
 from ggufbpe.cli import main
 from ggufbpe.diagnosis.causes import Cause, of_two_models
 from ggufbpe.gguf.constants import TokenizerKey
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.loading import load, load_vocabulary
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 from ggufbpe.verification import stretches
 from ggufbpe.verification.align import Placed
 from ggufbpe.verification.side_by_side import compare
 from ggufbpe.verification.template_diff import template_differences
 from ggufbpe.verification.vocabulary_diff import _out_of_order, vocabulary_differences
 from ggufbpe.views.compare_lines import shown_lines
-from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load, load_vocabulary
 
 K = TokenizerKey
 Change = Callable[[Vocabulary], Vocabulary]

@@ -26,8 +26,9 @@ MODULES = [
     if not module.name.endswith("__main__")
 ]
 CORE = (
-    "errors gguf.metadata gguf.reader models.bpe.merge models.bpe.pattern models.bpe.registry models.bpe.split "
-    "pipeline.detokenize pipeline.special tokenizer _util.unicode_classes _util.utf8 vocab"
+    "errors gguf.metadata gguf.reader models.bpe.merge models.pretokenizers.pattern "
+    "models.pretokenizers.registry models.pretokenizers.splitter "
+    "pipeline.detokenize pipeline.special tokenizer _util.unicode_classes _util.utf8 models.vocabulary"
 )
 
 
@@ -82,7 +83,7 @@ def test_other_names_do_not_exist() -> None:
 
 
 def test_every_public_error_and_warning_is_exported() -> None:
-    homes = (load("ggufbpe.errors"), load("ggufbpe.vocab"))
+    homes = (load("ggufbpe.errors"), load("ggufbpe.models.vocabulary"))
     named = {
         name
         for home in homes

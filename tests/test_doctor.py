@@ -30,15 +30,15 @@ from ggufbpe.examination.rendered import CHATS
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.edit_arguments import parse_set
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, tied
-from ggufbpe.models.bpe.hf_splitting import DIFFERENCES
 from ggufbpe.models.bpe.merge import parts
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import splitter
-from ggufbpe.models.bpe.telltales import CUT_BY, FEATURES, telltales
 from ggufbpe.models.charsmap import Charsmap
 from ggufbpe.models.known_families import KNOWN_FAMILIES, KnownFamily, family_of_names, family_of_tokens
-from ggufbpe.vocab import load_vocabulary
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers.families import allows_feature, evidence, families, one_of_each, tied
+from ggufbpe.models.pretokenizers.hf_splitting import DIFFERENCES
+from ggufbpe.models.pretokenizers.pretokenizer_evidence import CUT_BY, FEATURES, telltales
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.splitter import splitter
 
 K = TokenizerKey
 T = GGUFValueType

@@ -83,7 +83,7 @@ def run(program: str, package: Path, engine: str, *arguments: str) -> subprocess
 
 
 def said(package: Path, engine: str, *arguments: str) -> Said:
-    done = run(PROGRAM, package, engine, str(ROOT / "ggufbpe" / "data" / "gpt2.gguf"), *arguments)
+    done = run(PROGRAM, package, engine, str(ROOT / "ggufbpe" / "models" / "gpt2.gguf"), *arguments)
     outcome, warned, *version = [*done.stdout.splitlines(), "", ""]
     return Said(outcome, warned, "\n".join(version), done.stderr)
 
@@ -145,7 +145,7 @@ def test_the_compilers_error_is_quoted(not_compiled: Path) -> None:
 def test_a_command_warns_in_one_line(not_compiled: Path) -> None:
     program = "import sys; sys.path.insert(0, sys.argv[1]); from ggufbpe.cli import main; main(sys.argv[2:])"
     # without -m, the package's own vocabulary would be opened, which the copy has not
-    model = str(ROOT / "ggufbpe" / "data" / "gpt2.gguf")
+    model = str(ROOT / "ggufbpe" / "models" / "gpt2.gguf")
     done = run(program, not_compiled, "", "tokenize", "-m", model, "-p", "Hello world", "--ids")
     assert done.stdout == "[15496, 995]\n"
     assert done.stderr.startswith("ggufbpe: warning: ggufbpe's compiled engine does not run: ")

@@ -13,7 +13,7 @@ from conftest import GPT2, RAW_UTF8
 from synthetic import make_vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe.vocab import load_vocabulary
+from ggufbpe.models.loading import load_vocabulary
 
 PRE = "tokenizer.ggml.pre"
 

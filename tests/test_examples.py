@@ -36,7 +36,7 @@ from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.import_hf import import_tokenizer, pack
 from ggufbpe.interop.sentencepiece_model import to_sentencepiece
 from ggufbpe.interop.tiktoken_files import to_tiktoken
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 HOMES = {"list-pre": "list_pre", "import": "import_"}  # modules of commands that have another name

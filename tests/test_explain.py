@@ -27,10 +27,11 @@ from synthetic import (
 )
 
 from ggufbpe import Tokenizer, cli
-from ggufbpe.models.bpe.pattern import option_texts
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.steps import stages_of
-from ggufbpe.models.steps import (
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers.pattern import option_texts
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.tracers.bpe import stages_of
+from ggufbpe.models.tracers.trace_types import (
     Change,
     Cut,
     Edge,
@@ -43,7 +44,8 @@ from ggufbpe.models.steps import (
     Word,
     WordLattice,
 )
-from ggufbpe.models.steps import Path as LatticePath
+from ggufbpe.models.tracers.trace_types import Path as LatticePath
+from ggufbpe.models.vocabulary import BYTE, UNKNOWN, TokenAttribute
 from ggufbpe.trace.reasons import Place, WhyNot
 from ggufbpe.trace.trace import Token, Trace
 from ggufbpe.trace.why_not import why_not
@@ -51,7 +53,6 @@ from ggufbpe.views import page
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
 from ggufbpe.views.explain_page import html as html_in_pieces
 from ggufbpe.views.page import marked, rendered, safe
-from ggufbpe.vocab import BYTE, UNKNOWN, TokenAttribute, load_vocabulary
 
 HOSTILE = (
     "Hello <|endoftext|> naïve שלום مرحبا 世界 👩‍👧 <script>alert(1)</script> & \\ \u202e\u2066"

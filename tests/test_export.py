@@ -52,10 +52,11 @@ from ggufbpe.interop.splitting import NotExpressibleError, one_regex, oniguruma
 from ggufbpe.interop.tiktoken_files import to_tiktoken
 from ggufbpe.interop.vocab_gguf import to_vocab_gguf
 from ggufbpe.models.bpe.merge import BYTE_CHARS
-from ggufbpe.models.bpe.pattern import Chars, parse
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import splitter
-from ggufbpe.vocab import CONTROL, LSTRIP, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers.pattern import Chars, parse
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.splitter import splitter
+from ggufbpe.models.vocabulary import CONTROL, LSTRIP, NORMAL, USER_DEFINED, Vocabulary
 
 REAL = ["aquila", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2", "gpt-neox"]
 REAL += ["llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"]

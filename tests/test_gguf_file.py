@@ -43,7 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
 VARIANTS = FIXTURES / "variants"
 CACHE = Path(os.environ.get("GGUFBPE_CACHE") or ROOT / ".cache") / "vocabs"  # of scripts/reference.py
-GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
+GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"
 
 EXPECTED = json.loads((VARIANTS / "expected.json").read_text(encoding="utf-8"))
 VARIANT_NAMES = sorted(EXPECTED["files"])

@@ -25,7 +25,7 @@ IS_NEEDED = os.environ.get("CI") == "true" and os.environ.get("GGUFBPE_ENGINE") 
 pytestmark = pytest.mark.skipif(native is None and not IS_NEEDED, reason="there is no compiled engine")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
-GPT2 = Path(__file__).resolve().parent.parent / "ggufbpe" / "data" / "gpt2.gguf"
+GPT2 = Path(__file__).resolve().parent.parent / "ggufbpe" / "models" / "gpt2.gguf"
 GENEROUS = 300  # seconds until a child that hangs is ended; all of them take less than ten
 
 
@@ -291,8 +291,8 @@ def test_what_a_handler_raises_in_the_child_ends_the_child(work: str) -> None:
 tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
 words = b" ".join(b"x%d" % (7919 * number) for number in range(300_000))
 from ggufbpe.native import native
-from ggufbpe.models.bpe import tables
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers import automaton_tables as tables
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 def train(text):
     native.WordCounter(4).add(tables.compiled_splitter(PRE_TOKENIZERS["gpt-2"]), text * 3)
 child = 0
@@ -377,8 +377,8 @@ def test_counters_and_learners_may_be_shared_by_threads() -> None:
         import sys, threading
         from ggufbpe import Tokenizer
         from ggufbpe.native import native
-        from ggufbpe.models.bpe import tables
-        from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+        from ggufbpe.models.pretokenizers import automaton_tables as tables
+        from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
         splitter = tables.compiled_splitter(PRE_TOKENIZERS["gpt-2"])
         counter = native.WordCounter(2)
         texts = [b" ".join(b"w%d" % ((number * turn) % 5000) for number in range(30_000)) for turn in range(1, 9)]

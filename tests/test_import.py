@@ -24,10 +24,11 @@ from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.import_hf import NotImportableError, import_tokenizer, pack
 from ggufbpe.interop.recognize import recognize
 from ggufbpe.interop.splitting import oniguruma
-from ggufbpe.models.bpe.families import one_of_each
-from ggufbpe.models.bpe.hf_splitting import DIFFERENCES
 from ggufbpe.models.bpe.merge import BYTE_CHARS
-from ggufbpe.vocab import BYTE, CONTROL, NORMAL, UNUSED, USER_DEFINED, Vocabulary, load_vocabulary
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers.families import one_of_each
+from ggufbpe.models.pretokenizers.hf_splitting import DIFFERENCES
+from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNUSED, USER_DEFINED, Vocabulary
 
 CONTRACTION, WORD = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"[^\r\n\p{L}\p{N}]?\p{L}+"
 TAIL = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

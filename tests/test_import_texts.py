@@ -17,7 +17,7 @@ from ggufbpe.interop.imported import Imported, NotImportableError, pack
 from ggufbpe.interop.merges_txt import to_merges_txt
 from ggufbpe.interop.splitting import NotExpressibleError
 from ggufbpe.models.bpe.merge import BYTE_CHARS
-from ggufbpe.vocab import CONTROL, USER_DEFINED
+from ggufbpe.models.vocabulary import CONTROL, USER_DEFINED
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

@@ -34,7 +34,7 @@ from ggufbpe.interop.import_hf import import_tokenizer
 from ggufbpe.interop.imported import NotImportableError, pack
 from ggufbpe.interop.score_merges import merges_by_scores, scores_by_merges
 from ggufbpe.interop.splitting import NotExpressibleError
-from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

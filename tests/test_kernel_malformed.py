@@ -105,12 +105,12 @@ def test_models_of_wrong_parts_are_refused() -> None:
 
 def _try_wrong_parts() -> None:
     """Print what each way to build a model wrongly gives, and its first ids if it is not refused."""
-    from ggufbpe.models.bpe import registry, tables
+    from ggufbpe.models.pretokenizers import automaton_tables, registry
     from ggufbpe.native import native
 
     assert native is not None
     cache = 1 << 20
-    splitter = tables.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"])
+    splitter = automaton_tables.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"])
     texts = ["<unk>", "a", "\u2581", "ab"]
     plain, tokens = native.Strings.of(texts), native.Strings.of(texts)
     tokens.index()
@@ -258,7 +258,7 @@ def _scan_anywhere(data: bytes, choose: random.Random) -> None:
 def _sound_and_others() -> list[list[bytes]]:
     """Small files: those of each model that open, so that none is seldom damaged, then some of any kind."""
     from ggufbpe import GGUFError
-    from ggufbpe.vocab import load_vocabulary
+    from ggufbpe.models.loading import load_vocabulary
 
     by_model: dict[str, list[bytes]] = {}
     paths = [path for path in sorted(FIXTURES.glob("*/*.gguf")) if path.stat().st_size < 20_000]

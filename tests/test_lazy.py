@@ -29,9 +29,10 @@ from synthetic import bounded
 from ggufbpe.errors import GGUFError
 from ggufbpe.gguf import section as gguf_file
 from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.models import token_table
+from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.native import native
 from ggufbpe.native.lazy_strings import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
-from ggufbpe.vocab import load_vocabulary, tokens
 
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled module")
 
@@ -77,7 +78,7 @@ def metadata(path: Path) -> object:
 def test_a_file_opens_as_without_the_compiled_module(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [(opened(path), metadata(path))]
     monkeypatch.setattr(gguf_file, "native", None)
-    monkeypatch.setattr(tokens, "native", None)
+    monkeypatch.setattr(token_table, "native", None)
     answers.append((opened(path), metadata(path)))
     assert answers[0] == answers[1]
 
@@ -122,7 +123,7 @@ def test_the_environment_can_do_without_the_compiled_module() -> None:
     program = f"""if True:
         import pickle, sys
         from ggufbpe.native import native
-        from ggufbpe.vocab import load_vocabulary
+        from ggufbpe.models.loading import load_vocabulary
         own, given = load_vocabulary({str(GPT2)!r}), pickle.load(sys.stdin.buffer)
         print(native, type(own.tokens).__name__, type(given.tokens).__name__, own == given)
     """

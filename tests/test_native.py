@@ -41,10 +41,10 @@ from synthetic import (
 )
 
 from ggufbpe import Tokenizer, tokenizer
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.dna import K_MER_MARKER
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.vocabulary import CONTROL, LSTRIP, RSTRIP, USER_DEFINED
 from ggufbpe.native import native
-from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED
 
 # Where it must be, in CI, these tests fail without it.
 IS_NEEDED = os.environ.get("CI") == "true" and os.environ.get("GGUFBPE_ENGINE") != "reference"
@@ -539,7 +539,7 @@ def test_a_forked_process_has_a_tokenizer_that_works() -> None:
     code = """if True:
         import os, sys
         from ggufbpe import Tokenizer
-        from ggufbpe.vocab import load_vocabulary
+        from ggufbpe.models.loading import load_vocabulary
         import ggufbpe
         tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
         text = b"".join(b"line %d of text\\n" % number for number in range(200_000))
@@ -555,7 +555,7 @@ def test_a_forked_process_has_a_tokenizer_that_works() -> None:
 
 
 def gpt2_file() -> Path:
-    return Path(tokenizer.__file__).parent / "data" / "gpt2.gguf"
+    return Path(tokenizer.__file__).parent / "models" / "gpt2.gguf"
 
 
 @pytest.mark.parametrize("engine", ["native", "reference"])
@@ -762,7 +762,7 @@ def test_a_text_that_changes_while_it_is_encoded_cannot_move() -> None:
 HOSTILE = f"""
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from synthetic import make_vocabulary
-from ggufbpe.vocab import CONTROL
+from ggufbpe.models.vocabulary import CONTROL
 special = {{special}}
 vocabulary = make_vocabulary([*{{plain!r}}, *special], attributes=dict.fromkeys(special, CONTROL))
 hostile = Tokenizer(vocabulary, engine="native")
@@ -833,7 +833,7 @@ CHARSMAP = """
     charsmap = size + unit * units + b"a" * (1 << 26)
 """
 COUNTER = """
-    from ggufbpe.models.bpe import registry, tables
+    from ggufbpe.models.pretokenizers import registry, automaton_tables as tables
     counter = native.WordCounter(2)
     counter.add(tables.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"]), words[:20_000_000])
 """

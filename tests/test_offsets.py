@@ -13,7 +13,7 @@ from synthetic import tokenizer_as
 from test_blocks import odd_text, opened, special_texts
 
 from ggufbpe import Tokenizer
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
 from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.verification.fuzz import RandomTexts

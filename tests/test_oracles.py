@@ -36,6 +36,7 @@ from ggufbpe._util.llama_cpp_states import STATES
 from ggufbpe.interop.export import export_to
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
+from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.oracles import libraries
 from ggufbpe.oracles.against import Against, against_of
 from ggufbpe.oracles.llama_cpp_child import _named_builds, library_in
@@ -44,7 +45,6 @@ from ggufbpe.oracles.oracles import open_oracle
 from ggufbpe.oracles.recorded import parse_ids
 from ggufbpe.verification.result import Text
 from ggufbpe.verification.verify import verify
-from ggufbpe.vocab import load_vocabulary
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 

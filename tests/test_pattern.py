@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from synthetic import bounded
 
 from ggufbpe._util.unicode_classes import class_of
-from ggufbpe.models.bpe.pattern import CharSet, always_matches, char_sets, option_texts, options, parse
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
-from ggufbpe.models.bpe.split import Splitter
+from ggufbpe.models.pretokenizers.pattern import (
+    CharSet,
+    always_matches,
+    char_sets,
+    option_texts,
+    options,
+    parse,
+)
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer, Stage
+from ggufbpe.models.pretokenizers.splitter import Splitter
 
 
 def set_of(pattern: str) -> CharSet:

@@ -22,8 +22,8 @@ from synthetic import make_vocabulary
 from ggufbpe import GGUFWarning, Tokenizer, VocabularyError
 from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.models.plamo import _NO_PRE_TOKENIZER, PlamoText, in_ten_thousandths
+from ggufbpe.models.vocabulary import BYTE, Vocabulary
 from ggufbpe.native import native
-from ggufbpe.vocab import BYTE, Vocabulary
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]
 MODELS = ["plamo2", "plamo3"]

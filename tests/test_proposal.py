@@ -29,9 +29,10 @@ from ggufbpe.examination.proposal import (
 )
 from ggufbpe.gguf.change import Change, all_of
 from ggufbpe.gguf.constants import TokenizerKey as K
+from ggufbpe.models.loading import load, load_vocabulary
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 from ggufbpe.verification.diff import diff
 from ggufbpe.verification.weighing import change_to, weigh
-from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load, load_vocabulary
 
 
 def opened(path: Path) -> Tokenizer:

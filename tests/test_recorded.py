@@ -17,7 +17,7 @@ from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.verification.fuzz import within_unicode
 
 NOT_RECORDED = (

@@ -20,8 +20,8 @@ import ggufbpe
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.cli import main
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import splitter
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.splitter import splitter
 
 # Characters of the recorded texts that came after Unicode 15.1, for which `regex` has a class of its own.
 NEWER = {

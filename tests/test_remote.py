@@ -44,11 +44,11 @@ from ggufbpe.gguf.source import ByteRange, Source
 from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import packed_file
 from ggufbpe.interop.hugging_face import to_tokenizer_json
+from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.names.grammar import Address, HubName, OllamaName, hub_name
 from ggufbpe.remote import cache, hosts, http, stream
 from ggufbpe.remote.places import FilePlace
 from ggufbpe.verification.upstream import repositories, upstream
-from ggufbpe.vocab import load_vocabulary
 
 LARGE = 40 << 30  # bytes
 MODEL = GPT2.read_bytes()

@@ -24,9 +24,9 @@ from synthetic import (
     tokenizer_as,
 )
 
-from ggufbpe.models.bpe import split
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import Splitter, splitter
+from ggufbpe.models.pretokenizers import splitter as split
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.splitter import Splitter, splitter
 
 Match = Callable[[str, int], int]  # (piece, start) to the end of the match; the start itself for none
 Split = Callable[[str], list[str]]

@@ -30,11 +30,11 @@ from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.value_types import Value
 from ggufbpe.models import word_cache
 from ggufbpe.models.bpe import merge as bpe
-from ggufbpe.models.bpe import split
+from ggufbpe.models.pretokenizers import splitter
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, Vocabulary
 from ggufbpe.pipeline import pipeline
 from ggufbpe.pipeline.pipeline import BYTES_OF_A_WORD
 from ggufbpe.tokenizer import CACHE_BYTES
-from ggufbpe.vocab import CONTROL, NORMAL, Vocabulary
 
 PRE, ADD_BOS = TokenizerKey.PRE, TokenizerKey.ADD_BOS
 
@@ -94,7 +94,7 @@ def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.Monkey
     expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))
     monkeypatch.setattr(pipeline, "BYTES_OF_A_WORD", CACHE_BYTES // 3)
     monkeypatch.setattr(bpe, "_PAIR_CACHE", 5)
-    monkeypatch.setattr(split, "_MARKER_CACHE", 4)
+    monkeypatch.setattr(splitter, "_MARKER_CACHE", 4)
     shared = Tokenizer(gpt2_vocabulary(), "reference")
     with ThreadPoolExecutor(THREADS) as pool:
         for answers in pool.map(lambda _: all_answers(shared, list(range(len(TEXTS)))), range(THREADS)):

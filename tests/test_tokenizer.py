@@ -29,7 +29,7 @@ from synthetic import (
 from ggufbpe import TokenAttribute, Tokenizer
 from ggufbpe._util import utf8
 from ggufbpe.models.dna import K_MER_MARKER
-from ggufbpe.vocab import CONTROL
+from ggufbpe.models.vocabulary import CONTROL
 
 GPT2 = tokenizer_as("gpt-2")
 END = 50256  # <|endoftext|>

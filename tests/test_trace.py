@@ -24,12 +24,13 @@ from synthetic import (
 
 from ggufbpe import Tokenizer
 from ggufbpe.models.bpe.merge import NO_MERGE, PairRanks
-from ggufbpe.models.bpe.pattern import option_texts, options, parse
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import splitter
-from ggufbpe.models.steps import Cut, Merge, TracedStage
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.pretokenizers.pattern import option_texts, options, parse
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.splitter import splitter
+from ggufbpe.models.tracers.trace_types import Cut, Merge, TracedStage
+from ggufbpe.models.vocabulary import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute
 from ggufbpe.trace.trace import Trace
-from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
 
 @cache

@@ -31,7 +31,8 @@ from test_trace import check_fragments, replayed
 from ggufbpe import GGUFWarning, Tokenizer, UnsupportedTokenizerError
 from ggufbpe.models.plamo import in_ten_thousandths
 from ggufbpe.models.spm import ScoreRanks, ranks_of
-from ggufbpe.models.steps import Edge, Word, WordLattice
+from ggufbpe.models.tracers.trace_types import Edge, Word, WordLattice
+from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.trace import parts, search
 from ggufbpe.trace.bounds import rewritten
@@ -43,7 +44,6 @@ from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
 from ggufbpe.views.explain_page import html
 from ggufbpe.views.terminal import json_bytes
-from ggufbpe.vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 NAMES = [
     "spm", "spm-without-prefix", "spm-equal-scores", "spm-user-defined", "spm-without-space", "spm-infinite-scores",

@@ -20,12 +20,12 @@ from ggufbpe import Tokenizer, train
 from ggufbpe.cli import main
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.merge import BYTE_CHARS, PairRanks, byte_level, merge_steps
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import splitter
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.splitter import splitter
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, GGUFWarning
 from ggufbpe.training import TrainedVocabulary
 from ggufbpe.training.compiled import is_there
 from ggufbpe.training.learn import TIES
-from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, GGUFWarning
 
 EVERY_SCRIPT = (
     "The café's naïve coöperation; l'été, İstanbul'dan Türkçe'nin, 12345 + 3.14, x² ≠ ½.\n"

@@ -20,8 +20,8 @@ from test_cli import Run, run
 from ggufbpe import train
 from ggufbpe._util import extras
 from ggufbpe.corpora.records import CorpusError
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import splitter
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.splitter import splitter
 from ggufbpe.training import corpus
 from ggufbpe.training.corpus import CorpusOptions, texts_of
 

@@ -23,10 +23,10 @@ from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe._util.unicode_composition import COMPOSING, DECOMPOSITIONS, UNICODE_VERSION
 from ggufbpe.models.charsmap import Charsmap
 from ggufbpe.models.composition import compose
-from ggufbpe.models.ugm import _NO_PRE_TOKENIZER, _drops_line_breaks
+from ggufbpe.models.unigram import _NO_PRE_TOKENIZER, _drops_line_breaks
 from ggufbpe.models.unigram_text import UnigramText
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from ggufbpe.native import native, why_not_native
-from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]
 WORDS = {

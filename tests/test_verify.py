@@ -42,7 +42,7 @@ from synthetic import tokenizer_as
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.corpora.sources import files_of
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracle import Answer, Failure, Oracle
 from ggufbpe.oracles.recorded_ids import OtherModel
 from ggufbpe.verification.align import Placed, align, own_row, place

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._util.lazy import made_once, making
 from ..gguf.metadata import Metadata
-from ..vocab import GGUFWarning, chat_templates
+from ..models.chat_templates import chat_templates
+from ..models.vocabulary import GGUFWarning
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.lazy import made_once
-from ..vocab import CONTROL
+from ..models.vocabulary import CONTROL
 from .origins import Origin, PromptInParts, PromptPart, tool_name
 
 if TYPE_CHECKING:

@@ -329,7 +329,7 @@ def require_no_models(
 
 def default_model() -> str:
     """The path of the vocabulary that comes with the package."""
-    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "gpt2.gguf")
+    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "models", "gpt2.gguf")
 
 
 def model_path(arguments: argparse.Namespace) -> str | Found:

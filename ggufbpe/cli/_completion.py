@@ -84,7 +84,7 @@ def _models_and_files(prefix: str, **known: Any) -> list[str]:
 
 
 def _pre_tokenizers(prefix: str, **_: object) -> list[str]:
-    from ..models.bpe.registry import PRE_TOKENIZERS
+    from ..models.pretokenizers.registry import PRE_TOKENIZERS
 
     return [name for name in PRE_TOKENIZERS if name.startswith(prefix)]
 

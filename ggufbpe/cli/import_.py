@@ -101,8 +101,8 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     from .._util.extras import NotInstalledError
     from ..interop.check import agreement, library_of
     from ..interop.import_files import format_of
+    from ..models.loading import load_vocabulary
     from ..tokenizer import Tokenizer
-    from ..vocab import load_vocabulary
 
     with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
         path = os.path.join(folder, "vocab.gguf")

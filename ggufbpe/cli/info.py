@@ -16,9 +16,10 @@ from ..examination.tensors import broken_tensors
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..models import SUPPORTED, tokenizer_model
+from ..models.loading import load
+from ..models.vocabulary import TokenAttribute, Vocabulary, warn_of
 from ..native import native
 from ..views import terminal
-from ..vocab import TokenAttribute, Vocabulary, load, warn_of
 from . import _output
 from ._arguments import Parser, add_model_first, add_override_kv, model_path, overrides_of
 from .list_pre import names_alike

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import printable
-from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError
@@ -88,7 +88,7 @@ def _draw(parts: Iterable[RenderableType]) -> None:
 
 def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
     """Print the patterns for the package `regex`, and the characters that it classifies differently."""
-    from ..models.bpe.regex_patterns import patterns
+    from ..models.pretokenizers.regex_patterns import patterns
 
     if not arguments.names:
         raise UsageError("--regex needs the NAMEs of pre-tokenizers; `ggufbpe list-pre` shows all")

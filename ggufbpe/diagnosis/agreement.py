@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..vocab import CONTROL
+from ..models.vocabulary import CONTROL
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer

@@ -20,8 +20,8 @@ from .._util.llama_cpp_states import (
 )
 from .._util.utf8 import is_utf8
 from ..errors import GGUFError
+from ..models.vocabulary import Vocabulary
 from ..tokenizer import Tokenizer
-from ..vocab import Vocabulary
 from . import causes
 from .search import Answer
 from .variants import Variant

@@ -19,12 +19,13 @@ from ..errors import printable
 from ..examination.proposal import Proposal
 from ..gguf.change import Change, all_of
 from ..gguf.constants import TokenizerKey, TokenType
-from ..models.bpe.families import Evidence
-from ..models.bpe.model import WITHOUT_MERGES
-from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.bpe.bpe_model import WITHOUT_MERGES
 from ..models.known_families import family_of_tokens
+from ..models.pretokenizers.families import Evidence
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
+from ..models.special_ids import MADE_CONTROL
+from ..models.vocabulary import TokenAttribute, Vocabulary
 from ..pipeline.detokenize import quoted_token
-from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 
 # The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
 # around the text, then of the text, then of the model; the least specific come last.

@@ -15,10 +15,10 @@ from .._util import utf8
 from .._util.spelling import SPACE
 from ..examination.marker_tokens import MarkerTokens
 from ..models.bpe.merge import CHAR_BYTES
-from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
+from ..models.special_ids import STRIPS_MASK
+from ..models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ..tokenizer import Tokenizer
-from ..vocab import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
-from ..vocab.special_ids import STRIPS_MASK
 from . import causes
 from .causes import Cause
 from .encodings import (

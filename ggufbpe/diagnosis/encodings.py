@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
-from ..vocab import LSTRIP, NORMAL, RSTRIP, Vocabulary
-from ..vocab.special_ids import STRIPS_MASK, takes_space_behind
+from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.special_ids import STRIPS_MASK, takes_space_behind
+from ..models.vocabulary import LSTRIP, NORMAL, RSTRIP, Vocabulary
 from . import causes
 from .causes import Cause
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .._util import utf8
 from .._util.spelling import BYTE_TOKENS
 from ..models.bpe.merge import BYTE_CHARS
-from ..vocab import LSTRIP, RSTRIP, Vocabulary
+from ..models.vocabulary import LSTRIP, RSTRIP, Vocabulary
 from .agreement import first_difference
 from .causes import Cause
 

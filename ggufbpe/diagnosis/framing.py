@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from ..gguf.change import Change
 from ..gguf.constants import TokenizerKey
+from ..models.vocabulary import Vocabulary
 from ..pipeline.detokenize import quoted_token
-from ..vocab import Vocabulary
 from .causes import Cause
 
 _K = TokenizerKey

@@ -17,9 +17,10 @@ from ..errors import GGUFError
 from ..gguf.change import Change
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
-from ..models.looks import looks_of, models_alike, models_like
+from ..models.format_detection import looks_of, models_alike, models_like
+from ..models.loading import load
+from ..models.vocabulary import BYTE, Vocabulary
 from ..tokenizer import Tokenizer
-from ..vocab import BYTE, Vocabulary, load
 from .causes import Cause
 from .encodings import Encoding, EncodingChange
 from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from .._util.spelling import unescape_spaces
-from ..models.bpe.text import BytePairText
+from ..models.bpe.bpe_text import BytePairText
 from . import causes
 from .agreement import agreeing_share, first_difference
 from .causes import Cause

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from ..examination.proposal import Compared, Encode
 from ..gguf.change import Change, all_of
 from ..gguf.constants import TokenizerKey
-from ..models.bpe.families import Evidence
-from ..models.bpe.registry import PRE_TOKENIZERS
-from ..models.bpe.telltales import telltales
+from ..models.pretokenizers.families import Evidence
+from ..models.pretokenizers.pretokenizer_evidence import telltales
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
+from ..models.vocabulary import Vocabulary
 from ..tokenizer import Tokenizer
-from ..vocab import Vocabulary
 from . import causes
 from .causes import CAUSES, Cause
 from .changes import MOST_CHANGES, ChangedText, Changes

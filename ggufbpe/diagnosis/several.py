@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 from ..examination.marker_tokens import MarkerTokens
 from ..examination.proposal import Compared, Encode, end_of_token, parts_of
-from ..models.bpe.registry import PRE_TOKENIZERS
-from ..models.bpe.telltales import telltales
+from ..models.pretokenizers.pretokenizer_evidence import telltales
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
+from ..models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from ..tokenizer import Tokenizer
-from ..vocab import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from . import causes
 from .agreement import common
 from .causes import CAUSES, Cause

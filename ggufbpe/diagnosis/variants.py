@@ -16,18 +16,18 @@ from weakref import WeakKeyDictionary, ref
 
 from .._util.spelling import BYTE_TOKENS
 from ..engine import Text
-from ..models.bpe.families import Evidence, evidence
+from ..models.bpe.bpe_text import BytePairText
 from ..models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
-from ..models.bpe.registry import PreTokenizer
-from ..models.bpe.split import splitter
-from ..models.bpe.text import BytePairText
-from ..models.model import NO_TOKEN, TextModel, unknown_of
+from ..models.pretokenizers.families import Evidence, evidence
+from ..models.pretokenizers.registry import PreTokenizer
+from ..models.pretokenizers.splitter import splitter
+from ..models.tokenizer_model import NO_TOKEN, TextModel, unknown_of
+from ..models.vocabulary import BYTE, Vocabulary
 from ..models.word_cache import WordCache
 from ..native.lazy_strings import as_dict
 from ..pipeline.pipeline import Pipeline
 from ..pipeline.special import SpecialTokens
 from ..tokenizer import Tokenizer
-from ..vocab import BYTE, Vocabulary
 
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts, and characters of each; at most about 300 MB
 
@@ -207,7 +207,8 @@ class SpacedTokenizer(Tokenizer):
 
 
 class Fallback:
-    """A `TextModel` (models/model.py) around another one that encodes characters without a token in its own way."""
+    """A `TextModel` (models/tokenizer_model.py) around another one that encodes characters without a "
+    "token in its own way."""
 
     def __init__(self, plain_text: TextModel, vocabulary: Vocabulary, way: str) -> None:
         self._plain_text = plain_text

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from ..gguf.constants import TokenizerKey
-from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from .facts import Facts
 from .finding import Finding, Where
 from .markers import without_comments

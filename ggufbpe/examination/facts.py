@@ -22,15 +22,18 @@ from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import has_right_type
 from ..models import tokenizer_model
-from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import parts
-from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.chat_templates import chat_templates
+from ..models.format_detection import Looks, looks_of
 from ..models.known_families import KnownFamily, family_of_tokens
-from ..models.looks import Looks, looks_of
+from ..models.loading import load_from
+from ..models.pretokenizers.families import Evidence, evidence
+from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.special_ids import END_OF_GENERATION
+from ..models.token_table import ATTRIBUTE_OF_TYPE
+from ..models.vocabulary import NORMAL, UNUSED
 from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
-from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, chat_templates, load_from
-from ..vocab.tokens import ATTRIBUTE_OF_TYPE
 from .finding import Where
 from .rendered import SamplePrompts
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from .._util.wording import counted
 from ..errors import printable
 from ..gguf.constants import KEY_NAME, TokenizerKey
-from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.known_families import KnownFamily, family_of_names
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from .facts import Facts
 from .finding import Finding
 

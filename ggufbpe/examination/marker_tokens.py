@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from ..models.bpe.merge import results
-from ..vocab import BYTE, CONTROL, MADE_CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
+from ..models.special_ids import MADE_CONTROL
+from ..models.vocabulary import BYTE, CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from .tokens import CONTROL_LIKE, PADDING
 
 # The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.

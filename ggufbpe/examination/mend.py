@@ -34,8 +34,8 @@ from ..gguf.reader import GGUFFile
 from ..gguf.schema import errors_in
 from ..gguf.tensors import check_tensors
 from ..gguf.value_types import Field, Value
-from ..vocab import GGUFWarning, load
-from ..vocab.vocabulary import frames_to_caller
+from ..models.loading import load
+from ..models.vocabulary import GGUFWarning, frames_to_caller
 from .given_template import ChatTemplates, template_edits
 
 _NOTHING: Mapping[str, Value | Field] = MappingProxyType({})

@@ -7,8 +7,8 @@ from itertools import chain
 
 from .._util.wording import counted, listed
 from ..gguf.constants import TokenizerKey, TokenType
+from ..models.bpe.bpe_model import merging_alone
 from ..models.bpe.merge import WordEncoder
-from ..models.bpe.model import merging_alone
 from ..tokenizer import Tokenizer
 from .facts import Facts
 from .finding import Finding, Where

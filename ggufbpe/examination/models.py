@@ -10,7 +10,7 @@ from .._util.wording import counted, listed
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..models import tokenizer_model
-from ..models.looks import models_like
+from ..models.format_detection import models_like
 from .facts import Facts
 from .finding import Finding
 from .round_trips import UTF8_BYTES

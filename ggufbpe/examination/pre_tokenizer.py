@@ -8,9 +8,9 @@ from typing import Any
 from .._util.wording import listed
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
-from ..models.bpe.families import Family
-from ..models.bpe.hf_splitting import DIFFERENCES
-from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.pretokenizers.families import Family
+from ..models.pretokenizers.hf_splitting import DIFFERENCES
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from .facts import Facts
 from .finding import Finding
 

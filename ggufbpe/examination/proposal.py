@@ -29,7 +29,7 @@ from ..gguf.change import COMMAND, Change, all_of
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..gguf.value_types import Value
-from ..models.bpe.families import Evidence
+from ..models.pretokenizers.families import Evidence
 from ..tokenizer import Tokenizer
 from .checks import CHECKS_OF_TOKENS, Check, findings_of
 from .facts import Facts

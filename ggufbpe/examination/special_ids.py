@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ..gguf.constants import TokenizerKey
 from ..gguf.schema import ids_out_of_range
-from ..vocab import END_OF_GENERATION, SPECIAL_IDS, Vocabulary
+from ..models.special_ids import END_OF_GENERATION, SPECIAL_IDS
+from ..models.vocabulary import Vocabulary
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
 from .tokens import CONTROL_LIKE

@@ -14,8 +14,9 @@ from .._util.extras import NotInstalledError
 from .._util.wording import counted, listed
 from ..errors import ChatError, printable
 from ..gguf.constants import TokenizerKey, TokenType
+from ..models.loading import load
+from ..models.vocabulary import SPECIAL_TYPES
 from ..oracles.chats import Refused
-from ..vocab import SPECIAL_TYPES, load
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
 from .known_templates import replacement

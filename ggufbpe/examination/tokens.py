@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from .._util.wording import counted, listed
 from ..gguf.constants import TokenizerKey, TokenType
-from ..vocab import CONTROL
+from ..models.vocabulary import CONTROL
 from .facts import Facts
 from .finding import Finding
 

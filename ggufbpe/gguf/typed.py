@@ -1,6 +1,6 @@
 """Metadata values by type, as llama.cpp reads them.
 
-    metadata.py, schema.py -> [this file] -> vocab/ and models/
+    metadata.py, schema.py -> [this file] -> models/ and models/
 
 llama.cpp takes a value of one type and no other (schema.py), and its strings are C strings: they end at the first NUL
 (gguf_get_val_str, gguf_get_arr_str).

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._util.spelling import SPACE
-from ..models.bpe.pattern import (
+from ..models.pretokenizers.pattern import (
     Chars,
     Choice,
     Node,
@@ -29,7 +29,7 @@ from ..models.bpe.pattern import (
     options,
     parse,
 )
-from ..models.bpe.registry import PreTokenizer, Stage
+from ..models.pretokenizers.registry import PreTokenizer, Stage
 from .code_points import ALL, Ranges, bracket, difference, emit, intersection, ranges
 from .hf_parts import replace
 from .originals import split
@@ -82,7 +82,7 @@ def _after_words(node: Node) -> str:
 def _openings(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]]]:
     r"""The ways to match the first code point, in the order in which they are tried, and what must follow each.
 
-    >>> from ggufbpe.models.bpe.pattern import parse
+    >>> from ggufbpe.models.pretokenizers.pattern import parse
     >>> [(points, emit(Sequence(rest))) for points, rest in _openings(parse("a?b+"))]
     [(((97, 97),), 'b+'), (((98, 98),), 'b*')]
     """

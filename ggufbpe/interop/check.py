@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from .._util.extras import imported
 from .._util.unicode_classes import STARTS, class_of
+from ..models.vocabulary import Vocabulary
 from ..oracles import adapters
 from ..tokenizer import Tokenizer
 from ..verification.fuzz import texts_for
 from ..verification.shrink import Shrinking, shrink
-from ..vocab import Vocabulary
 from .export import FORMATS, Export
 from .import_files import format_of
 

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import pairwise
 
 from .._util.unicode_classes import STARTS
-from ..models.bpe.pattern import Ahead, Chars, CharSet, Choice, Node, Repeat, Sequence
+from ..models.pretokenizers.pattern import Ahead, Chars, CharSet, Choice, Node, Repeat, Sequence
 
 Ranges = tuple[tuple[int, int], ...]
 """Code points in ascending ranges that do not touch, both ends included; no surrogates."""
@@ -28,7 +28,7 @@ ALL: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
 def ranges(chars: CharSet) -> Ranges:
     """The code points of a set, as llama.cpp matches it.
 
-    >>> from ggufbpe.models.bpe.pattern import parse
+    >>> from ggufbpe.models.pretokenizers.pattern import parse
     >>> ranges(parse(r"[\\r\\n]").set)
     ((10, 10), (13, 13))
     """
@@ -114,7 +114,7 @@ def emit(node: Node, universe: Ranges = ALL) -> str | None:
     None if it cannot match there. Lookaheads are limited to the universe, too: any other code point counts as the end
     of the text.
 
-    >>> from ggufbpe.models.bpe.pattern import parse
+    >>> from ggufbpe.models.pretokenizers.pattern import parse
     >>> emit(parse(r"a+|[a-c](?!b)"))
     '(?:a+|[a-c](?!b))'
     """

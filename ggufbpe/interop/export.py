@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..vocab import Vocabulary
+from ..models.vocabulary import Vocabulary
 from .limits import Limit
 from .splitting import NotExpressibleError
 

@@ -14,13 +14,13 @@ from typing import Any
 from .._util.spelling import BYTE_OF, unescape_spaces
 from ..errors import printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
-from ..vocab import (
+from ..models.special_ids import SPECIAL_IDS
+from ..models.vocabulary import (
     BYTE,
     CONTROL,
     LSTRIP,
     NORMAL,
     RSTRIP,
-    SPECIAL_IDS,
     UNKNOWN,
     UNUSED,
     USER_DEFINED,

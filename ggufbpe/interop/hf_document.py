@@ -14,7 +14,7 @@ from typing import Any
 from .._util.wording import listed
 from ..errors import printable
 from ..gguf.constants import TokenType
-from ..vocab.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
+from ..models.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
 from .borders import AT_BORDERS, BORDER
 from .hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
 from .hf_parts import sequence
@@ -144,7 +144,7 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
     """What added tokens do that llama.cpp does only for some models, by `pre`, `architecture` and `name`."""
     name, added = name.lower(), read.added
     strips_mask = pre in STRIPS_MASK or any(part in architecture for part in STRIPPING_ARCHITECTURES)
-    carried = {  # only by name: vocab/, _set_strip_attributes
+    carried = {  # only by name: models/, _set_strip_attributes
         "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
         "rstrip": set(read.ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
     }

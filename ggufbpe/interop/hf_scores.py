@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from .._util.spelling import BYTE_OF, SPACE
 from ..models.spm import ranks_of
-from ..vocab import Vocabulary
+from ..models.vocabulary import Vocabulary
 from . import limits
 from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence
 from .limits import Limit

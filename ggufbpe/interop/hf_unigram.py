@@ -20,8 +20,8 @@ from typing import Any
 
 from .._util.spelling import SPACE
 from ..errors import printable
-from ..models.model import first_attributes
-from ..vocab import NORMAL, UNUSED, USER_DEFINED, Vocabulary
+from ..models.tokenizer_model import first_attributes
+from ..models.vocabulary import NORMAL, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
 from .hf_parts import HFParts, replace, sequence
 from .limits import Limit

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from .._util.unicode_classes import CONTROL, DECOMPOSED, LOWER, decomposed
-from ..models.wpm import CJK, BertNormalizer
-from ..vocab import Vocabulary
+from ..models.vocabulary import Vocabulary
+from ..models.wordpiece import CJK, BertNormalizer
 from .code_points import bracket, ranges_where
 from .hf_parts import HFParts, Part, replace, sequence
 from .limits import Limit

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import printable
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
 from .hf_config import config_of, types_told

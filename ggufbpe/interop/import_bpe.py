@@ -13,10 +13,10 @@ from typing import Any
 from .._util.spelling import BYTE_TOKENS, SPACE
 from ..errors import printable
 from ..gguf.constants import TokenizerKey, TokenType
-from ..models.bpe.hf_splitting import DIFFERENCES
 from ..models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps, parts
-from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
-from ..vocab.special_ids import STRIPS_MASK
+from ..models.pretokenizers.hf_splitting import DIFFERENCES
+from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.special_ids import STRIPS_MASK
 from .borders import borders
 from .hf_document import HFDocument, added_token_limits
 from .imported import NotImportableError

@@ -18,8 +18,8 @@ from .._util.wording import counted, listed
 from ..errors import printable
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models import tokenizer_model
-from ..models.bpe.families import families, is_byte_level, tied
-from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.pretokenizers.families import families, is_byte_level, tied
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from .hf_config import GGUF_SECTION, HFConfig, looks_special
 from .hf_parts import replace
 from .import_hf import import_tokenizer

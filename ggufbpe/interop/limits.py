@@ -15,8 +15,8 @@ from .._util.spelling import BYTE_TOKENS, unescape_spaces
 from .._util.wording import counted, listed
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
+from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
 from ..pipeline.special import sort_longest_first
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
 
 
 def listed_out(vocabulary: Vocabulary) -> Vocabulary:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
-from ..vocab import Vocabulary
+from ..models.vocabulary import Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
 from .splitting import NotExpressibleError

@@ -4,10 +4,10 @@ r"""Which of llama.cpp's pre-tokenizers splits like a tokenizer.json: by the pat
 
 Three ways, the surest first. The patterns of most models are known word for word, as are those that hugging_face.py
 writes. Otherwise the library splits random texts, and the families of the registry are ranked by how many they split
-alike; that needs the package `tokenizers`. Failing that, the tokens tell (models/bpe/families.py).
+alike; that needs the package `tokenizers`. Failing that, the tokens tell (models/pretokenizers/families.py).
 
-But: a family whose original llama.cpp cannot run as written (models/bpe/hf_splitting.py) is recognized all the same;
-that some words differ shows when ids are compared.
+But: a family whose original llama.cpp cannot run as written (models/pretokenizers/hf_splitting.py) is recognized all
+the same; that some words differ shows when ids are compared.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from ..models.bpe.families import families, one_of_each
-from ..models.bpe.pattern import parse
-from ..models.bpe.registry import PRE_TOKENIZERS
-from ..models.bpe.split import splitter
+from ..models.pretokenizers.families import families, one_of_each
+from ..models.pretokenizers.pattern import parse
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
+from ..models.pretokenizers.splitter import splitter
 from ..verification.fuzz import RandomTexts
 from .borders import borders
 from .originals import ORIGINALS, PORTABLE

@@ -18,8 +18,8 @@ from .._util.extras import imported
 from .._util.spelling import BYTE_OF, BYTE_TOKENS, SPACE
 from ..errors import printable
 from ..gguf.constants import TokenType
-from ..models.model import first_attributes
-from ..vocab import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
+from ..models.tokenizer_model import first_attributes
+from ..models.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
 from .hf_config import config_of

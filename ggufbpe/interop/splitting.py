@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from ..models.bpe.pattern import Chars, Node, Repeat, always_matches, char_sets, options, parse
-from ..models.bpe.registry import PreTokenizer, Stage
-from ..models.bpe.split import splitter
+from ..models.pretokenizers.pattern import Chars, Node, Repeat, always_matches, char_sets, options, parse
+from ..models.pretokenizers.registry import PreTokenizer, Stage
+from ..models.pretokenizers.splitter import splitter
 from .code_points import ALL, Ranges, bracket, difference, emit, intersection, ranges
 
 

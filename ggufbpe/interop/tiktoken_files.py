@@ -29,8 +29,8 @@ from itertools import pairwise
 
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
+from ..models.vocabulary import CONTROL, UNKNOWN, Vocabulary
 from ..pipeline.detokenize import quoted_token
-from ..vocab import CONTROL, UNKNOWN, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
 from .limits import Limit

@@ -10,7 +10,7 @@ But: the program that reads it normalizes characters in its own way; tokenizer.j
 from __future__ import annotations
 
 from ..errors import printable
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
 from .hf_config import config_of, types_told

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .._util.spelling import SPACE
-from ..vocab import Vocabulary
+from ..models.vocabulary import Vocabulary
 from .limits import Limit, counted_tokens
 
 GOES_ON = "##"

@@ -1,6 +1,6 @@
 """The tokenizer models: what each `tokenizer.ggml.model` stands for.
 
-    name -> [this file] -> TokenizerModel (model.py), from its own room
+    name -> [this file] -> TokenizerModel (tokenizer_model.py), from its own room
 
 Nothing outside this folder asks for a model's name: it asks the model. A new one is a line in `_HOMES` and its room.
 """
@@ -11,17 +11,17 @@ from functools import cache
 from importlib import import_module
 
 from .._util.lazy import making
-from .model import TokenizerModel
+from .tokenizer_model import TokenizerModel
 
 _HOMES = {  # tokenizer.ggml.model: module and class
-    "gpt2": ("bpe.model", "BytePairModel"),
+    "gpt2": ("bpe.bpe_model", "BytePairModel"),
     "gemma4": ("gemma4", "Gemma4Model"),
     "hybriddna": ("dna", "DnaModel"),
     "whitespace": ("whitespace", "WhitespaceModel"),
     "llama": ("spm", "SpmModel"),
-    "bert": ("wpm", "WordPieceModel"),
+    "bert": ("wordpiece", "WordPieceModel"),
     "rwkv": ("rwkv", "RWKVModel"),
-    "t5": ("ugm", "UnigramModel"),
+    "t5": ("unigram", "UnigramModel"),
     "plamo2": ("plamo", "Plamo2Model"),
     "plamo3": ("plamo", "Plamo3Model"),
 }

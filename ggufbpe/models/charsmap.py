@@ -1,6 +1,6 @@
 """The precompiled charsmap of sentencepiece: replacements made in a text before it is cut into tokens.
 
-    tokenizer.ggml.precompiled_charsmap -> [this file] -> ugm.py
+    tokenizer.ggml.precompiled_charsmap -> [this file] -> unigram.py
 
 It comes from the file, so every index in it is checked before it is used.
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from .._util.spelling import SPACE
 from ..gguf.metadata import Metadata
-from ..vocab.tokens import named_tokens
-from .bpe.model import BytePairModel
-from .bpe.text import BytePairText, PlainPart
-from .model import Tokens, Warn
+from .bpe.bpe_model import BytePairModel
+from .bpe.bpe_text import BytePairText, PlainPart
+from .token_table import named_tokens
+from .tokenizer_model import Tokens, Warn
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
+    from .vocabulary import Vocabulary
 
 _LENGTH = 6  # bytes of a k-mer
 K_MER_MARKER = "\ue000"  # ends the text of a k-mer, to tell it from a word of the same letters

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from ..gguf.metadata import Metadata
-from .bpe.model import BytePairModel
-from .bpe.registry import PreTokenizer
-from .model import Warn
+from .bpe.bpe_model import BytePairModel
+from .pretokenizers.registry import PreTokenizer
+from .tokenizer_model import Warn
 
 
 class Gemma4Model(BytePairModel):

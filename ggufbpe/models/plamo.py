@@ -29,15 +29,15 @@ from .._util.unicode_classes import CLASSES, STARTS
 from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from .bpe.registry import PreTokenizer
-from .model import Correct, TextModel, TokenizerModel, Warn, first_attributes
+from .pretokenizers.registry import PreTokenizer
+from .tokenizer_model import Correct, TextModel, TokenizerModel, Warn, first_attributes
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
-    from .looks import Looks
-    from .steps import Tracer
+    from .format_detection import Looks
+    from .tracers.trace_types import Tracer
+    from .vocabulary import Vocabulary
 
-_BYTE = 32  # vocab/vocabulary.py, which imports this room
+_BYTE = 32  # models/vocabulary.py, which imports this room
 _BYTE_TOKEN = re.compile("<0x([0-9a-fA-F]{2})>")
 _UNKNOWN_SCORE, _INVALID_SCORE = -10_000_000, -20_000_000
 _NOT_LOOKED_UP, _NO_TOKEN = -(1 << 31), -1  # in the place of a score, and of an id
@@ -287,7 +287,7 @@ class Characters(NamedTuple):
 
 
 class PlamoText(TextModel):
-    """The `TextModel` (models/model.py) of PLaMo, without a cache."""
+    """The `TextModel` (models/tokenizer_model.py) of PLaMo, without a cache."""
 
     def __init__(self, vocabulary: Vocabulary, cuts_segments: bool) -> None:
         self.vocabulary = vocabulary

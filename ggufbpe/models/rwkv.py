@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from .._util.lazy import made_once
 from ..gguf.metadata import Metadata
-from .bpe.registry import PreTokenizer
-from .model import NO_TOKEN, TextModel, TokenizerModel, Warn, unknown_of
+from .pretokenizers.registry import PreTokenizer
+from .tokenizer_model import NO_TOKEN, TextModel, TokenizerModel, Warn, unknown_of
 from .trie import Trie
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
-    from .looks import Looks
-    from .steps import Tracer
+    from .format_detection import Looks
+    from .tracers.trace_types import Tracer
+    from .vocabulary import Vocabulary
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 _NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}
@@ -113,7 +113,7 @@ def _digit(byte: int) -> int:
 
 
 class RWKVText(TextModel):
-    """The `TextModel` (model.py) of RWKV."""
+    """The `TextModel` (tokenizer_model.py) of RWKV."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary

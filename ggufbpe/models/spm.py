@@ -34,14 +34,14 @@ from ..gguf.metadata import Metadata
 from ..native import native
 from ..native.lazy_strings import as_dict
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
-from .bpe.registry import PreTokenizer
-from .model import Correct, TextModel, TokenizerModel, Warn
+from .pretokenizers.registry import PreTokenizer
+from .tokenizer_model import Correct, TextModel, TokenizerModel, Warn
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
-    from .looks import Looks
-    from .steps import Tracer
+    from .format_detection import Looks
+    from .tracers.trace_types import Tracer
+    from .vocabulary import Vocabulary
 
 _FLAGS = PreTokenizer(
     "",
@@ -188,7 +188,7 @@ class ScoreEncoder(WordEncoder):
 
 
 class SpmText(TextModel):
-    """The `TextModel` (model.py) of SPM."""
+    """The `TextModel` (tokenizer_model.py) of SPM."""
 
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
         self.vocabulary = vocabulary

@@ -1,6 +1,6 @@
 """The tokens of a vocabulary as a trie, which finds the longest one at a position of a text.
 
-    tokens -> [this file] -> wpm.py, rwkv.py
+    tokens -> [this file] -> wordpiece.py, rwkv.py
 
 Source: src/llama-vocab.cpp, naive_trie.
 """

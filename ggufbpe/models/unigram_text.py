@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._util import utf8
 from .._util.lazy import made_once
 from .._util.spelling import SPACE
-from ..vocab.vocabulary import NORMAL, UNUSED, USER_DEFINED
 from .charsmap import Charsmap
 from .composition import composed_bytes
 from .lattice import Lattice, Trie
-from .model import TextModel, first_attributes, unknown_of
+from .tokenizer_model import TextModel, first_attributes, unknown_of
+from .vocabulary import NORMAL, UNUSED, USER_DEFINED
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
-    from .steps import Tracer
+    from .tracers.trace_types import Tracer
+    from .vocabulary import Vocabulary
 
 _MATCHED = NORMAL | USER_DEFINED | UNUSED  # tokens that plain text may become
 _SPACE = SPACE.encode()
@@ -39,7 +39,7 @@ _FEW_BYTES = 32  # of a text whose parts are looked up one by one
 
 
 class UnigramText(TextModel):
-    """The `TextModel` (models/model.py) of unigram models, without a cache."""
+    """The `TextModel` (models/tokenizer_model.py) of unigram models, without a cache."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -47,7 +47,7 @@ class UnigramText(TextModel):
     @made_once
     def normalizer(self) -> CharsmapNormalizer:
         """Plain text to text for lookup."""
-        from ..vocab.tokens import tokens_with
+        from .token_table import tokens_with
 
         vocabulary = self.vocabulary
         user_defined = tokens_with(array("H", first_attributes(vocabulary)), USER_DEFINED)
@@ -74,7 +74,7 @@ class UnigramText(TextModel):
 
     def tracer(self) -> Tracer:
         """The tracer of its steps."""
-        from .tracers.ugm import UnigramTracer
+        from .tracers.unigram import UnigramTracer
 
         return UnigramTracer(self)
 

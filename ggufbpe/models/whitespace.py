@@ -11,12 +11,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from .._util.unicode_classes import CLASSES, LOWER, STARTS
-from .bpe.model import BytePairModel
-from .bpe.registry import PreTokenizer
-from .bpe.text import BytePairText
+from .bpe.bpe_model import BytePairModel
+from .bpe.bpe_text import BytePairText
+from .pretokenizers.registry import PreTokenizer
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
+    from .vocabulary import Vocabulary
 
 
 class WhitespaceModel(BytePairModel):

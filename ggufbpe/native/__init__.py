@@ -1,8 +1,8 @@
 """The compiled engine: splitting and merging in C++, by tables made from registry entry and vocabulary.
 
-    registry entry -> models/bpe/tables.py -> patterns -+
+    registry entry -> models/pretokenizers/automaton_tables.py -> patterns -+
                                                         +-> pipeline/compiled.py -> _native -> ids
-    file.gguf -> vocab/ -> strings (lazy_strings.py) -----------+
+    file.gguf -> models/ -> strings (lazy_strings.py) -----------+
 
 `_native` is the extension module built from `src/`. Where it is not there or does not load, `native` is None and the
 reference engine does the work. Nobody expects the slow engine, so `warn_if_slow` says once a process why it runs, and
@@ -94,7 +94,7 @@ def warn_if_slow() -> None:
     _is_said = True
     import warnings
 
-    from ..vocab.vocabulary import frames_to_caller
+    from ..models.vocabulary import frames_to_caller
 
     warnings.warn(
         f"ggufbpe's compiled engine does not run: {why_not_native}. The reference engine does its work, and is much "

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import printable
+from ..models.vocabulary import Vocabulary
 from ..tokenizer import Tokenizer
-from ..vocab import Vocabulary
 
 if TYPE_CHECKING:
     from queue import SimpleQueue

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..vocab import LSTRIP, RSTRIP
+from ..models.vocabulary import LSTRIP, RSTRIP
 from .special import SPACES
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .._util.lazy import made_once
 from ..engine import numpy
+from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from ..native.lazy_strings import compiled, strings_of
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .offsets import TokenOffsets
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class NativeEngine:
             return self.encoder.cut(data, start) if continues else len(data)
         if model.has_sequences:
             return len(data)
-        from ..models.bpe.tables import compiled_splitter
+        from ..models.pretokenizers.automaton_tables import compiled_splitter
 
         return compiled_splitter(self._vocabulary.pre_tokenizer).cut(data, start)
 

@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 if TYPE_CHECKING:
-    from ..models.bpe.registry import PreTokenizer
-    from ..models.model import TokenizerModel
+    from ..models.pretokenizers.registry import PreTokenizer
+    from ..models.tokenizer_model import TokenizerModel
 
 _SHOWN_AS_THEY_ARE = CONTROL | USER_DEFINED | UNKNOWN
 _HIDDEN = CONTROL | UNKNOWN

@@ -19,8 +19,8 @@ from .special import SpecialTokens
 
 if TYPE_CHECKING:
     from ..engine import Ids, Offsets
-    from ..models.model import TextModel
-    from ..vocab import Vocabulary
+    from ..models.tokenizer_model import TextModel
+    from ..models.vocabulary import Vocabulary
 
 BYTES_OF_A_WORD = 256  # in the cache, with its ids and dictionary entry; most take less
 

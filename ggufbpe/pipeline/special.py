@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .._util.lazy import made_once
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 
 SPACES = " \t\n\v\f\r"  # isspace in the C locale
 _INSERTION_SORT_UP_TO = 16  # elements; libstdc++'s _S_threshold

@@ -13,7 +13,7 @@ import numpy as np
 from ..chat.token_origins import chat_tokens
 from ..diagnosis.diagnose import search
 from ..diagnosis.variants import variants_of
-from ..models.steps import Word
+from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
 from ..trace.parts import Parts
 from ..trace.survey import UntraceableError, Wanted, survey

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from .._util import utf8
 from .._util.wording import counted
+from ..models.vocabulary import CONTROL, UNKNOWN, UNUSED
 from ..pipeline.blocks import added_ids
 from ..tokenizer import Tokenizer
-from ..vocab import CONTROL, UNKNOWN, UNUSED
 from .reading import Batch
 
 if TYPE_CHECKING:

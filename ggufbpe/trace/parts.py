@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from .._util.lazy import made_once
-from ..models.steps import Cut, Fragment
+from ..models.tracers.trace_types import Cut, Fragment
 from ..pipeline.blocks import blocks
 from .survey import Wanted, survey
 from .trace import Part, Totals, Trace, trace_part, traced_parts, tracer_of

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util.spelling import unescape_spaces
-from ..models.steps import Match, Merge, Tracer, Word, best_path_with, written_bytes
+from ..models.tracers.trace_types import Match, Merge, Tracer, Word, best_path_with, written_bytes
 from .bounds import ByteBounds, changes_in, rewritten
 from .reasons import Place
 from .trace import Trace

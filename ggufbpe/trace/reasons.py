@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ..errors import printable
-from ..models.steps import Change, Cut, Match, Merge, Path
+from ..models.tracers.trace_types import Change, Cut, Match, Merge, Path
 
 
 class Place(NamedTuple):

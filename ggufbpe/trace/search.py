@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._util import utf8
 from .._util.spelling import SPACE, escape_spaces
 from ..models.bpe.merge import byte_level
-from ..models.steps import Tracer
+from ..models.tracers.trace_types import Tracer
 from ..pipeline.blocks import blocks
 from ..pipeline.offsets import blocks_add_up
 from .places import Sought, places_of, runs_of

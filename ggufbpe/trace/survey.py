@@ -15,7 +15,7 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..models.steps import Fragment, Tracer
+from ..models.tracers.trace_types import Fragment, Tracer
 from ..pipeline.blocks import blocks
 from ..pipeline.offsets import blocks_add_up
 from .trace import Part, Totals, Trace, added_to, stripped_by, trace_part, traced_parts, tracer_of

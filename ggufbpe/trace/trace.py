@@ -3,8 +3,8 @@
     Tokenizer, text -> [this file] -> explain, why_not, verify, diagnose
 
 A trace is made by the same steps that `Tokenizer.encode` runs, one at a time, so its ids are those of `encode`. All of
-it is plain NamedTuples (models/steps.py has those of the steps); `to_dict` turns it into dictionaries and lists.
-Stages, alternatives, words and tokens are counted from 0.
+it is plain NamedTuples (models/tracers/trace_types.py has those of the steps); `to_dict` turns it into dictionaries and
+lists. Stages, alternatives, words and tokens are counted from 0.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .._util.utf8 import byte_length
 from .._util.wording import counted
 from ..errors import UnsupportedTokenizerError
 from ..gguf.constants import TokenizerKey
-from ..models.steps import Change, EncodedWord, Fragment, Traceable, TracedStage, Tracer, Word
-from ..vocab import LSTRIP, RSTRIP, TokenAttribute
+from ..models.tracers.trace_types import Change, EncodedWord, Fragment, Traceable, TracedStage, Tracer, Word
+from ..models.vocabulary import LSTRIP, RSTRIP, TokenAttribute
 
 if TYPE_CHECKING:
     from ..chat.token_origins import ChatTokens

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
 from ..inputs import Model, TextOrPath, text_of, tokenizer_of
-from ..models.steps import Tracer
-from ..vocab import BYTE, CONTROL, UNKNOWN
+from ..models.tracers.trace_types import Tracer
+from ..models.vocabulary import BYTE, CONTROL, UNKNOWN
 from .reasons import WhyNot
 from .search import PieceSearch, likely_pieces, token_meant
 from .trace import tracer_of

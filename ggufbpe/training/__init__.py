@@ -19,8 +19,9 @@ from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
+from ..models.loading import load
+from ..models.vocabulary import NORMAL, Vocabulary, warn_of
 from ..native import warn_if_slow
-from ..vocab import NORMAL, Vocabulary, load, warn_of
 from .compiled import CompiledLearner, add_counts, counter_of, is_there
 from .corpus import CorpusOptions, texts_of
 from .draft import Added, Draft, base, cutter, seeded

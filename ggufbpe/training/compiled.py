@@ -34,7 +34,7 @@ def counter_of(
 ) -> Any:
     """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""
     with making:
-        from ..models.bpe.tables import compiled_splitter
+        from ..models.pretokenizers.automaton_tables import compiled_splitter
 
     assert native.native is not None
     counter = native.native.WordCounter(processors() if threads is None else threads)

@@ -21,7 +21,7 @@ from ..corpora.on_ray import (
     quiet_context,
     ray,
 )
-from ..vocab import Vocabulary
+from ..models.vocabulary import Vocabulary
 from .compiled import counter_of, is_there
 from .corpus import CorpusOptions, FilePart, file_parts, files_at, texts_of_part
 from .draft import Added, cutter

@@ -24,7 +24,7 @@ from ..gguf.value_types import Field, Value
 from ..gguf.writer import packed_file
 from ..models import tokenizer_model
 from ..models.bpe.merge import BYTE_CHARS
-from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
+from ..models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
 if TYPE_CHECKING:
     from .trained import Seed, TrainedVocabulary

@@ -23,9 +23,9 @@ from ..by_name import Found
 from ..errors import printable
 from ..gguf.metadata import Overrides
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
-from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
+from ..models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from ..pipeline.special import SpecialTokens
-from ..vocab import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from .words import Splitting
 
 

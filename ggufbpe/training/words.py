@@ -19,8 +19,8 @@ from .._util.spelling import escape_spaces
 from .._util.unicode_classes import class_of
 from ..errors import printable
 from ..models.bpe.merge import byte_level
-from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
-from ..models.bpe.split import splitter
+from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer, Stage
+from ..models.pretokenizers.splitter import splitter
 
 UNITS = ("bytes", "chars")
 NOT_IN_LLAMA_CPP = ("none", "words")

@@ -18,7 +18,7 @@ from ..examination.proposal import Compared, Proposal, Trial, prove
 from ..examination.round_trips import SAMPLES
 from ..gguf.change import Change
 from ..inputs import Model, tokenizers_of
-from ..models.bpe.families import Evidence
+from ..models.pretokenizers.families import Evidence
 from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
 from .explaining import Explaining, are_alike

@@ -15,9 +15,9 @@ from ..diagnosis.several import Found, Several, State
 from ..diagnosis.variants import variants_of
 from ..examination.proposal import Compared, Proposal, Trial, encoding, prove_by_parts
 from ..gguf.change import Change, all_of
+from ..models.vocabulary import Vocabulary
 from ..oracles.oracle import Oracle
 from ..tokenizer import Tokenizer
-from ..vocab import Vocabulary
 from .weighing import weigh
 
 _ALIKE = 0.98  # the share of tokens with the same ids in two files of one vocabulary

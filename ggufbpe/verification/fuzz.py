@@ -16,11 +16,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from .._util.unicode_classes import STARTS
-from ..models.bpe.pattern import Ahead, CharSet, Choice, Node, Repeat, options, parse
-from ..models.bpe.pattern import Chars as CharsNode
-from ..models.bpe.pattern import Sequence as SequenceNode
+from ..models.pretokenizers.pattern import Ahead, CharSet, Choice, Node, Repeat, options, parse
+from ..models.pretokenizers.pattern import Chars as CharsNode
+from ..models.pretokenizers.pattern import Sequence as SequenceNode
+from ..models.vocabulary import Vocabulary
 from ..tokenizer import Tokenizer
-from ..vocab import Vocabulary
 
 ATOMS = [
     *("a", "b", "z", "A", "Z", "ab", "AB", "Ab", "aB", "the", "The"),

@@ -20,10 +20,10 @@ from ..errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFo
 from ..examination.finding import Finding, Where
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
+from ..models.vocabulary import GGUFWarning
 from ..names.grammar import HubName, hub_name, parse_name
 from ..remote.hub import downloaded
 from ..tokenizer import Tokenizer
-from ..vocab import GGUFWarning
 from .result import Difference, Result
 from .verify import verify
 

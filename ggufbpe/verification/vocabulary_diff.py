@@ -18,10 +18,10 @@ from .._util.spelling import escape_spaces
 from ..errors import printable
 from ..examination.round_trips import SAMPLES
 from ..models.bpe.merge import parts
-from ..models.bpe.registry import PreTokenizer
-from ..models.bpe.split import splitter
+from ..models.pretokenizers.registry import PreTokenizer
+from ..models.pretokenizers.splitter import splitter
+from ..models.vocabulary import TokenAttribute, Vocabulary
 from ..pipeline.detokenize import quoted_text, quoted_token
-from ..vocab import TokenAttribute, Vocabulary
 
 _EXAMPLES = 100  # kept of each difference
 _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix", "lowercase")

@@ -21,8 +21,9 @@ from ..examination.pre_tokenizer import pre_tokenizer
 from ..examination.proposal import Trial, grave_findings
 from ..gguf.change import Change, all_of
 from ..gguf.constants import TokenizerKey, TokenType
+from ..models.special_ids import SPECIAL_IDS
+from ..models.vocabulary import NORMAL, SPECIAL_TYPES, Vocabulary
 from ..pipeline.detokenize import quoted_token
-from ..vocab import NORMAL, SPECIAL_IDS, SPECIAL_TYPES, Vocabulary
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual

@@ -13,8 +13,18 @@ from typing import NamedTuple
 
 from ..models import tokenizer_model
 from ..models.bpe.merge import CHAR_BYTES
-from ..models.bpe.registry import PRE_TOKENIZERS
-from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, written_bytes
+from ..models.pretokenizers.registry import PRE_TOKENIZERS
+from ..models.tracers.trace_types import (
+    Change,
+    Edge,
+    Fragment,
+    Match,
+    Merge,
+    Path,
+    Symbol,
+    Word,
+    written_bytes,
+)
 from ..trace.reasons import Place, WhyNot
 from ..trace.search import PLACES
 from ..trace.trace import Token, Totals, Trace, names_of

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..chat.token_origins import ChatTokens
-from ..models.steps import Word, written_bytes
+from ..models.tracers.trace_types import Word, written_bytes
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of

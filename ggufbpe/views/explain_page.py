@@ -10,7 +10,7 @@ from itertools import islice
 
 from ..chat.origins import Origin
 from ..chat.token_origins import ChatTokens
-from ..models.steps import Change, Merge, Word
+from ..models.tracers.trace_types import Change, Merge, Word
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of

@@ -187,7 +187,7 @@ void check_vocabulary() {
 // Opening a model, and what it makes of its tokens when the first long text comes.
 void check_models() {
     constexpr size_t COUNT = 100'000;
-    constexpr uint16_t NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/vocabulary.py
+    constexpr uint16_t NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/models/vocabulary.py
     constexpr size_t CACHE = size_t(1) << 20;
     const auto tokens = std::make_shared<Strings>(), alike = std::make_shared<Strings>();
     for (size_t i = 0; i < COUNT; ++i) tokens->add("token" + std::to_string(i));

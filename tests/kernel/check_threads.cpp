@@ -37,7 +37,7 @@ std::string text_of(uint64_t seed, size_t size) {
 // Two letters cost what both of them cost, so that what is rounded decides between them; "f" costs so much that sums soon are
 // rounded, and "h" takes back what "g" costs.
 struct Unigram {
-    static constexpr uint16_t NORMAL = 4;  // ggufbpe/vocab/vocabulary.py
+    static constexpr uint16_t NORMAL = 4;  // ggufbpe/models/vocabulary.py
 
     Unigram(int exponent, const UGMOptions &options) {
         Strings strings;

@@ -17,7 +17,7 @@ using namespace ggufbpe;
 
 namespace {
 
-constexpr uint16_t NORMAL = 4;  // ggufbpe/vocab/vocabulary.py
+constexpr uint16_t NORMAL = 4;  // ggufbpe/models/vocabulary.py
 constexpr int32_t UNKNOWN = 0;
 const std::string SPACE = "\xE2\x96\x81";
 

@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from reference import ROOT, cache_directory, vocabulary, write_metadata
 
 from ggufbpe._util.spelling import BYTE_TOKENS, SPACE
-from ggufbpe.vocab import NORMAL, load_vocabulary
+from ggufbpe.models.loading import load_vocabulary
+from ggufbpe.models.vocabulary import NORMAL
 
 SPECIAL = {"<|plamo:unk|>": TokenType.UNKNOWN} | dict.fromkeys(
     ("<|plamo:bos|>", "<|plamo:eos|>", "<|plamo:pad|>", "<|plamo:op|>", "<|plamo:fim_prefix|>"),

@@ -27,7 +27,7 @@ from reference import ROOT
 
 from ggufbpe.gguf.reader import GGUFFile
 
-GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
+GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"
 WIDTH, HIDDEN, HEADS, CONTEXT = 32, 64, 2, 512
 
 

@@ -39,13 +39,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from reference import CHATS, NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
 
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.verification.fuzz import within_unicode
 
 FIXTURES = ROOT / "fixtures"
 RECORDED = FIXTURES / "recorded"
 VOCABULARIES = FIXTURES / "vocabs"
-GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
+GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"
 RAW = FIXTURES / "raw-utf8.gguf"
 UNSPLIT = FIXTURES / "unsplit.gguf"
 REAL = ["llama-spm", "phi-3", "baichuan"]

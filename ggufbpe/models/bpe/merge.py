@@ -1,6 +1,6 @@
 """A word to symbols, and symbols to ids: byte pair encoding in the reference engine.
 
-    split.py -> word -> [this file] -> ids
+    models/pretokenizers/splitter.py -> word -> [this file] -> ids
 
 A word starts as symbols of one character each. The pair of neighbours whose merge has the lowest rank becomes
 one symbol, the leftmost first among equal ranks, until no pair has a merge. A symbol that is not a token
@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...native.lazy_strings import as_dict
-from .registry import PreTokenizer
+from ..pretokenizers.registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: printable ones stand for themselves, the others follow from
 # U+0100 (src/unicode.cpp: unicode_byte_to_utf8_map). BYTE_CHARS[byte] is the character.

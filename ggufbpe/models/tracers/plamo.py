@@ -1,6 +1,6 @@
 """The steps of PLaMo: text that is left out or read as another, the segments, and the lattice of each.
 
-    PlamoText (models/plamo.py) -> [this file] -> models/steps.py -> trace/
+    PlamoText (models/plamo.py) -> [this file] -> models/tracers/trace_types.py -> trace/
 
 A segment is a word here. Its lattice is what the table of suffixes gives at each character, from the last to the
 first, with scores in whole ten-thousandths, as in llama.cpp.
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ...vocab import BYTE
-from ..model import first_attributes
-from ..steps import (
+from ..tokenizer_model import first_attributes
+from ..vocabulary import BYTE
+from .trace_types import (
     Change,
     Edge,
     EncodedWord,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class PlamoTracer(Tracer):
-    """The `Tracer` (models/steps.py) of PLaMo."""
+    """The `Tracer` (models/tracers/trace_types.py) of PLaMo."""
 
     def __init__(self, text: PlamoText) -> None:
         self._text = text

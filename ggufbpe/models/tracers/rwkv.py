@@ -1,6 +1,6 @@
 """The steps of RWKV: the tokens that match at each place, of which the longest is taken.
 
-RWKVText (models/rwkv.py) -> [this file] -> models/steps.py -> trace/
+RWKVText (models/rwkv.py) -> [this file] -> models/tracers/trace_types.py -> trace/
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..model import unknown_of
-from ..steps import EncodedWord, Fragment, Match, Step, Symbol, Tracer, TriedToken, Word, WordToken
+from ..tokenizer_model import unknown_of
+from .trace_types import EncodedWord, Fragment, Match, Step, Symbol, Tracer, TriedToken, Word, WordToken
 
 if TYPE_CHECKING:
     from ..rwkv import RWKVText
 
 
 class RWKVTracer(Tracer):
-    """The `Tracer` (models/steps.py) of RWKV. Its words are the matches."""
+    """The `Tracer` (models/tracers/trace_types.py) of RWKV. Its words are the matches."""
 
     splits = False
 

@@ -1,6 +1,6 @@
 """The steps of SPM: spaces, and merges by the scores of tokens.
 
-SpmText (models/spm.py) -> [this file] -> models/steps.py -> trace/
+SpmText (models/spm.py) -> [this file] -> models/tracers/trace_types.py -> trace/
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from ..._util import utf8
 from ..._util.spelling import SPACE, escape_spaces
-from ..bpe.steps import MergeTracer
-from ..steps import Change, Fragment, Step
+from .bpe import MergeTracer
+from .trace_types import Change, Fragment, Step
 
 if TYPE_CHECKING:
     from ..spm import SpmText
 
 
 class SpmTracer(MergeTracer):
-    """The `Tracer` (models/steps.py) of SPM."""
+    """The `Tracer` (models/tracers/trace_types.py) of SPM."""
 
     def __init__(self, text: SpmText) -> None:
         super().__init__(text)

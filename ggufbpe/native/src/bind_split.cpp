@@ -1,4 +1,4 @@
-// The splitter for Python: made from the tables of ggufbpe/models/bpe/tables.py.
+// The splitter for Python: made from the tables of ggufbpe/models/pretokenizers/automaton_tables.py.
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -77,7 +77,7 @@ size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
 }  // namespace
 
 void bind_split(nb::module_ &module) {
-    nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.models.bpe.tables.")
+    nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.models.pretokenizers.automaton_tables.")
         .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
         .def("count_words", &count_words, nb::arg("text"), "The number of words in UTF-8 text.")
         .def("cut", &cut, nb::arg("text"), nb::arg("start"),

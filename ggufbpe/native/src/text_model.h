@@ -80,7 +80,7 @@ public:
     virtual void encode(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const = 0;
 
     // Gives each piece into which plain text is cut before anything is encoded, as it is shown (`TextModel.words` in
-    // ggufbpe/models/model.py); false, and nothing, if the model cannot.
+    // ggufbpe/models/tokenizer_model.py); false, and nothing, if the model cannot.
     using TakesWord = std::function<void(const unsigned char *word, size_t size)>;
     virtual bool words(const unsigned char *, size_t, Scratch &, const TakesWord &, const Poll &) const { return false; }
     // Whether words() takes bytes as they are; otherwise bytes that are not UTF-8 are rewritten before.

@@ -1,6 +1,6 @@
 // Patterns over classes of code points, and the automaton that matches one.
 //
-//     pattern tree (ggufbpe/models/bpe/pattern.py), sets of code points -> Alphabet, Automaton -> stage.h
+//     pattern tree (ggufbpe/models/pretokenizers/pattern.py), sets of code points -> Alphabet, Automaton -> stage.h
 //
 // A pattern matches as in a backtracking matcher that tries alternatives in order: the first way that leads to a match is
 // taken. Subset construction over *ordered* lists of places keeps that meaning: when a list reaches a match, the places after
@@ -24,7 +24,7 @@ char class_letter(uint32_t code_point);
 // The bit of a class in CharSet::Term::classes.
 uint32_t class_bit(char letter);
 
-// A set of code points: those in every one of its terms (ggufbpe/models/bpe/pattern.py: CharSet).
+// A set of code points: those in every one of its terms (ggufbpe/models/pretokenizers/pattern.py: CharSet).
 struct CharSet {
     struct Term {
         bool negated = false;
@@ -52,7 +52,7 @@ private:
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
 };
 
-// A pattern as numbers in prefix notation, from ggufbpe/models/bpe/tables.py.
+// A pattern as numbers in prefix notation, from ggufbpe/models/pretokenizers/automaton_tables.py.
 //   CHARS set | SEQUENCE count parts... | CHOICE count parts... | REPEAT least most part |
 //   AHEAD negated set
 using Program = std::vector<int32_t>;

@@ -1,4 +1,4 @@
-// Plain text to words, by the patterns of one registry entry: ggufbpe/models/bpe/split.py, compiled.
+// Plain text to words, by the patterns of one registry entry: ggufbpe/models/pretokenizers/splitter.py, compiled.
 //
 //     text -> blocks -> classes -> [one stage after the other] -> where words begin -> encoder.h
 //

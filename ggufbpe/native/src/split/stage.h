@@ -30,8 +30,8 @@ constexpr uint8_t BOUNDARY = 0xFF;       // the flag of a place where a match be
 
 class Stage {
 public:
-    // From ggufbpe/models/bpe/tables.py: `rule` is empty or a program, `step` empty or the name of a step of
-    // ggufbpe/models/bpe/split.py; `sets` and `extra` are what the step needs.
+    // From ggufbpe/models/pretokenizers/automaton_tables.py: `rule` is empty or a program, `step` empty or the name of a step of
+    // ggufbpe/models/pretokenizers/splitter.py; `sets` and `extra` are what the step needs.
     struct Rule {
         Program rule;
         std::string step;

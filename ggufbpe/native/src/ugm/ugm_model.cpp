@@ -17,7 +17,7 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/vocabulary.py
+constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/models/vocabulary.py
 constexpr uint16_t MATCHED = NORMAL | USER_DEFINED | UNUSED;
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score

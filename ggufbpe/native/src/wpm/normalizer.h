@@ -1,4 +1,4 @@
-// WordPiece's changes to characters before words are looked up: ggufbpe/models/wpm.py (BertNormalizer), compiled.
+// WordPiece's changes to characters before words are looked up: ggufbpe/models/wordpiece.py (BertNormalizer), compiled.
 //
 // Source: src/llama-vocab.cpp, llm_tokenizer_wpm_session::preprocess.
 

@@ -1,5 +1,5 @@
 // WordPiece, as of BERT: words from a cache; new ones are normalized and cut into the longest tokens.
-// ggufbpe/models/wpm.py, compiled.
+// ggufbpe/models/wordpiece.py, compiled.
 //
 //     text -> normalizer.h (where words end) -> unchanged words -> cache.h -> ids
 //                                                   ^ new words: normalizer.h, token_trie.h

@@ -1,6 +1,6 @@
 """Tokens that reveal how the training text of a vocabulary was cut, and which of them each family cuts.
 
-    vocabulary -> [this file] -> vocab/, which warns of a doubtful `tokenizer.ggml.pre`; models/bpe/families.py
+    vocabulary -> [this file] -> models/, which warns of a doubtful `tokenizer.ggml.pre`; families.py
 
 A merge never crosses a word boundary: if several years are tokens, digits were not cut into threes. This check
 takes a fraction of a millisecond, each time a file is opened. families.py judges by all tokens.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from .merge import byte_level
+from ..bpe.merge import byte_level
 from .registry import PreTokenizer
 
 _PRESENT = 0.2  # a vocabulary has a feature if it has this share of its strings; a small one has few of them

@@ -4,10 +4,10 @@ r"""The registry's patterns for the package `regex`, to be run as they are.
 
 The text is llama.cpp's, with its meaning spelled out where `regex` has another: `\p{Lu}` and the like are any letter,
 `\s` is the White_Space property, `\d` is ASCII, and white space beyond ASCII is in no range. Nothing here uses
-pattern.py or split.py. `regex` classifies characters by its own Unicode version; `Patterns.other_characters` are those
-that it classifies differently.
+pattern.py or splitter.py. `regex` classifies characters by its own Unicode version; `Patterns.other_characters` are
+those that it classifies differently.
 
-But: some take quadratic time on long runs; split.py does not.
+But: some take quadratic time on long runs; splitter.py does not.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._util.llama_cpp_states import FOLLOWED
 
 if TYPE_CHECKING:
-    from ..models.bpe.registry import PreTokenizer
-    from ..models.model import Correction, TokenizerModel
+    from .pretokenizers.registry import PreTokenizer
+    from .tokenizer_model import Correction, TokenizerModel
 
 
 class GGUFWarning(UserWarning):
@@ -86,7 +86,7 @@ class Vocabulary(NamedTuple):
     @property
     def tokenizer_model(self) -> TokenizerModel:
         """The model that `model` names."""
-        from ..models import tokenizer_model
+        from . import tokenizer_model
 
         return tokenizer_model(self.model)
 

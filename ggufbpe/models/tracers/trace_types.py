@@ -17,7 +17,7 @@ from itertools import accumulate
 from math import fsum
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ..errors import printable
+from ...errors import printable
 
 
 class TracedStage(NamedTuple):
@@ -269,7 +269,7 @@ class Tracer:
 
 @runtime_checkable
 class Traceable(Protocol):
-    """A `TextModel` (model.py) whose steps can be traced."""
+    """A `TextModel` (models/tokenizer_model.py) whose steps can be traced."""
 
     def tracer(self) -> Tracer:
         """Its tracer."""

@@ -1,6 +1,6 @@
 """The steps of unigram models: what the charsmap and the rules for spaces change, and the lattice of each word.
 
-    UnigramText (models/unigram_text.py) -> [this file] -> models/steps.py -> trace/
+    UnigramText (models/unigram_text.py) -> [this file] -> models/tracers/trace_types.py -> trace/
 
 No token crosses the end of a word, so every path passes through it: the best path of the text consists of the best
 paths of its words, each starting with the total of those before it.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..._util.lazy import made_once
 from ..._util.spelling import SPACE, escape_spaces
-from ..steps import (
+from .trace_types import (
     Change,
     Edge,
     EncodedWord,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class UnigramTracer(Tracer):
-    """The `Tracer` (models/steps.py) of unigram models."""
+    """The `Tracer` (models/tracers/trace_types.py) of unigram models."""
 
     def __init__(self, text: UnigramText) -> None:
         self._text = text

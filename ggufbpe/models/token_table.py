@@ -15,9 +15,9 @@ from ..errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey, TokenType
 from ..gguf.metadata import Metadata
-from ..models.model import Tokens, Warn
 from ..native import native
 from ..native.lazy_strings import LazyIds
+from .tokenizer_model import Tokens, Warn
 from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 ATTRIBUTE_OF_TYPE = {

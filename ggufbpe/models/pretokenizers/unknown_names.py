@@ -1,6 +1,6 @@
 """The error for a name in `tokenizer.ggml.pre` that llama.cpp does not know.
 
-model.py -> the error -> vocab/loading.py -> [this file] -> the same error, with the name that the tokens point to
+bpe_model.py -> the error -> loading.py -> [this file] -> the same error, with the name that the tokens point to
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.source import Source
-from ..models import SUPPORTED, tokenizer_model
-from ..models.bpe.registry import PreTokenizer
-from ..models.model import Correct, Correction, TokenizerModel
+from . import SUPPORTED, tokenizer_model
+from .chat_templates import chat_templates
+from .pretokenizers.registry import PreTokenizer
 from .special_ids import (
     TELLING_PARTS,
     UnfinishedVocabulary,
@@ -38,8 +38,8 @@ from .special_ids import (
     set_strip_attributes,
     special_ids,
 )
-from .templates import chat_templates
-from .tokens import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
+from .token_table import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
+from .tokenizer_model import Correct, Correction, TokenizerModel
 from .vocabulary import SPECIAL_TYPES, Vocabulary
 
 
@@ -68,7 +68,7 @@ def load(
         try:
             return load_from(metadata, llama_cpp)
         except UnknownPreTokenizerError as error:
-            from ..models.bpe.unknown import add_nearest
+            from .pretokenizers.unknown_names import add_nearest
 
             add_nearest(error, metadata)
             raise
@@ -107,7 +107,7 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     typed.unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
     kind = _supported(file, model, state)
     if named_pre in lacks(state, "pre") and kind.has_pre_tokenizer and not kind.ignores_pre:
-        from ..models.bpe.unknown import unknown_pre_tokenizer
+        from .pretokenizers.unknown_names import unknown_pre_tokenizer
 
         raise unknown_pre_tokenizer(file, named_pre, state)
     merges, charsmap = kind.merges(file, named_pre), kind.charsmap(file)

@@ -1,6 +1,6 @@
 """Plain text to ids by byte pair encoding, step by step: the reference engine.
 
-    fragment -> parts -> split.py -> words -> merge.py -> ids
+    fragment -> parts -> models/pretokenizers/splitter.py -> words -> merge.py -> ids
 
 Models that do more override one of two steps: `parts` takes tokens out of plain text, `pieces` gives the parts of it
 that are split. Here neither does anything.
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ..._util import utf8
 from ..._util.lazy import made_once
 from ..._util.spelling import SPACE, escape_spaces
-from ..model import TextModel
+from ..pretokenizers.splitter import splitter
+from ..tokenizer_model import TextModel
 from ..word_cache import WordCache
 from .merge import WordEncoder
-from .split import splitter
 
 if TYPE_CHECKING:
-    from ...vocab import Vocabulary
-    from ..steps import Tracer
+    from ..tracers.trace_types import Tracer
+    from ..vocabulary import Vocabulary
 
 
 class Splits(Protocol):
@@ -42,7 +42,7 @@ class PlainPart(NamedTuple):
 
 
 class BytePairText(TextModel):
-    """The `TextModel` (models/model.py) of byte pair encoding."""
+    """The `TextModel` (models/tokenizer_model.py) of byte pair encoding."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class BytePairText(TextModel):
         return type(self)(self.vocabulary, self._most_words, splitter=splitter, word_ids=word_ids)
 
     def tracer(self) -> Tracer:
-        """The tracer of its steps: see steps.py."""
-        from .steps import BytePairTracer
+        """The tracer of its steps: see models/tracers/bpe.py."""
+        from ..tracers.bpe import BytePairTracer
 
         return BytePairTracer(self)
 

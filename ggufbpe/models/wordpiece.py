@@ -15,15 +15,15 @@ from .._util import utf8
 from .._util.lazy import made_once
 from .._util.spelling import SPACE
 from ..gguf.metadata import Metadata
-from .bpe.registry import PreTokenizer
-from .model import TextModel, TokenizerModel, Warn, unknown_of
+from .pretokenizers.registry import PreTokenizer
+from .tokenizer_model import TextModel, TokenizerModel, Warn, unknown_of
 from .trie import Trie
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
-    from .looks import Looks
-    from .steps import Tracer
+    from .format_detection import Looks
+    from .tracers.trace_types import Tracer
+    from .vocabulary import Vocabulary
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
 _BEGIN = SPACE  # begins the text of a token that begins a word
@@ -116,7 +116,7 @@ class BertNormalizer(dict[int, str]):
         return written
 
     def reasons(self, code_point: int) -> tuple[str, ...]:
-        """Why the character changes: see `Change` (steps.py)."""
+        """Why the character changes: see `Change` (models/tracers/trace_types.py)."""
         base = self._unicode.decomposed(code_point) if self._strip_accents else code_point
         written = self[code_point]
         accents = ("accents",) * (base != code_point)
@@ -178,7 +178,7 @@ class LongestMatch:
 
 
 class WordPieceText(TextModel):
-    """The `TextModel` (model.py) of WordPiece."""
+    """The `TextModel` (tokenizer_model.py) of WordPiece."""
 
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
         self.vocabulary = vocabulary
@@ -197,7 +197,7 @@ class WordPieceText(TextModel):
 
     def tracer(self) -> Tracer:
         """The tracer of its steps."""
-        from .tracers.wpm import WordPieceTracer
+        from .tracers.wordpiece import WordPieceTracer
 
         return WordPieceTracer(self)
 

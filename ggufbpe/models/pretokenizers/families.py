@@ -29,11 +29,11 @@ from ..._util.spelling import SPACE
 from ..._util.unicode_classes import CLASSES, STARTS, class_of
 from ..._util.wording import listed
 from ...errors import printable
-from .merge import CHAR_BYTES, byte_level, results
+from ..bpe.merge import CHAR_BYTES, byte_level, results
 from .pattern import VERTICAL_TAB, char_sets, parse
+from .pretokenizer_evidence import FEATURES, has_feature, telltales
 from .registry import PRE_TOKENIZERS, PreTokenizer
-from .split import splitter
-from .telltales import FEATURES, has_feature, telltales
+from .splitter import splitter
 
 _SPACE = byte_level(" ")
 _ALLOWED = 0.5  # a family allows a feature if it keeps at least this share
@@ -104,7 +104,7 @@ class Evidence(NamedTuple):
 
     @property
     def _is_cut(self) -> bool:
-        """Whether it cuts enough tokens that opening the file should warn (telltales.py)."""
+        """Whether it cuts enough tokens that opening the file should warn (pretokenizer_evidence.py)."""
         return bool(telltales(PRE_TOKENIZERS[self.pre], self.known))
 
     @property

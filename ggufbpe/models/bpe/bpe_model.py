@@ -1,6 +1,6 @@
 """Byte pair encoding as a tokenizer model: how its vocabulary is loaded. Other models build on it.
 
-    metadata -> [this file] -> merges, pre-tokenizer, tokens -> vocab/loading.py
+    metadata -> [this file] -> merges, pre-tokenizer, tokens -> models/loading.py
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 """
@@ -16,15 +16,15 @@ from ...errors import printable
 from ...gguf import typed
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
-from ..model import TokenizerModel, Warn
+from ..pretokenizers.pretokenizer_evidence import telltales
+from ..pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ..tokenizer_model import TokenizerModel, Warn
 from .merge import CHAR_BYTES, byte_level
-from .registry import PRE_TOKENIZERS, PreTokenizer
-from .telltales import telltales
 
 if TYPE_CHECKING:
-    from ...vocab import Vocabulary
-    from ..looks import Looks
-    from .text import BytePairText
+    from ..format_detection import Looks
+    from ..vocabulary import Vocabulary
+    from .bpe_text import BytePairText
 
 _LIKELY_WRONG = (
     "and the ids are likely not those that the model was trained with; `ggufbpe doctor` finds the right one"
@@ -61,7 +61,7 @@ class BytePairModel(TokenizerModel):
             warn(f"{TokenizerKey.PRE} is {is_so}, {_LIKELY_WRONG}")
             return PRE_TOKENIZERS["default"]
         if named_pre not in PRE_TOKENIZERS:
-            from .unknown import unknown_pre_tokenizer
+            from ..pretokenizers.unknown_names import unknown_pre_tokenizer
 
             raise unknown_pre_tokenizer(file, named_pre)
         return PRE_TOKENIZERS[named_pre]
@@ -87,20 +87,20 @@ class BytePairModel(TokenizerModel):
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
         """Splitting and merging."""
-        from .text import BytePairText  # not needed by the compiled engine
+        from .bpe_text import BytePairText  # not needed by the compiled engine
 
         return BytePairText(vocabulary, most_words)
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`bpe/bpe_model.h`, from the tables of the pre-tokenizer."""
         from ...native.lazy_strings import compiled, strings_of, tokens_of
-        from . import tables
+        from ..pretokenizers import automaton_tables
 
         entry = vocabulary.pre_tokenizer
         return compiled().BPEModel(
             tokens_of(vocabulary.token_to_id),
             strings_of(vocabulary.merges),
-            tables.compiled_splitter(entry),
+            automaton_tables.compiled_splitter(entry),
             entry.byte_encode,
             entry.ignore_merges,
             entry.newline_runs,

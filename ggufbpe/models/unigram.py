@@ -18,16 +18,16 @@ from ..errors import VocabularyError
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from .bpe.registry import PreTokenizer
 from .charsmap import Charsmap, lacks
-from .model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_of
+from .pretokenizers.registry import PreTokenizer
+from .tokenizer_model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_of
 
 if TYPE_CHECKING:
-    from ..vocab import Vocabulary
-    from .looks import Looks
+    from .format_detection import Looks
     from .unigram_text import UnigramText
+    from .vocabulary import Vocabulary
 
-_USER_DEFINED = 16  # vocab/vocabulary.py, which imports this room
+_USER_DEFINED = 16  # models/vocabulary.py, which imports this room
 _NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False)
 
 
@@ -135,7 +135,7 @@ def _drops_line_breaks(vocabulary: Vocabulary) -> bool:
 
     `ValueError` if the charsmap is damaged just there.
     """
-    from ..vocab.tokens import tokens_with
+    from .token_table import tokens_with
 
     user_defined = tokens_with(array("H", first_attributes(vocabulary)), _USER_DEFINED)
     if any(vocabulary.tokens[token].startswith("\n") for token in user_defined):

@@ -1,6 +1,6 @@
 r"""The pre-tokenizer registry: for each name in `tokenizer.ggml.pre`, its patterns and flags. Data.
 
-    GGUF key tokenizer.ggml.pre -> [this file] -> vocab/ (flags), split.py (patterns)
+    GGUF key tokenizer.ggml.pre -> [this file] -> models/ (flags), splitter.py (patterns)
 
 Source: src/llama-vocab.cpp of llama.cpp b11549, llm_tokenizer_bpe (patterns of each pre-tokenizer type) and
 llama_vocab::impl::load (names and flags). A new name there is a new entry in `_NAMES` here, and a new way of
@@ -8,7 +8,7 @@ splitting one in `_FAMILIES`.
 
 A stage's `pattern` is llama.cpp's, character for character (non-ASCII written as escapes). Where its code
 runs a hand-written splitter that differs from the pattern, or where the pattern as it stands cannot be run in
-linear time, `rule` is what replaces it, and `step` the function that goes with it (split.py). All three are in
+linear time, `rule` is what replaces it, and `step` the function that goes with it (splitter.py). All three are in
 the syntax of pattern.py.
 """
 
@@ -91,7 +91,7 @@ class Stage(NamedTuple):
 
     pattern: str  # as in llama.cpp; "" for a stage that only prepares the next one
     rule: str  # the pattern that is matched
-    step: str | None = None  # the function of split.py that does it; None for a plain match
+    step: str | None = None  # the function of splitter.py that does it; None for a plain match
 
 
 def _stage(pattern: str, rule: str | None = None, step: str | None = None) -> Stage:

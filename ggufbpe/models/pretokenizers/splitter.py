@@ -1,6 +1,6 @@
 r"""Plain text to words: pre-tokenization by a registry entry, in the reference engine.
 
-    text fragment -> [this file] -> words -> merge.py
+    text fragment -> [this file] -> words -> models/bpe/merge.py
 
 llama.cpp runs the patterns of a list in order; each splits the pieces left by those before, sees nothing beyond the
 piece, and keeps unmatched text as a piece (src/unicode.cpp, unicode_regex_split). Here this is done on a *collapsed*
@@ -61,7 +61,7 @@ class Piece(NamedTuple):
 class Splitter:
     """Splits plain text by one registry entry.
 
-    >>> from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+    >>> from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
     >>> Splitter(PRE_TOKENIZERS["gpt-2"]).words("I'll  go")
     ['I', "'ll", ' ', ' go']
     """

@@ -1,6 +1,6 @@
 """The interface of a tokenizer model: how its vocabulary is loaded, and how plain text becomes ids.
 
-    vocab/ (loading), pipeline/ (ids), and all that inspects a tokenizer -> [this file] -> a room of `models/`
+    models/ (loading), pipeline/ (ids), and all that inspects a tokenizer -> [this file] -> a room of `models/`
 
 `TokenizerModel` is what holds for every vocabulary of the model; `TextModel`, made from one vocabulary, does the work.
 The compiled engine has its counterpart in `native/src/text_model.h`.
@@ -16,9 +16,9 @@ from .._util.spelling import unescape_spaces
 
 if TYPE_CHECKING:
     from ..gguf.metadata import Metadata
-    from ..vocab import Vocabulary
-    from .bpe.registry import PreTokenizer
-    from .looks import Looks
+    from .format_detection import Looks
+    from .pretokenizers.registry import PreTokenizer
+    from .vocabulary import Vocabulary
 
 Warn = Callable[[str], None]
 
@@ -106,10 +106,10 @@ class TokenizerModel:
         return not self.drops_white_space and not self.has_sequences and not self.normalizes
 
     def recognizes(self, looks: Looks) -> bool | None:
-        """Whether a file with these looks (looks.py) is one of this model; None if that cannot be told."""
+        """Whether a file with these looks (format_detection.py) is one of this model; None if that cannot be told."""
         return None
 
-    # ---- loading: see vocab/loading.py --------------------------------------------------------------
+    # ---- loading: see models/loading.py --------------------------------------------------------------
 
     def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
         """The merges, "left right" by rank; None in most models. Raises a `GGUFError` if they are missing."""

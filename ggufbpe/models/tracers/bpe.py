@@ -1,8 +1,8 @@
 """The steps of byte pair encoding, for tracing: each cut of a stage, each merge, each symbol.
 
-    BytePairText -> [this file] -> models/steps.py -> trace/
+    BytePairText -> [this file] -> models/tracers/trace_types.py -> trace/
 
-The same steps as in text.py, one at a time.
+The same steps as in models/bpe/bpe_text.py, one at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from ..._util.lazy import made_once
 from ..._util.spelling import escape_spaces
 from ..._util.utf8 import Offsets, char_ends
 from ...native import native
-from ..steps import (
+from ..bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
+from ..pretokenizers.pattern import option_texts
+from ..pretokenizers.registry import PreTokenizer
+from ..pretokenizers.splitter import Piece, Splitter, splitter
+from ..word_cache import WordCache
+from .trace_types import (
     Alone,
     Cut,
     EncodedWord,
@@ -28,21 +33,16 @@ from ..steps import (
     Word,
     WordToken,
 )
-from ..word_cache import WordCache
-from .merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
-from .pattern import option_texts
-from .registry import PreTokenizer
-from .split import Piece, Splitter, splitter
 
 if TYPE_CHECKING:
-    from ...vocab import Vocabulary
-    from .text import BytePairText
+    from ..bpe.bpe_text import BytePairText
+    from ..vocabulary import Vocabulary
 
 _KEPT = 1 << 16  # characters of merged words that are cached
 
 
 class Merging(Protocol):
-    """A `TextModel` (models/model.py) whose words are merged."""
+    """A `TextModel` (models/tokenizer_model.py) whose words are merged."""
 
     vocabulary: Vocabulary
 
@@ -93,7 +93,7 @@ class MergeTracer(Tracer):
 
 
 class BytePairTracer(MergeTracer):
-    """The `Tracer` (models/steps.py) of byte pair encoding."""
+    """The `Tracer` (models/tracers/trace_types.py) of byte pair encoding."""
 
     def __init__(self, text: BytePairText) -> None:
         super().__init__(text)
@@ -142,7 +142,7 @@ class BytePairTracer(MergeTracer):
     def count_words(self, fragment: str | bytes) -> int:
         if native is None:
             return len(self._text.words(fragment))
-        from .tables import compiled_splitter
+        from ..pretokenizers.automaton_tables import compiled_splitter
 
         data = fragment.encode() if isinstance(fragment, str) else fragment
         if not data.isascii():  # undecodable bytes are U+FFFD

@@ -1,6 +1,6 @@
 """The steps of WordPiece: what each character becomes, words, and the tokens that match at each place of a word.
 
-WordPieceText (models/wpm.py) -> [this file] -> models/steps.py -> trace/
+WordPieceText (models/wordpiece.py) -> [this file] -> models/tracers/trace_types.py -> trace/
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..._util import utf8
 from ..._util.spelling import SPACE, escape_spaces
-from ..steps import (
+from .trace_types import (
     Change,
     EncodedWord,
     Fragment,
@@ -26,13 +26,13 @@ from ..steps import (
 )
 
 if TYPE_CHECKING:
-    from ..wpm import WordPieceText
+    from ..wordpiece import WordPieceText
 
 _CONTINUES = "##"  # in vocab.txt, before pieces that continue a word
 
 
 class WordPieceTracer(Tracer):
-    """The `Tracer` (models/steps.py) of WordPiece."""
+    """The `Tracer` (models/tracers/trace_types.py) of WordPiece."""
 
     def __init__(self, text: WordPieceText) -> None:
         self._text = text

@@ -16,8 +16,8 @@ from ..errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata
-from ..models.model import Correct, Correction, Warn
-from .tokens import tokens_with
+from .token_table import tokens_with
+from .tokenizer_model import Correct, Correction, Warn
 from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 
 # Special ids: name, keys that set it (the later wins), texts by which it is found if no key names it.

@@ -1,0 +1,1 @@
+"""Pre-tokenizers: the registry, its patterns, the splitter, and what tokens reveal about splitting."""
