@@ -31,8 +31,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 from remote_server import RemoteServer
 
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.names.grammar import Address
-from ggufbpe.remote import remote_source
+from ggufbpe.hub.name_grammar import Address
+from ggufbpe.hub.remote.opening import remote_source
 
 SIZE = 40 << 30
 LINES = [  # bytes a second, seconds of latency

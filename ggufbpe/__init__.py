@@ -13,7 +13,6 @@ from ._util.llama_cpp_states import FOLLOWED
 if TYPE_CHECKING:
     from ._util.extras import NotInstalledError as NotInstalledError
     from ._util.processors import processors as processors
-    from .by_name import locate as locate
     from .corpora.check import check_corpus as check_corpus
     from .corpora.encode import encode_corpus as encode_corpus
     from .corpora.output import decode_corpus as decode_corpus
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from .errors import WrongTypeError as WrongTypeError
     from .examination.examine import doctor as doctor
     from .examination.mend import fix as fix
+    from .hub.model_location import locate as locate
     from .inventory import local_models as local_models
     from .models.pretokenizers.regex_patterns import patterns as patterns
     from .models.vocabulary import GGUFWarning as GGUFWarning
@@ -79,7 +79,7 @@ _HOMES = {
     "explain": "trace.explain",
     "fix": "examination.mend",
     "local_models": "inventory",
-    "locate": "by_name",
+    "locate": "hub.model_location",
     "patterns": "models.pretokenizers.regex_patterns",
     "processors": "_util.processors",
     "stats": "statistics",

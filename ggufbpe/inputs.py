@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ._util.wording import short_names
-from .by_name import Found
 from .engine import Text
 from .errors import printable
+from .hub.model_location import Found
 from .tokenizer import Tokenizer
 
 Model = Tokenizer | str | os.PathLike[str]

@@ -1,6 +1,6 @@
 """The models on this machine, with what their metadata says and doctor's verdict on each.
 
-    names/stores.py -> [this file] -> `ggufbpe models`
+    hub/stores/all_stores.py -> [this file] -> `ggufbpe models`
     gguf/, examination/ --^
 
 Only the metadata of each file is read, and a file with several names once. The verdict takes the longest; it is cached
@@ -25,9 +25,9 @@ from .examination.examine import doctor
 from .gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from .gguf.reader import GGUFFile
 from .gguf.tensors import check_parts, check_tensors
-from .names import stores
-from .names.quantization import model_parts
-from .names.stored import Stored, entries
+from .hub.quantization import model_parts
+from .hub.stores import all_stores
+from .hub.stores.stored_model import Stored, entries
 
 HEALTHY, BROKEN = "healthy", "broken"
 _MOST_VERDICTS = 2000  # in the cache
@@ -71,7 +71,7 @@ def local_models(
     >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
     [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
     """
-    files = _by_file(each for each in stores.all_stored() if pattern is None or _fits(each.name, pattern))
+    files = _by_file(each for each in all_stores.all_stored() if pattern is None or _fits(each.name, pattern))
     kept = _Verdicts() if verdicts else None
     found = []
     try:
@@ -187,7 +187,7 @@ class _Verdicts:
         self._path: str | None = None
         self._known: dict[str, str] = {}
         with suppress(ImportError, OSError, ValueError, RecursionError):
-            from .remote.cache import cache_folder
+            from .hub.remote.metadata_cache import cache_folder
 
             self._path = os.path.join(cache_folder(), "verdicts.json")
             with open(self._path, "rb") as file:

@@ -19,10 +19,10 @@ from ._util import utf8
 from ._util.lazy import made_once, making
 from ._util.llama_cpp_states import FOLLOWED, checked_state
 from ._util.processors import processors
-from .by_name import ModelName, locate
 from .chat.methods import ChatMethods
 from .engine import Engine, Text, numpy
 from .gguf.metadata import Metadata, Overrides
+from .hub.model_location import ModelName, locate
 from .models.loading import load, load_from, packed
 from .models.vocabulary import Vocabulary, warn_of
 from .native import REMEDY, native, warn_if_slow, why_not_native

@@ -28,11 +28,10 @@ from stores import (
 
 import ggufbpe
 from ggufbpe import ModelNameError, StoreError, Tokenizer, inventory, locate
-from ggufbpe.by_name import fix_command
 from ggufbpe.cli import _output, main
 from ggufbpe.examination.examine import doctor
-from ggufbpe.names import hub, ollama
-from ggufbpe.names.grammar import (
+from ggufbpe.hub.model_location import fix_command
+from ggufbpe.hub.name_grammar import (
     Address,
     BareName,
     FilePath,
@@ -44,8 +43,9 @@ from ggufbpe.names.grammar import (
     hub_name,
     parse_name,
 )
-from ggufbpe.names.quantization import chosen, is_model, model_parts, quantization
-from ggufbpe.names.stored import LARGEST_JSON
+from ggufbpe.hub.quantization import chosen, is_model, model_parts, quantization
+from ggufbpe.hub.stores import huggingface_cache, ollama_store
+from ggufbpe.hub.stores.stored_model import LARGEST_JSON
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -197,7 +197,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("GGUFBPE_CACHE_DIR", str(tmp_path / "cache-of-ours"))
-    monkeypatch.setattr(ollama, "SERVICE_FOLDER", str(tmp_path / "service"))
+    monkeypatch.setattr(ollama_store, "SERVICE_FOLDER", str(tmp_path / "service"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -320,7 +320,7 @@ def test_what_is_not_here_is_looked_for_on_the_network(name: str, stores: Path) 
 
 def test_where_the_stores_are(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of each program says, in its order."""
-    assert hub.hub_folder() == str(home / ".cache/huggingface/hub")
+    assert huggingface_cache.hub_folder() == str(home / ".cache/huggingface/hub")
     found = []
     for name, value in (
         ("XDG_CACHE_HOME", "a"),
@@ -329,7 +329,7 @@ def test_where_the_stores_are(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("HF_HUB_CACHE", "d"),
     ):
         monkeypatch.setenv(name, value)
-        found.append(hub.hub_folder())
+        found.append(huggingface_cache.hub_folder())
     assert found == ["a/huggingface/hub", f"{home}/b/hub", f"{home}/c", "d"]
     ollama_model(home / "m", "registry.ollama.ai/library/x/latest", [ollama_layer(home / "m", GPT2_DATA)])
     monkeypatch.setenv("OLLAMA_MODELS", str(home / "m"))
@@ -369,7 +369,7 @@ def manifest(layers: object) -> Callable[[Path], None]:
 
 
 def layer(
-    digest: object = "sha256:" + "0" * 64, size: object = 4, kind: object = ollama.MODEL_TYPE
+    digest: object = "sha256:" + "0" * 64, size: object = 4, kind: object = ollama_store.MODEL_TYPE
 ) -> dict[str, Any]:
     return {"mediaType": kind, "digest": digest, "size": size}
 
@@ -962,7 +962,7 @@ def test_completion_in_fish(line: str, words: list[str], stores: Path) -> None:
 def test_a_path_imports_nothing_of_it() -> None:
     program = (
         "import sys, ggufbpe.cli; ggufbpe.cli.main(['tokenize', '-m', sys.argv[1], '-p', 'a', '--ids']); "
-        "print([name for name in sys.modules if name.startswith(('ggufbpe.names', 'ggufbpe.remote'))])"
+        "print([name for name in sys.modules if name.startswith(('ggufbpe.hub', 'ggufbpe.hub.remote'))])"
     )
     done = subprocess.run([sys.executable, "-c", program, GPT2], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1:] == ["[]"]

@@ -12,7 +12,6 @@ from reference import with_pre
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe.by_name import fix_command
 from ggufbpe.diagnosis.diagnose import diagnose
 from ggufbpe.diagnosis.several import Several, _texts_of_lost
 from ggufbpe.examination.marker_tokens import MarkerTokens
@@ -29,6 +28,7 @@ from ggufbpe.examination.proposal import (
 )
 from ggufbpe.gguf.change import Change, all_of
 from ggufbpe.gguf.constants import TokenizerKey as K
+from ggufbpe.hub.model_location import fix_command
 from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 from ggufbpe.verification.diff import diff

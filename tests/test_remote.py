@@ -25,7 +25,7 @@ import pytest
 from conftest import GPT2, PLAMO, ROOT, UNIGRAM
 from remote_server import RemoteServer, Served, remote_server
 
-from ggufbpe import Tokenizer, doctor, remote, verify
+from ggufbpe import Tokenizer, doctor, verify
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.errors import (
@@ -43,11 +43,12 @@ from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange, Source
 from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import packed_file
+from ggufbpe.hub import remote
+from ggufbpe.hub.name_grammar import Address, HubName, OllamaName, hub_name
+from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream
+from ggufbpe.hub.remote.remote_file import FilePlace
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.loading import load_vocabulary
-from ggufbpe.names.grammar import Address, HubName, OllamaName, hub_name
-from ggufbpe.remote import cache, hosts, http, stream
-from ggufbpe.remote.places import FilePlace
 from ggufbpe.verification.upstream import repositories, upstream
 
 LARGE = 40 << 30  # bytes
@@ -77,7 +78,7 @@ def server(
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", only_server.home)
     template = only_server.home + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    monkeypatch.setattr(http, "sleep", lambda _: None)
+    monkeypatch.setattr(http_file, "sleep", lambda _: None)
     yield only_server
     only_server.clear()
 
@@ -110,8 +111,8 @@ def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: RemoteServe
     with GGUFFile(path) as file:
         end, expected = file.metadata_end, dict(zip(file, map(file.__getitem__, file)))
     source = opened(server.put("/model.gguf", path.read_bytes()[:end], size=LARGE))
-    assert server.asked <= end + stream.BLOCK
-    assert server.asked <= max(1.1 * end, stream.BLOCK)
+    assert server.asked <= end + range_stream.BLOCK
+    assert server.asked <= max(1.1 * end, range_stream.BLOCK)
     assert len(server.requests) <= 16
     assert source.size == LARGE
     assert repr(metadata(source)) == repr(expected)
@@ -119,13 +120,13 @@ def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: RemoteServe
 
 def test_a_small_file_takes_one_request(server: RemoteServer) -> None:
     opened(server.put("/model.gguf", SMALL))
-    assert [request.end for request in server.requests] == [stream.BLOCK]
+    assert [request.end for request in server.requests] == [range_stream.BLOCK]
 
 
 @pytest.mark.parametrize("rate", [1e6, 5e6, 20e6, 50e6])  # bytes a second
 def test_a_line_of_a_rate_costs_few_requests(server: RemoteServer, rate: float) -> None:
     opened(server.put("/model.gguf", MODEL, size=LARGE, rate=rate, latency=0.02))
-    assert server.asked <= len(MODEL) + stream.BLOCK
+    assert server.asked <= len(MODEL) + range_stream.BLOCK
     assert len(server.requests) <= 6
 
 
@@ -133,7 +134,7 @@ def test_a_line_of_a_rate_costs_few_requests(server: RemoteServer, rate: float) 
 def test_the_second_range_waits_for_the_connection_of_the_first_if_a_new_one_takes_longer(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch, connecting: float, is_same: bool
 ) -> None:
-    monkeypatch.setattr(http.HTTPFile, "connecting", connecting)
+    monkeypatch.setattr(http_file.HTTPFile, "connecting", connecting)
     opened(server.put("/model.gguf", MODEL, size=LARGE, rate=2e6, latency=0.02))
     assert (server.requests[0].client == server.requests[1].client) is is_same
 
@@ -150,7 +151,7 @@ GUESSES = {  # strings of a key that are not what a forecast takes them for
 def test_a_wrong_forecast_costs_a_bounded_number_of_bytes(server: RemoteServer, name: str) -> None:
     data = gguf_of_strings(*GUESSES[name])
     opened(server.put("/model.gguf", data, size=LARGE))
-    assert server.asked <= len(data) + max(stream.GUESS, len(data)) + stream.BLOCK
+    assert server.asked <= len(data) + max(range_stream.GUESS, len(data)) + range_stream.BLOCK
 
 
 @pytest.mark.parametrize("path", [GPT2, UNIGRAM, PLAMO], ids=lambda path: path.name)
@@ -162,7 +163,7 @@ def test_the_order_of_keys_costs_no_more_than_a_block(server: RemoteServer, path
     with GGUFFile("model.gguf", data) as file:
         end = file.metadata_end
     opened(server.put("/model.gguf", data[:end], size=LARGE))
-    assert server.asked <= end + stream.BLOCK
+    assert server.asked <= end + range_stream.BLOCK
 
 
 def gguf_of_strings(key: bytes, strings: list[bytes]) -> bytes:
@@ -236,7 +237,7 @@ def test_refresh_reads_what_has_changed(server: RemoteServer) -> None:
 
 
 def kept_files(kind: str) -> list[Path]:
-    return sorted(Path(cache.cache_folder(), kind).iterdir())
+    return sorted(Path(metadata_cache.cache_folder(), kind).iterdir())
 
 
 @pytest.mark.parametrize("kind", ["metadata", "references"])
@@ -276,7 +277,7 @@ def test_what_a_killed_process_began_to_write_is_deleted_after_a_day(
     server: RemoteServer, folder: str, hours: int, is_left: bool
 ) -> None:
     opened(server.put("/model.gguf", SMALL))
-    partial = Path(cache.cache_folder(), folder, ".0123.json.89abcdef.partial")
+    partial = Path(metadata_cache.cache_folder(), folder, ".0123.json.89abcdef.partial")
     partial.write_bytes(b"{")
     os.utime(partial, (time.time() - 3600 * hours,) * 2)
     opened(server.put("/other.gguf", SMALL))
@@ -292,8 +293,8 @@ def test_a_kill_while_metadata_is_kept_leaves_nothing_that_counts(
     program = f"""if True:
         import os
         from ggufbpe._util import files
-        from ggufbpe.names.grammar import Address
-        from ggufbpe.remote import remote_source
+        from ggufbpe.hub.name_grammar import Address
+        from ggufbpe.hub.remote.opening import remote_source
         put = files._put
         files._put = lambda path, place, *how: os._exit(9) if "references" in place else put(path, place, *how)
         files._NAMELESS *= {is_nameless:d}
@@ -309,8 +310,8 @@ def test_a_kill_while_metadata_is_kept_leaves_nothing_that_counts(
 def test_several_processes_may_use_the_cache(server: RemoteServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
-        from ggufbpe.names.grammar import Address
-        from ggufbpe.remote import remote_source
+        from ggufbpe.hub.name_grammar import Address
+        from ggufbpe.hub.remote.opening import remote_source
         print(len([remote_source(Address({url!r}), refresh=True) for _ in range(3)]))"""
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in running] == [b"3"] * 3
@@ -328,7 +329,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     platformdirs = pytest.importorskip("platformdirs")
     monkeypatch.delenv("GGUFBPE_CACHE_DIR", raising=False)
-    assert cache.cache_folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
+    assert metadata_cache.cache_folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
 
 
 def test_nothing_secret_is_kept(server: RemoteServer) -> None:
@@ -373,7 +374,7 @@ REFUSED = {  # how the server behaves, and what is said
     ),
     "wrong length": (
         {"changes": answering("Content-Length", "17")},
-        f"17 bytes come where {stream.BLOCK} should",
+        f"17 bytes come where {range_stream.BLOCK} should",
     ),
     "another size later": (
         {"changes": lambda h, n: h.update({"Content-Range": h["Content-Range"] + "0" * n})},
@@ -403,7 +404,7 @@ def test_a_server_that_misbehaves(server: RemoteServer, name: str) -> None:
     error = refusal(server.put("/model.gguf", MODEL, size=LARGE, **how))
     assert said in str(error)
     assert sum(request.sent for request in server.requests) < 2 * len(MODEL)
-    assert not Path(cache.cache_folder()).exists()
+    assert not Path(metadata_cache.cache_folder()).exists()
 
 
 def test_a_file_that_is_not_there(server: RemoteServer) -> None:
@@ -451,7 +452,7 @@ def test_a_busy_server_is_asked_again_as_late_as_it_says(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(http, "sleep", waits.append)
+    monkeypatch.setattr(http_file, "sleep", waits.append)
     url = server.put("/model.gguf", SMALL, refusals=[(status, {"Retry-After": "7"}), (status, {})])
     assert opened(url).size == len(SMALL)
     assert waits[0] == 7
@@ -482,8 +483,8 @@ def test_a_server_that_sends_nothing_is_asked_twice(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the limit that there is, that is 20 seconds."""
-    assert http.TIMEOUT * http.SILENT_TRIES <= 20
-    monkeypatch.setattr(http, "TIMEOUT", 0.2)
+    assert http_file.TIMEOUT * http_file.SILENT_TRIES <= 20
+    monkeypatch.setattr(http_file, "TIMEOUT", 0.2)
     with silent_server() as (home, taken):
         said = str(refusal(f"{home}/model.gguf"))
         assert "127.0.0.1 was asked 2 times and sent no answer within 0.2 seconds" in said
@@ -491,7 +492,7 @@ def test_a_server_that_sends_nothing_is_asked_twice(
 
 
 def test_a_hub_that_sends_nothing(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "TIMEOUT", 0.2)
+    monkeypatch.setattr(http_file, "TIMEOUT", 0.2)
     with silent_server() as (home, taken):
         monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", home)
         assert "the hub cannot be reached (timed out)" in str(refusal(HUB))
@@ -505,7 +506,7 @@ def test_a_command_says_what_it_waits_for(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where standard error is no terminal, in a line; on a terminal it is drawn (below)."""
-    monkeypatch.setattr(http, "TIMEOUT", 0.5)
+    monkeypatch.setattr(http_file, "TIMEOUT", 0.5)
     monkeypatch.setattr(_progress, "SILENCE", 0.01)
     with silent_server() as (home, _):
         assert main(["info", f"{home}/model.gguf"]) == 2
@@ -638,7 +639,7 @@ def test_where_the_hub_leads_is_held_to_the_same(
     """The hub's library follows no redirect to another server, and says where it leads."""
     monkeypatch.setenv("HTTP_PROXY", server.home)
     leads = FilePlace("hf:o/r/x.gguf", "http://10.0.0.1/private", "http://8.8.8.8/x.gguf", {}, '"x"', 9)
-    monkeypatch.setattr("ggufbpe.remote.hub.place_on_hub", lambda name: leads)
+    monkeypatch.setattr("ggufbpe.hub.remote.huggingface.place_on_hub", lambda name: leads)
     error = refusal(HubName("o", "r", None, "x.gguf"))
     assert "10.0.0.1, which is this machine or its own network" in str(error)
     assert server.requests == []
@@ -792,7 +793,7 @@ def test_a_header_that_lies_costs_a_block(server: RemoteServer, name: str) -> No
     url = server.put("/model.gguf", b"".join([*HEAD, *parts]) if parts else b"<!doctype html>", size=LARGE)
     with pytest.raises(kind):
         opened(url)
-    assert server.asked == stream.BLOCK
+    assert server.asked == range_stream.BLOCK
 
 
 def test_metadata_that_is_cut_off(server: RemoteServer) -> None:
@@ -810,7 +811,7 @@ def test_damaged_bytes_are_an_error_or_metadata(server: RemoteServer, seed: int)
     near = said_of(lambda: metadata(Source("near", bytes(data) + bytes(1 << 20), LARGE)))
     far = said_of(lambda: metadata(opened(url)))
     assert far == near or near is TruncatedFileError  # what is near has fewer zeros
-    assert server.asked <= stream.LONGEST + stream.BLOCK
+    assert server.asked <= range_stream.LONGEST + range_stream.BLOCK
 
 
 def said_of(read: Callable[[], dict[str, Any]]) -> Any:
@@ -1007,8 +1008,8 @@ def test_a_file_of_another_size_than_the_hub_says(server: RemoteServer) -> None:
 def test_the_address_of_the_hub_is_its_own_setting(server: RemoteServer) -> None:
     put_repository(server)
     program = """if True:
-        from ggufbpe.names.grammar import parse_name
-        from ggufbpe.remote import remote_source
+        from ggufbpe.hub.name_grammar import parse_name
+        from ggufbpe.hub.remote.opening import remote_source
         print(remote_source(parse_name("hf:someone/Some-Model-GGUF")).path)"""
     environment = {**os.environ, "HF_ENDPOINT": server.home}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
@@ -1202,7 +1203,7 @@ def test_a_model_of_the_registry(server: RemoteServer) -> None:
     assert manifest.path == "/v2/library/some/manifests/latest"
     assert manifest.headers["accept"] == "application/vnd.docker.distribution.manifest.v2+json"
     assert server.requests[1].path == f"/v2/library/some/blobs/{DIGEST}"
-    assert server.asked - server.requests[1].asked <= len(MODEL) + stream.BLOCK
+    assert server.asked - server.requests[1].asked <= len(MODEL) + range_stream.BLOCK
 
 
 def test_refresh_of_a_model_of_the_registry_asks_for_its_manifest(server: RemoteServer) -> None:
@@ -1384,7 +1385,7 @@ def test_what_is_kept_opens_without_the_libraries_of_the_network(server: RemoteS
 def test_a_near_file_imports_nothing_of_this_room() -> None:
     program = "import sys; from ggufbpe import Tokenizer; Tokenizer.from_gguf(sys.argv[1]).encode('Hello')"
     program += (
-        "; print(*(name for name in sys.modules if name.startswith(('ggufbpe.remote', 'httpx', 'hugg'))))"
+        "; print(*(name for name in sys.modules if name.startswith(('ggufbpe.hub.remote', 'httpx', 'hugg'))))"
     )
     done = subprocess.run([sys.executable, "-c", program, GPT2], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

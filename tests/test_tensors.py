@@ -26,7 +26,7 @@ from ggufbpe.gguf.constants import TENSOR_TYPES
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.tensors import check_parts, check_tensors, tensor_infos
 from ggufbpe.gguf.value_types import Field
-from ggufbpe.remote import cache, forecast, stream
+from ggufbpe.hub.remote import forecast, metadata_cache, range_stream
 
 Q4_K, Q8_1 = gguf.GGMLQuantizationType.Q4_K, gguf.GGMLQuantizationType.Q8_1
 A, B = Tensor("a"), Tensor("b")
@@ -520,7 +520,7 @@ def test_a_large_remote_model_is_read_up_to_its_tensor_infos(server: RemoteServe
     data = model_with(tensors)
     whole = len(data) + (20_000 << 27)
     assert tensor_findings(server.put("/whole.gguf", data, size=whole)) == []
-    assert server.asked < 1.1 * len(data) + stream.BLOCK
+    assert server.asked < 1.1 * len(data) + range_stream.BLOCK
     assert len(server.requests) < 16
     (finding,) = tensor_findings(server.put("/cut.gguf", data, size=whole - (3 << 27) - 5))
     assert finding.what.startswith(
@@ -534,7 +534,7 @@ def test_metadata_that_an_earlier_version_kept_is_read_again(
     """It ended before the tensor infos."""
     url = server.put("/model.gguf", model_with(cut=1))
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "_FORM", "")
+        patch.setattr(metadata_cache, "_FORM", "")
         patch.setattr(forecast.ArrivingFile, "infos_end", lambda file: file.metadata_end)
         assert tensor_findings(url) == []
     assert len(tensor_findings(url)) == 1

@@ -15,8 +15,8 @@ from . import _output
 from ._help import HelpFormatter
 
 if TYPE_CHECKING:
-    from ..by_name import Found
-    from ..remote import RemoteProgress
+    from ..hub.model_location import Found
+    from ..hub.remote.range_stream import RemoteProgress
 
 
 class UsageError(Exception):
@@ -389,7 +389,7 @@ def _named_model(arguments: argparse.Namespace) -> str | Found | None:
 
 
 def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | Found:
-    from ..names.grammar import hub_name
+    from ..hub.name_grammar import hub_name
 
     return located(arguments, str(hub_name(repository, arguments.hf_file)))
 
@@ -398,7 +398,7 @@ def located(arguments: argparse.Namespace, given: str) -> str | Found:
     """The path itself if it exists; otherwise the model of that name, with a note of what was chosen."""
     if os.path.lexists(given):
         return given
-    from ..by_name import locate
+    from ..hub.model_location import locate
 
     found = locate(given, offline=arguments.offline, refresh=arguments.refresh)
     if found.remote is not None:

@@ -68,7 +68,7 @@ def _set_completer(action: Any) -> None:
 
 def _models(prefix: str, **_: object) -> list[str]:
     """The names of models that begin with `prefix`, with the prefix of a store or without."""
-    from ..names.stores import all_stored
+    from ..hub.stores.all_stores import all_stored
 
     models = [each for each in all_stored() if not each.problem]
     names = [each.name for each in models]

@@ -16,8 +16,8 @@ from ..views import terminal
 from . import _output
 
 if TYPE_CHECKING:
-    from ..by_name import Found
-    from ..remote import RemoteProgress
+    from ..hub.model_location import Found
+    from ..hub.remote.range_stream import RemoteProgress
 
 PATIENCE = 1.0  # seconds before work without a bar is named
 SILENCE = 3.0  # seconds before a line says, where nothing can be drawn, that a server is waited for

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from .._util.escapes import process_escapes
 from .._util.wording import counted, percent
-from ..by_name import Found
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
 from ..diagnosis.causes import Diagnosis, Explanation
 from ..diagnosis.diagnose import diagnose
+from ..hub.model_location import Found
 from ..oracles.chats import Prompt, Refused, answered
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._util.wording import counted
-from ..by_name import Found
 from ..chat.known import PREFIX
 from ..errors import printable
 from ..examination.mend import KeyChange, fix, whole_file
@@ -18,6 +17,7 @@ from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
 from ..gguf.value_types import Field
+from ..hub.model_location import Found
 from ..inputs import TextOrPath
 from ..views import terminal
 from . import _output
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     size = f"{how.get(done.written, '')}{done.size} bytes, {counted(done.tensors, 'tensor')} unchanged"
     lines.append(f"wrote {terminal.one_line(done.path)} ({size})")
     if isinstance(model, Found) and model.store:
-        from ..names.stores import how_to_use
+        from ..hub.stores.all_stores import how_to_use
 
         why = f"a copy, since {model.store}'s own files are not changed"
         lines.append(terminal.one_line(f"{why}; {how_to_use(model.name, model.store, done.path)}"))

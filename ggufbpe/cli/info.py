@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..by_name import locate
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..examination.tensors import broken_tensors
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
+from ..hub.model_location import locate
 from ..models import SUPPORTED, tokenizer_model
 from ..models.loading import load
 from ..models.vocabulary import TokenAttribute, Vocabulary, warn_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from .._util.wording import in_bytes
 from ..errors import escape_invisible
+from ..hub.stores.all_stores import STORES, closed_folders
 from ..inventory import BROKEN, LocalModel, local_models
-from ..names.stores import STORES, closed_folders
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_color
@@ -141,14 +141,14 @@ def _listed(rows: list[list[str | Text]]) -> Iterator[RenderableType]:
 
 def _remote(arguments: argparse.Namespace) -> int:
     """The files of a repository, each with the name that opens it."""
-    from ..names.grammar import HubName, hub_name, parse_name
+    from ..hub.name_grammar import HubName, hub_name, parse_name
 
     name = parse_name(arguments.remote)
     if not isinstance(name, HubName):
         name = hub_name(arguments.remote)
     if arguments.pattern is not None:
         raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
-    from ..remote import files
+    from ..hub.remote.opening import files
 
     with waiting(f"asking for {escape_invisible(str(name))}"):
         found = files(name)

@@ -8,8 +8,8 @@ import os
 
 from .._util.extras import imported
 from .._util.processors import processors
-from ..by_name import ModelName, locate
 from ..gguf.reader import GGUFFile
+from ..hub.model_location import ModelName, locate
 from . import _output
 from ._arguments import Parser, UsageError, add_models, located, model_paths, models_of, overrides_of
 from ._input import read_file

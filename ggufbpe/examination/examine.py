@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..by_name import ModelName, locate
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
+from ..hub.model_location import ModelName, locate
 from .advice import advised
 from .checks import findings_of, in_order
 from .facts import Facts

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 from .._util.extras import NotInstalledError
-from ..by_name import fix_command
 from ..chat.known import PREFIX, KnownTemplate
 from ..errors import GGUFError
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
@@ -21,6 +20,7 @@ from ..gguf.edit_arguments import id_ranges
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import has_right_type
+from ..hub.model_location import fix_command
 from ..models import tokenizer_model
 from ..models.bpe.merge import parts
 from ..models.chat_templates import chat_templates

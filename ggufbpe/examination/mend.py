@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from .._util.files import is_special
 from .._util.wording import counted
-from ..by_name import ModelName, locate
 from ..errors import (
     GGUFError,
     InvalidUTF8Error,
@@ -34,6 +33,7 @@ from ..gguf.reader import GGUFFile
 from ..gguf.schema import errors_in
 from ..gguf.tensors import check_tensors
 from ..gguf.value_types import Field, Value
+from ..hub.model_location import ModelName, locate
 from ..models.loading import load
 from ..models.vocabulary import GGUFWarning, frames_to_caller
 from .given_template import ChatTemplates, template_edits
@@ -152,7 +152,7 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
     """
     found = locate(model)
     if found.remote is not None:
-        from ..names.stores import how_to_download
+        from ..hub.stores.all_stores import how_to_download
 
         how = how_to_download(found.remote)
         raise StoreError(
@@ -161,7 +161,7 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
             remedy=f"download it first{f' ({how[0]})' if how else ''}, then give {how[1] if how else 'its path'}",
         )
     if in_place and found.store:
-        from ..names.stores import how_to_use
+        from ..hub.stores.all_stores import how_to_use
 
         raise StoreError(
             f"this file belongs to {found.store}, so it is not changed in place",

@@ -23,12 +23,12 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from .._util.wording import counted
-from ..by_name import fix_command
 from ..errors import GGUFError, printable
 from ..gguf.change import COMMAND, Change, all_of
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..gguf.value_types import Value
+from ..hub.model_location import fix_command
 from ..models.pretokenizers.families import Evidence
 from ..tokenizer import Tokenizer
 from .checks import CHECKS_OF_TOKENS, Check, findings_of

@@ -93,7 +93,7 @@ class Section(Source):
         return native.Strings.read(self._read, self.BLOCK, entry.data, entry.end, *layout)
 
     def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
-        """Called before bytes are read that may not be here yet; remote/forecast.py asks for them and what follows.
+        """Called before bytes are read that may not be here yet; hub/remote/forecast.py asks for them and what follows.
 
         Of the `count` elements of `key`, the first of which is at `data`, `done` lie before `position`; the last ends
         at `sure` or behind it.

@@ -11,9 +11,9 @@ But: nothing is corrected; examination/mend.py does that.
 
 from __future__ import annotations
 
-from ..by_name import ModelName, locate
 from ..gguf.reader import GGUFFile
 from ..gguf.writer import Packer
+from ..hub.model_location import ModelName, locate
 from .export import Export
 
 VOCAB_GGUF = "vocab.gguf"

@@ -113,7 +113,7 @@ def _older(name: str, rest: str) -> Against:
 
 def _is_model_name(given: str) -> bool:
     """Whether `given` is a name with a store or an address, as `-m` takes it."""
-    from ..names.grammar import BareName, FilePath, HubName, parse_name
+    from ..hub.name_grammar import BareName, FilePath, HubName, parse_name
 
     try:
         found = parse_name(given)

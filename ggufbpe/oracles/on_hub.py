@@ -1,6 +1,6 @@
 """A repository of the Hugging Face hub as an oracle: its GGUF, or where it has none its tokenizer.json.
 
-hf:OWNER/REPO -> remote/, [this file] -> recorded_ids.py or libraries.py -> oracles.py
+hf:OWNER/REPO -> hub/remote/, [this file] -> recorded_ids.py or libraries.py -> oracles.py
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def tokenizer_json_on_hub(name: str, refused: RemoteNotFoundError, *, offline: b
 
     Raises `refused`, which says so, if `name` asks for a certain GGUF, or there is no tokenizer.json either.
     """
-    from ..names.grammar import HubName, parse_name
-    from ..remote.hub import downloaded
+    from ..hub.name_grammar import HubName, parse_name
+    from ..hub.remote.huggingface import downloaded
 
     found = parse_name(name)
     if not isinstance(found, HubName) or found.quant or found.file:

@@ -14,12 +14,12 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from .._util.wording import short_names
-from ..by_name import locate
 from ..errors import GGUFError, ModelNameError
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ..gguf.reader import GGUFFile
+from ..hub.model_location import locate
+from ..hub.name_grammar import PREFIXES, parse_name
 from ..models import tokenizer_model
-from ..names.grammar import PREFIXES, parse_name
 from ..tokenizer import Tokenizer
 from .failures import RequestError
 from .fields import field

@@ -14,10 +14,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from .._util.lazy import making
-from ..by_name import ModelName, locate
 from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
+from ..hub.model_location import ModelName, locate
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..models.loading import load
 from ..models.vocabulary import NORMAL, Vocabulary, warn_of

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from .._util.lazy import made_once, making
 from .._util.spelling import BYTE_OF, unescape_spaces
-from ..by_name import Found
 from ..errors import printable
 from ..gguf.metadata import Overrides
+from ..hub.model_location import Found
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from ..models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary

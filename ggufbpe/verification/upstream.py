@@ -1,6 +1,6 @@
 """Whether a model's ids are those of the repository that it was made from, and what is at fault if not.
 
-    metadata -> repositories -> [this file], by remote/hub.py -> tokenizer.json -> verify.py -> findings, as doctor's
+    metadata -> repositories -> [this file], by huggingface.py -> tokenizer.json -> verify.py -> findings, as doctor's
 
 The first repository that is named and has a tokenizer.json counts: sources come before base models. The texts are
 random ones, made for the tokenizer.
@@ -15,14 +15,14 @@ import warnings
 from collections.abc import Iterator
 
 from .._util.wording import counted
-from ..by_name import ModelName, locate
 from ..errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..examination.finding import Finding, Where
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
+from ..hub.model_location import ModelName, locate
+from ..hub.name_grammar import HubName, hub_name, parse_name
+from ..hub.remote.huggingface import downloaded
 from ..models.vocabulary import GGUFWarning
-from ..names.grammar import HubName, hub_name, parse_name
-from ..remote.hub import downloaded
 from ..tokenizer import Tokenizer
 from .result import Difference, Result
 from .verify import verify

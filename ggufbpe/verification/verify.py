@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from ..by_name import Found
 from ..chat.known import resolved
 from ..corpora.records import Report, raised
+from ..hub.model_location import Found
 from ..inputs import ChatOrBody, Model, tokenizer_of
 from ..oracles.against import Against as Meant
 from ..oracles.against import against_of, kind_of_file

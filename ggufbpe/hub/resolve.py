@@ -1,6 +1,6 @@
 """From a name to a model: a file on this machine, or a remote one whose metadata is downloaded.
 
-    name -> grammar.py -> the stores of this machine -> [this file] -> by_name.py -> all that takes a model
+    name -> name_grammar.py -> the stores of this machine -> [this file] -> model_location.py -> all that takes a model
 
 A path that exists always wins, then a model on this machine, and only then, if the name says where, a remote one.
 """
@@ -12,8 +12,7 @@ import os
 from typing import NamedTuple
 
 from ..errors import ModelNameError, printable
-from . import stores
-from .grammar import (
+from .name_grammar import (
     Address,
     BareName,
     FilePath,
@@ -24,7 +23,8 @@ from .grammar import (
     is_repository,
     parse_name,
 )
-from .stored import Stored
+from .stores import all_stores
+from .stores.stored_model import Stored
 
 
 class Meaning(NamedTuple):
@@ -49,7 +49,7 @@ def resolve(name: str | os.PathLike[str]) -> Meaning:
         return _of_path(reference)
     if isinstance(reference, BareName):
         return _of_bare(reference)
-    found = None if isinstance(reference, Address) else stores.find_stored(reference)
+    found = None if isinstance(reference, Address) else all_stores.find_stored(reference)
     if found is not None:
         return _of_stored(found, _choice(reference, found))
     if isinstance(reference, (LMStudioName, LlamaCppName)):
@@ -66,7 +66,7 @@ def _of_path(reference: FilePath) -> Meaning:
 
 def _of_bare(reference: BareName) -> Meaning:
     name = reference.name
-    fits = stores.fitting(name)
+    fits = all_stores.fitting(name)
     if len(fits) == 1:
         return _of_stored(fits[0], f"{fits[0].name}, of {fits[0].store}")
     if fits:
@@ -77,7 +77,7 @@ def _of_bare(reference: BareName) -> Meaning:
     if name.lower().endswith(".gguf") and not like:
         raise _missing(name, f"{os.strerror(errno.ENOENT)}{_near_files(name)}")
     far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
-    why = f"{os.strerror(errno.ENOENT)}, and no model of {', '.join(stores.STORES)} on this machine"
+    why = f"{os.strerror(errno.ENOENT)}, and no model of {', '.join(all_stores.STORES)} on this machine"
     raise _missing(name, f"{why}{like}; from the network it would be {far}")
 
 
@@ -97,7 +97,7 @@ def _choice(reference: object, found: Stored) -> str:
 
 def _near(reference: BareName | LMStudioName | LlamaCppName) -> str:
     name = str(reference)
-    like = stores.near_names(name if isinstance(reference, BareName) else name.partition(":")[2])
+    like = all_stores.near_names(name if isinstance(reference, BareName) else name.partition(":")[2])
     return f" (did you mean {_listed(like)}?)" if like else ""
 
 

@@ -1,6 +1,6 @@
 """The Hugging Face hub: the files of a repository, and where one of them is.
 
-    HubName -> [this file], by huggingface_hub -> an address and credentials -> http.py
+    HubName -> [this file], by huggingface_hub -> an address and credentials -> http_file.py
 
 The library has its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and others. Its errors
 become ours, with what to do.
@@ -17,13 +17,13 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote, urljoin
 
-from .. import __version__
-from .._util.extras import imported
-from ..errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
-from ..names.grammar import HubName, is_file
-from ..names.quantization import chosen, is_first_part, is_model, quantization
-from .answers import answer_error
-from .places import FilePlace, RemoteFile
+from ... import __version__
+from ..._util.extras import imported
+from ...errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
+from ..name_grammar import HubName, is_file
+from ..quantization import chosen, is_first_part, is_model, quantization
+from .refusals import answer_error
+from .remote_file import FilePlace, RemoteFile
 
 _MOST_REDIRECTS = 5
 MOST_FILES = 20_000  # of a repository; the rest is not listed
@@ -96,11 +96,16 @@ def _tree(name: HubName) -> Iterator[dict[str, Any]]:
 
 def _answer(utils: Any, url: str) -> Any:
     """The answer to a request; a silent hub is asked once more, a busy one as the library does."""
-    from . import http
+    from . import http_file
 
     headers = utils.build_hf_headers(**_LIBRARY)
-    how = {"headers": headers, "timeout": http.TIMEOUT, "follow_redirects": False, "retry_on_exceptions": ()}
-    for _ in range(http.SILENT_TRIES - 1):
+    how = {
+        "headers": headers,
+        "timeout": http_file.TIMEOUT,
+        "follow_redirects": False,
+        "retry_on_exceptions": (),
+    }
+    for _ in range(http_file.SILENT_TRIES - 1):
         with suppress(*_silence()):
             return utils.http_backoff("GET", url, **how)
     return utils.http_backoff("GET", url, **how)
@@ -226,7 +231,7 @@ def _require_network() -> None:
     `RemoteError` if HF_ENDPOINT is an address that is never asked.
     """
     from .hosts import Lookups, origin
-    from .transport import proxy_of
+    from .pinned_transport import proxy_of
 
     scheme, host, port = origin(endpoint())
     if Lookups().is_never_asked(host):

@@ -1,6 +1,6 @@
 """Ollama's registry: a manifest says which blob is the model.
 
-    OllamaName -> [this file], by the registry's manifests -> an address -> http.py
+    OllamaName -> [this file], by the registry's manifests -> an address -> http_file.py
 
 Source: server/images.go, pullModelManifest; server/download.go; types/model/name.go, BaseURL.
 
@@ -14,12 +14,12 @@ import json
 import re
 from typing import Any
 
-from ..errors import RemoteAccessError, RemoteError, RemoteNotFoundError
-from ..names.grammar import OllamaName
-from ..names.ollama import model_layer
-from ..names.stored import LARGEST_JSON
-from .http import Client
-from .places import FilePlace
+from ...errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ..name_grammar import OllamaName
+from ..stores.ollama_store import model_layer
+from ..stores.stored_model import LARGEST_JSON
+from .http_file import Client
+from .remote_file import FilePlace
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

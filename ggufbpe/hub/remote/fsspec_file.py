@@ -1,6 +1,6 @@
 """A remote file in a storage that fsspec knows, such as `s3://`: ranges of it.
 
-    address -> [this file], by fsspec and its package for the scheme -> parts of the file -> stream.py
+    address -> [this file], by fsspec and its package for the scheme -> parts of the file -> range_stream.py
 
 Credentials are that package's own settings. Each range arrives in one piece.
 """
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._util.extras import file_system_at
-from ..errors import RemoteAccessError, RemoteError, RemoteNotFoundError
-from ..gguf.source import ByteRange
-from ..names.grammar import Address
-from .stream import RangePart
+from ..._util.extras import file_system_at
+from ...errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ...gguf.source import ByteRange
+from ..name_grammar import Address
+from .range_stream import RangePart
 
 _VERSIONS = ("ETag", "etag", "version", "md5Hash", "LastModified", "last_modified", "mtime", "created")
 

@@ -1,6 +1,6 @@
 """Which server an address means: whether two addresses share one, whether it is local, and whether it is never asked.
 
-    address -> [this file] -> http.py, transport.py
+    address -> [this file] -> http_file.py, pinned_transport.py
 
 But: behind a proxy, names are resolved here only for the check; the proxy resolves them itself.
 """

@@ -1,6 +1,6 @@
 """A model in another program's store, and how such stores are read: nothing in them is trusted.
 
-the folders of a program -> [this file] -> ollama.py, hub.py, llama_cpp.py, lm_studio.py
+the folders of a program -> [this file] -> ollama_store.py, huggingface_cache.py, llama_cpp_cache.py, lm_studio.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..errors import StoreError
+from ...errors import StoreError
 
 LARGEST_JSON = 1 << 20  # bytes of a manifest or of settings; real ones have a few thousand
 _DEEPEST = 6  # levels of folders below a model's

@@ -1,4 +1,4 @@
-"""Where a remote file is: found by hub.py and ollama.py, used by http.py."""
+"""Where a remote file is: found by huggingface.py and ollama_registry.py, used by http_file.py."""
 
 from __future__ import annotations
 

@@ -12,9 +12,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from .grammar import HubName, is_repository, is_revision
-from .quantization import chosen, is_first_part, is_model, quantization
-from .stored import Store, Stored, distinct, entries, files_below, home, leads_out, setting, why_no_file
+from ..name_grammar import HubName, is_repository, is_revision
+from ..quantization import chosen, is_first_part, is_model, quantization
+from .stored_model import (
+    Store,
+    Stored,
+    distinct,
+    entries,
+    files_below,
+    home,
+    leads_out,
+    setting,
+    why_no_file,
+)
 
 _NAME = "Hugging Face"
 USE_BY_PATH = "to use it, give its path in the place of the name: `llama-server -m {copy}`"

@@ -1,6 +1,6 @@
 """Parses a model's name: which store or address, which model in it, which file of that.
 
-    name -> [this file] -> a reference -> resolve.py, ggufbpe.remote
+    name -> [this file] -> a reference -> resolve.py, ggufbpe.hub.remote
 
     PATH                                              a file; a drive letter, as in C:\\model.gguf, is no scheme
     ollama:[HOST/][NAMESPACE/]MODEL[:TAG]             as `ollama run` takes it

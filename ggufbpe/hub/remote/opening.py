@@ -1,7 +1,8 @@
 """Opens a remote file: from the cache, or by downloading its metadata.
 
 reference -> [this file] -> a source for gguf/
-    cache.py <-|-> hub.py, ollama.py -> a place -> http.py or filesystem.py -> stream.py -> forecast.py
+    metadata_cache.py <-|-> huggingface.py, ollama_registry.py -> a place -> http_file.py or fsspec_file.py
+        -> range_stream.py -> forecast.py
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from ..errors import OfflineError
-from ..gguf.source import Source
-from ..names.grammar import Address, HubName, OllamaName, Remote, hub_name
-from . import cache, hub
-from .cache import Kept
+from ...errors import OfflineError
+from ...gguf.source import Source
+from ..name_grammar import Address, HubName, OllamaName, Remote, hub_name
+from . import huggingface, metadata_cache
 from .forecast import ArrivingFile
-from .places import FilePlace, RemoteFile
-from .stream import RangeFile, RangeStream, RemoteProgress
+from .metadata_cache import Kept
+from .range_stream import RangeFile, RangeStream, RemoteProgress
+from .remote_file import FilePlace, RemoteFile
 
 if TYPE_CHECKING:
-    from .http import Client
+    from .http_file import Client
 
 Watcher = Callable[[RemoteProgress], None]
 
@@ -37,8 +38,8 @@ def remote_source(
     if the file is invalid, and `NotInstalledError` without the extra.
     """
     key = _key(reference)
-    kept = cache.found(key)
-    if kept is None and (offline or (isinstance(reference, HubName) and hub.is_offline())):
+    kept = metadata_cache.found(key)
+    if kept is None and (offline or (isinstance(reference, HubName) and huggingface.is_offline())):
         why = "--offline was given" if offline else "HF_HUB_OFFLINE is set"
         raise OfflineError(
             f"{why}, and the metadata was not read before",
@@ -48,7 +49,7 @@ def remote_source(
     if kept is None or (refresh and not offline):
         found = _asked(reference, kept, progress)
         if found != kept:
-            cache.keep({key, _key(_resolved(reference, found.name))}, found)
+            metadata_cache.keep({key, _key(_resolved(reference, found.name))}, found)
         kept = found
     return Source(kept.name, kept.data, kept.size)
 
@@ -57,32 +58,32 @@ def files(reference: Remote) -> list[RemoteFile]:
     """The .gguf files of a repository, in the hub's order. `ValueError` if `reference` is not a repository."""
     if not isinstance(reference, HubName):
         raise ValueError(f"{reference} is not a repository: give hf:OWNER/REPO")
-    return hub.files_on_hub(reference)
+    return huggingface.files_on_hub(reference)
 
 
 def _asked(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Kept:
     """The metadata from the network; `kept` itself if that is still current."""
     if isinstance(reference, Address) and reference.scheme not in ("http", "https"):
-        from .filesystem import StoredFile
+        from .fsspec_file import StoredFile
 
         stored = StoredFile(reference)
         return kept if kept and kept.version == stored.version else _read(str(reference), stored, progress)
     if isinstance(reference, HubName):
-        return _of_place(hub.place_on_hub(reference), None, kept, progress)
+        return _of_place(huggingface.place_on_hub(reference), None, kept, progress)
     if isinstance(reference, OllamaName):
-        from . import ollama
-        from .http import Client
+        from . import ollama_registry
+        from .http_file import Client
 
-        client = Client(str(reference), ollama.address(reference))
+        client = Client(str(reference), ollama_registry.address(reference))
         with closing(client):
-            return _of_place(ollama.place_in_registry(reference, client), client, kept, progress)
+            return _of_place(ollama_registry.place_in_registry(reference, client), client, kept, progress)
     place = FilePlace(str(reference), reference.url, reference.url, {}, None, None)
     return _of_place(place, None, kept, progress)
 
 
 def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progress: Watcher | None) -> Kept:
     """The metadata of the file at `place`, through `client` if there is one already."""
-    from .http import Client, HTTPFile, UnchangedError
+    from .http_file import Client, HTTPFile, UnchangedError
 
     if kept and kept.version == place.version:
         return kept
@@ -119,5 +120,5 @@ def _resolved(reference: Remote, name: str) -> Remote:
 
 def _key(reference: Remote) -> str:
     """A reference's key in the cache. It includes the hub's address, since a mirror may have other files."""
-    where = hub.endpoint() if isinstance(reference, HubName) else ""
+    where = huggingface.endpoint() if isinstance(reference, HubName) else ""
     return f"{where} {reference!r}"

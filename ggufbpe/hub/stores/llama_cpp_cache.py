@@ -4,7 +4,7 @@
     CACHE/manifest=OWNER=REPO=TAG.json
     CACHE/FILE.gguf              from an address
 
-Newer versions keep downloads from the hub in the hub's cache (hub.py). Source: common/common.cpp
+Newer versions keep downloads from the hub in the hub's cache (huggingface_cache.py). Source: common/common.cpp
 (fs_get_cache_directory), common/arg.cpp of both versions (get_default_local_path; common_params_handle_model).
 """
 
@@ -14,10 +14,10 @@ import os
 import sys
 from collections.abc import Iterator
 
-from . import hub
-from .grammar import HubName, LlamaCppName, is_repository
-from .quantization import chosen, is_first_part, is_model
-from .stored import Store, Stored, distinct, entries, home, setting, why_no_file
+from ..name_grammar import HubName, LlamaCppName, is_repository
+from ..quantization import chosen, is_first_part, is_model
+from . import huggingface_cache
+from .stored_model import Store, Stored, distinct, entries, home, setting, why_no_file
 
 _NAME = "llama.cpp"
 
@@ -51,7 +51,9 @@ def find_llama_cpp(wanted: LlamaCppName) -> Stored | None:
         return None
     owner, _, repo = repository.partition("/")
     name = HubName(owner, repo, quant or None)
-    return hub.find_hub(name, [setting("LLAMA_CACHE") or hub.hub_folder()]) or find_downloaded(name)
+    return huggingface_cache.find_hub(
+        name, [setting("LLAMA_CACHE") or huggingface_cache.hub_folder()]
+    ) or find_downloaded(name)
 
 
 def find_downloaded(wanted: HubName) -> Stored | None:
@@ -86,4 +88,4 @@ def _model(file: str) -> Stored:
     )
 
 
-LLAMA_CPP_STORE = Store(_NAME, hub.USE_BY_PATH, lambda: [llama_cpp_folder()], _stored)
+LLAMA_CPP_STORE = Store(_NAME, huggingface_cache.USE_BY_PATH, lambda: [llama_cpp_folder()], _stored)

@@ -1,14 +1,14 @@
 """A remote file by HTTP: ranges of it, requested with care.
 
-    address -> [this file] -> parts of the file -> stream.py
+    address -> [this file] -> parts of the file -> range_stream.py
 
 Guards against hostile and broken servers: redirects are followed one by one, credentials are never sent to another
 server, and no redirect leads into this machine or its network, except from a host there to itself. Link-local
 addresses, where clouds keep secrets, are never asked. Every response must match its request: the range, the length, no
 compression, the same file as before. A busy server is asked again when it says, a silent one once more.
 
-But: what a status such as 404 means for the user is in answers.py; how the hub and Ollama name files is in hub.py and
-ollama.py.
+But: what a status such as 404 means for the user is in refusals.py; how the hub and Ollama name files is in
+huggingface.py and ollama_registry.py.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from time import monotonic, sleep
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from .. import __version__
-from .._util.extras import NotInstalledError, imported
-from ..errors import RemoteError
-from ..gguf.source import ByteRange
-from .answers import BUSY, answer_error, seconds_to_wait
+from ... import __version__
+from ..._util.extras import NotInstalledError, imported
+from ...errors import RemoteError
+from ...gguf.source import ByteRange
 from .hosts import Lookups, origin
-from .stream import RangePart
-from .transport import PinnedTransport
+from .pinned_transport import PinnedTransport
+from .range_stream import RangePart
+from .refusals import BUSY, answer_error, seconds_to_wait
 
 TIMEOUT = 10.0  # seconds to connect, until an answer begins, and between two blocks
 LEAST = 4096  # bytes that must arrive within the same time

@@ -1,8 +1,8 @@
 """A model given by its path or name.
 
-    path or name -> [this file] -> names/, unless there is something at the path -> what `GGUFFile` opens
+    path or name -> [this file] -> hub/, unless there is something at the path -> what `GGUFFile` opens
 
-Every function and command that takes a model comes here. `names/` is imported only for what is not an existing path.
+Every function and command that takes a model comes here. `hub/` is imported only for what is not an existing path.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .gguf.source import Source
-    from .names.grammar import Remote
-    from .remote import RemoteProgress
+    from ..gguf.source import Source
+    from .name_grammar import Remote
+    from .remote.range_stream import RemoteProgress
 
 ModelName = str | os.PathLike[str]
 
@@ -39,7 +39,7 @@ class Found:
         self.store = store  # the program in whose store it is, as "Ollama"; "" for a path or a remote model
         self.said = said  # in words, what was chosen if the name left a choice
         self.note = note  # worth knowing about it
-        self.remote = remote  # where it is, for `ggufbpe.remote`
+        self.remote = remote  # where it is, for `ggufbpe.hub.remote`
         # called before a remote file is requested, as its bytes arrive, and with None at the end
         self.progress: Callable[[RemoteProgress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
@@ -60,7 +60,8 @@ class Found:
         return self._source.again()
 
     def _read(self, reference: Remote) -> Source:
-        from .remote import RemoteProgress, remote_source
+        from .remote.opening import remote_source
+        from .remote.range_stream import RemoteProgress
 
         if self.progress is not None:
             self.progress(RemoteProgress(self.name, 0, 0))
@@ -81,8 +82,8 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
 
     first, model = "", path or "model.gguf"
     if path and not os.path.lexists(path):
-        from .names.grammar import Remote, parse_name
-        from .names.stores import how_to_download
+        from .name_grammar import Remote, parse_name
+        from .stores.all_stores import how_to_download
 
         if isinstance(name := parse_name(path), Remote):
             command, model = how_to_download(name) or ("", "model.gguf")
@@ -107,6 +108,6 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
     if os.path.lexists(model):
         path = os.fsdecode(model)
         return Found(path, path)
-    from .names.resolve import resolve
+    from .resolve import resolve
 
     return Found(*resolve(model), offline=offline, refresh=refresh)

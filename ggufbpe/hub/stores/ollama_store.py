@@ -15,9 +15,19 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from ..errors import ModelNameError, StoreError, printable
-from .grammar import OLLAMA_TAG, OllamaName, parse_name
-from .stored import Store, Stored, bounded_json, distinct, entries, home, leads_out, setting, why_no_file
+from ...errors import ModelNameError, StoreError, printable
+from ..name_grammar import OLLAMA_TAG, OllamaName, parse_name
+from .stored_model import (
+    Store,
+    Stored,
+    bounded_json,
+    distinct,
+    entries,
+    home,
+    leads_out,
+    setting,
+    why_no_file,
+)
 
 _NAME = "Ollama"
 _USE = (

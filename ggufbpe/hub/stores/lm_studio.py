@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..errors import StoreError
-from .grammar import LMStudioName
-from .quantization import chosen, is_first_part, is_model, quantization
-from .stored import Store, Stored, bounded_json, distinct, entries, files_below, home, why_no_file
+from ...errors import StoreError
+from ..name_grammar import LMStudioName
+from ..quantization import chosen, is_first_part, is_model, quantization
+from .stored_model import Store, Stored, bounded_json, distinct, entries, files_below, home, why_no_file
 
 _NAME = "LM Studio"
 _USE = (

@@ -1,6 +1,6 @@
 """All stores of this machine together.
 
-ollama.py, hub.py, llama_cpp.py, lm_studio.py -> [this file] -> resolve.py, the list of models
+ollama_store.py, huggingface_cache.py, llama_cpp_cache.py, lm_studio.py -> [this file] -> resolve.py, the list of models
 """
 
 from __future__ import annotations
@@ -8,11 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from . import hub, llama_cpp, lm_studio, ollama
-from .grammar import Address, HubName, LlamaCppName, LMStudioName, OllamaName, Reference
-from .stored import Stored, is_closed
+from ..name_grammar import Address, HubName, LlamaCppName, LMStudioName, OllamaName, Reference
+from . import huggingface_cache, llama_cpp_cache, lm_studio, ollama_store
+from .stored_model import Stored, is_closed
 
-_STORES = (ollama.OLLAMA, hub.HUGGING_FACE, llama_cpp.LLAMA_CPP_STORE, lm_studio.LM_STUDIO)
+_STORES = (
+    ollama_store.OLLAMA,
+    huggingface_cache.HUGGING_FACE,
+    llama_cpp_cache.LLAMA_CPP_STORE,
+    lm_studio.LM_STUDIO,
+)
 STORES = tuple(store.name for store in _STORES)
 
 
@@ -30,12 +35,12 @@ def closed_folders() -> list[tuple[str, str]]:
 def find_stored(name: OllamaName | HubName | LMStudioName | LlamaCppName) -> Stored | None:
     """The model that a name with a prefix stands for, if it is on this machine. `StoreError` if it is damaged."""
     if isinstance(name, OllamaName):
-        return ollama.find_ollama(name)
+        return ollama_store.find_ollama(name)
     if isinstance(name, LMStudioName):
         return lm_studio.find_lm_studio(name)
     if isinstance(name, LlamaCppName):
-        return llama_cpp.find_llama_cpp(name)
-    return hub.find_hub(name) or llama_cpp.find_downloaded(name)
+        return llama_cpp_cache.find_llama_cpp(name)
+    return huggingface_cache.find_hub(name) or llama_cpp_cache.find_downloaded(name)
 
 
 def how_to_use(name: str, store: str, copy: str) -> str:
@@ -51,7 +56,7 @@ def how_to_use(name: str, store: str, copy: str) -> str:
 def how_to_download(name: Reference) -> tuple[str, str] | None:
     """The command that downloads a remote model, and the name that stands for its file then; None if there is none.
 
-    >>> from .grammar import parse_name
+    >>> from ..name_grammar import parse_name
     >>> how_to_download(parse_name("hf:owner/repo/Q8_0/model.gguf"))
     ('hf download owner/repo Q8_0/model.gguf', 'hf:owner/repo/Q8_0/model.gguf')
     >>> how_to_download(parse_name("https://example.org/a/model.gguf"))

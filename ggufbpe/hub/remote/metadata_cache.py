@@ -22,8 +22,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from .._util.extras import imported
-from .._util.files import replacing
+from ..._util.extras import imported
+from ..._util.files import replacing
 
 MOST_BYTES = 1 << 30  # of metadata, unless GGUFBPE_CACHE_BYTES says another number
 _LONGEST_RECORD = 1 << 16

@@ -1,6 +1,6 @@
 """Predicts where the metadata of a remote file ends as it arrives, so that the next range is requested in time.
 
-    section.py, walking over an array -> [this file] -> what is certain to follow, and what is likely -> stream.py
+    section.py, walking over an array -> [this file] -> what is certain to follow, and what is likely -> range_stream.py
 
 The next strings of an array are likely as long as those so far, plus what the mean grew by each time their number
 doubled: tokens and merges are stored in the order in which they were learned. The tokens' companions follow: a type
@@ -16,13 +16,13 @@ from contextlib import suppress
 from functools import cache
 from math import log2
 
-from ..errors import CorruptMetadataError, TruncatedFileError
-from ..gguf.constants import GGUFValueType, TokenizerKey
-from ..gguf.reader import GGUFFile
-from ..gguf.source import Source
-from ..gguf.tensors import LONGEST_INFO, LONGEST_NAME, tensor_infos
-from ..models import tokenizer_model
-from .stream import RangeStream
+from ...errors import CorruptMetadataError, TruncatedFileError
+from ...gguf.constants import GGUFValueType, TokenizerKey
+from ...gguf.reader import GGUFFile
+from ...gguf.source import Source
+from ...gguf.tensors import LONGEST_INFO, LONGEST_NAME, tensor_infos
+from ...models import tokenizer_model
+from .range_stream import RangeStream
 
 _LIST, _MERGES = TokenizerKey.LIST, TokenizerKey.MERGES
 _NUMBERS = (TokenizerKey.TOKEN_TYPE, TokenizerKey.SCORES)  # of 4 bytes

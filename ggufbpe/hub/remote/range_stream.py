@@ -1,6 +1,7 @@
 """The bytes of a remote file, requested in ranges as the walk over its metadata finds out how many it needs.
 
-    section.py and forecast.py, what is certain and what is likely -> [this file] -> ranges -> http.py, filesystem.py
+    section.py and forecast.py, what is certain and what is likely -> [this file] -> ranges -> http_file.py,
+        fsspec_file.py
 
 The first range is one block. The next reaches to the likely end, and a little further for the last keys. The likely
 end errs on the low side and improves as bytes arrive; so the rest is requested only when what is in flight lasts no
@@ -17,8 +18,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from ..errors import RemoteError
-from ..gguf.source import ByteRange
+from ...errors import RemoteError
+from ...gguf.source import ByteRange
 
 BLOCK = 1 << 19  # bytes requested first; real vocabularies have more
 TAIL = 1 << 15  # bytes requested beyond the likely end,

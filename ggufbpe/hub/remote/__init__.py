@@ -1,0 +1,1 @@
+"""Remote model files, of which only the metadata is downloaded."""
