@@ -36,10 +36,10 @@ from ggufbpe.examination.examine import doctor
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.merges import unreachable
 from ggufbpe.gguf.change import COMMAND
-from ggufbpe.inputs import text_of, tokenizer_of
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers import families
 from ggufbpe.models.vocabulary import Vocabulary
+from ggufbpe.tokenizer.inputs import text_of, tokenizer_of
 from ggufbpe.verification import verify as verifying
 
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").rglob("*.gguf"))

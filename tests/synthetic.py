@@ -56,7 +56,7 @@ def byte_pairs(tokenizer: Tokenizer) -> BytePairText:
 
 def native_encoder(tokenizer: Tokenizer) -> Any:
     """The `_native.Encoder` of a tokenizer that runs on the compiled engine."""
-    from ggufbpe.pipeline.compiled import NativeEngine
+    from ggufbpe.tokenizer.native_engine import NativeEngine
 
     engine = tokenizer._engine
     assert isinstance(engine, NativeEngine)

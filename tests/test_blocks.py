@@ -25,12 +25,12 @@ from ggufbpe.errors import GGUFError
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import BYTE, Vocabulary
 from ggufbpe.native import native
-from ggufbpe.pipeline.blocks import blocks
+from ggufbpe.tokenizer.chunking import blocks
+from ggufbpe.tokenizer.trace import Trace
 from ggufbpe.trace import parts
 from ggufbpe.trace import search as searches
 from ggufbpe.trace import survey as surveys
 from ggufbpe.trace.survey import Wanted, survey, survey_of
-from ggufbpe.trace.trace import Trace
 from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines

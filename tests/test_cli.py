@@ -1053,7 +1053,7 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
         "file_type": "Q4_K_M (15), guessed",
     }
     assert facts["chat_templates"] == {"default": 14, "tools": 2}
-    assert facts["engine"] == ENGINE
+    assert facts["tokenizer.engine"] == ENGINE
     tokenizer = facts["tokenizer"]
     assert (tokenizer["model"], tokenizer["supported"], tokenizer["pre"]) == ("gpt2", True, "llama-bpe")
     assert tokenizer["patterns"] == list(PRE_TOKENIZERS["llama-bpe"].patterns)

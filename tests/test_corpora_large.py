@@ -30,8 +30,8 @@ from ggufbpe.corpora.forms import FORMS
 from ggufbpe.corpora.long_lines import text_of_long_line
 from ggufbpe.corpora.places import folder_at
 from ggufbpe.corpora.records import record_of, utf8
-from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.statistics import reading
+from ggufbpe.tokenizer.chunking import blocks
 
 __all__ = ["run"]  # the fixture
 

@@ -11,7 +11,7 @@ from synthetic import BYTE_LEVEL, bounded, byte_tokens, make_vocabulary, texts, 
 
 from ggufbpe import Tokenizer
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED
-from ggufbpe.pipeline.detokenize import clean_spaces
+from ggufbpe.tokenizer.detokenization import clean_spaces
 
 # ---- single tokens --------------------------------------------------------------------------------------
 

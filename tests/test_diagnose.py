@@ -31,7 +31,7 @@ from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.special_ids import MADE_CONTROL
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
-from ggufbpe.pipeline.pipeline import Pipeline
+from ggufbpe.tokenizer.reference_engine import Pipeline
 
 Ids = list[int]
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

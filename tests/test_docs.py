@@ -18,7 +18,7 @@ import pytest
 from conftest import GPT2, ROOT
 
 import ggufbpe
-from ggufbpe.vocabulary_facts import Fact
+from ggufbpe.tokenizer.vocabulary_facts import Fact
 
 MODULES = [
     module.name
@@ -28,7 +28,7 @@ MODULES = [
 CORE = (
     "errors gguf.metadata gguf.reader models.bpe.merge models.pretokenizers.pattern "
     "models.pretokenizers.registry models.pretokenizers.splitter "
-    "pipeline.detokenize pipeline.special tokenizer _util.unicode_classes _util.utf8 models.vocabulary"
+    "tokenizer.detokenization tokenizer.special_tokens tokenizer _util.unicode_classes _util.utf8 models.vocabulary"
 )
 
 
@@ -186,7 +186,7 @@ def test_help_has_every_attribute_of_the_tokenizer() -> None:
     """With what it is, as `help(Tokenizer)` shows it; also those that are set on first use."""
     shown = pydoc.render_doc(ggufbpe.Tokenizer, renderer=pydoc.plaintext)
     names = [name for name in dir(ggufbpe.Tokenizer) if not name.startswith("_")]
-    assert {"bos_id", "engine", "eot_id", "nl_id", "pre", "vocabulary"} <= set(names)
+    assert {"bos_id", "tokenizer.engine", "eot_id", "nl_id", "pre", "vocabulary"} <= set(names)
     for name in names:
         said = inspect.getdoc(inspect.getattr_static(ggufbpe.Tokenizer, name))
         assert said, name

@@ -46,8 +46,8 @@ from ggufbpe.models.tracers.trace_types import (
 )
 from ggufbpe.models.tracers.trace_types import Path as LatticePath
 from ggufbpe.models.vocabulary import BYTE, UNKNOWN, TokenAttribute
+from ggufbpe.tokenizer.trace import Token, Trace
 from ggufbpe.trace.reasons import Place, WhyNot
-from ggufbpe.trace.trace import Token, Trace
 from ggufbpe.trace.why_not import why_not
 from ggufbpe.views import page
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by

@@ -555,7 +555,7 @@ def test_a_forked_process_has_a_tokenizer_that_works() -> None:
 
 
 def gpt2_file() -> Path:
-    return Path(tokenizer.__file__).parent / "models" / "gpt2.gguf"
+    return Path(tokenizer.__file__).parents[1] / "models" / "gpt2.gguf"
 
 
 @pytest.mark.parametrize("engine", ["native", "reference"])

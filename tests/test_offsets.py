@@ -15,7 +15,7 @@ from test_blocks import odd_text, opened, special_texts
 from ggufbpe import Tokenizer
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
-from ggufbpe.pipeline.pipeline import Pipeline
+from ggufbpe.tokenizer.reference_engine import Pipeline
 from ggufbpe.verification.fuzz import RandomTexts
 
 pytestmark = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from synthetic import bounded, make_vocabulary
 
 from ggufbpe.models.vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
-from ggufbpe.pipeline.special import SpecialTokens, sort_longest_first
+from ggufbpe.tokenizer.special_tokens import SpecialTokens, sort_longest_first
 
 Fragments = list[tuple[str | None, bytes]]  # the special token, or None for plain text; its bytes
 

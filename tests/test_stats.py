@@ -37,11 +37,11 @@ from ggufbpe import Tokenizer, statistics, stats
 from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.corpora.records import CorpusError
-from ggufbpe.inputs import tokenizers_of
 from ggufbpe.models.vocabulary import CONTROL, UNUSED
-from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.statistics import Measures, Stats, Usage, measure
 from ggufbpe.statistics.plots import plot
+from ggufbpe.tokenizer.chunking import blocks
+from ggufbpe.tokenizer.inputs import tokenizers_of
 
 NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
 

@@ -32,9 +32,8 @@ from ggufbpe.models import word_cache
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.pretokenizers import splitter
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, Vocabulary
-from ggufbpe.pipeline import pipeline
-from ggufbpe.pipeline.pipeline import BYTES_OF_A_WORD
-from ggufbpe.tokenizer import CACHE_BYTES
+from ggufbpe.tokenizer import CACHE_BYTES, reference_engine
+from ggufbpe.tokenizer.reference_engine import BYTES_OF_A_WORD
 
 PRE, ADD_BOS = TokenizerKey.PRE, TokenizerKey.ADD_BOS
 
@@ -92,7 +91,7 @@ def test_threads_on_one_tokenizer_get_what_one_gets(name: str, hurried: None) ->
 def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the reference engine; test_native.py and the tests of the C++ have the others."""
     expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))
-    monkeypatch.setattr(pipeline, "BYTES_OF_A_WORD", CACHE_BYTES // 3)
+    monkeypatch.setattr(reference_engine, "BYTES_OF_A_WORD", CACHE_BYTES // 3)
     monkeypatch.setattr(bpe, "_PAIR_CACHE", 5)
     monkeypatch.setattr(splitter, "_MARKER_CACHE", 4)
     shared = Tokenizer(gpt2_vocabulary(), "reference")
@@ -118,7 +117,7 @@ def test_the_lock_stays_switched_off(tmp_path: Path) -> None:
 
 
 def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "BYTES_OF_A_WORD", CACHE_BYTES // 50)
+    monkeypatch.setattr(reference_engine, "BYTES_OF_A_WORD", CACHE_BYTES // 50)
     tok, unbounded = Tokenizer(gpt2_vocabulary(), "reference"), tokenizer_as("gpt-2")
     sizes = set()
     for number in range(300):

@@ -30,7 +30,7 @@ from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
 from ggufbpe.models.tracers.trace_types import Cut, Merge, TracedStage
 from ggufbpe.models.vocabulary import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute
-from ggufbpe.trace.trace import Trace
+from ggufbpe.tokenizer.trace import Trace
 
 
 @cache

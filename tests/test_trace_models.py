@@ -33,12 +33,12 @@ from ggufbpe.models.plamo import in_ten_thousandths
 from ggufbpe.models.spm import ScoreRanks, ranks_of
 from ggufbpe.models.tracers.trace_types import Edge, Word, WordLattice
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
-from ggufbpe.pipeline.pipeline import Pipeline
+from ggufbpe.tokenizer.reference_engine import Pipeline
+from ggufbpe.tokenizer.trace import Trace, tracer_of
 from ggufbpe.trace import parts, search
 from ggufbpe.trace.bounds import rewritten
 from ggufbpe.trace.reasons import Place
 from ggufbpe.trace.survey import Wanted, survey, survey_of
-from ggufbpe.trace.trace import Trace, tracer_of
 from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines

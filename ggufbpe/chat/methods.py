@@ -1,6 +1,6 @@
 """The part of `Tokenizer` for chats: its templates, and the prompt and ids of messages.
 
-chats.py -> [this file] -> tokenizer.py
+chats.py -> [this file] -> tokenizer/__init__.py
 
 But: nothing else of this room, nor jinja2, is imported before the first chat.
 """

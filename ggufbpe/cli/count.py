@@ -14,8 +14,8 @@ from .._util.wording import counted
 from ..corpora.readers import has_records, read_lines, records
 from ..corpora.records import CorpusError, decompressed, has_json_lines, without_compression
 from ..corpora.sources import File, files_of, open_file
-from ..pipeline.blocks import LONG_TEXT, added_ids, blocks
 from ..tokenizer import Tokenizer
+from ..tokenizer.chunking import LONG_TEXT, added_ids, blocks
 from ..views import terminal
 from . import _output
 from ._arguments import (

@@ -13,10 +13,10 @@ from typing import Any
 from .._util.escapes import Unescaped, process_escapes
 from ..chat.token_origins import ChatTokens, chat_tokens
 from ..tokenizer import Tokenizer
+from ..tokenizer.trace import Totals
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, Wanted, survey
-from ..trace.trace import Totals
 from ..trace.why_not import why_not
 from ..views import explain_json, terminal
 from . import _output

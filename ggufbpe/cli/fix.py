@@ -18,7 +18,7 @@ from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
 from ..gguf.value_types import Field
 from ..hub.model_location import Found
-from ..inputs import TextOrPath
+from ..tokenizer.inputs import TextOrPath
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.extras import imported
-from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
+from ..tokenizer.inputs import Model, tokenizer_of
 from .encoding import ChunkEncoder, Document, Options, chunk_reader
 from .forms import count_rows
 from .hashed import file_hash

@@ -19,8 +19,8 @@ from .._util.extras import imported
 from .._util.processors import processors
 from ..chat.known import resolved
 from ..errors import printable
-from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
+from ..tokenizer.inputs import Model, tokenizer_of
 from . import manifest
 from .byte_forms import Layout
 from .chunks import Chunk

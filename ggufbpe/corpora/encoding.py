@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.extras import imported
 from ..errors import ChatError, printable
-from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
+from ..tokenizer.chunking import blocks
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
 from .long_lines import LONG_LINE, text_of_long_line
 from .places import Input

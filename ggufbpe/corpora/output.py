@@ -11,8 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.wording import counted
-from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
+from ..tokenizer.inputs import Model, tokenizer_of
 from .byte_forms import Layout
 from .forms import FORMS, ends_of, rows_of
 from .manifest import Shard, read_manifest

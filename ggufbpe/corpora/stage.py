@@ -9,8 +9,8 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
+from ..tokenizer.inputs import Model, tokenizer_of
 
 _KEPT = 4  # tokenizers of a process
 _opened: dict[str, Tokenizer] = {}

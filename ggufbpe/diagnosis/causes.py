@@ -25,7 +25,7 @@ from ..models.pretokenizers.families import Evidence
 from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from ..models.special_ids import MADE_CONTROL
 from ..models.vocabulary import TokenAttribute, Vocabulary
-from ..pipeline.detokenize import quoted_token
+from ..tokenizer.detokenization import quoted_token
 
 # The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
 # around the text, then of the text, then of the model; the least specific come last.

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..chat.ends import Ends
 from ..examination.proposal import Compared, Trial, prove
-from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
+from ..tokenizer.detokenization import token_ids
 from . import chat_causes
 from .agreement import agreeing_share
 from .causes import Cause, Diagnosis, Explanation

@@ -28,9 +28,9 @@ from datetime import datetime
 from functools import partial
 
 from ..examination.proposal import Compared, Trial, encoding, prove, prove_by_parts
-from ..inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
-from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
+from ..tokenizer.detokenization import token_ids
+from ..tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..gguf.change import Change
 from ..gguf.constants import TokenizerKey
 from ..models.vocabulary import Vocabulary
-from ..pipeline.detokenize import quoted_token
+from ..tokenizer.detokenization import quoted_token
 from .causes import Cause
 
 _K = TokenizerKey

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 from .._util.spelling import BYTE_TOKENS
-from ..engine import Text
 from ..models.bpe.bpe_text import BytePairText
 from ..models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from ..models.pretokenizers.families import Evidence, evidence
@@ -25,9 +24,10 @@ from ..models.tokenizer_model import NO_TOKEN, TextModel, unknown_of
 from ..models.vocabulary import BYTE, Vocabulary
 from ..models.word_cache import WordCache
 from ..native.lazy_strings import as_dict
-from ..pipeline.pipeline import Pipeline
-from ..pipeline.special import SpecialTokens
 from ..tokenizer import Tokenizer
+from ..tokenizer.engine import Text
+from ..tokenizer.reference_engine import Pipeline
+from ..tokenizer.special_tokens import SpecialTokens
 
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts, and characters of each; at most about 300 MB
 

@@ -32,8 +32,8 @@ from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ..models.special_ids import END_OF_GENERATION
 from ..models.token_table import ATTRIBUTE_OF_TYPE
 from ..models.vocabulary import NORMAL, UNUSED
-from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
+from ..tokenizer.detokenization import quoted_text
 from .finding import Where
 from .rendered import SamplePrompts
 

@@ -21,7 +21,7 @@ from ..errors import ChatError, GGUFError, printable
 from ..gguf.constants import GGUFValueType, TokenizerKey
 from ..gguf.edit import Edit
 from ..gguf.reader import GGUFFile
-from ..inputs import TextOrPath
+from ..tokenizer.inputs import TextOrPath
 
 _T = GGUFValueType
 NAMES_KEY = "tokenizer.chat_templates"

@@ -17,7 +17,7 @@ from .._util.spelling import SPACE
 from .._util.unicode_classes import LOWER
 from ..models.bpe.merge import CHAR_BYTES, WordEncoder
 from ..models.vocabulary import Vocabulary
-from ..pipeline.detokenize import quoted_token
+from ..tokenizer.detokenization import quoted_token
 from . import limits
 from .borders import AT_BORDERS, border_steps
 from .hf_parts import NOT_IN_1, HFParts, Part, byte_pair_model, replace, sequence

@@ -16,7 +16,7 @@ from .._util.wording import counted, listed
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
-from ..pipeline.special import sort_longest_first
+from ..tokenizer.special_tokens import sort_longest_first
 
 
 def listed_out(vocabulary: Vocabulary) -> Vocabulary:

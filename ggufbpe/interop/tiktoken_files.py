@@ -30,7 +30,7 @@ from itertools import pairwise
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
 from ..models.vocabulary import CONTROL, UNKNOWN, Vocabulary
-from ..pipeline.detokenize import quoted_token
+from ..tokenizer.detokenization import quoted_token
 from . import limits
 from .export import Export, json_file, require_expressible
 from .limits import Limit

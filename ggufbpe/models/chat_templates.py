@@ -1,6 +1,6 @@
 """The chat templates of a file: read while it is open, so that they stay with the tokenizer and its pickles.
 
-metadata.py -> [this file] -> tokenizer.py, chat/
+metadata.py -> [this file] -> tokenizer/__init__.py, chat/
 
 Source: llama_model_chat_template in src/llama-model.cpp; the names are those that convert_hf_to_gguf.py lists.
 """

@@ -1,6 +1,6 @@
 """Metadata to vocabulary, by the loading rules that all models share. Each model's own rules are in its room.
 
-    gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer.py
+    gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer/__init__.py
     models/ -------------^
 
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of llama.cpp

@@ -1,6 +1,6 @@
 """The interface of a tokenizer model: how its vocabulary is loaded, and how plain text becomes ids.
 
-    models/ (loading), pipeline/ (ids), and all that inspects a tokenizer -> [this file] -> a room of `models/`
+    models/ (loading), tokenizer/ (ids), and all that inspects a tokenizer -> [this file] -> a room of `models/`
 
 `TokenizerModel` is what holds for every vocabulary of the model; `TextModel`, made from one vocabulary, does the work.
 The compiled engine has its counterpart in `native/src/text_model.h`.
@@ -145,7 +145,7 @@ class TokenizerModel:
     def check(self, file: Metadata, vocabulary: Vocabulary, correct: Correct) -> None:
         """Last checks, of the whole vocabulary. Raises a `GGUFError` if llama.cpp refuses it."""
 
-    # ---- decoding: see pipeline/detokenize.py -------------------------------------------------------
+    # ---- decoding: see tokenizer/detokenization.py -------------------------------------------------------
 
     def piece(self, text: str, attribute: int) -> bytes | None:
         """The bytes of a token that may be shown; None if they follow from its attributes, as in most models."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from .._util.wording import counted
 from ..errors import printable
-from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
+from ..tokenizer.detokenization import token_ids
 from .chats import ChatAnswer, answered
 from .oracle import Answer, Oracle, OracleError, check_file
 

@@ -15,9 +15,9 @@ from ..diagnosis.diagnose import search
 from ..diagnosis.variants import variants_of
 from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
+from ..tokenizer.trace import Trace, names_of
 from ..trace.parts import Parts
 from ..trace.survey import UntraceableError, Wanted, survey
-from ..trace.trace import Trace, names_of
 from ..trace.why_not import why_not
 from ..verification.shrink import Shrinking, shrink
 from ..verification.verify import verify

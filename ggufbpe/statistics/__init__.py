@@ -15,8 +15,8 @@ from typing import IO, Any
 from ..corpora.records import Report, raised
 from ..corpora.sources import ignored_by_git
 from ..errors import printable
-from ..inputs import Model, tokenizers_of
-from ..pipeline.blocks import blocks
+from ..tokenizer.chunking import blocks
+from ..tokenizer.inputs import Model, tokenizers_of
 from .measure import Measurer
 from .measure import Measures as Measures
 from .measure import Stats as Stats

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from .._util import utf8
 from .._util.wording import counted
 from ..models.vocabulary import CONTROL, UNKNOWN, UNUSED
-from ..pipeline.blocks import added_ids
 from ..tokenizer import Tokenizer
+from ..tokenizer.chunking import added_ids
 from .reading import Batch
 
 if TYPE_CHECKING:

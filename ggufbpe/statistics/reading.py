@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..corpora.readers import has_records, records
 from ..corpora.records import CorpusError, Report, decompressed, utf8, without_compression
 from ..corpora.sources import files_of, open_file
-from ..pipeline.blocks import BLOCK, LONG_TEXT
+from ..tokenizer.chunking import BLOCK, LONG_TEXT
 
 GROUPINGS = ("file", "folder", "extension", "total")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from .._util.spelling import SPACE
 from .._util.utf8 import Offsets, byte_length, char_ends
 from ..models.tracers.trace_types import Change, Word
-from .trace import Trace
+from ..tokenizer.trace import Trace
 
 Units = Callable[[str], str]  # `Tracer.by_position`
 

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from .._util.lazy import making
-from ..inputs import Model, TextOrPath, text_of, tokenizer_of
-from .trace import Trace
+from ..tokenizer.inputs import Model, TextOrPath, text_of, tokenizer_of
+from ..tokenizer.trace import Trace
 
 
 def explain(

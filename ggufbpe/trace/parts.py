@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from .._util.lazy import made_once
 from ..models.tracers.trace_types import Cut, Fragment
-from ..pipeline.blocks import blocks
+from ..tokenizer.chunking import blocks
+from ..tokenizer.trace import Part, Totals, Trace, trace_part, traced_parts, tracer_of
 from .survey import Wanted, survey
-from .trace import Part, Totals, Trace, trace_part, traced_parts, tracer_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer

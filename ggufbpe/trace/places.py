@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._util.spelling import unescape_spaces
 from ..models.tracers.trace_types import Match, Merge, Tracer, Word, best_path_with, written_bytes
+from ..tokenizer.trace import Trace
 from .bounds import ByteBounds, changes_in, rewritten
 from .reasons import Place
-from .trace import Trace
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer

@@ -14,12 +14,12 @@ from .._util import utf8
 from .._util.spelling import SPACE, escape_spaces
 from ..models.bpe.merge import byte_level
 from ..models.tracers.trace_types import Tracer
-from ..pipeline.blocks import blocks
-from ..pipeline.offsets import blocks_add_up
+from ..tokenizer.chunking import blocks
+from ..tokenizer.token_offsets import blocks_add_up
+from ..tokenizer.trace import Totals, Trace, trace_part, traced_parts
 from .places import Sought, places_of, runs_of
 from .reasons import Place, WhyNot
 from .survey import Counter
-from .trace import Totals, Trace, trace_part, traced_parts
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer

@@ -16,9 +16,18 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..models.tracers.trace_types import Fragment, Tracer
-from ..pipeline.blocks import blocks
-from ..pipeline.offsets import blocks_add_up
-from .trace import Part, Totals, Trace, added_to, stripped_by, trace_part, traced_parts, tracer_of
+from ..tokenizer.chunking import blocks
+from ..tokenizer.token_offsets import blocks_add_up
+from ..tokenizer.trace import (
+    Part,
+    Totals,
+    Trace,
+    added_to,
+    stripped_by,
+    trace_part,
+    traced_parts,
+    tracer_of,
+)
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer

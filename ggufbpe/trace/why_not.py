@@ -14,12 +14,12 @@ import io
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
-from ..inputs import Model, TextOrPath, text_of, tokenizer_of
 from ..models.tracers.trace_types import Tracer
 from ..models.vocabulary import BYTE, CONTROL, UNKNOWN
+from ..tokenizer.inputs import Model, TextOrPath, text_of, tokenizer_of
+from ..tokenizer.trace import tracer_of
 from .reasons import WhyNot
 from .search import PieceSearch, likely_pieces, token_meant
-from .trace import tracer_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer

@@ -14,7 +14,7 @@ from .._util.spelling import BYTE_TOKENS
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
 from ..models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, UNKNOWN, USER_DEFINED, Vocabulary
-from ..pipeline.special import SpecialTokens
+from ..tokenizer.special_tokens import SpecialTokens
 from .trained import Form, TrainedVocabulary
 from .words import Splitting
 

@@ -25,7 +25,7 @@ from ..hub.model_location import Found
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from ..models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
-from ..pipeline.special import SpecialTokens
+from ..tokenizer.special_tokens import SpecialTokens
 from .words import Splitting
 
 

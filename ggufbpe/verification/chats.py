@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._util.wording import counted
 from ..diagnosis.causes import Cause, Explanation
 from ..diagnosis.evidence import text_difference
-from ..inputs import ChatOrBody, request_body
 from ..oracles.chats import ChatAnswer, Prompt, Refused, answered
 from ..oracles.oracle import Failure, Oracle
 from ..tokenizer import Tokenizer
+from ..tokenizer.inputs import ChatOrBody, request_body
 from .result import Progress, Text
 from .shrink import SECONDS, Shrinking, shrunk_json
 

@@ -17,10 +17,10 @@ from ..diagnosis.variants import variants_of
 from ..examination.proposal import Compared, Proposal, Trial, prove
 from ..examination.round_trips import SAMPLES
 from ..gguf.change import Change
-from ..inputs import Model, tokenizers_of
 from ..models.pretokenizers.families import Evidence
 from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
+from ..tokenizer.inputs import Model, tokenizers_of
 from .explaining import Explaining, are_alike
 from .result import Result
 from .template_diff import template_differences

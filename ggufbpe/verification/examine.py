@@ -131,7 +131,7 @@ class Examining(Comparing):
 
     def _cuts_words(self, example: Example) -> bool:
         """Whether the oracle splits words differently: by its trace, or if a token spans two of our words."""
-        from ..trace.trace import trace
+        from ..tokenizer.trace import trace
 
         both = filter(None, (self._tokenizer, self._oracle.tokenizer))
         if not all(each.vocabulary.tokenizer_model.has_pre_tokenizer for each in both):

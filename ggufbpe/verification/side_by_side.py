@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._util.wording import counted
-from ..inputs import Model, TextOrPath, text_of, tokenizers_of
+from ..tokenizer.inputs import Model, TextOrPath, text_of, tokenizers_of
 from .stretches import Stretches
 
 

@@ -17,8 +17,8 @@ from .._util.escapes import process_escapes
 from ..corpora.readers import has_records, records
 from ..corpora.records import CorpusError, Report, decompressed
 from ..corpora.sources import File, files_of, ignored_by_git, open_file
-from ..inputs import TextOrPath, text_of
-from ..pipeline.blocks import read
+from ..tokenizer.chunking import read
+from ..tokenizer.inputs import TextOrPath, text_of
 from .result import Text
 
 _LIMIT = 1 << 16  # bytes of a text that is cut from a file

@@ -22,13 +22,13 @@ from typing import Any
 from ..chat.known import resolved
 from ..corpora.records import Report, raised
 from ..hub.model_location import Found
-from ..inputs import ChatOrBody, Model, tokenizer_of
 from ..oracles.against import Against as Meant
 from ..oracles.against import against_of, kind_of_file
 from ..oracles.oracle import Oracle, OracleError
 from ..oracles.oracles import open_oracle
 from ..oracles.recorded_ids import OtherModel, Recorded
 from ..tokenizer import Tokenizer
+from ..tokenizer.inputs import ChatOrBody, Model, tokenizer_of
 from .chats import Chat, ComparingChats, read_chats
 from .examine import Examining
 from .fuzz import texts_for

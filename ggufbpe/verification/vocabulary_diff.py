@@ -21,7 +21,7 @@ from ..models.bpe.merge import parts
 from ..models.pretokenizers.registry import PreTokenizer
 from ..models.pretokenizers.splitter import splitter
 from ..models.vocabulary import TokenAttribute, Vocabulary
-from ..pipeline.detokenize import quoted_text, quoted_token
+from ..tokenizer.detokenization import quoted_text, quoted_token
 
 _EXAMPLES = 100  # kept of each difference
 _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix", "lowercase")

@@ -23,7 +23,7 @@ from ..gguf.change import Change, all_of
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.special_ids import SPECIAL_IDS
 from ..models.vocabulary import NORMAL, SPECIAL_TYPES, Vocabulary
-from ..pipeline.detokenize import quoted_token
+from ..tokenizer.detokenization import quoted_token
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual

@@ -25,9 +25,9 @@ from ..models.tracers.trace_types import (
     Word,
     written_bytes,
 )
+from ..tokenizer.trace import Token, Totals, Trace, names_of
 from ..trace.reasons import Place, WhyNot
 from ..trace.search import PLACES
-from ..trace.trace import Token, Totals, Trace, names_of
 
 PLACES_SHOWN = 5  # of the places of a piece
 _TRIED_SHOWN = 12  # tokens at a place, the longest ones

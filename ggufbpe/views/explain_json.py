@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any
 
 from ..chat.token_origins import ChatTokens
+from ..tokenizer.trace import Totals, Trace, as_json
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
-from ..trace.trace import Totals, Trace, as_json
 from . import terminal
 
 

@@ -15,10 +15,10 @@ from rich.text import Text
 
 from ..chat.token_origins import ChatTokens
 from ..models.tracers.trace_types import Word, written_bytes
+from ..tokenizer.trace import Token, Totals, Trace
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
-from ..trace.trace import Token, Totals, Trace
 from . import terminal
 from .chat_lines import INJECTED, prompt_lines, table
 from .drawing import drawn, indented, styled, unbroken

@@ -11,10 +11,10 @@ from itertools import islice
 from ..chat.origins import Origin
 from ..chat.token_origins import ChatTokens
 from ..models.tracers.trace_types import Change, Merge, Word
+from ..tokenizer.trace import Token, Totals, Trace
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
-from ..trace.trace import Token, Totals, Trace
 from .chat_lines import colored_parts, name_of
 from .explain import (
     Sentence,

@@ -353,7 +353,7 @@ void bind_encoder(nb::module_ &module) {
     static PyType_Slot span_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_span_buffer)}, {0, nullptr}};
     nb::class_<Spans>(module, "Spans", "Where tokens begin and end, as bytes of pairs of 64-bit integers in the machine's order.",
                       nb::type_slots(span_slots));
-    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text with one vocabulary; made by ggufbpe.pipeline.compiled.")
+    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text with one vocabulary; made by ggufbpe.tokenizer.native_engine.")
         .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
              nb::arg("behind"), nb::arg("strict_utf8"))
         .def("encode",

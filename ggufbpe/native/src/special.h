@@ -1,4 +1,4 @@
-// Text to fragments: special tokens, and the plain text between them. ggufbpe/pipeline/special.py, compiled.
+// Text to fragments: special tokens, and the plain text between them. ggufbpe/tokenizer/special_tokens.py, compiled.
 //
 //     text -> Partition -> fragments -> split/ (plain text), ids (special tokens)
 //

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ._util.lazy import making
+from .._util.lazy import making
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,26 +15,26 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._util import utf8
-from ._util.lazy import made_once, making
-from ._util.llama_cpp_states import FOLLOWED, checked_state
-from ._util.processors import processors
-from .chat.methods import ChatMethods
+from .._util import utf8
+from .._util.lazy import made_once, making
+from .._util.llama_cpp_states import FOLLOWED, checked_state
+from .._util.processors import processors
+from ..chat.methods import ChatMethods
+from ..gguf.metadata import Metadata, Overrides
+from ..hub.model_location import ModelName, locate
+from ..models.loading import load, load_from, packed
+from ..models.vocabulary import Vocabulary, warn_of
+from ..native import REMEDY, native, warn_if_slow, why_not_native
+from .detokenization import DecodeStream, Pieces, detokenize, token_ids
 from .engine import Engine, Text, numpy
-from .gguf.metadata import Metadata, Overrides
-from .hub.model_location import ModelName, locate
-from .models.loading import load, load_from, packed
-from .models.vocabulary import Vocabulary, warn_of
-from .native import REMEDY, native, warn_if_slow, why_not_native
-from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
 from .vocabulary_facts import VocabularyFacts
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .pipeline.pipeline import Pipeline
-    from .trace.trace import Trace
+    from .reference_engine import Pipeline
+    from .trace import Trace
 
 CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
 _LEAST_CACHE_BYTES = 1 << 20
@@ -68,9 +68,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     ) -> None:
         """Make a tokenizer of a vocabulary. `from_gguf`, which opens a file, describes `engine` and `cache_bytes`.
 
-        `engine` may also be an object with the methods of `ggufbpe.engine.Engine`. `metadata` is what the vocabulary
-        was made of, which `with_overrides` needs, and `name` what the tokenizer was opened by. `TypeError` for
-        anything but a vocabulary.
+        `engine` may also be an object with the methods of `ggufbpe.tokenizer.engine.Engine`. `metadata` is what the
+        vocabulary was made of, which `with_overrides` needs, and `name` what the tokenizer was opened by. `TypeError`
+        for anything but a vocabulary.
         """
         if not isinstance(vocabulary, Vocabulary):
             kind = type(vocabulary).__name__
@@ -348,10 +348,10 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """Every step from `text` to its ids: fragments, words, merges and tokens, as plain data classes.
 
-        `tok.trace(text).ids` equals `tok.encode(text)`. ggufbpe/trace/trace.py describes the classes.
+        `tok.trace(text).ids` equals `tok.encode(text)`. ggufbpe/tokenizer/trace.py describes the classes.
         """
         with making:
-            from .trace.trace import trace
+            from .trace import trace
         return trace(self, text, add_special=add_special, parse_special=parse_special)
 
     # ---- decoding -------------------------------------------------------------------------------
@@ -446,14 +446,14 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             return self._given_engine
         if self.engine == "reference":
             return self.pipeline
-        from .pipeline.compiled import NativeEngine
+        from .native_engine import NativeEngine
 
         return NativeEngine(self.vocabulary, self._cache_bytes)
 
     @made_once
     def pipeline(self) -> Pipeline:
         """The reference engine: the steps from text to ids in plain Python."""
-        from .pipeline.pipeline import Pipeline
+        from .reference_engine import Pipeline
 
         given = self._given_engine
         return given if isinstance(given, Pipeline) else Pipeline(self.vocabulary, self._cache_bytes)

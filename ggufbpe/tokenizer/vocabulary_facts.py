@@ -1,6 +1,6 @@
 """What a tokenizer tells about its vocabulary: read-only attributes, and tokens by id and text.
 
-models/ -> vocabulary -> [this file] -> tokenizer.py
+models/ -> vocabulary -> [this file] -> __init__.py
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import operator
 from collections.abc import Callable
 from typing import Generic, TypeVar, overload
 
-from .gguf.constants import TokenizerKey as Key
-from .models.vocabulary import TokenAttribute, Vocabulary
+from ..gguf.constants import TokenizerKey as Key
+from ..models.vocabulary import TokenAttribute, Vocabulary
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """Where tokens begin and end: of a text, and of a block in the text that it belongs to.
 
 the compiled engine -> [this file] -> Tokenizer.encode_with_offsets
-blocks.py -> [this file] -> cli/tokenize.py
+chunking.py -> [this file] -> cli/tokenize.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..tokenizer import Tokenizer
+    from . import Tokenizer
 
 
 class TokenOffsets(Sequence[tuple[int, int]]):

@@ -24,8 +24,8 @@ from ..models.vocabulary import LSTRIP, RSTRIP, TokenAttribute
 
 if TYPE_CHECKING:
     from ..chat.token_origins import ChatTokens
-    from ..engine import Text
-    from ..tokenizer import Tokenizer
+    from . import Tokenizer
+    from .engine import Text
 
 
 class Token(NamedTuple):

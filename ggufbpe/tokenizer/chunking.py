@@ -21,10 +21,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..models.vocabulary import LSTRIP, RSTRIP
-from .special import SPACES
+from .special_tokens import SPACES
 
 if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
+    from . import Tokenizer
 
 BLOCK = 1 << 16  # bytes
 LONG_TEXT = (

@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ._util.wording import short_names
+from .._util.wording import short_names
+from ..errors import printable
+from ..hub.model_location import Found
+from . import Tokenizer
 from .engine import Text
-from .errors import printable
-from .hub.model_location import Found
-from .tokenizer import Tokenizer
 
 Model = Tokenizer | str | os.PathLike[str]
 TextOrPath = Text | os.PathLike[str]

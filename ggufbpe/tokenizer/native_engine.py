@@ -10,19 +10,19 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._util.lazy import made_once
-from ..engine import numpy
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from ..native.lazy_strings import compiled, strings_of
-from .offsets import TokenOffsets
+from .engine import numpy
+from .token_offsets import TokenOffsets
 
 if TYPE_CHECKING:
-    from ..engine import Ids, Offsets, Text
     from ..native._native import Encoder
-    from .pipeline import Pipeline
+    from .engine import Ids, Offsets, Text
+    from .reference_engine import Pipeline
 
 
 class NativeEngine:
-    """The engine in C++ (ggufbpe/engine.py describes the methods).
+    """The engine in C++ (ggufbpe/tokenizer/engine.py describes the methods).
 
     `encode` and `count` are the methods of the compiled encoder themselves: a call through another function would take
     a tenth of the time of encoding a short text.
@@ -111,7 +111,7 @@ class NativeEngine:
     @made_once
     def _reference(self) -> Pipeline:
         """The reference engine, for the words of models that the compiled engine does not split into words."""
-        from .pipeline import Pipeline
+        from .reference_engine import Pipeline
 
         return Pipeline(self._vocabulary)
 

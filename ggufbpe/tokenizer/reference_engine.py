@@ -1,6 +1,6 @@
 """The reference engine: the steps from text to ids in plain Python, one by one, which `explain` traces.
 
-    text -> special.py -> fragments -> plain ones: the text model (models/) -> ids
+    text -> special_tokens.py -> fragments -> plain ones: the text model (models/) -> ids
 
 Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 """
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Literal
 
 from .._util import utf8
 from .._util.lazy import made_once
-from ..engine import Text, numpy
-from .special import SpecialTokens
+from .engine import Text, numpy
+from .special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
-    from ..engine import Ids, Offsets
     from ..models.tokenizer_model import TextModel
     from ..models.vocabulary import Vocabulary
+    from .engine import Ids, Offsets
 
 BYTES_OF_A_WORD = 256  # in the cache, with its ids and dictionary entry; most take less
 
@@ -28,7 +28,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Pipeline:
-    """The engine in plain Python (ggufbpe/engine.py describes the interface). One thread encodes each text."""
+    """The engine in plain Python (ggufbpe/tokenizer/engine.py describes the interface). One thread "
+    "encodes each text."""
 
     name: Literal["reference"] = "reference"
 
