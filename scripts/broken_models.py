@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from reference import vocabulary, with_pre
 
 from ggufbpe import Tokenizer
-from ggufbpe.chat.known import known_template
+from ggufbpe.chat.known_templates import known_template
 from ggufbpe.examination.tokens import PADDING
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile

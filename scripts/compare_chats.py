@@ -40,11 +40,11 @@ from random_templates import RandomTemplates
 from record_chats import VOCABULARY, read_chats
 
 from ggufbpe import ChatError, Tokenizer
+from ggufbpe.chat.bos_eos import Ends
 from ggufbpe.chat.chats import Chats
-from ggufbpe.chat.ends import Ends
-from ggufbpe.chat.environment import Template
-from ggufbpe.chat.known import CHATML
+from ggufbpe.chat.known_templates import CHATML
 from ggufbpe.chat.render import ChatTemplate
+from ggufbpe.chat.template.environment import Template
 
 SHOWN = 20  # differences of a job that are printed; all are counted
 CHATS_OF_RANDOM_TEMPLATE = 60

@@ -1,4 +1,4 @@
-"""Write ggufbpe/data/chat_templates.json.xz from models/templates in llama.cpp's sources.
+"""Write ggufbpe/chat/chat_templates.json.xz from models/templates in llama.cpp's sources.
 
     python scripts/generate_chat_templates.py            # writes the file
     python scripts/generate_chat_templates.py --print    # prints what is in it
@@ -18,7 +18,7 @@ from pathlib import Path
 from generated_file import write_or_print
 from reference import CHATS, ROOT, cache_directory
 
-TARGET = ROOT / "ggufbpe" / "data" / "chat_templates.json.xz"
+TARGET = ROOT / "ggufbpe" / "chat" / "chat_templates.json.xz"
 
 # What stands before the model in the names of templates.
 PUBLISHERS = (

@@ -18,12 +18,12 @@ from chats import VOCABULARY
 from hostile_templates import HOSTILE
 
 from ggufbpe import ChatError, Tokenizer
-from ggufbpe.chat import bounds
-from ggufbpe.chat.ends import Ends
-from ggufbpe.chat.environment import Template
+from ggufbpe.chat.bos_eos import Ends
 from ggufbpe.chat.render import ChatTemplate
+from ggufbpe.chat.template import run_limits
+from ggufbpe.chat.template.environment import Template
+from ggufbpe.chat.template.values import plain, viewed
 from ggufbpe.chat.token_origins import chat_tokens
-from ggufbpe.chat.values import plain, viewed
 from ggufbpe.cli._chat import chat_json
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "attacks"
@@ -111,8 +111,8 @@ def test_templates_end_as_they_must(name: str) -> None:
     "name", [*(n for n, end in EXPECTED["templates"].items() if "refused" in end), *MADE]
 )
 def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MOST_STEPS", 20_000)  # each is run some ten times
-    monkeypatch.setattr(bounds, "MOST_CHARACTERS", 1 << 20)
+    monkeypatch.setattr(run_limits, "MOST_STEPS", 20_000)  # each is run some ten times
+    monkeypatch.setattr(run_limits, "MOST_CHARACTERS", 1 << 20)
     with pytest.raises(ChatError):
         _ = ChatTemplate(source_of(name), Ends()).supports_thinking
 
@@ -130,8 +130,8 @@ def test_hostile_templates_end_at_a_limit(
     name: str, keeps_parts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A limit of a tenth is enough to see it; a template with `title` runs over texts that know their parts."""
-    monkeypatch.setattr(bounds, "MOST_STEPS", FEWER_STEPS)
-    monkeypatch.setattr(bounds, "MOST_CHARACTERS", FEWER_CHARACTERS)
+    monkeypatch.setattr(run_limits, "MOST_STEPS", FEWER_STEPS)
+    monkeypatch.setattr(run_limits, "MOST_CHARACTERS", FEWER_CHARACTERS)
     assert answer(HOSTILE[name] + "{{ ''|title }}" * keeps_parts).get("refused") in _ENDS
 
 
@@ -151,7 +151,7 @@ CALLS = [
 @pytest.mark.parametrize("name", CALLS)
 def test_a_step_is_not_more_than_a_few_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The calls of Python functions are counted in place of the time that they take."""
-    monkeypatch.setattr(bounds, "MOST_STEPS", FEWER_STEPS)
+    monkeypatch.setattr(run_limits, "MOST_STEPS", FEWER_STEPS)
     template, calls = Template(HOSTILE[name]), 0
 
     def count(frame: FrameType, event: str, function: object) -> None:
@@ -175,7 +175,7 @@ def test_whoever_watches_may_end_a_run_at_any_time() -> None:
         if len(starts) == 10:
             raise KeyError("gone")
 
-    with pytest.raises(KeyError, match="gone"), bounds.watched_by(look):
+    with pytest.raises(KeyError, match="gone"), run_limits.watched_by(look):
         Template("{% for i in range(1000000000) %}{% endfor %}").render(viewed(NAMES), time.gmtime(0))
     assert starts == [True, False, True, *[False] * 7]
     Template("{% for i in range(100000) %}{% endfor %}").render(viewed(NAMES), time.gmtime(0))
@@ -265,8 +265,8 @@ FOR_EACH = "{% for m in messages %}{% for n in messages %}{{ n.role|trim }}{% en
 def test_limits_grow_with_the_messages_but_not_with_their_square(
     tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "MOST_STEPS", 20_000)
-    monkeypatch.setattr(bounds, "STEPS_PER_MESSAGE", 5_000)
+    monkeypatch.setattr(run_limits, "MOST_STEPS", 20_000)
+    monkeypatch.setattr(run_limits, "STEPS_PER_MESSAGE", 5_000)
     body = {"messages": [USER] * 200, "add_generation_prompt": False}
     assert tok.chats.prompt(body, FOR_EACH) == b"user" * 200**2
     with pytest.raises(ChatError, match="more than 8,"):

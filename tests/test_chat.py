@@ -21,7 +21,7 @@ from gguf import GGUFWriter
 
 from ggufbpe import ChatError, GGUFWarning, Tokenizer
 from ggufbpe._util.extras import NotInstalledError
-from ggufbpe.chat.known import known_template, known_templates
+from ggufbpe.chat.known_templates import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile

@@ -8,7 +8,7 @@ import pytest
 from chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
-from ggufbpe.chat.known import known_templates
+from ggufbpe.chat.known_templates import known_templates
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

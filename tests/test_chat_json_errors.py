@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ggufbpe.chat.json_text import JSONError, parsed_as_llama_cpp
+from ggufbpe.chat.request.json_text import JSONError, parsed_as_llama_cpp
 
 _SYNTAX = "[json.exception.parse_error.101] parse error at line {}, column {}: syntax error while parsing {}"
 # A text, and the line, the column and the rest of what nlohmann::json says of it.

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from ggufbpe import ChatError
-from ggufbpe.chat.ends import Ends
-from ggufbpe.chat.environment import Template
-from ggufbpe.chat.messages import Message, Request
+from ggufbpe.chat.bos_eos import Ends
 from ggufbpe.chat.render import ChatTemplate
-from ggufbpe.chat.values import plain, viewed
+from ggufbpe.chat.request.messages import Message, Request
+from ggufbpe.chat.template.environment import Template
+from ggufbpe.chat.template.values import plain, viewed
 
 NOW = time.gmtime(0)
 NAMES = {"messages": [{"role": "user", "content": "Hé llo"}], "add_generation_prompt": True}

@@ -12,8 +12,8 @@ import pytest
 from chats import VOCABULARY, Chat, recorded_chats, template_names
 
 from ggufbpe import Tokenizer, explain
-from ggufbpe.chat.messages import Message
 from ggufbpe.chat.origins import PromptInParts
+from ggufbpe.chat.request.messages import Message
 from ggufbpe.chat.token_origins import chat_tokens
 from ggufbpe.cli import main
 from ggufbpe.views.chat_lines import chat_lines
@@ -237,7 +237,7 @@ def _long_texts(messages: tuple[Message, ...]) -> Iterator[str]:
 def test_a_prompt_that_is_another_in_parts_is_not_told_apart(
     tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ggufbpe.chat.attribution import AttributedTemplate
+    from ggufbpe.chat.attributed_template import AttributedTemplate
 
     monkeypatch.setattr(AttributedTemplate, "attributed_prompt", lambda *_: "another")
     rendered = tok.chats.parts({"messages": [USER]}, "{{ messages[0].content }}")

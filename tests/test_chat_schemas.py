@@ -8,9 +8,9 @@ import pytest
 from chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
-from ggufbpe.chat.known import known_templates
-from ggufbpe.chat.patterns import check_patterns, wrong_with
-from ggufbpe.chat.schemas import check_schema
+from ggufbpe.chat.known_templates import known_templates
+from ggufbpe.chat.request.schema_patterns import check_patterns, wrong_with
+from ggufbpe.chat.request.schemas import check_schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

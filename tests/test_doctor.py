@@ -19,7 +19,7 @@ from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
 from ggufbpe import ChatError, GGUFError, Tokenizer, diff
-from ggufbpe.chat.known import known_template, known_templates
+from ggufbpe.chat.known_templates import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.examination import checks
 from ggufbpe.examination.examine import doctor

@@ -30,7 +30,7 @@ from stores import hub_cache, lm_studio_file, ollama_layer, ollama_model
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe.chat.known import CHATML
+from ggufbpe.chat.known_templates import CHATML
 from ggufbpe.cli import COMMANDS, main
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.import_hf import import_tokenizer, pack

@@ -23,8 +23,8 @@ import ggufbpe
 from ggufbpe import ChatError, GGUFError, InterruptedChangeError, Tokenizer
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe._util.files import undo_record
-from ggufbpe.chat.known import known_template, known_templates
-from ggufbpe.chat.lexer import MOST_SOURCE
+from ggufbpe.chat.known_templates import known_template, known_templates
+from ggufbpe.chat.template.lexer import MOST_SOURCE
 from ggufbpe.cli import main
 from ggufbpe.examination.mend import write_fixed
 from ggufbpe.gguf import edit as fix

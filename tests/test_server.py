@@ -969,7 +969,7 @@ async def until(holds: Callable[[], bool]) -> None:
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Templates that run for ever, which the limit of steps would end."""
-    monkeypatch.setattr("ggufbpe.chat.bounds.MOST_STEPS", 10**15)
+    monkeypatch.setattr("ggufbpe.chat.template.run_limits.MOST_STEPS", 10**15)
 
 
 @pytest.mark.usefixtures("endless")

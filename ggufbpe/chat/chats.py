@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from .._util.lazy import making
 from ..errors import ChatError
-from .ends import Ends
-from .given_json import has_other_forms, in_json_form, is_other_form
-from .known import CHATML, resolved
-from .messages import Request, check_rest, request_of
+from .bos_eos import Ends
+from .known_templates import CHATML, resolved
 from .origins import Origin, Origins, PromptInParts, PromptPart
 from .render import ChatTemplate
-from .values import plain
+from .request.given_json import has_other_forms, in_json_form, is_other_form
+from .request.messages import Request, check_rest, request_of
+from .template.values import plain
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
-    from .capabilities import Capabilities
+    from .request.capabilities import Capabilities
 
 MOST_TEMPLATES = 16  # kept prepared
 
@@ -67,7 +67,7 @@ class Chats:
         clock = time.localtime() if now is None else now.timetuple()
         prompt, template, request = self._prompt(body, chat_template, clock)
         with making:
-            from .attribution import AttributedTemplate
+            from .attributed_template import AttributedTemplate
         origins = Origins()
         try:
             text = AttributedTemplate(template).attributed_prompt(request, clock, origins)

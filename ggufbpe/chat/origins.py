@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from .attributed import NOBODY, Attributed, all_of, attributed, origins_of
-from .messages import Message, Request
+from .request.messages import Message, Request
+from .template.attributed_text import NOBODY, Attributed, all_of, attributed, origins_of
 
 Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "added", "unknown"]
 

@@ -19,18 +19,18 @@ from typing import Any
 from .._util.extras import imported
 from .._util.lazy import computed_once, making
 from ..errors import ChatError
-from .attributed import with_origin_of
-from .begun import may_be_output
-from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
-from .ends import Ends
-from .families import Handling, handling_of
-from .json_text import JSONError, parsed_as_llama_cpp
-from .messages import Message, Request
-from .output import Output, output_of
-from .patterns import check_patterns
-from .reasoning import Reasoning, common_length, patched, reasoning_of
-from .schemas import check_schema, schemas_of_answer, schemas_of_tools
-from .values import viewed
+from .bos_eos import Ends
+from .request.capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
+from .request.continuation_check import may_be_output
+from .request.json_text import JSONError, parsed_as_llama_cpp
+from .request.messages import Message, Request
+from .request.model_output import Output, output_of
+from .request.reasoning import Reasoning, common_length, patched, reasoning_of
+from .request.schema_patterns import check_patterns
+from .request.schemas import check_schema, schemas_of_answer, schemas_of_tools
+from .request.template_families import Handling, handling_of
+from .template.attributed_text import with_origin_of
+from .template.values import viewed
 
 # Conditions that make known templates refuse chats that llama.cpp accepts, and the texts by which these are known.
 _REFUSALS = (
@@ -61,7 +61,7 @@ class ChatTemplate:
                 source = source.replace(condition, "{%- if false %}")
         with making:
             imported("jinja2", "chat", "a chat template")
-            from .environment import Template
+            from .template.environment import Template
 
         self.source = source
         self._ends = ends

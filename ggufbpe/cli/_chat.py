@@ -122,7 +122,7 @@ def template_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str | No
         return _named_or_text(given, tokenizer)
     if source is None:
         return None
-    from ..chat.known import known_source  # not at the top, as in `_parsed`
+    from ..chat.known_templates import known_source  # not at the top, as in `_parsed`
 
     if (known := known_source(source)) is not None:
         return known
@@ -134,7 +134,7 @@ def template_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str | No
 
 def _named_or_text(given: str, tokenizer: Tokenizer) -> str:
     """The template that `--chat-template` means. `UsageError` for a path, or for what can only be a misspelt name."""
-    from ..chat.known import known_source, nearest_known
+    from ..chat.known_templates import known_source, nearest_known
 
     if (known := known_source(given)) is not None:
         return known
@@ -160,7 +160,7 @@ def chat_json(data: bytes, name: str) -> Any:
 
 def _parsed(data: bytes) -> Any:
     # Not at the top: `count` of texts starts without it.
-    from ..chat.json_text import parsed
+    from ..chat.request.json_text import parsed
 
     try:
         text = data.decode("utf-8-sig")

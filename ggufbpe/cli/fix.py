@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._util.wording import counted
-from ..chat.known import PREFIX
+from ..chat.known_templates import PREFIX
 from ..errors import printable
 from ..examination.mend import KeyChange, fix, whole_file
 from ..gguf.constants import TokenType

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.extras import imported
 from .._util.processors import processors
-from ..chat.known import resolved
+from ..chat.known_templates import resolved
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from ..tokenizer.inputs import Model, tokenizer_of

@@ -16,7 +16,7 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 from ..chat.chats import Chats
-from ..chat.known import CHATML, PREFIX, KnownTemplate, known_templates
+from ..chat.known_templates import CHATML, PREFIX, KnownTemplate, known_templates
 from ..errors import ChatError
 from ..gguf.change import Change
 from ..tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..chat.ends import Ends
+from ..chat.bos_eos import Ends
 from ..examination.proposal import Compared, Trial, prove
 from ..tokenizer import Tokenizer
 from ..tokenizer.detokenization import token_ids

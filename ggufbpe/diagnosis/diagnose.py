@@ -76,7 +76,7 @@ def diagnose(
     if chat is not None:
         if text is not None or (ids is None) == (expected_prompt is None):
             raise ValueError("with a chat, give either ids or expected_prompt, and no text")
-        from ..chat.known import resolved
+        from ..chat.known_templates import resolved
         from .chat_changes import Rendering
         from .chats import diagnose_chat_ids, diagnose_prompt
 

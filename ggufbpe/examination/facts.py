@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from .._util.extras import NotInstalledError
-from ..chat.known import PREFIX, KnownTemplate
+from ..chat.known_templates import PREFIX, KnownTemplate
 from ..errors import GGUFError
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1

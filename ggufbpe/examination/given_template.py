@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._util.extras import NotInstalledError
-from ..chat.known import known_source
-from ..chat.lexer import MOST_SOURCE
+from ..chat.known_templates import known_source
+from ..chat.template.lexer import MOST_SOURCE
 from ..errors import ChatError, GGUFError, printable
 from ..gguf.constants import GGUFValueType, TokenizerKey
 from ..gguf.edit import Edit
@@ -85,9 +85,9 @@ def template_text(template: TextOrPath) -> str:
 
 def _try(text: str, name: str) -> None:
     """Make a prompt with the template. Its markers are not checked; doctor does that."""
-    from ..chat.ends import Ends
-    from ..chat.messages import Message, Request
+    from ..chat.bos_eos import Ends
     from ..chat.render import ChatTemplate
+    from ..chat.request.messages import Message, Request
 
     tools = ({"type": "function", "function": {"name": "f", "description": "", "parameters": {}}},)
     try:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .._util.wording import counted
-from ..chat.known import KnownTemplate, known_build, known_templates
+from ..chat.known_templates import KnownTemplate, known_build, known_templates
 from ..errors import printable
 from ..gguf.constants import KEY_NAME, TokenizerKey
 from ..oracles.chats import Prompt

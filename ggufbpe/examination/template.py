@@ -34,7 +34,7 @@ def template_errors(model: Facts) -> Iterator[Finding]:
     if not model.templates:
         return
     try:
-        from ..chat.ends import Ends
+        from ..chat.bos_eos import Ends
         from ..chat.render import ChatTemplate
 
         is_broken = False

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from ..chat.bounds import watched_by
+from ..chat.template.run_limits import watched_by
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
 from .fields import has_field, parsed_body

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from ..chat.json_text import kind_name
+from ..chat.request.json_text import kind_name
 from .failures import RequestError, too_large
 
 T = TypeVar("T")

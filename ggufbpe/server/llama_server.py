@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._util.llama_cpp_states import CHATS
-from ..chat.capabilities import Capabilities
 from ..chat.chats import prompt_text
+from ..chat.request.capabilities import Capabilities
 from ..errors import ChatError
 from ..tokenizer import Tokenizer
 from .failures import RequestError

@@ -83,7 +83,7 @@ class Rendering:
             self._slow_model = None
 
     def look(self, starts: bool) -> None:
-        """Add up the time of templates; for `ggufbpe.chat.bounds.watched_by`.
+        """Add up the time of templates; for `ggufbpe.chat.template.run_limits.watched_by`.
 
         `GoneError` if nobody waits for the answer. `RequestError` 400 if templates have taken too long, 429 if they
         are slow and there is no place for that.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..chat.json_text import dumped
+from ..chat.request.json_text import dumped
 from .failures import RequestError
 from .fields import field, has_field
 

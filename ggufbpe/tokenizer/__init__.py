@@ -19,7 +19,7 @@ from .._util import utf8
 from .._util.lazy import made_once, making
 from .._util.llama_cpp_states import FOLLOWED, checked_state
 from .._util.processors import processors
-from ..chat.methods import ChatMethods
+from ..chat.chat_methods import ChatMethods
 from ..gguf.metadata import Metadata, Overrides
 from ..hub.model_location import ModelName, locate
 from ..models.loading import load, load_from, packed

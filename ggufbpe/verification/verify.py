@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from ..chat.known import resolved
+from ..chat.known_templates import resolved
 from ..corpora.records import Report, raised
 from ..hub.model_location import Found
 from ..oracles.against import Against as Meant

@@ -34,7 +34,7 @@ from chat_server import ChatServer, ServerGoneError
 from reference import CHATS as CHATS_STATE
 from reference import ROOT, write_metadata
 
-from ggufbpe.chat.known import known_templates
+from ggufbpe.chat.known_templates import known_templates
 from ggufbpe.gguf.reader import GGUFFile
 
 CHAT_FIXTURES = ROOT / "fixtures" / "chats"

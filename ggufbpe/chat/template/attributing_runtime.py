@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from .arguments import Arguments
-from .attributed import (
+from .attributed_text import (
     NOBODY,
     Attributed,
     AttributedInt,
@@ -23,6 +22,7 @@ from .attributed import (
     joined_texts,
     origins_of,
 )
+from .call_arguments import Arguments
 from .functions import METHODS, Builtin, in_ascii, tojson
 from .runtime import Runtime
 from .values import JSON_ESCAPES, Value, as_string

@@ -17,7 +17,7 @@ from .._util.lazy import making
 from ..errors import printable
 
 PREFIX = "known:"
-_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "chat_templates.json.xz")
+_FILE = os.path.join(os.path.dirname(__file__), "chat_templates.json.xz")
 _FOR_TOOLS = "-tool_use"
 _SUGGESTED = 3  # similar names that a message lists
 

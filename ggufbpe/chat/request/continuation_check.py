@@ -1,6 +1,6 @@
 """Whether an answer that is to go on could be the start of what a model writes.
 
-the start of an answer, what the request wants -> [this file] -> yes or no -> render.py
+the start of an answer, what the request wants -> [this file] -> yes or no -> chat/render.py
 
 Before it generates anything, llama-server reads the start of the answer with the parser of the model's output, and
 refuses the chat if the parser fails at the first byte. A text that ends early does not fail, nor does one that goes
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import re
 
+from ..template.values import WHITE_SPACE, viewed
 from .messages import Request
-from .output import Output
+from .model_output import Output
 from .reasoning import Reasoning
-from .values import WHITE_SPACE, viewed
 
 FENCE = "```json"
 _CLOSED = "```"

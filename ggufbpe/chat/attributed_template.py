@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ChatError
-from .attributed import origins_of
-from .attributing import AttributingRuntime
-from .messages import Request
 from .origins import Origins, generated
-from .reasoning import common_length
 from .render import ChatTemplate
+from .request.messages import Request
+from .request.reasoning import common_length
+from .template.attributed_text import origins_of
+from .template.attributing_runtime import AttributingRuntime
 
 
 class AttributedTemplate(ChatTemplate):

@@ -1,6 +1,6 @@
 """Regular expressions in the schemas of a request, for the few that llama.cpp refuses.
 
-schemas that were checked -> [this file] -> `ChatError` -> render.py
+schemas that were checked -> [this file] -> `ChatError` -> chat/render.py
 
 llama.cpp makes a grammar of each `pattern` that begins with `^` and ends with `$`. One that it cannot express is left
 out; one that is no regular expression is an error. The patterns of a template's tools are looked at where the grammar
@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..errors import ChatError
+from ...errors import ChatError
 from .schemas import schema_kind, target_of
 
 _DEEPEST = 100  # parentheses

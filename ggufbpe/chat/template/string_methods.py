@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from .arguments import Arguments, as_float, as_int, is_a, truth
+from .call_arguments import Arguments, as_float, as_int, is_a, truth
 from .values import WHITE_SPACE, TemplateError, Undefined, Value, as_string
 
 if TYPE_CHECKING:

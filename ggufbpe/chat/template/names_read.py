@@ -1,6 +1,6 @@
 """Which names a template reads that it has not set itself: the values that a caller can give it.
 
-jinja2.nodes -> [this file] -> environment.py -> render.py
+jinja2.nodes -> [this file] -> environment.py -> chat/render.py
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
-from .attributed import Attributed, AttributedInt
+from .attributed_text import Attributed, AttributedInt
 
 Value: TypeAlias = Any  # None, bool, int, float, str, list, tuple, dict, or one of the classes below
 

@@ -103,7 +103,7 @@ class ChatMethods:
         import inspect
         from difflib import SequenceMatcher
 
-        from .values import CONSTANTS
+        from .template.values import CONSTANTS
 
         read = self.chats.argument_names(chat_template)
         for name in given:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .attributed import with_origin_of
-from .begun import FENCE, may_begin
+from ..template.attributed_text import with_origin_of
+from ..template.values import WHITE_SPACE, viewed
+from .continuation_check import FENCE, may_begin
 from .json_text import JSONError, parsed_as_llama_cpp
 from .messages import Message, Request
 from .schemas import schemas_of_answer, schemas_of_tools
-from .values import WHITE_SPACE, viewed
 
 Messages = list[dict[str, Any]]
 Adjust = Callable[[Messages, Mapping[str, Any]], Messages]

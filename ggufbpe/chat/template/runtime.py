@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from . import array_methods as arrays
-from .arguments import Arguments, Scope, as_int, is_a
-from .attributed import attributed
-from .bounds import Bounds, ChatSize, LimitError
+from .attributed_text import attributed
+from .call_arguments import Arguments, Scope, as_int, is_a
 from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of, number_range, range_of
 from .operators import ARITHMETIC, is_number, negated
+from .run_limits import Bounds, ChatSize, LimitError
 from .values import (
     UNDEFINED,
     WHITE_SPACE,

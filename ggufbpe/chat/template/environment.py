@@ -15,17 +15,17 @@ from typing import Any
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from .._util.lazy import computed_once
-from ..errors import ChatError
+from ..._util.lazy import computed_once
+from ...errors import ChatError
 from . import lexer
-from .arguments import Scope
-from .attributed import NOBODY, all_of
-from .attributing import AttributingRuntime
-from .bounds import ChatSize, look_at_clock
+from .attributed_text import NOBODY, all_of
+from .attributing_runtime import AttributingRuntime
+from .call_arguments import Scope
 from .compiler import source_of
 from .loop_uses import walked
 from .names_read import names_from_outside
 from .parser import parsed_template
+from .run_limits import ChatSize, look_at_clock
 from .runtime import Runtime
 from .values import CONSTANTS, CallError, TemplateError, plain, viewed
 

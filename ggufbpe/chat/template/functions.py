@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import array_methods as arrays
 from . import string_methods as strings
-from .arguments import Arguments, as_int, is_a, truth
+from .call_arguments import Arguments, as_int, is_a, truth
 from .operators import cast_to_int, negated, slice_of
 from .values import (
     Function,

@@ -1,6 +1,6 @@
 """What a model writes under a template: marks around its answers, and the form of its tool calls.
 
-Template -> [this file] -> Output -> begun.py
+Template -> [this file] -> Output -> continuation_check.py
 
 llama.cpp finds this out by comparing what a template makes of a few chats, and parses answers accordingly. It matters
 to a prompt in two ways: a chat is refused if the answer to be continued could not be such output, and a template is
@@ -15,7 +15,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ..errors import ChatError
+from ...errors import ChatError
+from ..template.values import WHITE_SPACE, viewed
 from .json_text import JSONError, parsed_as_llama_cpp
 from .reasoning import (
     ANSWER,
@@ -34,7 +35,6 @@ from .reasoning import (
     rendered_both,
     tool_call,
 )
-from .values import WHITE_SPACE, viewed
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
 
-from .bounds import MOST_OPERATORS
 from .functions import METHODS
+from .run_limits import MOST_OPERATORS
 from .values import CONSTANTS
 
 _OPERATORS = {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
-from .arguments import Arguments, as_int, truth
+from .call_arguments import Arguments, as_int, truth
 from .values import Keyword, TemplateError, Undefined, Value, as_string, compared, type_name
 
 if TYPE_CHECKING:

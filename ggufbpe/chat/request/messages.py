@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ..errors import ChatError
-from .bounds import ChatSize, size_in_bytes, size_of
+from ...errors import ChatError
+from ..template.run_limits import ChatSize, size_in_bytes, size_of
+from ..template.values import WHITE_SPACE
 from .json_text import dumped, kind_name
-from .values import WHITE_SPACE
 
 Continuation = Literal["", "auto", "content", "reasoning"]
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import ChatError
+from ...errors import ChatError
 
 _PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))  # an ABC is slow to ask
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
-from .arguments import Parameters, Scope, bind
+from .call_arguments import Parameters, Scope, bind
 from .values import Function, Keyword, TemplateError, Undefined, Value
 
 # Of a run; a chat adds to both by its size.

@@ -1,6 +1,6 @@
 """The JSON schemas of a request, checked as llama.cpp does when it makes a grammar of them.
 
-Request -> [this file] -> `ChatError` for a schema that llama.cpp does not take -> render.py
+Request -> [this file] -> `ChatError` for a schema that llama.cpp does not take -> chat/render.py
 
 Only the schemas are checked that the parser of the model's output would have: of tools that may be called, and of a
 `response_format`.
@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import ChatError
+from ...errors import ChatError
 from .messages import Request
 
 

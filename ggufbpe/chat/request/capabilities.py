@@ -14,14 +14,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ChatError
-from .arguments import Scope
-from .functions import Builtin, methods_of
-from .runtime import Runtime
-from .values import Undefined, Value
+from ...errors import ChatError
+from ..template.call_arguments import Scope
+from ..template.functions import Builtin, methods_of
+from ..template.runtime import Runtime
+from ..template.values import Undefined, Value
 
 if TYPE_CHECKING:
-    from .environment import Template
+    from ..template.environment import Template
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from .expressions import Expressions, continues
 from .loop_uses import LoopUses, walked
 
 _HEAD = """\
-from ggufbpe.chat.values import GIVEN as G, PLAIN as K, SIZED as Z, UNDEFINED as U, Keyword, Loop, Macro, Undefined
+from ggufbpe.chat.template.values import GIVEN as G, PLAIN as K, SIZED as Z, UNDEFINED as U
+from ggufbpe.chat.template.values import Keyword, Loop, Macro, Undefined
 name, blocks, debug_info = None, {}, ''
 def root(run, s0):
     o0 = []
