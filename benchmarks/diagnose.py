@@ -25,7 +25,7 @@ from fixture_texts import texts  # noqa: E402
 from reference import vocabulary  # noqa: E402
 
 from ggufbpe import Tokenizer  # noqa: E402
-from ggufbpe.diagnosis.diagnose import diagnose  # noqa: E402
+from ggufbpe.analysis.diagnose.id_diagnosis import diagnose  # noqa: E402
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS  # noqa: E402
 from ggufbpe.models.pretokenizers.splitter import splitter  # noqa: E402
 

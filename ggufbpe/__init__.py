@@ -13,12 +13,21 @@ from ._util.llama_cpp_states import FOLLOWED
 if TYPE_CHECKING:
     from ._util.extras import NotInstalledError as NotInstalledError
     from ._util.processors import processors as processors
+    from .analysis.diagnose.id_diagnosis import diagnose as diagnose
+    from .analysis.doctor.examination import doctor as doctor
+    from .analysis.doctor.fix import fix as fix
+    from .analysis.doctor.local_models import local_models as local_models
+    from .analysis.explain.explain_text import explain as explain
+    from .analysis.explain.why_not import why_not as why_not
+    from .analysis.oracles.oracle import OracleError as OracleError
+    from .analysis.verify.id_comparison import verify as verify
+    from .analysis.verify.model_diff import diff as diff
+    from .analysis.verify.side_by_side import compare as compare
     from .corpora.check import check_corpus as check_corpus
     from .corpora.encode import encode_corpus as encode_corpus
     from .corpora.output import decode_corpus as decode_corpus
     from .corpora.records import CorpusError as CorpusError
     from .corpora.stage import EncodeStage as EncodeStage
-    from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
     from .errors import DuplicateKeyError as DuplicateKeyError
@@ -41,22 +50,13 @@ if TYPE_CHECKING:
     from .errors import UnsupportedVersionError as UnsupportedVersionError
     from .errors import VocabularyError as VocabularyError
     from .errors import WrongTypeError as WrongTypeError
-    from .examination.examine import doctor as doctor
-    from .examination.mend import fix as fix
     from .hub.model_location import locate as locate
-    from .inventory import local_models as local_models
     from .models.pretokenizers.regex_patterns import patterns as patterns
     from .models.vocabulary import GGUFWarning as GGUFWarning
     from .models.vocabulary import TokenAttribute as TokenAttribute
-    from .oracles.oracle import OracleError as OracleError
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
-    from .trace.explain import explain as explain
-    from .trace.why_not import why_not as why_not
     from .training import train as train
-    from .verification.diff import diff as diff
-    from .verification.side_by_side import compare as compare
-    from .verification.verify import verify as verify
 
 __version__ = "0.1.0"
 LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the server follow `states.CHATS`
@@ -66,26 +66,26 @@ _HOMES = {
     "EncodeStage": "corpora.stage",
     "GGUFWarning": "models.vocabulary",
     "NotInstalledError": "_util.extras",
-    "OracleError": "oracles.oracle",
+    "OracleError": "analysis.oracles.oracle",
     "TokenAttribute": "models.vocabulary",
     "Tokenizer": "tokenizer",
     "check_corpus": "corpora.check",
-    "compare": "verification.side_by_side",
+    "compare": "analysis.verify.side_by_side",
     "decode_corpus": "corpora.output",
-    "diagnose": "diagnosis.diagnose",
-    "diff": "verification.diff",
-    "doctor": "examination.examine",
+    "diagnose": "analysis.diagnose.id_diagnosis",
+    "diff": "analysis.verify.model_diff",
+    "doctor": "analysis.doctor.examination",
     "encode_corpus": "corpora.encode",
-    "explain": "trace.explain",
-    "fix": "examination.mend",
-    "local_models": "inventory",
+    "explain": "analysis.explain.explain_text",
+    "fix": "analysis.doctor.fix",
+    "local_models": "analysis.doctor.local_models",
     "locate": "hub.model_location",
     "patterns": "models.pretokenizers.regex_patterns",
     "processors": "_util.processors",
     "stats": "statistics",
     "train": "training",
-    "verify": "verification.verify",
-    "why_not": "trace.why_not",
+    "verify": "analysis.verify.id_comparison",
+    "why_not": "analysis.explain.why_not",
 }
 
 __all__ = [

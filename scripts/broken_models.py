@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 from reference import vocabulary, with_pre
 
 from ggufbpe import Tokenizer
+from ggufbpe.analysis.doctor.token_checks import PADDING
 from ggufbpe.chat.known_templates import known_template
-from ggufbpe.examination.tokens import PADDING
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS

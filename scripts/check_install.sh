@@ -19,7 +19,7 @@ expect "Hello world" "$("$@" -m ggufbpe detokenize 15496 995 2>/dev/null)"
 expect 2 "$("$@" -m ggufbpe count -p 'Hello world' 2>/dev/null | awk 'NR == 2 { print $1 }')"
 expect "gpt2: byte pair encoding" "$("$@" -m ggufbpe info 2>/dev/null | sed -n 's/^  model *//p')"
 # Files that are no modules are there, too.
-for folder in "views/templates: base.html explain.html parts.html report.html server.html style.css" \
+for folder in "analysis/views/templates: base.html explain.html parts.html report.html server.html style.css" \
     "server/static: index.html page.css page.js" \
     "data: LICENSE.chat_templates LICENSE.gpt2 chat_templates.json.xz gpt2.gguf"; do
     expect "${folder#*: }" "$(echo $("$@" -c 'import os, sys, ggufbpe

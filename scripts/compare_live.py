@@ -59,10 +59,10 @@ from reference import (
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe._util.llama_cpp_states import STATES, lacks
+from ggufbpe.analysis.verify.fuzz import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import CONTROL, UNKNOWN, USER_DEFINED
 from ggufbpe.native import native
-from ggufbpe.verification.fuzz import within_unicode
 
 ALL_NAMES = [*PRE_TOKENIZERS, *OTHER_MODELS]
 REAL = [

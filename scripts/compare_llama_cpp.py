@@ -40,8 +40,8 @@ from llama_cpp_libraries import Libraries
 from reference import NEWER, NotPreparedError, add_c_library, library, needs_c_library
 
 from ggufbpe._util.llama_cpp_states import STATES
+from ggufbpe.analysis.oracles.llama_cpp import LibraryError
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-from ggufbpe.oracles.llama_cpp import LibraryError
 
 DISTRIBUTIONS = ("llama-cpp-py-sync", "xllamacpp", "llama-cpp-python")  # packages that carry llama.cpp
 LIKE_TEXTS = 500  # for which a new name must have the ids of a known one

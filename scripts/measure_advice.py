@@ -47,8 +47,8 @@ from typing import NamedTuple
 from broken_models import BASES, MOST_DEFECTS, Case, Defect, case, make_texts, write
 
 from ggufbpe import GGUFError, Tokenizer
+from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.cli import main as ggufbpe
-from ggufbpe.examination.examine import doctor
 
 COMMAND = re.compile(r"ggufbpe fix .+? (?:-o|--output) [^\s,;]+")
 _ALL = re.compile(r"^\s*all: ", re.MULTILINE)

@@ -11,7 +11,7 @@ writes, and the tokenizer.json of T5 and umT5, which stable-diffusion.cpp has in
 interrupted steps start again, since every step works under a temporary name and renames at the end. The folder is
 `.cache/` of the repository, or $GGUFBPE_CACHE.
 
-`Oracle` asks each state through its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
+`Oracle` asks each state through its C functions, in a child process (ggufbpe/analysis/oracles/llama_cpp.py).
 
 But: the older state needs a C++ compiler, and the first `prepare` takes six minutes on two cores.
 """
@@ -37,12 +37,12 @@ from typing import Any
 
 from ggufbpe._util.llama_cpp_states import CHATS as CHATS
 from ggufbpe._util.llama_cpp_states import FOLLOWED, STATES
+from ggufbpe.analysis.oracles.llama_cpp import Crash as Crash
+from ggufbpe.analysis.oracles.llama_cpp import LlamaCpp
+from ggufbpe.analysis.oracles.llama_cpp import LoadError as LoadError
+from ggufbpe.analysis.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
 from ggufbpe.interop.import_files import import_file
 from ggufbpe.interop.imported import pack
-from ggufbpe.oracles.llama_cpp import Crash as Crash
-from ggufbpe.oracles.llama_cpp import LlamaCpp
-from ggufbpe.oracles.llama_cpp import LoadError as LoadError
-from ggufbpe.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
 
 # The state of llama.cpp that is followed: a wheel with its shared libraries.
 NEWER = FOLLOWED

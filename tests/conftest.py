@@ -26,15 +26,15 @@ from reference import NotPreparedError, llama_server_command  # noqa: E402
 
 mending.watch_everything()
 
-from ggufbpe.diagnosis import several  # noqa: E402 - after what it imports is watched
-from ggufbpe.verification import chats, examine  # noqa: E402
+from ggufbpe.analysis.diagnose import several  # noqa: E402 - after what it imports is watched
+from ggufbpe.analysis.verify import chat_comparison, difference_causes  # noqa: E402
 
 for module, name in (
-    (examine, "SHRINK_SECONDS"),
-    (examine, "SECONDS"),
-    (chats, "_SHRINK_SECONDS"),
-    (chats, "_SECONDS"),
-    (chats, "SECONDS"),
+    (difference_causes, "SHRINK_SECONDS"),
+    (difference_causes, "SECONDS"),
+    (chat_comparison, "_SHRINK_SECONDS"),
+    (chat_comparison, "_SECONDS"),
+    (chat_comparison, "SECONDS"),
     (several, "SECONDS"),
 ):
     setattr(module, name, 600.0)  # what is found must not depend on how busy a machine is

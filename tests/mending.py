@@ -28,19 +28,19 @@ import pytest
 import reference
 
 from ggufbpe import GGUFError, Tokenizer
+from ggufbpe.analysis.diagnose import id_diagnosis as diagnosing
+from ggufbpe.analysis.diagnose import prompt_diagnosis as chat_diagnosing
+from ggufbpe.analysis.doctor import checks
+from ggufbpe.analysis.doctor.examination import doctor
+from ggufbpe.analysis.doctor.finding import Finding
+from ggufbpe.analysis.doctor.merge_checks import unreachable
+from ggufbpe.analysis.verify import id_comparison as verifying
 from ggufbpe.cli import main
-from ggufbpe.diagnosis import chats as chat_diagnosing
-from ggufbpe.diagnosis import diagnose as diagnosing
-from ggufbpe.examination import checks
-from ggufbpe.examination.examine import doctor
-from ggufbpe.examination.finding import Finding
-from ggufbpe.examination.merges import unreachable
 from ggufbpe.gguf.change import COMMAND
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers import families
 from ggufbpe.models.vocabulary import Vocabulary
 from ggufbpe.tokenizer.inputs import text_of, tokenizer_of
-from ggufbpe.verification import verify as verifying
 
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").rglob("*.gguf"))
 _MOST_DATA = 1 << 26  # bytes of a file that is looked at; larger ones have holes

@@ -20,6 +20,15 @@ from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, make_vocabulary, to
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.spelling import BYTE_TOKENS
+from ggufbpe.analysis.explain import long_text_parts
+from ggufbpe.analysis.explain import piece_search as searches
+from ggufbpe.analysis.explain import survey as surveys
+from ggufbpe.analysis.explain.survey import Wanted, survey, survey_of
+from ggufbpe.analysis.explain.why_not import why_not
+from ggufbpe.analysis.views.explain_json import of_parts
+from ggufbpe.analysis.views.explain_lines import ExplainLines
+from ggufbpe.analysis.views.explain_page import html
+from ggufbpe.analysis.views.terminal import json_bytes
 from ggufbpe.cli import main
 from ggufbpe.errors import GGUFError
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -27,15 +36,6 @@ from ggufbpe.models.vocabulary import BYTE, Vocabulary
 from ggufbpe.native import native
 from ggufbpe.tokenizer.chunking import blocks
 from ggufbpe.tokenizer.trace import Trace
-from ggufbpe.trace import parts
-from ggufbpe.trace import search as searches
-from ggufbpe.trace import survey as surveys
-from ggufbpe.trace.survey import Wanted, survey, survey_of
-from ggufbpe.trace.why_not import why_not
-from ggufbpe.views.explain_json import of_parts
-from ggufbpe.views.explain_lines import ExplainLines
-from ggufbpe.views.explain_page import html
-from ggufbpe.views.terminal import json_bytes
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
 MEMORY = """
@@ -333,14 +333,14 @@ def test_a_survey_of_the_beginning() -> None:
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The JSON has all there is: pieces of every stage too, however far they reach."""
-    monkeypatch.setattr(parts, "_SIZE", 64)
+    monkeypatch.setattr(long_text_parts, "_SIZE", 64)
     vocabulary = tokenizer_as(name).vocabulary
     for flag in (True, False):
         tokenizer = Tokenizer(vocabulary._replace(add_bos=flag, add_eos=flag))
         flags = {"add_special": flag, "parse_special": flag}
         odd = odd_text(f"parts of {name}", special_texts(tokenizer))
         for data in (odd[:700], b"some words 123 " * 30, b"") if flag else (odd[700:1400],):
-            found = parts.Parts(tokenizer, io.BytesIO(data), **flags)
+            found = long_text_parts.Parts(tokenizer, io.BytesIO(data), **flags)
             assert "".join(of_parts(found)) == whole_json(tokenizer, data, flags)
             assert found.totals == survey_of(tokenizer.trace(data, **flags)).totals
 
@@ -351,17 +351,17 @@ def whole_json(tokenizer: Tokenizer, data: bytes, flags: dict[str, bool]) -> str
 
 @pytest.mark.parametrize("name", ["gpt-2", "deepseek-llm", "whitespace"])
 def test_views_of_parts_are_those_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_SIZE", 64)
+    monkeypatch.setattr(long_text_parts, "_SIZE", 64)
     tokenizer = tokenizer_as(name)
     data = odd_text(f"views of {name}", special_texts(tokenizer))[:1500]
-    whole, found = tokenizer.trace(data), parts.Parts(tokenizer, io.BytesIO(data))
+    whole, found = tokenizer.trace(data), long_text_parts.Parts(tokenizer, io.BytesIO(data))
     assert len(list(found.parts)) > 5
     assert lines(found) == lines(whole)
     for words in (2, found.totals.words):
         assert "".join(html(found, words)) == "".join(html(whole, words))
 
 
-def lines(given: parts.Parts | Trace) -> list[str]:
+def lines(given: long_text_parts.Parts | Trace) -> list[str]:
     return list(ExplainLines(80, False, True).lines(given, None, None, None))
 
 

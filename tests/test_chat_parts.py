@@ -12,11 +12,11 @@ import pytest
 from chats import VOCABULARY, Chat, recorded_chats, template_names
 
 from ggufbpe import Tokenizer, explain
+from ggufbpe.analysis.views.chat_lines import chat_lines
 from ggufbpe.chat.origins import PromptInParts
 from ggufbpe.chat.request.messages import Message
 from ggufbpe.chat.token_origins import chat_tokens
 from ggufbpe.cli import main
-from ggufbpe.views.chat_lines import chat_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

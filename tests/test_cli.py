@@ -35,13 +35,13 @@ from ggufbpe import LLAMA_CPP, GGUFWarning, Tokenizer
 from ggufbpe._util.escapes import Unescaped, process_escapes
 from ggufbpe._util.extras import install_command
 from ggufbpe._util.llama_cpp_states import CHATS
+from ggufbpe.analysis.views import terminal
 from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ggufbpe.native import native
-from ggufbpe.views import terminal
 
 ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
@@ -1402,7 +1402,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     assert b"total" not in out
 
 
-@pytest.mark.parametrize("name", ["cli._arguments", "views.terminal", "cli.detokenize"])
+@pytest.mark.parametrize("name", ["cli._arguments", "analysis.views.terminal", "cli.detokenize"])
 def test_the_examples_in_docstrings_hold(name: str) -> None:
     failed, tried = doctest.testmod(import_module(f"ggufbpe.{name}"))
     assert (failed, tried > 0) == (0, True)

@@ -22,11 +22,11 @@ from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
 from ggufbpe import GGUFError, Tokenizer, cli
-from ggufbpe.diagnosis import diagnose as diagnosing
-from ggufbpe.diagnosis.agreement import agreeing_share
-from ggufbpe.diagnosis.causes import ALWAYS_ADDS_BOS, CAUSES
-from ggufbpe.diagnosis.diagnose import Answer, diagnose, search
-from ggufbpe.examination.proposal import Proposal
+from ggufbpe.analysis.diagnose import id_diagnosis as diagnosing
+from ggufbpe.analysis.diagnose.agreement import agreeing_share
+from ggufbpe.analysis.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
+from ggufbpe.analysis.diagnose.id_diagnosis import Answer, diagnose, search
+from ggufbpe.analysis.doctor.proposal import Proposal
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.special_ids import MADE_CONTROL
@@ -455,7 +455,7 @@ MENDABLE: dict[str, tuple[str, dict[Any, Any], str, Made]] = {
 @pytest.mark.parametrize("case", MENDABLE)
 def test_there_is_a_fix_in_the_file(case: str, tmp_path: Path) -> None:
     """Each is done, and makes the model give the ids: mending.py does so for whatever any test lets diagnose."""
-    from ggufbpe.examination.mend import write_fixed
+    from ggufbpe.analysis.doctor.fix import write_fixed
     from ggufbpe.gguf.change import Change
     from ggufbpe.gguf.reader import GGUFFile
 

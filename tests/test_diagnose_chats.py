@@ -14,11 +14,11 @@ from chats import VOCABULARY
 from record_chats import read_chats
 
 from ggufbpe import Tokenizer, diagnose, fix
+from ggufbpe.analysis.diagnose import plain_jinja, prompt_diagnosis
+from ggufbpe.analysis.diagnose.causes import CAUSES, Diagnosis
+from ggufbpe.analysis.diagnose.chat_changes import Rendering, as_transformers, changes, with_fields
+from ggufbpe.analysis.doctor.proposal import Proposal
 from ggufbpe.cli import main
-from ggufbpe.diagnosis import chats, plain_jinja
-from ggufbpe.diagnosis.causes import CAUSES, Diagnosis
-from ggufbpe.diagnosis.chat_changes import Rendering, as_transformers, changes, with_fields
-from ggufbpe.examination.proposal import Proposal
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -190,7 +190,7 @@ def test_a_template_that_does_not_help_is_seen(tmp_path: Path, monkeypatch: pyte
     fix(VOCABULARY, model, set={KEY: TEMPLATES[THINKING]})
     prompt = Tokenizer.from_gguf(VOCABULARY).with_overrides({KEY: TEMPLATES[DATED]}).chats.prompt(CHAT)
     command = f"ggufbpe fix {model} --set general.name=x -o fixed.gguf"
-    monkeypatch.setattr(chats, "prove", lambda _, change, *__: Proposal(change, command))
+    monkeypatch.setattr(prompt_diagnosis, "prove", lambda _, change, *__: Proposal(change, command))
     assert causes_of(diagnose(model, chat=CHAT, expected_prompt=prompt)) == ["template"]
     failed, mending.watch.failed = mending.watch.failed, []
     assert any(each.startswith("the prompt, ['template']") for each in failed)

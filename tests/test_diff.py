@@ -17,18 +17,18 @@ from reference import NotPreparedError, vocabulary, with_pre
 from synthetic import bounded, gpt2_vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer, diff
+from ggufbpe.analysis.diagnose.causes import Cause, of_two_models
+from ggufbpe.analysis.verify import stretches
+from ggufbpe.analysis.verify.align import Placed
+from ggufbpe.analysis.verify.side_by_side import compare
+from ggufbpe.analysis.verify.template_diff import template_differences
+from ggufbpe.analysis.verify.vocabulary_diff import _out_of_order, vocabulary_differences
+from ggufbpe.analysis.views.compare_lines import shown_lines
 from ggufbpe.cli import main
-from ggufbpe.diagnosis.causes import Cause, of_two_models
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
-from ggufbpe.verification import stretches
-from ggufbpe.verification.align import Placed
-from ggufbpe.verification.side_by_side import compare
-from ggufbpe.verification.template_diff import template_differences
-from ggufbpe.verification.vocabulary_diff import _out_of_order, vocabulary_differences
-from ggufbpe.views.compare_lines import shown_lines
 
 K = TokenizerKey
 Change = Callable[[Vocabulary], Vocabulary]

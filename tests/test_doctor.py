@@ -19,14 +19,14 @@ from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
 from ggufbpe import ChatError, GGUFError, Tokenizer, diff
+from ggufbpe.analysis.doctor import checks
+from ggufbpe.analysis.doctor.examination import doctor
+from ggufbpe.analysis.doctor.facts import Facts
+from ggufbpe.analysis.doctor.finding import Finding
+from ggufbpe.analysis.doctor.fix import write_fixed
+from ggufbpe.analysis.doctor.sample_prompts import CHATS
 from ggufbpe.chat.known_templates import known_template, known_templates
 from ggufbpe.cli import main
-from ggufbpe.examination import checks
-from ggufbpe.examination.examine import doctor
-from ggufbpe.examination.facts import Facts
-from ggufbpe.examination.finding import Finding
-from ggufbpe.examination.mend import write_fixed
-from ggufbpe.examination.rendered import CHATS
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.edit_arguments import parse_set
 from ggufbpe.gguf.reader import GGUFFile

@@ -27,6 +27,12 @@ from synthetic import (
 )
 
 from ggufbpe import Tokenizer, cli
+from ggufbpe.analysis.explain.reasons import Place, WhyNot
+from ggufbpe.analysis.explain.why_not import why_not
+from ggufbpe.analysis.views import html_page
+from ggufbpe.analysis.views.explain_page import html as html_in_pieces
+from ggufbpe.analysis.views.explain_words import Quote, answer_in_words, taken_by
+from ggufbpe.analysis.views.html_page import marked, rendered, safe
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import option_texts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -47,12 +53,6 @@ from ggufbpe.models.tracers.trace_types import (
 from ggufbpe.models.tracers.trace_types import Path as LatticePath
 from ggufbpe.models.vocabulary import BYTE, UNKNOWN, TokenAttribute
 from ggufbpe.tokenizer.trace import Token, Trace
-from ggufbpe.trace.reasons import Place, WhyNot
-from ggufbpe.trace.why_not import why_not
-from ggufbpe.views import page
-from ggufbpe.views.explain import Quote, answer_in_words, taken_by
-from ggufbpe.views.explain_page import html as html_in_pieces
-from ggufbpe.views.page import marked, rendered, safe
 
 HOSTILE = (
     "Hello <|endoftext|> naïve שלום مرحبا 世界 👩‍👧 <script>alert(1)</script> & \\ \u202e\u2066"
@@ -433,7 +433,7 @@ def test_wrong_arguments_are_one_line(
 
 @pytest.mark.parametrize("width", [50, 60, 100, 200])
 def test_attributes_of_tokens_are_whole_at_any_width(width: int) -> None:
-    from ggufbpe.views.explain_lines import ExplainLines
+    from ggufbpe.analysis.views.explain_lines import ExplainLines
 
     vocabulary = gpt2_vocabulary()
     attributes = list(vocabulary.attributes)
@@ -488,7 +488,7 @@ def test_views_of_hostile_text(
 @bounded(60)
 @given(st.one_of(texts, broken_bytes), st.sampled_from(["gpt-2", "gemma4", "deepseek-llm"]))
 def test_every_text_has_a_view(text: str | bytes, name: str) -> None:
-    from ggufbpe.views.explain_lines import ExplainLines
+    from ggufbpe.analysis.views.explain_lines import ExplainLines
 
     found = tokenizer_as(name).trace(text)
     for width, everything in ((30, False), (120, True)):
@@ -585,7 +585,7 @@ def test_page_names_the_model(explain: Callable[..., str], tmp_path: Path) -> No
 def test_without_jinja_the_command_says_what_to_install(
     explain: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page._environment.cache_clear()
+    html_page._environment.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert "pip install 'ggufbpe[html]'" in explain("Hello", "--html", str(tmp_path / "way.html"), code=2)
 

@@ -23,10 +23,10 @@ import ggufbpe
 from ggufbpe import ChatError, GGUFError, InterruptedChangeError, Tokenizer
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe._util.files import undo_record
+from ggufbpe.analysis.doctor.fix import write_fixed
 from ggufbpe.chat.known_templates import known_template, known_templates
 from ggufbpe.chat.template.lexer import MOST_SOURCE
 from ggufbpe.cli import main
-from ggufbpe.examination.mend import write_fixed
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType

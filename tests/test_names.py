@@ -27,9 +27,10 @@ from stores import (
 )
 
 import ggufbpe
-from ggufbpe import ModelNameError, StoreError, Tokenizer, inventory, locate
+from ggufbpe import ModelNameError, StoreError, Tokenizer, locate
+from ggufbpe.analysis.doctor import local_models
+from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.cli import _output, main
-from ggufbpe.examination.examine import doctor
 from ggufbpe.hub.model_location import fix_command
 from ggufbpe.hub.name_grammar import (
     Address,
@@ -777,7 +778,7 @@ def test_the_list_of_models(stores: Path, capsysbinary: pytest.CaptureFixture[by
 def test_a_verdict_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For files that differ in nothing that doctor looks at, in this run and the next."""
     examined = []
-    monkeypatch.setattr(inventory, "doctor", lambda path: examined.append(path) or doctor(path))
+    monkeypatch.setattr(local_models, "doctor", lambda path: examined.append(path) or doctor(path))
     for name, changes in (
         ("Q8_0", {"general.file_type": 7}),
         ("F16", {"general.file_type": 1}),

@@ -13,10 +13,10 @@ from synthetic import tokenizer_as
 from test_blocks import odd_text, opened, special_texts
 
 from ggufbpe import Tokenizer
+from ggufbpe.analysis.verify.fuzz import RandomTexts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
 from ggufbpe.tokenizer.reference_engine import Pipeline
-from ggufbpe.verification.fuzz import RandomTexts
 
 pytestmark = [
     pytest.mark.skipif(native is None, reason="there is no compiled engine"),

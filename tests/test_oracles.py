@@ -33,18 +33,18 @@ from reference import (
 
 from ggufbpe import Tokenizer
 from ggufbpe._util.llama_cpp_states import STATES
+from ggufbpe.analysis.oracles import library_oracle
+from ggufbpe.analysis.oracles.against import Against, against_of
+from ggufbpe.analysis.oracles.id_parsing import parse_ids
+from ggufbpe.analysis.oracles.llama_cpp_child import _named_builds, library_in
+from ggufbpe.analysis.oracles.open_oracle import open_oracle
+from ggufbpe.analysis.oracles.oracle import Failure, Oracle, OracleError
+from ggufbpe.analysis.verify.id_comparison import verify
+from ggufbpe.analysis.verify.result import Text
 from ggufbpe.interop.export import export_to
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
 from ggufbpe.models.loading import load_vocabulary
-from ggufbpe.oracles import libraries
-from ggufbpe.oracles.against import Against, against_of
-from ggufbpe.oracles.llama_cpp_child import _named_builds, library_in
-from ggufbpe.oracles.oracle import Failure, Oracle, OracleError
-from ggufbpe.oracles.oracles import open_oracle
-from ggufbpe.oracles.recorded import parse_ids
-from ggufbpe.verification.result import Text
-from ggufbpe.verification.verify import verify
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 
@@ -70,7 +70,7 @@ def opened(given: str, model: Path = GPT2, seconds: float = 30.0) -> Oracle:
 
 def needs(package: str) -> None:
     if importlib.util.find_spec(package) is None:
-        missing(f"no {package}: pip install 'ggufbpe[{libraries._EXTRAS[package]}]'")
+        missing(f"no {package}: pip install 'ggufbpe[{library_oracle._EXTRAS[package]}]'")
 
 
 # ---- the real ones --------------------------------------------------------------------------------------
@@ -643,14 +643,14 @@ def test_faults_of_a_server(text: bytes, kind: str, fake_server: HTTPServer) -> 
 
 def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A library that sleeps stands for one that hangs: the child is ended, and a new one asked."""
-    package = Path(libraries.__file__).parent
+    package = Path(library_oracle.__file__).parent
     shutil.copy(package / "library_child.py", tmp_path)
     slow = "import time\n\ndef open_tokenizers(data):\n"
     slow += "    return Adapter('1', lambda text, a, b: time.sleep(60) if text == 'hang' else [1])\n"
     (tmp_path / "adapters.py").write_text((package / "adapters.py").read_text() + slow)
-    monkeypatch.setattr(libraries, "__file__", str(tmp_path / "libraries.py"))
+    monkeypatch.setattr(library_oracle, "__file__", str(tmp_path / "libraries.py"))
     answers = []
-    with libraries.LibraryOracle("tokenizers", {"file": __file__}, "slow", 60) as oracle:
+    with library_oracle.LibraryOracle("tokenizers", {"file": __file__}, "slow", 60) as oracle:
         for text, oracle._seconds in ((b"a", 60), (b"hang", 0.3), (b"b", 60)):
             answers += oracle.encode([text], True, True)
     assert answers == [[1], Failure("timeout", "no answer within 0.3 s"), [1]]

@@ -29,8 +29,8 @@ from ggufbpe import (
     WrongTypeError,
     train,
 )
+from ggufbpe.analysis.doctor.fix import write_fixed
 from ggufbpe.cli import main
-from ggufbpe.examination.mend import write_fixed
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey
 from ggufbpe.gguf.edit import Edit
 from ggufbpe.gguf.kv_override import applicable, parse_kv_overrides

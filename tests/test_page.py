@@ -24,7 +24,7 @@ from conftest import GPT2, UNIGRAM, missing
 from playwright.sync_api import Page, expect, sync_playwright
 
 import ggufbpe
-from ggufbpe.views import explain_page
+from ggufbpe.analysis.views import explain_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 expect.set_options(timeout=20_000)  # of a machine that has other things to do

@@ -143,7 +143,7 @@ def test_encode_deletes_a_link_to_a_folder_and_not_the_folder(text: Path, tmp_pa
 def test_a_cache_in_a_folder_of_others_is_not_written_through_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ggufbpe.inventory import _Verdicts
+    from ggufbpe.analysis.doctor.local_models import _Verdicts
 
     monkeypatch.setenv("GGUFBPE_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "cache").mkdir()

@@ -12,10 +12,10 @@ from reference import with_pre
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe.diagnosis.diagnose import diagnose
-from ggufbpe.diagnosis.several import Several, _texts_of_lost
-from ggufbpe.examination.marker_tokens import MarkerTokens
-from ggufbpe.examination.proposal import (
+from ggufbpe.analysis.diagnose.id_diagnosis import diagnose
+from ggufbpe.analysis.diagnose.several import Several, _texts_of_lost
+from ggufbpe.analysis.doctor.marker_tokens import MarkerTokens
+from ggufbpe.analysis.doctor.proposal import (
     ENDS,
     Compared,
     Proposal,
@@ -26,13 +26,13 @@ from ggufbpe.examination.proposal import (
     prove,
     prove_by_parts,
 )
+from ggufbpe.analysis.verify.model_diff import diff
+from ggufbpe.analysis.verify.weighing import change_to, weigh
 from ggufbpe.gguf.change import Change, all_of
 from ggufbpe.gguf.constants import TokenizerKey as K
 from ggufbpe.hub.model_location import fix_command
 from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
-from ggufbpe.verification.diff import diff
-from ggufbpe.verification.weighing import change_to, weigh
 
 
 def opened(path: Path) -> Tokenizer:

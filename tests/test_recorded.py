@@ -17,8 +17,8 @@ from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
+from ggufbpe.analysis.verify.fuzz import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-from ggufbpe.verification.fuzz import within_unicode
 
 NOT_RECORDED = (
     "no answers of an older build: python tests/makers/record_fixtures.py --only older records them"

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, missing
 from reference import NEWER, OLDER, LoadError, NotPreparedError, Oracle
 
-from ggufbpe.oracles import llama_cpp
+from ggufbpe.analysis.oracles import llama_cpp
 
 REFUSED = ROOT / "fixtures" / "malformed" / "empty.gguf"
 

@@ -27,6 +27,7 @@ from remote_server import RemoteServer, Served, remote_server
 
 from ggufbpe import Tokenizer, doctor, verify
 from ggufbpe._util.extras import NotInstalledError
+from ggufbpe.analysis.verify.upstream import repositories, upstream
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.errors import (
     CorruptMetadataError,
@@ -49,7 +50,6 @@ from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream
 from ggufbpe.hub.remote.remote_file import FilePlace
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.loading import load_vocabulary
-from ggufbpe.verification.upstream import repositories, upstream
 
 LARGE = 40 << 30  # bytes
 MODEL = GPT2.read_bytes()

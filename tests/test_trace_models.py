@@ -29,21 +29,21 @@ from synthetic import bounded, broken_bytes, make_vocabulary, texts
 from test_trace import check_fragments, replayed
 
 from ggufbpe import GGUFWarning, Tokenizer, UnsupportedTokenizerError
+from ggufbpe.analysis.explain import long_text_parts, piece_search
+from ggufbpe.analysis.explain.byte_bounds import rewritten
+from ggufbpe.analysis.explain.reasons import Place
+from ggufbpe.analysis.explain.survey import Wanted, survey, survey_of
+from ggufbpe.analysis.explain.why_not import why_not
+from ggufbpe.analysis.views.explain_json import of_parts
+from ggufbpe.analysis.views.explain_lines import ExplainLines
+from ggufbpe.analysis.views.explain_page import html
+from ggufbpe.analysis.views.terminal import json_bytes
 from ggufbpe.models.plamo import in_ten_thousandths
 from ggufbpe.models.spm import ScoreRanks, ranks_of
 from ggufbpe.models.tracers.trace_types import Edge, Word, WordLattice
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from ggufbpe.tokenizer.reference_engine import Pipeline
 from ggufbpe.tokenizer.trace import Trace, tracer_of
-from ggufbpe.trace import parts, search
-from ggufbpe.trace.bounds import rewritten
-from ggufbpe.trace.reasons import Place
-from ggufbpe.trace.survey import Wanted, survey, survey_of
-from ggufbpe.trace.why_not import why_not
-from ggufbpe.views.explain_json import of_parts
-from ggufbpe.views.explain_lines import ExplainLines
-from ggufbpe.views.explain_page import html
-from ggufbpe.views.terminal import json_bytes
 
 NAMES = [
     "spm", "spm-without-prefix", "spm-equal-scores", "spm-user-defined", "spm-without-space", "spm-infinite-scores",
@@ -446,11 +446,11 @@ def long_text(tok: Tokenizer, size: int) -> bytes:
 
 @pytest.mark.parametrize("name", PARTED)
 def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_SIZE", 64)
+    monkeypatch.setattr(long_text_parts, "_SIZE", 64)
     tok = opened(name)
     for data, flag in ((long_text(tok, 200), True), (b" some words", False), (b"", True)):
         flags = {"add_special": flag, "parse_special": flag}
-        whole, found = tok.trace(data, **flags), parts.Parts(tok, io.BytesIO(data), **flags)
+        whole, found = tok.trace(data, **flags), long_text_parts.Parts(tok, io.BytesIO(data), **flags)
         assert "".join(of_parts(found)) == json_bytes(whole.to_dict()).decode()
         assert found.totals == survey_of(whole).totals
         assert list(ExplainLines(80, False, True).lines(found, None, None, None)) == list(
@@ -627,7 +627,7 @@ def test_why_a_piece_was_not_produced_piece_by_piece(name: str, monkeypatch: pyt
     for token in dice.sample(range(tok.vocab_size), min(tok.vocab_size, 50)):
         answers = []
         for size in (32, 1 << 20):
-            monkeypatch.setattr(search, "_PIECE", size)
+            monkeypatch.setattr(piece_search, "_PIECE", size)
             answers.append(why_not(tok, io.BytesIO(data), tok.id_to_token(token)))
         assert answers[0] == answers[1]
         reasons.add(answers[0].reason)

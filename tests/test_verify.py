@@ -40,19 +40,19 @@ from rich.cells import cell_len
 from synthetic import tokenizer_as
 
 from ggufbpe import Tokenizer
+from ggufbpe.analysis.oracles.oracle import Answer, Failure, Oracle
+from ggufbpe.analysis.oracles.recorded_ids import OtherModel
+from ggufbpe.analysis.verify.align import Placed, align, own_row, place
+from ggufbpe.analysis.verify.fuzz import RandomTexts, texts_for
+from ggufbpe.analysis.verify.given_texts import cut_into_texts
+from ggufbpe.analysis.verify.id_comparison import verify
+from ggufbpe.analysis.verify.model_diff import diff
+from ggufbpe.analysis.verify.result import Result, Text
+from ggufbpe.analysis.verify.shrink import Shrinking, shrink
+from ggufbpe.analysis.views.terminal import isolated
 from ggufbpe.cli import main
 from ggufbpe.corpora.sources import files_of
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-from ggufbpe.oracles.oracle import Answer, Failure, Oracle
-from ggufbpe.oracles.recorded_ids import OtherModel
-from ggufbpe.verification.align import Placed, align, own_row, place
-from ggufbpe.verification.diff import diff
-from ggufbpe.verification.fuzz import RandomTexts, texts_for
-from ggufbpe.verification.result import Result, Text
-from ggufbpe.verification.shrink import Shrinking, shrink
-from ggufbpe.verification.texts import cut_into_texts
-from ggufbpe.verification.verify import verify
-from ggufbpe.views.terminal import isolated
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

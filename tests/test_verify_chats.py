@@ -17,11 +17,11 @@ from conftest import GPT2
 
 from ggufbpe import Tokenizer, verify
 from ggufbpe._util.extras import NotInstalledError
+from ggufbpe.analysis.oracles.chat_answers import Refused, refusal
+from ggufbpe.analysis.oracles.oracle import OracleError
+from ggufbpe.analysis.oracles.recorded_ids import OtherModel
+from ggufbpe.analysis.verify.chat_comparison import ChatResult
 from ggufbpe.cli import main
-from ggufbpe.oracles.chats import Refused, refusal
-from ggufbpe.oracles.oracle import OracleError
-from ggufbpe.oracles.recorded_ids import OtherModel
-from ggufbpe.verification.chats import ChatResult
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 

@@ -1,6 +1,6 @@
 """BOS and EOS as templates write them, and how they are removed from a prompt.
 
-Tokenizer -> [this file] -> Ends -> chats.py, render.py; diagnosis/chats.py, server/llama_server.py
+Tokenizer -> [this file] -> Ends -> chats.py, render.py; analysis/diagnose/prompt_diagnosis.py, server/llama_server.py
 """
 
 from __future__ import annotations

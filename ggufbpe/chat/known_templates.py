@@ -1,6 +1,6 @@
 """The chat templates that llama.cpp carries for models, by their names: `known:NAME` wherever a template is given.
 
-data/chat_templates.json.xz -> [this file] -> chats.py, cli/, examination/
+data/chat_templates.json.xz -> [this file] -> chats.py, cli/, analysis/doctor/
 
 But: llama.cpp does not look into that folder when it runs; `--chat-template-file` names one of them, or another.
 Source: models/templates, taken by scripts/generate_chat_templates.py.

@@ -1,7 +1,7 @@
 """Where output goes: bytes to standard output, single lines to standard error.
 
 Text from models and files is never trusted: on its way to a terminal it goes through `visible` or `one_line`
-(views/terminal.py), so that control characters in it have no effect.
+(analysis/views/terminal.py), so that control characters in it have no effect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..views.terminal import one_line
+from ..analysis.views.terminal import one_line
 
 
 class OutputError(Exception):

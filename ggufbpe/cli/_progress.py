@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from ..views import terminal
+from ..analysis.views import terminal
 from . import _output
 
 if TYPE_CHECKING:

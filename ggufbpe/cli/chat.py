@@ -8,9 +8,9 @@ import os
 import sys
 from typing import Any
 
+from ..analysis.views import terminal
 from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
-from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     elif arguments.by_message or (not arguments.prompt and _is_shown(arguments.color)):
-        from ..views.chat_lines import chat_lines
+        from ..analysis.views.chat_lines import chat_lines
 
         color = _output.use_color(arguments.color)
         width = _output.terminal_width() or 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .._util.wording import counted
-from ..views import terminal
+from ..analysis.views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_names, add_override_kv, models_of, overrides_of
 

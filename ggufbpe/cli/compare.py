@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from .._util.escapes import process_escapes
+from ..analysis.verify.side_by_side import compare
+from ..analysis.views.compare_lines import compared_as_json, shown_lines
 from ..tokenizer import Tokenizer
-from ..verification.side_by_side import compare
-from ..views.compare_lines import compared_as_json, shown_lines
 from . import _output
 from ._arguments import (
     Parser,

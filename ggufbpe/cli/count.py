@@ -11,12 +11,12 @@ from typing import IO, Any, BinaryIO, NamedTuple
 
 from .._util import utf8
 from .._util.wording import counted
+from ..analysis.views import terminal
 from ..corpora.readers import has_records, read_lines, records
 from ..corpora.records import CorpusError, decompressed, has_json_lines, without_compression
 from ..corpora.sources import File, files_of, open_file
 from ..tokenizer import Tokenizer
 from ..tokenizer.chunking import LONG_TEXT, added_ids, blocks
-from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from .._util.escapes import process_escapes
 from .._util.wording import counted, percent
-from ..diagnosis.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
-from ..diagnosis.causes import Diagnosis, Explanation
-from ..diagnosis.diagnose import diagnose
+from ..analysis.diagnose.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
+from ..analysis.diagnose.causes import Diagnosis, Explanation
+from ..analysis.diagnose.id_diagnosis import diagnose
+from ..analysis.oracles.chat_answers import Prompt, Refused, answered
+from ..analysis.oracles.id_parsing import parse_ids
+from ..analysis.views import terminal
 from ..hub.model_location import Found
-from ..oracles.chats import Prompt, Refused, answered
-from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
-from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -120,7 +120,7 @@ def _written(
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
-        from ..views.drawing import drawn
+        from ..analysis.views.drawing import drawn
 
         width = _output.terminal_width() or 100
         for line in drawn(parts(width), _output.use_color(arguments.color), width):
@@ -222,8 +222,8 @@ def _prompt_parts(ours: Prompt, theirs: Prompt, found: Diagnosis) -> Iterator[Re
     """The verdict on a prompt, both around the first byte that differs, and the explanations."""
     from rich.text import Text
 
-    from ..views.chat_words import prompts_around
-    from ..views.drawing import beside
+    from ..analysis.views.chat_words import prompts_around
+    from ..analysis.views.drawing import beside
 
     if found.match:
         yield Text.assemble(
@@ -249,7 +249,7 @@ def _refused(ours: Refused, found: Diagnosis) -> Iterator[RenderableType]:
 
 def _explanations(found: Diagnosis, of: str) -> Iterator[RenderableType]:
     """The explanations that are listed, and the one command that is proposed; `of` is what they explain."""
-    from ..views.cause_lines import proposal_lines
+    from ..analysis.views.cause_lines import proposal_lines
 
     distinct = {_but_for_the_family(each): each for each in reversed(found.explanations)}
     shown = [each for each in found.explanations if each is distinct[_but_for_the_family(each)]][:_LISTED]
@@ -285,7 +285,7 @@ def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) 
 def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from ..views.cause_lines import cause_lines
+    from ..analysis.views.cause_lines import cause_lines
 
     names = " + ".join(cause.id for cause in explanation.causes)
     explains = f"explains {of}" if explanation.explains == 1 else f"{percent(explanation.explains)} agree"

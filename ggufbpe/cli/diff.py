@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._util.escapes import process_escapes
+from ..analysis.verify.model_diff import Differences, diff
+from ..analysis.verify.result import Text
+from ..analysis.verify.vocabulary_diff import VocabularyDifference
+from ..analysis.views import terminal
 from ..errors import printable
 from ..tokenizer import Tokenizer
-from ..verification.diff import Differences, diff
-from ..verification.result import Text
-from ..verification.vocabulary_diff import VocabularyDifference
-from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -108,10 +108,10 @@ def run(arguments: argparse.Namespace) -> int:
         color = _output.use_color(arguments.color)
         lines: list[str] = []
         if found.texts is not None:
-            from ..views.report_lines import ReportLines
+            from ..analysis.views.report_lines import ReportLines
 
             lines = [*ReportLines(color, width or _WIDTH, found.names).lines(found.texts, ""), ""]
-        from ..views.drawing import drawn
+        from ..analysis.views.drawing import drawn
 
         examples = _ALL if arguments.all else 0 if found.texts is not None else _SHOWN
         lines += drawn([*_parts(found, examples), *_advice(found)], color, width)
@@ -123,7 +123,7 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
     """How the vocabularies differ, with that many examples of each difference."""
     from rich.text import Text as Styled
 
-    from ..views.drawing import indented
+    from ..analysis.views.drawing import indented
 
     names, models, sections = found.names, found.models, found.sections
 
@@ -166,8 +166,8 @@ def _advice(found: Differences) -> Iterator[RenderableType]:
 
     Where nothing tells which one is right, what each would have to change.
     """
-    from ..views.cause_lines import proposal_lines, sentence
-    from ..views.drawing import paragraph
+    from ..analysis.views.cause_lines import proposal_lines, sentence
+    from ..analysis.views.drawing import paragraph
 
     def told(text: str) -> RenderableType:
         return paragraph(terminal.one_line(text), 0)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._util.wording import counted
-from ..examination.examine import doctor
-from ..examination.finding import Examination, Finding
+from ..analysis.doctor.examination import doctor
+from ..analysis.doctor.finding import Examination, Finding
+from ..analysis.views import terminal
 from ..gguf.change import COMMAND
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
 from ._progress import waiting_for
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = required_model(arguments, "doctor")
     also: list[Finding] = []
     if arguments.upstream:
-        from ..verification.upstream import upstream
+        from ..analysis.verify.upstream import upstream
 
         also = list(upstream(path, overrides=overrides_of(arguments), offline=arguments.offline))
     with waiting_for("examining", path):
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace, found: Examination) -> None:
-    from ..views.drawing import drawn
+    from ..analysis.views.drawing import drawn
 
     width = _output.terminal_width()
     parts = _parts(found, arguments.verbose)
@@ -112,7 +112,7 @@ def _command(found: Examination) -> Iterator[RenderableType]:
     """The one command for all findings, and what it mends."""
     from rich.text import Text
 
-    from ..views.drawing import uncut
+    from ..analysis.views.drawing import uncut
 
     proposal = found.proposal
     if proposal is None or not proposal.command:
@@ -130,7 +130,7 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     """A finding: a paragraph each for what, where, why and the fix."""
     from rich.text import Text
 
-    from ..views.drawing import paragraph
+    from ..analysis.views.drawing import paragraph
 
     where = finding.where
     place = [where.key] if where.key else []

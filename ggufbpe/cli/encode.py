@@ -6,8 +6,8 @@ import argparse
 import re
 
 from .._util.wording import counted
+from ..analysis.views import terminal
 from ..errors import printable
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of, require_no_models
 from ._chat import add_template_flags, template_of

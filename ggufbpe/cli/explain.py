@@ -11,14 +11,14 @@ from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from .._util.escapes import Unescaped, process_escapes
+from ..analysis.explain.long_text_parts import Parts
+from ..analysis.explain.reasons import WhyNot
+from ..analysis.explain.survey import Survey, Wanted, survey
+from ..analysis.explain.why_not import why_not
+from ..analysis.views import explain_json, terminal
 from ..chat.token_origins import ChatTokens, chat_tokens
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Totals
-from ..trace.parts import Parts
-from ..trace.reasons import WhyNot
-from ..trace.survey import Survey, Wanted, survey
-from ..trace.why_not import why_not
-from ..views import explain_json, terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -140,14 +140,14 @@ def _show(
 ) -> None:
     """Write the page, or print lines to the terminal."""
     if arguments.html is not None:
-        from ..views.explain_page import html
+        from ..analysis.views.explain_page import html
 
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
         page = html(found, count, answer, model, chat)
         write_file(arguments.html, (text.encode() for text in page))
         _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
         return
-    from ..views.explain_lines import ExplainLines
+    from ..analysis.views.explain_lines import ExplainLines
 
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
     color = _output.use_color(arguments.color)
@@ -163,7 +163,7 @@ def _survey(
     if arguments.html is not None:
         words, tokens, fragments = _WORDS_OF_PAGE, 0, _MOST_FRAGMENTS
     else:
-        from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS
+        from ..analysis.views.explain_lines import FRAGMENTS, TOKENS, WORDS
 
         words, tokens, fragments = WORDS, TOKENS, FRAGMENTS
     # one word more: what the stages cut is not known in full for the last one
@@ -207,7 +207,7 @@ def _check_page(arguments: argparse.Namespace) -> None:
         raise UsageError("--html shows all words: leave out --word and --token")
     require_free(arguments.html, arguments.file, arguments.force)
     require_folder(arguments.html)
-    from ..views.page import require_jinja
+    from ..analysis.views.html_page import require_jinja
 
     require_jinja()
 

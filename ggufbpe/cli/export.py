@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ..analysis.views import terminal
 from ..errors import printable
 from ..hub.model_location import Found, locate
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
 from ._files import require_free, write_outputs

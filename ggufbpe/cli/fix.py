@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._util.wording import counted
+from ..analysis.doctor.fix import KeyChange, fix, whole_file
+from ..analysis.views import terminal
 from ..chat.known_templates import PREFIX
 from ..errors import printable
-from ..examination.mend import KeyChange, fix, whole_file
 from ..gguf.constants import TokenType
 from ..gguf.edit_arguments import parse_set, parse_token_type
 from ..gguf.in_place import recover
@@ -19,7 +20,6 @@ from ..gguf.schema import as_fields
 from ..gguf.value_types import Field
 from ..hub.model_location import Found
 from ..tokenizer.inputs import TextOrPath
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
 from ._files import require_free

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.doctor.tensor_checks import broken_tensors
+from ..analysis.views import terminal
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
-from ..examination.tensors import broken_tensors
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import locate
@@ -19,7 +20,6 @@ from ..models import SUPPORTED, tokenizer_model
 from ..models.loading import load
 from ..models.vocabulary import TokenAttribute, Vocabulary, warn_of
 from ..native import native
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, add_model_first, add_override_kv, model_path, overrides_of
 from .list_pre import names_alike
@@ -255,7 +255,7 @@ def _tokenizer_metadata(file: GGUFFile) -> Facts:
 
 def _show(facts: Facts) -> None:
     """Print the facts in sections, one per line."""
-    from ..views.drawing import drawn
+    from ..analysis.views.drawing import drawn
 
     width = _output.terminal_width()
     for line in drawn(_parts(facts, width), False, width):
@@ -275,7 +275,7 @@ def _parts(facts: Facts, width: int | None) -> Iterator[RenderableType]:
 
 def _row(label: str, column: int, value: str, width: int | None, kind: str) -> Iterator[RenderableType]:
     """Label and value side by side; on a narrow terminal the value has its own lines."""
-    from ..views.drawing import beside, pattern_lines, uncut
+    from ..analysis.views.drawing import beside, pattern_lines, uncut
 
     if width is not None and label and width < 3 * column:
         yield f"  {label}"

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ..analysis.views import terminal
 from ..errors import printable
 from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError
 
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _draw(parts: Iterable[RenderableType]) -> None:
-    from ..views.drawing import drawn
+    from ..analysis.views.drawing import drawn
 
     for line in drawn(parts, False, _output.terminal_width()):
         _output.write(f"{line}\n".encode())
@@ -158,7 +158,7 @@ def _lines(entries: list[PreTokenizer]) -> str:
 
 def _table(entries: list[PreTokenizer], width: int) -> Iterator[RenderableType]:
     """The names sorted by family, with its patterns beside the first; on narrow terminals they have their own lines."""
-    from ..views.drawing import columns, indented, pattern_lines
+    from ..analysis.views.drawing import columns, indented, pattern_lines
 
     name_width, family_width = _widths(entries)
     narrow = width < _NARROW
@@ -185,7 +185,7 @@ def _widths(entries: list[PreTokenizer]) -> tuple[int, int]:
 
 def _details(entry: PreTokenizer, is_another: bool) -> Iterator[RenderableType]:
     """Everything about one name, one pattern per line."""
-    from ..views.drawing import beside, indented, pattern_lines
+    from ..analysis.views.drawing import beside, indented, pattern_lines
 
     width = _output.terminal_width()
     yield from [""] * is_another

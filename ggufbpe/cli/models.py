@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._util.wording import in_bytes
+from ..analysis.doctor.local_models import BROKEN, LocalModel, local_models
+from ..analysis.views import terminal
 from ..errors import escape_invisible
 from ..hub.stores.all_stores import STORES, closed_folders
-from ..inventory import BROKEN, LocalModel, local_models
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_color
 from ._progress import Bar, waiting
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _rows(models: list[LocalModel], width: int | None) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from ..views.drawing import columns
+    from ..analysis.views.drawing import columns
 
     sound = [model for model in models if model.verdict != BROKEN]
     rows: list[list[str | Text]] = [list(_HEAD), *_cells(sound)] if sound else []
@@ -129,7 +129,7 @@ def _listed(rows: list[list[str | Text]]) -> Iterator[RenderableType]:
     """The rows where the terminal is too narrow for the table: a name, and what is known of it below."""
     from rich.text import Text
 
-    from ..views.drawing import indented, unbroken, uncut
+    from ..analysis.views.drawing import indented, unbroken, uncut
 
     for *facts, name in rows:
         yield uncut(str(name))
@@ -156,7 +156,7 @@ def _remote(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.write(terminal.json_bytes([{"name": str(each), "size": size} for each, size in named]))
         return 0
-    from ..views.drawing import columns
+    from ..analysis.views.drawing import columns
 
     rows = [["size", "name"], *([in_bytes(size), terminal.one_line(str(each))] for each, size in named)]
     _draw(arguments, iter([columns(rows, 1)]), None)
@@ -164,7 +164,7 @@ def _remote(arguments: argparse.Namespace) -> int:
 
 
 def _draw(arguments: argparse.Namespace, parts: Iterator[RenderableType], width: int | None) -> None:
-    from ..views.drawing import drawn
+    from ..analysis.views.drawing import drawn
 
     for line in drawn(parts, _output.use_color(arguments.color), width):
         _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))

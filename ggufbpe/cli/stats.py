@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .._util.wording import percent
+from ..analysis.views import terminal
 from ..statistics.reading import GROUPINGS
-from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _output.write(_csv(found))
     else:
-        from ..views.drawing import drawn
+        from ..analysis.views.drawing import drawn
 
         width = _output.terminal_width()
         for line in drawn(_tables(found, width), False, width):
@@ -222,7 +222,7 @@ def _tables(found: Stats, width: int | None) -> Iterator[RenderableType]:
 
 def _fitted(numbers: list[list[str]], names: list[list[str]], width: int | None) -> Iterator[RenderableType]:
     """A table; if it is too wide, several below each other, each with as many columns of numbers as fit."""
-    from ..views.drawing import columns
+    from ..analysis.views.drawing import columns
 
     for number, (begin, end) in enumerate(_column_ranges(numbers, names, width)):
         yield from [""] * (number > 0)

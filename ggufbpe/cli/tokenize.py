@@ -15,11 +15,11 @@ from typing import Any, BinaryIO
 
 from .._util.escapes import Unescaped
 from .._util.wording import counted
+from ..analysis.views import terminal
 from ..native import native
 from ..tokenizer import Tokenizer
 from ..tokenizer.chunking import added_ids, blocks
 from ..tokenizer.token_offsets import Spans, spans
-from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,

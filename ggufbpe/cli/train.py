@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .._util.wording import in_bytes
+from ..analysis.views import terminal
 from ..errors import printable
 from ..training import TrainedVocabulary, train
 from ..training.learn import TIES
 from ..training.save import SUFFIXES
 from ..training.trained import Form
 from ..training.words import UNITS, splitting
-from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._files import GivenPath, require_folder, require_free, say_what_was_left_out

@@ -7,17 +7,17 @@ import os
 from collections import Counter
 
 from .._util.wording import counted, in_bytes
+from ..analysis.oracles.against import USAGES, Against, against_of
+from ..analysis.verify.chat_comparison import Chat
+from ..analysis.verify.given_texts import Source
+from ..analysis.verify.id_comparison import verify
+from ..analysis.verify.result import Progress, Result, Text
+from ..analysis.views import terminal
+from ..analysis.views.html_page import require_jinja
+from ..analysis.views.report_page import to_html
 from ..corpora.sources import File, files_of
 from ..errors import RemoteNotFoundError
-from ..oracles.against import USAGES, Against, against_of
 from ..tokenizer import Tokenizer
-from ..verification.chats import Chat
-from ..verification.result import Progress, Result, Text
-from ..verification.texts import Source
-from ..verification.verify import verify
-from ..views import terminal
-from ..views.page import require_jinja
-from ..views.report import to_html
 from . import _output
 from ._arguments import (
     Parser,
@@ -182,7 +182,7 @@ def _opened(meant: Against, arguments: argparse.Namespace) -> Tokenizer | Agains
     except RemoteNotFoundError as refused:
         if meant.kind != "hub":
             raise
-        from ..oracles.on_hub import tokenizer_json_on_hub
+        from ..analysis.oracles.hub_oracle import tokenizer_json_on_hub
 
         path = tokenizer_json_on_hub(meant.rest, refused, offline=arguments.offline)
         return Against("tokenizers", path)
@@ -245,7 +245,7 @@ def _report(arguments: argparse.Namespace, result: Result) -> None:
     if arguments.json:
         _output.write(terminal.json_bytes(result.to_dict()))
     elif arguments.html != "-":  # which is standard output: nothing but the page goes there
-        from ..views.report_lines import ReportLines
+        from ..analysis.views.report_lines import ReportLines
 
         printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
         for line in printer.lines(result, result.note):

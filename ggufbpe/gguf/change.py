@@ -1,6 +1,6 @@
 """Changes of a model's metadata as data: what `ggufbpe fix` is told, and what it would do.
 
-    diagnosis/, verification/, examination/ -> [this file] -> examination/proposal.py, which tries a change in memory
+    analysis/diagnose/, analysis/verify/, analysis/doctor/ -> [this file] -> proposal.py, which tries a change in memory
 
 A change has no command of its own: `by_name.fix_command` makes one of `Change.arguments` and the path of a model.
 """
@@ -78,7 +78,7 @@ class Change:
     def edits(self, file: GGUFFile) -> list[Edit]:
         """Return the edits of keys and types that `ggufbpe fix` makes in this file.
 
-        `ValueError` if it would refuse the change. Chat templates are left to `examination/given_template.py`.
+        `ValueError` if it would refuse the change. Chat templates are left to `analysis/doctor/template_edits.py`.
         """
         found = [
             parse_remove(file, key) if value is None else parse_set(file, f"{key}={value}")

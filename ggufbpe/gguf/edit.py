@@ -14,7 +14,7 @@ the metadata is written (in_place.py); a padding key fills the gap. On file syst
 blocks the copy shares the tensors' with the source, and a padding key aligns them so that this works.
 
 But: no files of version 1, which llama.cpp no longer reads. The arguments of --set and --remove are in
-edit_arguments.py, what a tokenizer may be in examination/mend.py.
+edit_arguments.py, what a tokenizer may be in analysis/doctor/fix.py.
 """
 
 from __future__ import annotations

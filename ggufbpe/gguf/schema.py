@@ -1,6 +1,6 @@
 """What llama.cpp accepts for the keys of a tokenizer: types, and ids that must be in the vocabulary.
 
-    reader.py -> [this file] -> models/ (opening), metadata.py (overrides), edit_arguments.py (edits), examination/
+    reader.py -> [this file] -> models/ (opening), metadata.py (overrides), edit_arguments.py (edits), analysis/doctor/
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load. Each value has one type and no other (GKV in
 src/llama-model-loader.cpp).

@@ -1,6 +1,6 @@
 """How often another library's ids differ from ours, measured by running that library on texts and characters.
 
-    exported files, texts -> [this file] -> oracles/adapters.py -> Agreement -> cli/export.py, cli/import_.py
+    exported files, texts -> [this file] -> library_adapters.py -> Agreement -> export.py, import_.py
 
 Two inputs are tried. Texts: random ones that reach the branches of the model's patterns, and the caller's own.
 Characters: every code point of a range in several contexts, many at a time; where ids differ, the group is halved
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from .._util.extras import imported
 from .._util.unicode_classes import STARTS, class_of
+from ..analysis.oracles import library_adapters
+from ..analysis.verify.fuzz import texts_for
+from ..analysis.verify.shrink import Shrinking, shrink
 from ..models.vocabulary import Vocabulary
-from ..oracles import adapters
 from ..tokenizer import Tokenizer
-from ..verification.fuzz import texts_for
-from ..verification.shrink import Shrinking, shrink
 from .export import FORMATS, Export
 from .import_files import format_of
 
@@ -232,14 +232,14 @@ def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
 def hugging_face(data: bytes, config: bytes = b"") -> CheckedLibrary:
     """Hugging Face's `tokenizers` with a tokenizer.json, which holds all that it needs."""
     imported("tokenizers", "tokenizers", _WANTED)
-    return _checked("tokenizers", adapters.open_tokenizers(data))
+    return _checked("tokenizers", library_adapters.open_tokenizers(data))
 
 
 def tiktoken(ranks: bytes, side: bytes) -> CheckedLibrary:
     """OpenAI's `tiktoken` with the two files of an export; ids are the model's."""
     imported("tiktoken", "tiktoken", _WANTED)
     more = json.loads(side)
-    opened = adapters.open_tiktoken(
+    opened = library_adapters.open_tiktoken(
         more["name"],
         ranks,
         more["pat_str"],
@@ -255,7 +255,9 @@ def sentencepiece(data: bytes, config: bytes = b"{}") -> CheckedLibrary:
     imported("sentencepiece", "sentencepiece", _WANTED)
     flags = json.loads(config)
     add_bos, add_eos = (flags.get(name) is True for name in ("add_bos_token", "add_eos_token"))
-    return _checked("sentencepiece", adapters.open_sentencepiece(data, add_bos=add_bos, add_eos=add_eos))
+    return _checked(
+        "sentencepiece", library_adapters.open_sentencepiece(data, add_bos=add_bos, add_eos=add_eos)
+    )
 
 
 _LIBRARIES: dict[str, Callable[..., CheckedLibrary]] = {
@@ -265,7 +267,7 @@ _LIBRARIES: dict[str, Callable[..., CheckedLibrary]] = {
 }
 
 
-def _checked(name: str, adapter: adapters.Adapter) -> CheckedLibrary:
+def _checked(name: str, adapter: library_adapters.Adapter) -> CheckedLibrary:
     def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
         try:
             return adapter.encode(text, add_special, parse_special)

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
+from ..analysis.verify.fuzz import RandomTexts
 from ..models.pretokenizers.families import families, one_of_each
 from ..models.pretokenizers.pattern import parse
 from ..models.pretokenizers.registry import PRE_TOKENIZERS
 from ..models.pretokenizers.splitter import splitter
-from ..verification.fuzz import RandomTexts
 from .borders import borders
 from .originals import ORIGINALS, PORTABLE
 from .splitting import oniguruma

@@ -6,7 +6,7 @@ Every key that is kept is copied byte for byte, so that what llama.cpp makes of 
 tokenizer, and those of `general.*` that do not describe tensors (the architecture and the name affect how tokens strip
 white space). The model's dimensions are not needed to load only its vocabulary.
 
-But: nothing is corrected; examination/mend.py does that.
+But: nothing is corrected; analysis/doctor/fix.py does that.
 """
 
 from __future__ import annotations

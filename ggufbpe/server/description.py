@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import LLAMA_CPP, __version__
 from .._util.llama_cpp_states import CHATS
-from ..views.page import rendered
+from ..analysis.views.html_page import rendered
 from .endpoints import ENDPOINTS, Endpoint
 
 _ERROR = {

@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
-from ..diagnosis.diagnose import diagnose
+from ..analysis.diagnose.id_diagnosis import diagnose
+from ..analysis.explain.explain_text import explain
+from ..analysis.explain.why_not import why_not
+from ..analysis.verify.model_diff import diff
 from ..tokenizer import Tokenizer
-from ..trace.explain import explain
-from ..trace.why_not import why_not
-from ..verification.diff import diff
 from .failures import RequestError, too_large
 from .fields import dict_of, given_flag, given_texts, ids_of, required_text
 from .llama_server import prompt_of

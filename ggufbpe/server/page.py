@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..analysis.diagnose.id_diagnosis import search
+from ..analysis.diagnose.variants import variants_of
+from ..analysis.explain.long_text_parts import Parts
+from ..analysis.explain.survey import UntraceableError, Wanted, survey
+from ..analysis.explain.why_not import why_not
+from ..analysis.verify.id_comparison import verify
+from ..analysis.verify.shrink import Shrinking, shrink
+from ..analysis.views.explain_json import token_in_word
+from ..analysis.views.explain_words import Quote, Sentence, answer_in_words, reader_of
 from ..chat.token_origins import chat_tokens
-from ..diagnosis.diagnose import search
-from ..diagnosis.variants import variants_of
 from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Trace, names_of
-from ..trace.parts import Parts
-from ..trace.survey import UntraceableError, Wanted, survey
-from ..trace.why_not import why_not
-from ..verification.shrink import Shrinking, shrink
-from ..verification.verify import verify
-from ..views.explain import Quote, Sentence, answer_in_words, reader_of
-from ..views.explain_json import token_in_word
 from .failures import RequestError, too_large
 from .fields import dict_of, given_texts, required_text
 from .models import Models

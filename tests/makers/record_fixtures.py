@@ -39,8 +39,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from reference import CHATS, NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
 
+from ggufbpe.analysis.verify.fuzz import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-from ggufbpe.verification.fuzz import within_unicode
 
 FIXTURES = ROOT / "fixtures"
 RECORDED = FIXTURES / "recorded"

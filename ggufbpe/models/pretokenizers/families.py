@@ -1,6 +1,6 @@
 r"""Which family of pre-tokenizers a vocabulary was trained with, inferred from its tokens.
 
-    tokens, merges -> [this file] -> examination/; variants.py -> diagnose.py -> verify.py
+    tokens, merges -> [this file] -> analysis/doctor/; variants.py -> diagnose.py -> verify.py
 
 A merge never crosses a word boundary, so the tokens of a vocabulary show how its training text was cut.
 Two kinds of evidence count. A token that a family would cut in two is proof against it: if "2019" is a token,

@@ -1,6 +1,6 @@
 """Where llama.cpp is known to split text differently from Hugging Face with the model's own pattern. Data.
 
-    family of pre-tokenizers -> [this file] -> examination/pre_tokenizer.py
+    family of pre-tokenizers -> [this file] -> analysis/doctor/pretokenizer_checks.py
 
 Models are trained on the splitting of their `tokenizer.json`; llama.cpp cannot run every pattern in there as
 written (src/llama-vocab.cpp has the originals beside its own, as "original regex from tokenizer.json").

@@ -1,6 +1,6 @@
 """The steps of byte pair encoding, for tracing: each cut of a stage, each merge, each symbol.
 
-    BytePairText -> [this file] -> models/tracers/trace_types.py -> trace/
+    BytePairText -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
 
 The same steps as in models/bpe/bpe_text.py, one at a time.
 """

@@ -1,6 +1,6 @@
 """The steps of RWKV: the tokens that match at each place, of which the longest is taken.
 
-RWKVText (models/rwkv.py) -> [this file] -> models/tracers/trace_types.py -> trace/
+RWKVText (models/rwkv.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
 """
 
 from __future__ import annotations

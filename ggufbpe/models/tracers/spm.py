@@ -1,6 +1,6 @@
 """The steps of SPM: spaces, and merges by the scores of tokens.
 
-SpmText (models/spm.py) -> [this file] -> models/tracers/trace_types.py -> trace/
+SpmText (models/spm.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The steps of WordPiece: what each character becomes, words, and the tokens that match at each place of a word.
 
-WordPieceText (models/wordpiece.py) -> [this file] -> models/tracers/trace_types.py -> trace/
+WordPieceText (models/wordpiece.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
 """
 
 from __future__ import annotations

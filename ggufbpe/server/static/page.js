@@ -159,7 +159,7 @@ const inWords = (token) =>
 const typeOf = (token) => token.types.join(", ").toLowerCase().replaceAll("_", " ");
 const hexOf = (token) => token.bytes.replace(/../g, "$& ").trim() || "none";
 
-// The same rule as for reports (views/page.py).
+// The same rule as for reports (analysis/views/html_page.py).
 const hueOf = (id) => ((id * 137.508) % 360).toFixed(1);
 const colored = (id) => (id == null ? {} : { "--hue": hueOf(id) });
 const chip = (token, id = null, classes = "") =>
@@ -555,7 +555,7 @@ function excerpt(text, byte) {
 
 // ---- a chat ------------------------------------------------------------------------------------
 
-// The color of a part by its origin, as in views/explain_page.py; null for the template's own text.
+// The color of a part by its origin, as in analysis/views/explain_page.py; null for the template's own text.
 const OF_REQUEST = ["message", "tool", "argument"];
 const messageColor = (index) => `hsl(${(index * 67 + 210) % 360} 60% 50%)`;
 const originColor = ({ origin, index }) =>

@@ -1,0 +1,295 @@
+"""What the search tries: ways to split off BOS and EOS, changes of the text, and changes of the model.
+
+    tokenizer, text, ids -> [this file] -> targets, texts, encodings -> cause_search.py
+
+But: nothing is encoded here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from ..._util import utf8
+from ..._util.spelling import SPACE
+from ...models.bpe.merge import CHAR_BYTES
+from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.special_ids import STRIPS_MASK
+from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
+from ...tokenizer import Tokenizer
+from ..doctor.marker_tokens import MarkerTokens
+from . import causes
+from .causes import Cause
+from .encoding_changes import (
+    Encoding,
+    EncodingChange,
+    acts,
+    with_ignore_merges,
+    with_merges,
+    with_parse_special,
+    with_pre,
+    with_types,
+)
+from .framing import name_of_added
+from .id_evidence import Target, is_lossless, shifts
+from .model_changes import RARE, model_changes
+from .text_changes import CHARSMAP_MISSING, OF_FLAGS, TEXT_CHANGES, TextChange, space_prefix
+from .variants import BY_ID, Variants, variants_of
+
+_HAS_PIECE = SPECIAL_TYPES | NORMAL | BYTE
+MOST_CHANGES = 2  # of text and encoding; BOS, EOS and limits come on top
+
+
+class ChangedText(NamedTuple):
+    """A text, and the changes that led to it."""
+
+    data: bytes
+    key: bytes  # as decoding gives it back
+    causes: tuple[Cause, ...] = ()
+
+
+class Changes:
+    """What may differ with one model."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        text: bytes,
+        ids: list[int],
+        add_special: bool,
+        parse_special: bool,
+        cause: Cause | None = None,
+        merges_of: Sequence[Tokenizer] = (),
+    ) -> None:
+        self.vocabulary = tokenizer.vocabulary
+        self.variants: Variants = variants_of(tokenizer)
+        self.ids = ids
+        self.add_special = add_special
+        self.base = Encoding(self.vocabulary, parse_special)
+        self.always = (
+            (cause,) if cause else ()
+        )  # why this model is tried, if it is not the one that was given
+        self.merges_of = merges_of
+        self.text = ChangedText(text, self.key(text))
+        self.tokenizer = tokenizer
+        self.markers = MarkerTokens(self.vocabulary, tokenizer.chat_templates.get("", ""))
+        self._pipeline = tokenizer.pipeline
+        self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+        self.lossless = is_lossless(self.vocabulary)
+        self.targets = list(self._targets(ids, (0, 0), ()))
+        for shift in shifts(self.ours, ids):
+            back = [token - shift[1] if token - shift[1] >= shift[0] else token for token in ids]
+            self.targets += self._targets(back, shift, (causes.shifted(shift[1], shift[0] or None),))
+
+    # ---- targets ----------------------------------------------------------------------------------------
+
+    def _targets(self, ids: list[int], shift: tuple[int, int], found: tuple[Cause, ...]) -> Iterator[Target]:
+        """Each way to split BOS and EOS off `ids` that leaves ids of this vocabulary."""
+        vocabulary = self.vocabulary
+        known = [0 <= token < len(vocabulary.tokens) for token in ids]
+        pieces = [self.tokenizer.token_to_piece(token) if good else b"" for token, good in zip(ids, known)]
+        certain = all(self._is_sure(token) for token in {*ids} if 0 <= token < len(vocabulary.tokens))
+        data = b"".join(pieces)
+        for head in self._ends(ids, "bos"):
+            for tail in self._ends(ids[len(head) :][::-1], "eos"):
+                first, last = len(head), len(ids) - len(tail)
+                if not all(known[first:last]):
+                    continue
+                start, end = sum(map(len, pieces[:first])), sum(map(len, pieces[last:]))
+                text = self._unescaped(data[start : len(data) - end]) if self.lossless and certain else None
+                yield Target(head, ids[first:last], tail, text, shift, found)
+
+    def _is_sure(self, token: int) -> bool:
+        """Whether a token would decode to the same text whatever its type."""
+        attribute, written = self.vocabulary.attributes[token], self.vocabulary.tokens[token]
+        if self.vocabulary.pre_tokenizer.byte_encode and attribute & NORMAL:
+            return CHAR_BYTES.keys() >= set(written)
+        return attribute & _HAS_PIECE != 0
+
+    def _ends(self, ids: list[int], name: str) -> Iterator[tuple[int, ...]]:
+        """What may be BOS at the beginning of `ids` (or EOS, if `ids` are reversed)."""
+        yield ()
+        special = self.vocabulary.special_ids[name_of_added(self.vocabulary, name)]
+        added = self._frame(self.vocabulary, name) != ()
+        is_special = bool(ids) and 0 <= ids[0] < len(self.vocabulary.tokens)
+        is_special = is_special and self.vocabulary.attributes[ids[0]] & SPECIAL_TYPES != 0
+        if ids and (ids[0] == special or added or is_special):
+            yield (ids[0],)
+        if len(ids) > 1 and ids[0] == ids[1] == special:
+            yield (ids[0], ids[1])
+
+    def _frame(self, vocabulary: Vocabulary, name: str) -> tuple[int, ...]:
+        """What a vocabulary adds: "bos" before a text, "eos" after it, which may be SEP."""
+        before, behind = vocabulary.added
+        return tuple(before if name == "bos" else behind) if self.add_special else ()
+
+    def key(self, data: bytes) -> bytes:
+        """A text as the model's ids decode to it."""
+        return self._unescaped(utf8.decode(data).encode("utf-8", "surrogatepass"))
+
+    def _unescaped(self, data: bytes) -> bytes:
+        escapes = self.vocabulary.pre_tokenizer.escape_whitespaces
+        return data.replace(SPACE.encode(), b" ") if escapes else data
+
+    # ---- changes of the text ----------------------------------------------------------------------------
+
+    @cached_property
+    def _text_changes(self) -> list[TextChange]:
+        changes, model = text_changes_of(self.vocabulary), self.vocabulary.tokenizer_model
+        if "add_space_prefix" in model.flags:  # the flag is changed instead of the text
+            return changes
+        if not self.text.data.startswith(b" "):  # add_prefix_space does not add a second one
+            changes.append(space_prefix("at the beginning", lambda data: b" " + data))
+        if self._spaced(self.text.data) != b" " + self.text.data:
+            changes.append(space_prefix("before every plain part of the text", self._spaced))
+        return changes
+
+    def _spaced(self, data: bytes) -> bytes:
+        """The text with a space before each part between special tokens."""
+        source = self._pipeline.source(data)
+        parts: list[bytes] = []
+        for token, start, end in self._pipeline.special.partition(source, self.base.parse_special):
+            part = source[start:end]
+            plain = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+            parts.append(b" " + plain if token is None else plain)
+        return b"".join(parts)
+
+    @cached_property
+    def texts(self) -> list[ChangedText]:
+        """The text with one change."""
+        return list(self._changed(self.text))
+
+    def _texts_of_two(self) -> Iterator[ChangedText]:
+        """The text with two changes, those that can be the text of the ids."""
+        for text in self.texts:
+            yield from filter(self._fits, self._changed(text))
+
+    def _changed(self, text: ChangedText) -> Iterator[ChangedText]:
+        """`text` with each further change that has an effect; changes of one cause with equal effects are one."""
+        found: dict[tuple[str, bytes], list[TextChange]] = {}
+        before = [cause.id for cause in text.causes]
+        for change in self._text_changes:
+            if change.cause.id not in before:
+                data = change.apply(text.data)
+                if data != text.data and data != self.text.data:
+                    found.setdefault((change.cause.id, data), []).append(change)
+        for (_, data), changes in found.items():
+            first = changes[0].cause
+            also = [change.cause.detail["change"] for change in changes[1:]]
+            cause = first._replace(detail={**first.detail, "also": also}) if also else first
+            yield ChangedText(data, self.key(data), (*text.causes, cause))
+
+    def _fits(self, text: ChangedText) -> bool:
+        return any(target.fits(text.key) for target in self.targets)
+
+    # ---- changes of the encoding ------------------------------------------------------------------------
+
+    @cached_property
+    def _small_changes(self) -> list[tuple[str, EncodingChange]]:
+        """All changes except those of the pre-tokenizer, with their causes."""
+        changes: list[tuple[str, EncodingChange]] = []
+        parse, source = self.base.parse_special, self._pipeline.source(self.text.data)
+        partition = self._pipeline.special.partition
+        if partition(source, parse) != partition(source, not parse):
+            changes.append(("parse_special", with_parse_special))
+        changes += [("special_token_types", change) for change in self._type_changes(source)]
+        if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
+            return changes + list(model_changes(self.vocabulary, self.merges_of))
+        changes.append(("ignore_merges", with_ignore_merges))
+        changes.append(("merges", lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID)))
+        changes += [("merges", with_merges(other.vocabulary)) for other in self.merges_of]
+        return changes
+
+    def _type_changes(self, source: str | bytes) -> Iterator[EncodingChange]:
+        """Changes to the types that special tokens of the text must have to give the ids."""
+        fragments = self._pipeline.special.partition(source, self.base.parse_special)
+        ours = {token for token, _, _ in fragments if token is not None}
+        done = set()
+        for target in self.targets:
+            theirs = set(target.core)
+            plain = tuple(sorted(ours - theirs))
+            suspects = (token for token in theirs - ours if token in self.markers)
+            parsed = tuple(sorted(filter(self._only_parsed, suspects)))
+            for key in ((parsed, plain), (parsed, ()), ((), plain)):
+                if key not in done and any(key):
+                    done.add(key)
+                    yield with_types(self.vocabulary, self._types_of(key[0]) | dict.fromkeys(key[1], NORMAL))
+
+    def _types_of(self, parsed: tuple[int, ...]) -> dict[int, int]:
+        """The attributes of markers that are `parsed` and of those around them, but for what the text has as text."""
+        tokens, data = self.vocabulary.tokens, self.text.data
+        types = {
+            token: kind
+            for token, kind in self.markers.types_of(parsed).items()
+            if token in parsed or tokens[token].encode() not in data
+        }
+        # two types are parsed; without special tokens only one
+        return types if self.base.parse_special else dict.fromkeys(types, USER_DEFINED)
+
+    def _only_parsed(self, token: int) -> bool:
+        """Whether the text of a token occurs in the text, but encoding it as plain text does not produce it."""
+        written = self.vocabulary.tokens[token].encode()
+        if written not in self.text.data:
+            return False
+        if self._is_sure(token) and self.tokenizer.token_to_piece(token) != written:
+            return False  # byte-level: it decodes to another text
+        if self.vocabulary.tokenizer_model.has_pre_tokenizer:
+            return list(self._pipeline.encode_plain(self.vocabulary.tokens[token])) != [token]
+        try:
+            found = self.tokenizer.encode(written, add_special=False, parse_special=False)
+        except ValueError:  # a byte without a token
+            return True
+        return len([each for each in found if each >= 0 and self.vocabulary.tokens[each] != SPACE]) > 1
+
+    @cached_property
+    def _pre_changes(self) -> list[EncodingChange]:
+        """A change to each other pre-tokenizer; those that give the same ids are one change."""
+        masks = b"<mask>" in self.text.data
+        return [with_pre(names, has_masks) for names, has_masks in groups_of_pre(self.vocabulary, masks)]
+
+    @cached_property
+    def encodings(self) -> list[Encoding]:
+        """The model with one change."""
+        return self._encodings(self.base, self._pre_changes)
+
+    def _encodings(self, base: Encoding, pre_changes: list[EncodingChange]) -> list[Encoding]:
+        changes = [change for _, change in self._small_changes] + pre_changes
+        return [change(base) for change in changes]
+
+    def _encodings_of_two(self, base: Encoding, pre_changes: list[EncodingChange]) -> Iterator[Encoding]:
+        small = self._small_changes
+        for at, (cause, change) in enumerate(small):
+            for pre in pre_changes:
+                yield change(pre(base))
+            for other, second in small[at + 1 :]:
+                if other != cause and not {other, cause} <= RARE:
+                    yield second(change(base))
+
+
+def text_changes_of(vocabulary: Vocabulary) -> list[TextChange]:
+    """Return the changes of a text that a vocabulary's own flags do not make, without those of spaces before it."""
+    changes, model = list(TEXT_CHANGES), vocabulary.tokenizer_model
+    if "lowercase" in model.flags:
+        changes = [change for change in changes if change.cause.detail["change"] not in OF_FLAGS]
+    if model.has_charsmap and not vocabulary.charsmap:
+        changes.append(CHARSMAP_MISSING)
+    return changes
+
+
+def groups_of_pre(vocabulary: Vocabulary, has_masks: bool) -> list[tuple[list[str], bool]]:
+    """Return the names of the other pre-tokenizers, those together that give the same ids of any text.
+
+    `has_masks` tells whether texts contain "<mask>", which some of them treat in their own way; each group says
+    whether that matters for this vocabulary.
+    """
+    if not vocabulary.tokenizer_model.has_pre_tokenizer:
+        return []
+    masks = has_masks and "<mask>" in vocabulary.token_to_id
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for name, entry in PRE_TOKENIZERS.items():
+        groups.setdefault((*acts(entry), masks and name in STRIPS_MASK), []).append(name)
+    own = vocabulary.pre_tokenizer
+    if PRE_TOKENIZERS.get(own.name) == own:
+        groups.pop((*acts(own), masks and own.name in STRIPS_MASK))
+    return [(names, masks) for names in groups.values()]

@@ -1,0 +1,108 @@
+"""Changes of the encoding: pre-tokenizer, merges, flags, types of tokens.
+
+    a model -> [this file] -> the model with one thing changed -> id_diagnosis.py
+
+A change is a function from an encoding to a changed one, which has the cause added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ...models.special_ids import STRIPS_MASK, takes_space_behind
+from ...models.vocabulary import LSTRIP, NORMAL, RSTRIP, Vocabulary
+from . import causes
+from .causes import Cause
+
+
+class Encoding(NamedTuple):
+    """All that turns a text into ids."""
+
+    vocabulary: Vocabulary
+    parse_special: bool
+    way: str = ""  # how words become ids, if not in the model's own way (variants.py)
+    causes: tuple[Cause, ...] = ()
+
+    def with_cause(self, cause: Cause, **fields: object) -> Encoding:
+        return self._replace(causes=(*self.causes, cause), **fields)  # type: ignore[arg-type]
+
+
+EncodingChange = Callable[[Encoding], Encoding]
+
+
+def with_parse_special(encoding: Encoding) -> Encoding:
+    """With parsing of special tokens switched on or off."""
+    parsed = not encoding.parse_special
+    return encoding.with_cause(causes.parse_special(parsed), parse_special=parsed)
+
+
+def with_ignore_merges(encoding: Encoding) -> Encoding:
+    """With ignore_merges switched on or off."""
+    entry = encoding.vocabulary.pre_tokenizer
+    vocabulary = encoding.vocabulary._replace(
+        pre_tokenizer=entry._replace(ignore_merges=not entry.ignore_merges)
+    )
+    return encoding.with_cause(causes.ignore_merges(encoding.vocabulary), vocabulary=vocabulary)
+
+
+def with_merges(other: Vocabulary) -> EncodingChange:
+    """A change to the merges of another vocabulary with the same tokens."""
+
+    def change(encoding: Encoding) -> Encoding:
+        vocabulary = encoding.vocabulary._replace(merges=other.merges)
+        return encoding.with_cause(causes.merges_of(other.path), vocabulary=vocabulary)
+
+    return change
+
+
+def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
+    """A change that gives tokens other attributes."""
+    attributes = list(vocabulary.attributes)
+    for token, attribute in types.items():
+        attributes[token] = attribute
+        if attribute != NORMAL and takes_space_behind(vocabulary.name, vocabulary.tokens[token]):
+            attributes[token] |= RSTRIP
+    special = tuple(
+        sorted(token for token in {*vocabulary.special_token_ids, *types} if attributes[token] != NORMAL)
+    )
+    cause = causes.special_token_types(vocabulary, types)
+
+    def change(encoding: Encoding) -> Encoding:
+        changed = encoding.vocabulary._replace(attributes=attributes, special_token_ids=special)
+        if changed.first_attributes:  # by which user-defined tokens are found in plain text
+            changed = changed._replace(first_attributes=attributes)
+        return encoding.with_cause(cause, vocabulary=changed)
+
+    return change
+
+
+def with_pre(names: list[str], masks: bool) -> EncodingChange:
+    """A change to pre-tokenizers that give the same ids. The cause is worded once it is known which ones fit."""
+    entry = PRE_TOKENIZERS[names[0]]
+    cause = Cause("pre_type", {"names": names}, "")
+
+    def change(encoding: Encoding) -> Encoding:
+        vocabulary = encoding.vocabulary._replace(pre=entry.name, pre_tokenizer=entry)
+        if masks:
+            mask = vocabulary.token_to_id["<mask>"]
+            attributes = list(vocabulary.attributes)
+            attributes[mask] &= ~LSTRIP
+            attributes[mask] |= LSTRIP * (entry.name in STRIPS_MASK)
+            vocabulary = vocabulary._replace(attributes=attributes)
+        return encoding.with_cause(cause, vocabulary=vocabulary)
+
+    return change
+
+
+def acts(entry: PreTokenizer) -> tuple[object, ...]:
+    """Everything in an entry that ids depend on."""
+    flags = (
+        entry.byte_encode,
+        entry.escape_whitespaces,
+        entry.ignore_merges,
+        entry.newline_runs,
+        entry.prepend_space,
+    )
+    return (entry.family, *flags, entry.add_bos or entry.always_add_bos)

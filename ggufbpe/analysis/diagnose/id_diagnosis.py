@@ -1,0 +1,227 @@
+"""Why ids from elsewhere are not those of the model: a search, smallest change first.
+
+    tokenizer, text, ids -> [this file] -> what together makes the model give these ids
+
+Ids depend on a text, an encoding (pre-tokenizer, merges, flags, types of tokens) and what is done around it (BOS, EOS,
+a limit, renumbered tokens). Three things make the search short:
+
+- What is around the text is not searched but read off the ids: they are split in each plausible way, as `Target`s,
+  and the core is compared with what an encoding gives for the text alone.
+- The ids can be decoded, whoever made them. A change of the text that does not lead to the decoded text is never
+  encoded; that rules out nearly all of them, or none.
+- Ids are encoded only as far as they agree, and all encodings share their word caches.
+
+Sets of changes are tried by size: none, one, two; all of the smallest size that give the ids are listed. Each is
+encoded in full once more before it is reported. If there is none, the decoded text is tried, and then single changes
+are ranked by how far their ids agree.
+
+If the tokens of the vocabulary do not fit its pre-tokenizer (families.py), that is the first cause to consider: an
+explanation with the one that they point to wins if it needs no more other causes than those without.
+
+But: it does not say which ids are right, only how they differ from the model's, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
+
+from ...tokenizer import Tokenizer
+from ...tokenizer.detokenization import token_ids
+from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
+from ..doctor.proposal import Compared, Trial, encoding, prove, prove_by_parts
+from . import causes
+from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
+from .builds import of_other_build
+from .cause_search import Answer, expected_of, order
+from .causes import Cause, Diagnosis, Explanation
+from .model_changes import other_models
+from .nearest import Nearest
+from .several import Several
+from .variants import variants_of
+
+# Of the ids must agree after several changes, and the share of the others that must agree by them; else it is chance.
+_LEAST_SHARE, _LEAST_GAIN = 0.4, 0.1
+
+
+def diagnose(
+    model: Model,
+    text: TextOrPath | None = None,
+    ids: Iterable[int] | None = None,
+    *,
+    add_special: bool = True,
+    parse_special: bool = True,
+    others: Iterable[Model] = (),
+    chat: ChatOrBody | None = None,
+    expected_prompt: TextOrPath | None = None,
+    chat_template: str | None = None,
+    now: datetime | None = None,
+) -> Diagnosis:
+    """Find out why `ids` from elsewhere are not those of a model for a text: the best explanation first.
+
+    Instead of a text, a `chat` may be given (messages or the body of a request), and then either the ids or the
+    `expected_prompt`; `chat_template` and `now` are those of `Tokenizer.apply_chat_template`.
+
+    `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is
+    a `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are as in `Tokenizer.encode`,
+    for the model's ids. If the model adds EOS but not BOS, ids as the command llama-tokenize prints them also count as
+    its own; `added_as` says so. `TypeError` for ids that are not integers, `GGUFError` for a model that cannot be used.
+
+    >>> from ggufbpe import Tokenizer                                          # doctest: +SKIP
+    >>> tok = Tokenizer.from_gguf("model.gguf")                                # doctest: +SKIP
+    >>> diagnose(tok, "a b\\n", tok.encode("a b")).explanations[0].causes[0].id # doctest: +SKIP
+    'trailing_newline'
+    """
+    if chat is not None:
+        if text is not None or (ids is None) == (expected_prompt is None):
+            raise ValueError("with a chat, give either ids or expected_prompt, and no text")
+        from ...chat.known_templates import resolved
+        from .chat_changes import Rendering
+        from .prompt_diagnosis import diagnose_chat_ids, diagnose_prompt
+
+        tokenizer, asked = tokenizer_of(model), Rendering(request_body(chat), resolved(chat_template), now)
+        if expected_prompt is not None:
+            return diagnose_prompt(tokenizer, asked, text_of(expected_prompt))
+        search_ids = partial(search, tokenizer, others=list(map(tokenizer_of, others)))
+        return diagnose_chat_ids(tokenizer, asked, ids or (), search_ids)
+    if text is None or ids is None:
+        raise ValueError("give a text and ids, or a chat and ids or expected_prompt")
+    return _diagnose_text(model, text, ids, add_special, parse_special, others)
+
+
+def _diagnose_text(
+    model: Model,
+    text: TextOrPath,
+    ids: Iterable[int],
+    add_special: bool,
+    parse_special: bool,
+    others: Iterable[Model],
+) -> Diagnosis:
+    tokenizer, data, given = tokenizer_of(model), text_of(text), token_ids(ids)
+    models = list(map(tokenizer_of, others))
+    found, meaning, flags = answers(tokenizer, Compared(data, given), (add_special, parse_special), models)
+    explanations = proposed(tokenizer, found, Compared(data, given), *flags)
+    return Diagnosis(not found, tuple(explanations), meaning)
+
+
+def answers(
+    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], others: Sequence[Tokenizer] = ()
+) -> tuple[list[Answer], str, tuple[bool, bool]]:
+    """Return why ids are not the tokenizer's own, the best explanation first; nothing if they are.
+
+    `flags` are `add_special` and `parse_special`. Returned with it are the meaning of "add special tokens" that the ids
+    follow (agreement.py), and the flags with which they were compared.
+    """
+    (text, ids, *_), (add_special, parse_special) = compared, flags
+    meaning = added_as(tokenizer, text, ids, parse_special) if add_special else ""
+    add_special = add_special and meaning != AS_COMMAND
+    if ids == tokenizer.encode(text, add_special=add_special, parse_special=parse_special):
+        return [], meaning, (add_special, parse_special)
+    found = search(tokenizer, text, ids, add_special=add_special, parse_special=parse_special, others=others)
+    if meaning == AS_COMMAND and any(cause.id in ("bos", "eos", "sep") for cause in found[0].causes):
+        # so that guess was wrong
+        meaning, add_special = AS_LIBRARY, True
+        found = search(tokenizer, text, ids, parse_special=parse_special, others=others)
+    return found, meaning, (add_special, parse_special)
+
+
+def proposed(
+    tokenizer: Tokenizer, found: Iterable[Answer], compared: Compared, add_special: bool, parse_special: bool
+) -> list[Explanation]:
+    """Return answers as explanations; the first one whose change helps and harms nothing has a command."""
+    encode = encoding(add_special, parse_special)
+    explanations: list[Explanation] = []
+    has_command = False
+    with Trial(tokenizer, lambda: variants_of(tokenizer).evidence) as trial:
+        for item in found:
+            proposal = None
+            expected = expected_of(item, tokenizer.vocabulary, add_special) if item.change else None
+            if not has_command and expected is not None:
+                # only what several causes leave open can be compared by parts
+                tried = prove if item.expected is None else prove_by_parts
+                proposal = tried(trial, item.change, [compared], encode=encode, expected=expected)
+                has_command = bool(proposal.command)
+            explanations.append(Explanation(item.causes, item.explains, proposal))
+    return explanations
+
+
+def search(
+    tokenizer: Tokenizer,
+    text: bytes,
+    ids: list[int],
+    *,
+    add_special: bool = True,
+    parse_special: bool = True,
+    others: Sequence[Tokenizer] = (),
+) -> list[Answer]:
+    """The explanations with the variants that give the ids, which must not be the tokenizer's own."""
+    vocabulary = tokenizer.vocabulary
+    flags = add_special, parse_special
+    if other_build := of_other_build(tokenizer, text, ids, *flags):
+        return [other_build]
+    same = [other for other in others if other.vocabulary.tokens == vocabulary.tokens]
+    searches = [Nearest(tokenizer, text, ids, *flags, merges_of=same)]
+    for other in others:
+        if other not in same:
+            cause = causes.other_vocabulary(other.name)
+            searches.append(Nearest(other, text, ids, *flags, cause=cause))
+    for other, cause in other_models(vocabulary):
+        searches.append(Nearest(other, text, ids, *flags, cause=cause))
+    try:
+        found = _best(searches)
+        if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
+            return found
+        several = _several(tokenizer, Compared(text, ids), flags, same)
+        told = {repr(cause) for item in several for cause in item.causes}
+        if several:  # which says more than these
+            vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]
+            told.update(map(repr, vague))
+        more = [item for item in found if not told.issuperset(map(repr, item.causes))]
+        return sorted([*several, *more], key=lambda item: -item.explains)
+    finally:
+        for each in searches:
+            each.variants.forget_texts()
+
+
+def _is_of_lost_tokens(cause: Cause) -> bool:
+    """Return whether a cause only says that the vocabulary lacks some of the ids."""
+    return cause.detail.get("problem") == "out of range"
+
+
+def _several(
+    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], same: Sequence[Tokenizer]
+) -> list[Answer]:
+    """What several causes explain, with what the rest looks like after them; nothing if they explain nothing."""
+    add_special, parse_special = flags
+    several = Several(tokenizer, [compared], add_special=add_special, parse_special=parse_special, same=same)
+    found = several.found()
+    before = agreeing_share(encoding(*flags)(tokenizer, compared), compared.ids)
+    least = max(_LEAST_SHARE, before + _LEAST_GAIN * (1 - before))
+    if all(cause.id in ("bos", "eos", "sep") for cause in found.causes):
+        least = before  # a few ids, but not by chance
+    if not found.causes or found.explains < least:
+        return []
+    variant = several.variant(found.state, compared.text)
+    if found.explains == 1:
+        return [Answer(found.causes, 1.0, variant, found.expected)]
+    rest = Nearest(several.tokenizer(found.state), compared.text, compared.ids, *flags).partial()[0]
+    known = {cause.id for cause in found.causes}
+    more = tuple(cause for cause in rest.causes if cause.id not in known)
+    return [Answer((*found.causes, *more), found.explains, variant, found.expected)]
+
+
+def _best(searches: list[Nearest]) -> list[Answer]:
+    """What explains all ids with the fewest causes, with any of the models; otherwise what the first one finds."""
+    first, *others = searches
+    whole = first.whole() + [answer for other in others for answer in other.whole(most_changes=1)]
+    if mended := first.mended(whole):
+        return mended
+    whole = whole or first.other_text()
+    if not whole:
+        return first.partial()
+    fewest = min(len(answer.causes) for answer in whole)
+    found = sorted((item for item in whole if len(item.causes) == fewest), key=order)
+    if found[0].causes[-1].id == "text_differs" and first.says_something_else():
+        found += first.partial()[:1]
+    return found

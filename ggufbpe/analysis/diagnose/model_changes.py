@@ -1,0 +1,220 @@
+"""What may differ in models without a pre-tokenizer: flags, charsmap, scores, bytes, and the model itself.
+
+    vocabulary, file -> [this file] -> changes of an encoding, with their causes -> changes.py, id_diagnosis.py
+
+The model says which flags it heeds (`TokenizerModel.flags`), and which file is one of its own (`recognizes`).
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from ..._util.spelling import BYTE_TOKENS, SPACE
+from ...errors import GGUFError
+from ...gguf.change import Change
+from ...gguf.constants import TokenizerKey
+from ...gguf.reader import GGUFFile
+from ...models.format_detection import looks_of, models_alike, models_like
+from ...models.loading import load
+from ...models.vocabulary import BYTE, Vocabulary
+from ...tokenizer import Tokenizer
+from .causes import Cause
+from .encoding_changes import Encoding, EncodingChange
+from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES
+
+_K = TokenizerKey
+
+# By field of `Vocabulary`: the id of the cause, the key, and the words for the flag set and not set.
+_FLAGS = {
+    "add_space_prefix": (
+        *("space_prefix", _K.ADD_PREFIX),
+        *("a space is put before the text", "no space is put before the text"),
+    ),
+    "remove_extra_whitespaces": (
+        *("extra_whitespace", _K.REMOVE_EXTRA_WS),
+        *("extra spaces are removed", "all spaces are kept"),
+    ),
+    "lowercase": (
+        *("lower_case", _K.NORMALIZER_LOWERCASE),
+        *("letters are lowercased", "letters keep their case"),
+    ),
+    "strip_accents": (
+        *("accents", _K.NORMALIZER_STRIP_ACCENTS),
+        *("accents are stripped", "accents are kept"),
+    ),
+}
+_SET_TOGETHER = ("lowercase", "strip_accents")  # the second follows the first unless a key says otherwise
+
+RARE = frozenset(("charsmap", "scores", "byte_fallback", "escape_whitespaces"))  # not two of them at once
+
+NamedChange = tuple[str, EncodingChange]  # those with the same name exclude each other
+
+
+def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[NamedChange]:
+    """The changes that make sense for a vocabulary; `others` are models with the same tokens."""
+    yield from _flag_changes(vocabulary)
+    if vocabulary.charsmap:
+        cause = Cause(
+            "charsmap",
+            {"what": "the text is not normalized by the model's charsmap", "change": "none"},
+            "switch on the normalizer of the other tool",
+            Change({_K.PRECOMPILED_CHARSMAP: None}),
+        )
+        yield "charsmap", _with(cause, charsmap=b"")
+    for other in others:
+        if other.vocabulary.charsmap != vocabulary.charsmap:
+            yield "charsmap", _of_other("charsmap", vocabulary, other.vocabulary)
+    yield from _score_changes(vocabulary, others)
+    yield from _byte_changes(vocabulary)
+
+
+def _flag_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
+    flags = vocabulary.tokenizer_model.flags
+    together = flags if flags == _SET_TOGETHER else ()
+    for one in flags:
+        if not together:
+            yield one, _flipped(vocabulary, (one,))
+    if vocabulary.add_space_prefix and "add_space_prefix" in flags:
+        what = "a space is put before the text, but not after special tokens, as some tools do (legacy=false)"
+        fix = "set legacy=true in the other tool: llama.cpp puts a space there as well, and has no switch for it"
+        once = Cause("space_prefix", {"what": what, "theirs": "once"}, fix)
+        bare = vocabulary._replace(add_space_prefix=False)
+        yield "add_space_prefix", lambda e: e.with_cause(once, vocabulary=bare, way=SPACE_ONCE)
+    for choice in product((False, True), repeat=len(together)):
+        if any(choice):
+            yield "normalizer", _flipped(vocabulary, tuple(flag for flag, on in zip(together, choice) if on))
+
+
+def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
+    """A change that inverts all of `flags`."""
+    new = {flag: not getattr(vocabulary, flag) for flag in flags}
+    keys: dict[str, str | None] = {_FLAGS[flag][1]: str(value).lower() for flag, value in new.items()}
+    if flags == _SET_TOGETHER[:1]:
+        keys[_K.NORMALIZER_STRIP_ACCENTS] = str(vocabulary.strip_accents).lower()
+    theirs, ours = (
+        " and ".join(_FLAGS[flag][2 if value == on else 3] for flag, value in new.items())
+        for on in (True, False)
+    )
+    cause = Cause(
+        _FLAGS[flags[0]][0],
+        {"what": f"in the given ids, {theirs}; in the model, {ours}", "theirs": new},
+        change=Change(keys),
+    )
+    return _with(cause, **new)
+
+
+def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[NamedChange]:
+    if not vocabulary.tokenizer_model.has_scores:
+        return
+    size = len(vocabulary.tokens)
+    if is_flat(vocabulary.scores):
+        if vocabulary.tokenizer_model.algorithm != "scores":
+            return  # for a best path, scores are not just ranks, and cannot be guessed
+        what = "the scores of the model are all the same, but the given ids need scores that fall with the id"
+        fix = "convert the model again, with the scores of its own tokenizer (tokenizer.model)"
+        cause = Cause("scores", {"what": what, "problem": "flat", "theirs": "by id"}, fix)
+        by_id = array("f", map(float, range(0, -size, -1)))
+        spaces = [token for token, text in enumerate(vocabulary.tokens) if not text.strip(SPACE)]
+        yield "scores", _with(cause, scores=by_id)
+        last = by_id[:]
+        for token in spaces:  # sentencepiece gives these a low score: they were added to what it learned
+            last[token] = float(-2 * size)
+        yield "scores", _with(cause, scores=last)
+    else:
+        what = "the given ids are those of a model whose scores are all the same"
+        fix = "the model file of the other tool has lost its scores: convert it again"
+        yield (
+            "scores",
+            _with(
+                Cause("scores", {"what": what, "problem": "other", "theirs": "flat"}, fix),
+                scores=array("f", bytes(4 * size)),
+            ),
+        )
+    for other in others:
+        if len(other.vocabulary.scores) == size and other.vocabulary.scores != vocabulary.scores:
+            yield "scores", _of_other("scores", vocabulary, other.vocabulary)
+
+
+def is_flat(scores: Sequence[float]) -> bool:
+    """Whether all scores are the same."""
+    return not scores or min(scores) == max(scores)
+
+
+def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
+    """Characters without a token as bytes or as the unknown token; and spaces that are not replaced by U+2581."""
+    fix = "switch {} byte_fallback in the other tool; llama.cpp has no switch for it"
+    if any(kind & BYTE for kind in vocabulary.attributes):
+        what = "characters without a token become the unknown token, rather than the tokens of their bytes"
+        cause = Cause("byte_fallback", {"what": what, "theirs": False}, fix.format("on"))
+        yield "byte_fallback", lambda e: e.with_cause(cause, way=UNKNOWN_FOR_BYTES)
+        each = cause._replace(detail={**cause.detail, "what": f"{what}, one for each"})
+        yield "byte_fallback", lambda e: e.with_cause(each, way=EACH_UNKNOWN)
+    if all(token in vocabulary.token_to_id for token in BYTE_TOKENS):
+        what = "characters without a token become the tokens of their bytes, rather than the unknown token"
+        on = Cause("byte_fallback", {"what": what, "theirs": True}, fix.format("off"))
+        yield "byte_fallback", lambda e: e.with_cause(on, way=BYTES_FOR_UNKNOWN)
+    entry = vocabulary.pre_tokenizer
+    if entry.escape_whitespaces and not vocabulary.tokenizer_model.has_charsmap:
+        cause_of_spaces = Cause(
+            "escape_whitespaces",
+            {"what": "spaces are not replaced by U+2581", "theirs": False},
+            "let the other tool replace spaces by U+2581 before it looks up tokens",
+        )
+        unescaped = entry._replace(escape_whitespaces=False)
+        yield (
+            "escape_whitespaces",
+            lambda e: e.with_cause(
+                cause_of_spaces,
+                vocabulary=e.vocabulary._replace(pre_tokenizer=unescaped),
+                way=READ_AS_REFERENCE,
+            ),
+        )
+
+
+def _of_other(field: str, vocabulary: Vocabulary, other: Vocabulary) -> EncodingChange:
+    """A change to the scores or the charsmap of another vocabulary with the same tokens."""
+    what = f"the given ids are made with the {field} of {other.path}"
+    if field == "charsmap" and not vocabulary.charsmap:
+        what += ", and the model has none"
+    cause = Cause(
+        field,
+        {"what": what, "problem": "other model", "model": other.path},
+        f"convert the model again with the {field} of {other.path}",
+    )
+    return _with(cause, **{field: getattr(other, field)})
+
+
+def _with(cause: Cause, **fields: object) -> EncodingChange:
+    def change(encoding: Encoding) -> Encoding:
+        changed = encoding.vocabulary._replace(**fields)  # type: ignore[arg-type]
+        return encoding.with_cause(cause, vocabulary=changed)
+
+    return change
+
+
+def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
+    """The file read as the tokenizer models that its tokens look like, rather than or as much as its own."""
+    if not os.path.isfile(vocabulary.path):
+        return
+    try:
+        with GGUFFile(vocabulary.path) as file:
+            looks = looks_of(file)
+    except (OSError, GGUFError):
+        return
+    others, alike = models_like(looks, vocabulary.model), models_alike(looks, vocabulary.model)
+    for name in (*others, *alike):
+        try:
+            found = load(vocabulary.path, {_K.MODEL: name})[0]
+        except GGUFError:
+            continue
+        why = "its tokens fit both" if name in alike else "its tokens look like it"
+        what = f"the model is {name} ({found.tokenizer_model.description}), not {vocabulary.model}: {why}"
+        cause = Cause(
+            "model",
+            {"what": what, "model": name, "ours": vocabulary.model},
+            change=Change({_K.MODEL: name}),
+        )
+        yield Tokenizer(found), cause

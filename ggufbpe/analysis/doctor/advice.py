@@ -1,0 +1,85 @@
+"""The one command for all findings of a file, each of whose changes was tried in memory.
+
+    findings with their own commands -> [this file] -> proposal.py, which tries them -> Examination
+
+The changes are tried together. If that harms, they are tried one after the other, the gravest finding's first, and
+those that harm are left out: their findings say why, without a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ...gguf.change import Change, all_of
+from .facts import Facts
+from .finding import Finding
+from .proposal import Proposal, Trial, changes_of, grave_findings, prove
+
+
+class _Wanted(NamedTuple):
+    """The place of a finding, and the changes any of which would mend it."""
+
+    place: int
+    changes: list[Change]
+
+
+def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], Proposal | None]:
+    """Return the findings, without the commands of changes that would harm, and the proposal for all others.
+
+    The proposal is None if no error or warning has a command that can be run as it is printed; it counts the findings
+    that have one, and those that it mends.
+    """
+    wanted = [_Wanted(index, found) for index, each in enumerate(findings) if (found := changes_of(each))]
+    if not wanted:
+        return tuple(findings), None
+    with Trial(model.tokenizer, facts=model) as trial:
+        first = [each.changes[0] for each in wanted]
+        proposal = prove(trial, all_of(first))
+        objections: dict[int, str] = {}
+        if not proposal.command or not _agree(first):
+            proposal, objections = _one_by_one(trial, wanted)
+        left = len(wanted)
+        if proposal.command:
+            after = {_key(each) for each in grave_findings(trial.changed(proposal.change))}
+            left = sum(_key(findings[each.place]) in after for each in wanted)
+    told = tuple(
+        each._replace(fix=f"no command is proposed, because {objections[index]}")
+        if index in objections
+        else each
+        for index, each in enumerate(findings)
+    )
+    return told, proposal._replace(differing=len(wanted), explained=len(wanted) - left, unit="finding")
+
+
+def _key(finding: Finding) -> tuple[str, str | None]:
+    return finding.id, finding.where.key
+
+
+def _agree(changes: Iterable[Change]) -> bool:
+    """Check that no two changes give one thing two values."""
+    found = Change()
+    for change in changes:
+        if found | change != change | found:
+            return False
+        found |= change
+    return True
+
+
+def _one_by_one(trial: Trial, wanted: Iterable[_Wanted]) -> tuple[Proposal, dict[int, str]]:
+    """Return the proposal of all changes that harm nothing, and why the changes of other findings are left out."""
+    proposal = Proposal()
+    objections: dict[int, str] = {}
+    for place, changes in wanted:
+        objection = ""
+        for change in changes:
+            tried = Proposal(objection="the command for another finding sets another value")
+            if _agree((proposal.change, change)):
+                tried = prove(trial, proposal.change | change)
+            if tried.command:
+                proposal, objection = tried, ""
+                break
+            objection = objection or tried.objection
+        if objection:
+            objections[place] = objection
+    return proposal, objections

@@ -1,0 +1,86 @@
+"""BOS at the beginning of texts: whether the file adds one where it should not, or leaves it out where it should.
+
+    facts.py -> [this file] -> checks.py
+
+A BOS that is added while the chat template writes one, too, is in template_checks.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...gguf.constants import TokenizerKey
+from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from .chat_markers import without_comments
+from .facts import Facts
+from .finding import Finding, Where
+
+_K = TokenizerKey
+
+
+def bos_is_eos(model: Facts) -> Iterator[Finding]:
+    """One token that is both BOS and EOS, and is added before every text."""
+    tokenizer, family = model.tokenizer, model.family
+    if tokenizer is None or not model.adds("bos") or not model.obeys_flags or tokenizer.bos_id is None:
+        return
+    bos = tokenizer.bos_id
+    if bos != tokenizer.eos_id or model.is_normal(bos):  # which other checks report
+        return
+    right = {
+        key: token
+        for key in (_K.BOS_ID, _K.EOS_ID)
+        if (token := model.id_of_family(key)) is not None and token != bos
+    }
+    if family and family.add_bos and right:
+        fix = model.command(*(word for key, token in right.items() for word in ("--set", f"{key}={token}")))
+    elif tokenizer.vocabulary.pre_tokenizer.always_add_bos:
+        fix = f"set {_K.BOS_ID} and {_K.EOS_ID} to the ids of the right tokens (`ggufbpe fix` with --set)"
+    else:
+        fix = model.set(_K.ADD_BOS, "false")
+    yield Finding(
+        "warning",
+        "bos_is_eos",
+        "Every text begins with the token that ends a text.",
+        "To the model, that token ends another text. If it was not trained to see it first, it answers worse.",
+        fix,
+        Where(_K.ADD_BOS, bos, model.key(_K.ADD_BOS).offset),
+        {"token": bos},
+        f"BOS is added, and BOS and EOS are both token {bos}, {model.quoted(bos)}."
+        + (f" {family.name} files do not add BOS." if family and not family.add_bos else ""),
+    )
+
+
+def bos_switched_off(model: Facts) -> Iterator[Finding]:
+    """A BOS that the file does not add, although its pre-tokenizer or its family does."""
+    tokenizer, family = model.tokenizer, model.family
+    if tokenizer is None or model.adds("bos") or not model.obeys_flags or tokenizer.bos_id is None:
+        return
+    bos, is_off = tokenizer.bos_id, model.scalar(_K.ADD_BOS) is False
+    if family is not None:
+        # without a flag, the right pre-tokenizer adds it again, and another check reports a wrong one
+        by_pre = any(PRE_TOKENIZERS[name].add_bos for name in family.pres)
+        is_expected, who = family.add_bos and (is_off or not by_pre), f"{family.name} files add"
+    else:
+        by_pre = model.kind.has_pre_tokenizer and tokenizer.vocabulary.pre_tokenizer.add_bos and is_off
+        is_expected = by_pre and bos != tokenizer.eos_id and not model.is_normal(bos)
+        who = f"the pre-tokenizer {model.pre} adds"
+    if not is_expected:
+        return
+    yield Finding(
+        "warning",
+        "bos_switched_off",
+        "Texts do not begin with BOS, although the model was trained with it.",
+        "Without BOS at the beginning of a text, the model answers worse."
+        + (" Chats have it, since the chat template writes it." if _template_writes_bos(model) else ""),
+        model.set(_K.ADD_BOS, "true"),
+        Where(_K.ADD_BOS, bos, model.key(_K.ADD_BOS).offset),
+        {"token": bos},
+        f"{_K.ADD_BOS} {'turns it off' if is_off else 'is missing'}, while {who} BOS.",
+    )
+
+
+def _template_writes_bos(model: Facts) -> bool:
+    assert model.tokenizer is not None
+    template, bos = without_comments(model.template), model.tokenizer.bos_id
+    return (bos is not None and model.tokens[bos] in template) or bool(re.search(r"\bbos_token\b", template))

@@ -1,0 +1,32 @@
+"""Markers of chats, such as <|im_start|>, in templates and prompts.
+
+template, prompt -> [this file] -> template_checks.py, known_template_check.py
+"""
+
+from __future__ import annotations
+
+import re
+
+# Only the forms that models have as special tokens. What diagnose takes for a marker is much wider
+# (analysis/diagnose/chat_causes.py): "<tool_call>" and "[ANSWER]" are plain text in many templates, and no finding.
+_MARKER = re.compile(
+    r"<\|[^|<>{}\s'\"]{1,60}\|>|<｜[^｜<>{}\s'\"]{1,60}｜>|\[/?INST\]|<</?SYS>>|"
+    r"<(?:start|end)_of_turn>|<\|?turn\|?>|\[/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
+)
+_ENDS = re.compile(r"</?s>|<(?:bos|eos)>")  # only in prompts: conditions of templates contain them, too
+_JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+
+
+def without_comments(template: str) -> str:
+    """A template without its comments."""
+    return _JINJA_COMMENT.sub("", template)
+
+
+def markers_of(template: str) -> list[str]:
+    """The markers in a template's source."""
+    return list(dict.fromkeys(_MARKER.findall(without_comments(template))))
+
+
+def markers_of_prompt(prompt: str) -> list[str]:
+    """The markers in a prompt."""
+    return list(dict.fromkeys((*_MARKER.findall(prompt), *_ENDS.findall(prompt))))

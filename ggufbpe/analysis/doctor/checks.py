@@ -1,0 +1,154 @@
+"""All checks of `doctor`, and their findings about the metadata of one file.
+
+    facts.py -> the checks of a group each -> [this file] -> findings -> examination.py; proposal.py,
+        which compares them
+
+The checks also work where the tokenizer cannot be opened: opening stops at the first problem, and they report all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterator
+
+from ...errors import UnsupportedTokenizerError, printable
+from ...gguf.constants import TokenizerKey
+from ...models import SUPPORTED
+from .bos_checks import bos_is_eos, bos_switched_off
+from .facts import Facts
+from .family_checks import known_family
+from .finding import SEVERITIES, Finding, Where
+from .known_template_check import template_differs
+from .merge_checks import merge_parts, unreachable
+from .model_checks import (
+    charsmap,
+    missing_unknown,
+    scores,
+    unconverted_pieces,
+    unwritable_bytes,
+    wrong_model,
+)
+from .pretokenizer_checks import hugging_face_splitting, pre_tokenizer
+from .role_checks import chats_refused, messages_lost, tools_not_shown
+from .round_trip_checks import dropped_spaces, line_break, lost_bytes, round_trips
+from .special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
+from .template_checks import bos_twice, chat_markers, other_bos, template_errors, turn_ends
+from .token_checks import control_types, corrections, duplicates, empty_tokens, made_control, padding_tokens
+from .value_checks import lengths, wrong_types
+
+_K = TokenizerKey
+
+
+def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
+    """Return what the checks find in a model, the most severe first; without those of the checks in `but`."""
+    checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
+    if not model.kind.has_pre_tokenizer:
+        checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
+    found = [finding for check in checks if check not in but for finding in check(model)]
+    found += _refusal(model, found)
+    return in_order(found)
+
+
+def in_order(found: list[Finding]) -> list[Finding]:
+    """Return findings by severity, the most severe first."""
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def _other_tokenizer(model: Facts) -> Iterator[Finding]:
+    if isinstance(model.refusal, UnsupportedTokenizerError):
+        yield Finding(
+            "note",
+            "not_bpe",
+            f"ggufbpe does not support this tokenizer, {printable(model.model)}.",
+            "Only what all tokenizers have in common was checked: types, special ids, duplicates, template.",
+            f"nothing to do; ggufbpe supports {', '.join(SUPPORTED)}",
+            model.key(_K.MODEL),
+            None,
+            f"It is {model.kind.description}.",
+        )
+
+
+def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
+    """The error of opening the tokenizer, unless a finding already reports an error in that key."""
+    error = model.refusal
+    if error is None or isinstance(error, UnsupportedTokenizerError):
+        return
+    if any(finding.severity == "error" and finding.where.key == error.key for finding in found):
+        return
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
+    key = f"{error.key}: " if error.key else ""
+    yield Finding(
+        "error",
+        name,
+        "llama.cpp cannot load this tokenizer.",
+        "llama.cpp refuses the file, or aborts on it.",
+        error.remedy or "convert the model again",
+        Where(error.key, None, error.offset),
+        None,
+        key + error.problem,
+    )
+
+
+Check = Callable[[Facts], Iterator[Finding]]
+
+# Checks that apply to any tokenizer, also to one that is not supported.
+COMMON_CHECKS: tuple[Check, ...] = (
+    _other_tokenizer,
+    wrong_model,
+    wrong_types,
+    duplicates,
+    lengths,
+    empty_tokens,
+    wrong_special_ids,
+    template_errors,
+    chat_markers,
+    padding_tokens,
+)
+# Checks for supported tokenizers. A new check is a function in the file of its group, and a line here.
+CHECKS: tuple[Check, ...] = (
+    wrong_model,
+    unconverted_pieces,
+    pre_tokenizer,
+    scores,
+    charsmap,
+    unwritable_bytes,
+    missing_unknown,
+    wrong_types,
+    duplicates,
+    lengths,
+    generation_ends,
+    wrong_special_ids,
+    missing_special_ids,
+    bos_is_eos,
+    bos_switched_off,
+    control_types,
+    made_control,
+    template_errors,
+    chat_markers,
+    turn_ends,
+    chats_refused,
+    messages_lost,
+    merge_parts,
+    unreachable,
+    lost_bytes,
+    round_trips,
+    line_break,
+    bos_twice,
+    other_bos,
+    template_differs,
+    tools_not_shown,
+    empty_tokens,
+    padding_tokens,
+    hugging_face_splitting,
+    dropped_spaces,
+    corrections,
+    known_family,
+)
+# Those of them that make no sense for models without a pre-tokenizer.
+BYTE_PAIR_CHECKS = frozenset(
+    (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
+)
+# Those that look at tokens and merges alone, which no change of `ggufbpe fix` that is proposed touches.
+CHECKS_OF_TOKENS = frozenset(
+    (unconverted_pieces, duplicates, empty_tokens, merge_parts, unreachable, padding_tokens)
+)

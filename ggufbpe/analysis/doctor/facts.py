@@ -1,0 +1,304 @@
+"""What the checks look at: the metadata of a file as far as it can be read, and the commands that fix it.
+
+    file.gguf -> metadata, vocabulary -> [this file] -> the checks
+
+A value that cannot be read counts as missing; there is a separate check for such values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any
+
+from ..._util.extras import NotInstalledError
+from ...chat.known_templates import PREFIX, KnownTemplate
+from ...errors import GGUFError
+from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
+from ...gguf.edit import CONVERT_VERSION_1
+from ...gguf.edit_arguments import id_ranges
+from ...gguf.metadata import Metadata, Overrides
+from ...gguf.reader import GGUFFile
+from ...gguf.schema import has_right_type
+from ...hub.model_location import fix_command
+from ...models import tokenizer_model
+from ...models.bpe.merge import parts
+from ...models.chat_templates import chat_templates
+from ...models.format_detection import Looks, looks_of
+from ...models.known_families import KnownFamily, family_of_tokens
+from ...models.loading import load_from
+from ...models.pretokenizers.families import Evidence, evidence
+from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ...models.special_ids import END_OF_GENERATION
+from ...models.token_table import ATTRIBUTE_OF_TYPE
+from ...models.vocabulary import NORMAL, UNUSED
+from ...tokenizer import Tokenizer
+from ...tokenizer.detokenization import quoted_text
+from .finding import Where
+from .sample_prompts import SamplePrompts
+
+_K = TokenizerKey
+
+# Texts that models commonly have for these tokens, the most distinctive first.
+TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
+    _K.BOS_ID: (
+        *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
+        *("[BOS]", "<|endoftext|>", "[CLS]"),
+    ),
+    _K.EOS_ID: (
+        *(
+            "<|end_of_text|>",
+            "<eos>",
+            "</s>",
+            "<|endoftext|>",
+            "<｜end▁of▁sentence｜>",
+            "<EOS_TOKEN>",
+            "[EOS]",
+        ),
+        *("<|im_end|>", "<|eot_id|>", "<|end|>"),
+    ),
+    _K.SEP_ID: ("[SEP]", "</s>"),
+    _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>"),
+}
+
+
+class Facts:
+    """The metadata of a file as far as it can be read; a value of the wrong type counts as missing."""
+
+    def __init__(
+        self,
+        file: GGUFFile,
+        overrides: Overrides | None,
+        like: Facts | None = None,
+        evidence: Callable[[], Evidence] | None = None,
+    ) -> None:
+        """`like` are the facts of the same file with other overrides, with which tokens and merges are shared.
+
+        `evidence` gives what the tokens reveal about the pre-tokenizer, where that is already known.
+        """
+        self._known_evidence = evidence
+        self.source = file
+        self.file = Metadata(file, overrides) if overrides else file
+        self.overrides = overrides or {}
+        self.version = file.version
+        self.model = self.string(_K.MODEL) or ""
+        self.kind = tokenizer_model(self.model)
+        self.pre = self.string(_K.PRE)
+        self._like = like if like and not {_K.LIST, _K.MERGES}.intersection(overrides or ()) else None
+        self.tokens: list[str] = self._like.tokens if self._like else self.array(_K.LIST)
+        self.merges: list[str] = self._like.merges if self._like else self.array(_K.MERGES)
+        self.types: list[int] = self.array(_K.TOKEN_TYPE)
+        self.template = self.string(_K.CHAT_TEMPLATE) or ""
+        self.refusal: GGUFError | None = None
+        self.tokenizer: Tokenizer | None = None
+        try:
+            # its warnings are among the findings
+            self.tokenizer = Tokenizer(load_from(Metadata(file, overrides))[0])
+        except GGUFError as error:
+            self.refusal = error
+
+    def changed(self, overrides: Overrides) -> Facts:
+        """Return the facts of the same file with `overrides` on top of its own."""
+        return Facts(self.source, {**self.overrides, **overrides}, self)
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each token; of duplicates the first."""
+        if self._like:
+            return self._like.ids
+        return dict(zip(reversed(self.tokens), range(len(self.tokens) - 1, -1, -1)))
+
+    @cached_property
+    def templates(self) -> dict[str, str]:
+        """The chat templates that llama.cpp uses, by name; the default one is ""."""
+        found = chat_templates(self.file if isinstance(self.file, Metadata) else Metadata(self.file, None))
+        return {name: source for name, source in found.items() if source and name in ("", "tool_use")}
+
+    @cached_property
+    def rendered(self) -> SamplePrompts | None:
+        """The prompts of a few chats; None without a template, a tokenizer or jinja2."""
+        if self.tokenizer is None or not self.templates:
+            return None
+        try:
+            return SamplePrompts(self.tokenizer, self.templates)
+        except NotInstalledError:
+            return None
+
+    @cached_property
+    def entry(self) -> PreTokenizer:
+        """The pre-tokenizer in use; the default one if llama.cpp knows none of that name."""
+        name = self.kind.own_pre if self.kind.ignores_pre else self.pre
+        return PRE_TOKENIZERS.get(name or "default", PRE_TOKENIZERS["default"])
+
+    def quoted(self, token: int) -> str:
+        """A token, quoted, as the text that it decodes to."""
+        kind = NORMAL if self.is_normal(token) else ATTRIBUTE_OF_TYPE.get(self.type_of(token), UNUSED)
+        return quoted_text(self.kind, self.entry, self.tokens[token], kind)
+
+    def quoted_text(self, text: str) -> str:
+        """The text of a normal token, or of a part of a merge, in the same way."""
+        return quoted_text(self.kind, self.entry, text)
+
+    @cached_property
+    def looks(self) -> Looks:
+        """What kind of vocabulary the tokens look like, whatever tokenizer.ggml.model says."""
+        return looks_of(self.file)
+
+    @cached_property
+    def family(self) -> KnownFamily | None:
+        """The known family of models that the tokens are from; None if it is not known."""
+        found = family_of_tokens(self.tokens)
+        return found if found is not None and found.model == self.model else None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the metadata calls the models that this one was made from, and the model itself."""
+        keys = ("general.base_model.0.name", "general.base_model.1.name", "general.basename", KEY_NAME)
+        return [name for key in keys if (name := self.text(key))]
+
+    def adds(self, name: str) -> bool:
+        """Check that the special token "bos" or "eos" is added to every text."""
+        if self.tokenizer is None:
+            return False
+        own = self.tokenizer.vocabulary
+        return any(name in names for names in self.kind.added_names(own.add_bos, own.add_eos))
+
+    @property
+    def obeys_flags(self) -> bool:
+        """Check that the model adds BOS and EOS as the file's flags say, not by a rule of its own."""
+        return self.kind.added_names(True, True) != self.kind.added_names(False, False)
+
+    @property
+    def expects_bos(self) -> bool:
+        """Check that the model's family, or else its pre-tokenizer, adds BOS to every text."""
+        if self.tokenizer is None:
+            return False
+        entry = self.tokenizer.vocabulary.pre_tokenizer
+        return entry.always_add_bos or (self.family.add_bos if self.family else entry.add_bos)
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The two sides of each merge."""
+        if self._like:
+            return self._like.pairs
+        return list(map(parts, self.merges))
+
+    @cached_property
+    def merged(self) -> set[str]:
+        """The results of all merges."""
+        if self._like:
+            return self._like.merged
+        return {left + right for left, right in self.pairs}
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What the tokens reveal about the pre-tokenizer."""
+        if self._like or self._known_evidence:
+            known = self._like.evidence if self._like else self._known_evidence()  # type: ignore[misc]
+            return known._replace(pre=self.pre or "")
+        names = (self.string(key) or "" for key in (KEY_ARCHITECTURE, KEY_NAME))
+        return evidence(self.tokens, self.merges, self.pre or "", *names)
+
+    def scalar(self, key: str) -> Any:
+        return self.file[key] if key in self.file and has_right_type(self.file, key) else None
+
+    def text(self, key: str) -> str:
+        """The string of any key; "" if there is none."""
+        try:
+            value = self.file[key] if key in self.file else ""  # noqa: SIM401 - no dict, has no get
+        except GGUFError:  # not UTF-8
+            return ""
+        return value if isinstance(value, str) else ""
+
+    def string(self, key: str) -> str | None:
+        value = self._readable(key)
+        return value.partition("\0")[0] if isinstance(value, str) else None
+
+    def array(self, key: str) -> list[Any]:
+        value = self._readable(key)
+        if not isinstance(value, list):
+            return []
+        return [item.partition("\0")[0] for item in value] if value and isinstance(value[0], str) else value
+
+    def _readable(self, key: str) -> Any:
+        try:
+            return self.scalar(key)
+        except GGUFError:  # not UTF-8; opening the tokenizer says where
+            return None
+
+    def type_of(self, token: int) -> int:
+        """The type that the file gives a token; normal if it has no types."""
+        return self.types[token] if token < len(self.types) else int(TokenType.NORMAL)
+
+    def is_normal(self, token: int) -> bool:
+        """Whether it is a normal token, after llama.cpp has turned some into control tokens."""
+        if self.tokenizer is not None:
+            return not self.tokenizer.vocabulary.attributes[token] & ~NORMAL
+        return self.type_of(token) == int(TokenType.NORMAL)
+
+    def is_made_normal(self, token: int) -> bool:
+        """Whether llama.cpp makes it a normal token whatever its type is, as it does "</s>" in some model families."""
+        return (
+            self.tokenizer is not None and self.is_normal(token) and self.tokens[token] in END_OF_GENERATION
+        )
+
+    def key(self, key: str) -> Where:
+        return Where(key, None, self.file.offset(key) if key in self.file else None)
+
+    def token(self, index: int) -> Where:
+        return Where(_K.LIST, index, self.file.element_offset(_K.LIST, index))
+
+    def command(self, *changes: str) -> str:
+        """The command that makes these changes; for GGUF version 1, which cannot be changed, a sentence."""
+        if self.version == 1:
+            return CONVERT_VERSION_1
+        return fix_command(self.file.path, changes)
+
+    def set_template_file(self) -> str:
+        """The command that sets the chat template to the contents of FILE, which is for the user to supply."""
+        return self.command("--chat-template", "FILE")
+
+    def set_template(self, known: KnownTemplate) -> str:
+        """The command that sets the chat template to one of llama.cpp's."""
+        name = f"{known.variant}=" if known.variant else ""
+        return self.command("--chat-template", f"{name}{PREFIX}{known.name}")
+
+    def set(self, key: str, value: object) -> str:
+        return self.command("--set", f"{key}={value}")
+
+    def remove(self, key: str) -> str:
+        return self.command("--remove", key)
+
+    def set_types(self, **tokens: Iterable[int]) -> str:
+        """The command that sets types of tokens, given by the name of the type; a sentence if types cannot be read."""
+        if _K.TOKEN_TYPE in self.file and not has_right_type(self.file, _K.TOKEN_TYPE):
+            return f"convert the model again, with a {_K.TOKEN_TYPE} of the right type"
+        changes = [f"{ids}={name}" for name, indexes in tokens.items() for ids in id_ranges(indexes)]
+        return self.command(*(part for change in changes for part in ("--set-token-type", change)))
+
+    def set_id(self, key: str) -> str:
+        """How to set a special id: the command if the family or a usual text tells which, otherwise a sentence."""
+        if (theirs := self.id_of_family(key)) is not None:
+            return self.set(key, theirs)
+        texts = TEXTS_OF_IDS.get(key, ())
+        found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
+        return (
+            self.set(key, found[0])
+            if found
+            else f"set {key} to the id of the right token (`ggufbpe fix` with --set)"
+        )
+
+    def id_of_family(self, key: str) -> int | None:
+        """The id that the files of the model's family have under BOS or EOS; None if it is not known."""
+        if self.family is None:
+            return None
+        expected = {_K.BOS_ID: self.family.bos, _K.EOS_ID: self.family.eos}.get(key)
+        if expected is None or self.tokens[expected[0] : expected[0] + 1] != [expected[1]]:
+            return None
+        return expected[0]
+
+    def set_pre(self) -> str:
+        """How to set the pre-tokenizer that the tokens point to."""
+        if self.evidence.name:
+            return self.set(_K.PRE, self.evidence.name)
+        return f"set {_K.PRE} to the name of the model's pre-tokenizer (`ggufbpe list-pre` shows all names)"

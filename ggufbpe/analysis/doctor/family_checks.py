@@ -1,0 +1,88 @@
+"""Which known family of models the tokens are from, and where the file differs from that family's files.
+
+    models/known_families.py -> facts.py -> [this file] -> checks.py
+
+It only says what is different: models are changed on purpose, too. Where another check proposes a command, the family
+is its evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..._util.wording import counted
+from ...errors import printable
+from ...gguf.constants import KEY_NAME, TokenizerKey
+from ...models.known_families import KnownFamily, family_of_names
+from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from .facts import Facts
+from .finding import Finding
+
+_K = TokenizerKey
+
+
+def known_family(model: Facts) -> Iterator[Finding]:
+    """A note that names the family, with what differs from its files."""
+    named = family_of_names(model.names)
+    family = model.family
+    if family is None:
+        if named is not None and named[0].model == model.model and model.tokens:
+            yield _other_tokens(model, *named)
+        return
+    differences = list(_differences(model, family))
+    what = f"This is {family.vocabulary}"
+    if differences:
+        what += f", but the file differs from {family.name} files in {counted(len(differences), 'point')}"
+    called = f"The file calls itself {printable(named[1])}. " if named else ""
+    same = f"Its pre-tokenizer, BOS and EOS are those of {family.name} files."
+    yield Finding(
+        "note",
+        "known_family",
+        f"{what}.",
+        "What a file has in common with others of its family is most likely right. A difference may be intended.",
+        "nothing to do, unless another finding says so",
+        model.key(_K.LIST),
+        {"family": family.name, "differences": differences, "named": named[1] if named else None},
+        called + ("; ".join(differences) + "." if differences else same),
+    )
+
+
+def _other_tokens(model: Facts, family: KnownFamily, name: str) -> Finding:
+    index, text = family.last
+    own = model.quoted(index) if index < len(model.tokens) else "missing"
+    return Finding(
+        "note",
+        "known_family",
+        f"The file calls itself {printable(name)}, but its tokens are not those of {family.name}.",
+        "Either the model has a vocabulary of its own, or some of its tokens were lost or exchanged.",
+        "compare the tokens with those of the original model (`ggufbpe diff`)",
+        model.key(KEY_NAME),
+        {"family": family.name, "named": name},
+        f"Token {index} is {own}, which {family.name} files have as {printable(text)}; the file has "
+        f"{counted(len(model.tokens), 'token')}, {family.name} files {family.size}.",
+    )
+
+
+def _differences(model: Facts, family: KnownFamily) -> Iterator[str]:
+    """What the file has that the files of its family do not, in words."""
+    if len(model.tokens) < family.size:
+        yield f"the vocabulary has {len(model.tokens)} tokens instead of {family.size}"
+    if not model.kind.ignores_pre and family.pres and not splits_like(model.pre, family):
+        own = f"is {printable(model.pre)}" if model.pre else "is missing"
+        yield f"{_K.PRE} {own} instead of {family.pres[0]}"
+    if model.tokenizer is None:
+        return
+    for name, is_theirs in (("bos", family.add_bos), ("eos", family.add_eos)):
+        if model.obeys_flags and model.adds(name) != is_theirs:
+            yield f"{name.upper()} is {'not added to texts' if is_theirs else 'added to every text'}"
+    ids = (("BOS", model.tokenizer.bos_id, family.bos), ("EOS", model.tokenizer.eos_id, family.eos))
+    for name, token, expected in ids:
+        if expected is not None and token != expected[0]:
+            shown = "missing" if token is None else f"token {token}, {model.quoted(token)},"
+            yield f"{name} is {shown} instead of {expected[0]}, {printable(expected[1])}"
+
+
+def splits_like(pre: str | None, family: KnownFamily) -> bool:
+    """Check that a name in `tokenizer.ggml.pre` splits texts as the family's files do."""
+    entry = PRE_TOKENIZERS.get(pre or "")
+    return entry is not None and any(PRE_TOKENIZERS[name].family == entry.family for name in family.pres)

@@ -1,0 +1,82 @@
+"""What doctor reports: one finding per defect, with its place and what to do about it.
+
+An *error* makes llama.cpp refuse the file or abort, or is a value that cannot be intended; a *warning* most likely
+means other ids than in training; a *note* is good to know. Sound models have no errors.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._util.wording import counted
+from ...errors import printable
+
+if TYPE_CHECKING:
+    from .proposal import Proposal
+
+SEVERITIES = ("error", "warning", "note")
+
+
+class Where(NamedTuple):
+    """The place of a finding: metadata key, token id, byte offset in the file; None for what does not apply."""
+
+    key: str | None = None
+    token: int | None = None
+    offset: int | None = None
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong or suspicious: `what` is one plain sentence, and `evidence` what shows it."""
+
+    severity: str  # "error", "warning" or "note"
+    id: str
+    what: str
+    why: str
+    fix: str
+    where: Where = Where()
+    detail: dict[str, Any] | None = None  # numbers and examples, for programs
+    evidence: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Finding {self.severity} {self.id}: {self.what}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Examination:
+    """The result of `doctor`: the findings about one file, the most severe first."""
+
+    path: str
+    findings: tuple[Finding, ...]
+    proposal: Proposal | None = (
+        None  # the change that mends them, as it was tried; None if no finding has a command
+    )
+
+    @property
+    def fix(self) -> str:
+        """The one command that makes all changes; "" if none is proposed."""
+        return self.proposal.command if self.proposal else ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each severity."""
+        found = Counter(finding.severity for finding in self.findings)
+        return {severity: found[severity] for severity in SEVERITIES}
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is nothing to fix: no error and no warning."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe doctor --json` writes it."""
+        found = [
+            {**finding._asdict(), "where": finding.where._asdict(), "detail": finding.detail or {}}
+            for finding in self.findings
+        ]
+        return {"path": self.path, "counts": self.counts, "findings": found, "fix": self.fix}
+
+    def __repr__(self) -> str:
+        counts = [counted(number, severity) for severity, number in self.counts.items() if number]
+        return f"<Examination of {printable(self.path)}: {', '.join(counts) or 'no findings'}>"

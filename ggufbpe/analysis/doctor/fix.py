@@ -1,0 +1,278 @@
+"""Writes a corrected copy of a model file, which is examined before it replaces anything.
+
+    model.gguf, keys and values -> edit_arguments.py -> edits -> edit.py -> [this file: is it sound?] -> fixed.gguf
+
+Nothing is written if the tokenizer would be worse than before, or a key that was set is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ..._util.files import is_special
+from ..._util.wording import counted
+from ...errors import (
+    GGUFError,
+    InvalidUTF8Error,
+    StoreError,
+    TensorError,
+    UnsupportedTokenizerError,
+    printable,
+)
+from ...gguf.constants import TokenType
+from ...gguf.edit import Edit, write_edited
+from ...gguf.edit_arguments import Tokens, edit_of, parse_remove, set_token_types
+from ...gguf.in_place import recover
+from ...gguf.reader import GGUFFile
+from ...gguf.schema import errors_in
+from ...gguf.tensors import check_tensors
+from ...gguf.value_types import Field, Value
+from ...hub.model_location import ModelName, locate
+from ...models.loading import load
+from ...models.vocabulary import GGUFWarning, frames_to_caller
+from .template_edits import ChatTemplates, template_edits
+
+_NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
+
+
+class KeyChange(NamedTuple):
+    """A key with its value before and after; None if it has none. Arrays are lists."""
+
+    key: str
+    before: Any
+    after: Any
+    was_readable: bool = True  # False: it was a string that is not UTF-8
+
+
+@dataclass(frozen=True, repr=False)
+class Fixed:
+    """What `fix` did.
+
+    `written` is "in place" (only the metadata), "copied", or "shared" (a copy that shares the tensors' blocks on
+    disk); "" if there was only an interrupted change to recover from. `recovered` says what happened to that: "undone"
+    or "finished"; "" if there was none.
+    """
+
+    path: str
+    written: str
+    changes: tuple[KeyChange, ...] = ()
+    tensors: int = 0
+    size: int = 0  # bytes of the file
+    recovered: str = ""
+
+    def __repr__(self) -> str:
+        done = self.written or f"an interrupted change was {self.recovered}"
+        return f"<Fixed {printable(self.path)}: {counted(len(self.changes), 'key')} changed, {done}>"
+
+
+def fix(
+    path: ModelName,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    in_place: bool = False,
+    set: Mapping[str, Value | Field] = _NOTHING,
+    remove: str | Iterable[str] = (),
+    token_types: Mapping[Tokens, str | TokenType] | Iterable[tuple[Tokens, str | TokenType]] = (),
+    chat_template: ChatTemplates | None = None,
+    force: bool = False,
+) -> Fixed:
+    """Write a copy of a model with changed metadata to `output`, or with `in_place` change the model itself.
+
+    `set` has keys with their new values, which are Python's: keys of the tokenizer get the type that llama.cpp expects,
+    others the type that they have in the file, new ones one that holds the value; `gguf.values.Field` sets another.
+    `remove` is a key, or several. `token_types` maps tokens (an id, a text, or a range of ids) to types such as
+    "CONTROL". `chat_template` is a template, the `pathlib.Path` of one, "known:NAME" for llama.cpp's of that name, or a
+    mapping from names ("tool_use") to these. A template that fails on a chat of one message is a `ChatError`.
+
+    The tensors stay byte for byte. The copy is opened as a tokenizer before it is put in place: if it has an error that
+    the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. A
+    model whose tensors llama.cpp refuses, as after a download that was cut off, is a `TensorError`. `force` writes it
+    anyway, and overwrites an existing file. In place, only the metadata is written if it fits; interrupted, the file
+    stays as it was. A change that a crash interrupted is undone or finished first; without changes, only that.
+
+    >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})     # doctest: +SKIP
+    <Fixed 'fixed.gguf': 1 key changed, copied>
+
+    A model given by name is never changed in place: `StoreError`, which says how its program can use a copy.
+
+    `ValueError` and `TypeError` for invalid changes, `FileExistsError` if `output` already exists,
+    `InterruptedChangeError` if another process is changing the file, `OSError`.
+    """
+    source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
+    if isinstance(token_types, str):
+        raise TypeError(
+            f'token_types has a type for each token, {{id: "CONTROL"}}, not {printable(token_types)}'
+        )
+    types = list(token_types.items() if isinstance(token_types, Mapping) else token_types)
+    is_change = bool(set or removed or types or chat_template is not None)
+    recovered = (recover(source) or "") if in_place or not is_change else ""
+    if recovered and not is_change:
+        return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
+    target = _target(source, output, in_place, force)
+    with GGUFFile(source) as file:
+        edits = [edit_of(file, key, value) for key, value in set.items()]
+        edits += [parse_remove(file, key) for key in removed]
+        edits += [set_token_types(file, types)] if types else []
+        edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)
+        if not edits:
+            raise ValueError(
+                "nothing to change: give set, remove, token_types or chat_template "
+                "(--set, --override-kv, --remove, --set-token-type, --chat-template)"
+            )
+        keys = [edit.key for edit in edits]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise ValueError(f"{printable(twice)} is changed twice")
+        changes = tuple(_change(file, edit) for edit in edits)
+        tensors = file.tensor_count
+        if not force:
+            _require_sound_tensors(file)
+    written = write_fixed(source, target, edits, check=not force, overwrite=force)
+    return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
+
+
+def _require_sound_tensors(file: GGUFFile) -> None:
+    """Raise the error of `check_tensors`, and say what `force` does."""
+    try:
+        check_tensors(file)
+    except TensorError as error:
+        error.remedy = f"{error.remedy} (nothing was written; --force writes it)"
+        raise
+
+
+def whole_file(model: ModelName, in_place: bool = False) -> str:
+    """The path of the file to copy, or with `in_place` to change; `StoreError` if it must not be.
+
+    The file of a model given by name belongs to another program: it is found by its digest, and may be in use.
+    """
+    found = locate(model)
+    if found.remote is not None:
+        from ...hub.stores.all_stores import how_to_download
+
+        how = how_to_download(found.remote)
+        raise StoreError(
+            "this model is remote, and only its metadata can be read; a copy needs its tensors",
+            path=found.name,
+            remedy=f"download it first{f' ({how[0]})' if how else ''}, then give {how[1] if how else 'its path'}",
+        )
+    if in_place and found.store:
+        from ...hub.stores.all_stores import how_to_use
+
+        raise StoreError(
+            f"this file belongs to {found.store}, so it is not changed in place",
+            path=found.name,
+            remedy=f"write a copy with -o fixed.gguf; {how_to_use(found.name, found.store, 'fixed.gguf')}",
+        )
+    if in_place:
+        _check_no_blob(found.path, found.name)
+    return found.path
+
+
+_BLOB = re.compile(r"(sha256-)?([0-9a-f]{40}|[0-9a-f]{64})")
+
+
+def _check_no_blob(path: str, name: str) -> None:
+    """`StoreError` for a file that is named by the digest of its content, as in Ollama's store and the hub's cache."""
+    folder, file = os.path.split(os.path.realpath(path))
+    if os.path.basename(folder) == "blobs" and _BLOB.fullmatch(file):
+        raise StoreError(
+            "this file is named by the digest of its content, so it is not changed",
+            path=name,
+            remedy="write a copy to another place",
+        )
+
+
+def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, force: bool) -> str:
+    """The path of the copy; an error if it is not free."""
+    if (output is None) is not in_place:
+        raise ValueError("where should the copy go? Give output, or in_place=True to change the model itself")
+    if output is None:
+        return source
+    target = os.fspath(output)
+    _check_no_blob(target, target)
+    if os.path.isdir(target):
+        raise ValueError(f"{printable(target)} is a directory; the output is a file")
+    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+        raise ValueError("the output is the model itself; to change that, use in_place (--in-place)")
+    if os.path.lexists(target) and not force and not is_special(target):
+        raise FileExistsError(f"{printable(target)} already exists; force=True overwrites it")
+    return target
+
+
+def _change(file: GGUFFile, edit: Edit) -> KeyChange:
+    try:
+        # no dict, has no get
+        before, was_readable = file[edit.key] if edit.key in file else None, True  # noqa: SIM401
+    except InvalidUTF8Error:
+        before, was_readable = None, False
+    return KeyChange(edit.key, before, edit.value, was_readable)
+
+
+def write_fixed(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    edits: Iterable[Edit],
+    *,
+    check: bool = True,
+    overwrite: bool = True,
+) -> str:
+    """Write `source` with the `edits` to `target`, which may be `source` and is replaced whole.
+
+    With `check`, a copy that has an error which `source` does not have, or one in a key that was edited, is discarded
+    and the `GGUFError` raised; errors are what prevents opening the tokenizer, and what schema.py calls an error.
+    Other problems of the copy, and the warnings of opening it, are `GGUFWarning`s. After an `OSError`, such as a
+    full disk, or an interruption `target` is as before, with nothing beside it. `overwrite` and what is returned, how
+    the tensors were written: see `write_edited`.
+    """
+    source, target = os.fspath(source), os.fspath(target)
+    edits = list(edits)
+    told: list[str] = []
+
+    def examine(copy: str, metadata: bytes | None) -> None:
+        told.extend(_problems(copy, metadata, target, source, {edit.key for edit in edits}))
+
+    done = write_edited(source, target, edits, examine if check else None, overwrite=overwrite)
+    for problem in told:  # not earlier, since a caller may turn warnings into errors
+        warnings.warn(problem, GGUFWarning, stacklevel=frames_to_caller())
+    return done
+
+
+def _problems(copy: str, metadata: bytes | None, target: str, source: str, edited: set[str]) -> list[str]:
+    """Raise the first error that the edits caused or left, and return warnings about other problems of the copy.
+
+    All of them name the path that the copy will have.
+    """
+    found, told = _errors(copy, metadata)
+    before = _errors(source)[0] if found else {}
+    for at, error in found.items():
+        error.path = target
+        is_hidden = (
+            not at and "" in before
+        )  # opening stops at the first error, which may have been another one
+        if error.key in edited or not (at in before or is_hidden):
+            remedy = "give another value" if error.key in edited else error.remedy or "change something else"
+            error.remedy = f"{remedy} (nothing was written; --force writes it)"
+            raise error
+    return [*map(str, found.values()), *(f"{target}: {problem}" for problem in told)]
+
+
+def _errors(path: str, data: bytes | None = None) -> tuple[dict[str | None, GGUFError], tuple[str, ...]]:
+    """The errors in the tokenizer of a file, or of `data` in its place, by key, and the warnings of opening it.
+
+    The error that prevents opening it is under "".
+    """
+    found: dict[str | None, GGUFError] = {}
+    try:
+        with GGUFFile(path, data) as file:
+            found = {error.key: error for error in errors_in(file)}
+        return found, load(path, data=data)[0].warnings
+    except UnsupportedTokenizerError:
+        return found, ()
+    except GGUFError as error:
+        found.pop(error.key, None)
+        return {**found, "": error}, ()

@@ -1,0 +1,220 @@
+"""The models on this machine, with what their metadata says and doctor's verdict on each.
+
+    hub/stores/all_stores.py -> [this file] -> `ggufbpe models`
+    gguf/, analysis/doctor/ --^
+
+Only the metadata of each file is read, and a file with several names once. The verdict takes the longest; it is cached
+for all files whose metadata differs only in the quantization.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ... import LLAMA_CPP, __version__
+from ..._util.files import replacing
+from ...errors import GGUFError
+from ...gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
+from ...gguf.reader import GGUFFile
+from ...gguf.tensors import check_parts, check_tensors
+from ...hub.quantization import model_parts
+from ...hub.stores import all_stores
+from ...hub.stores.stored_model import Stored, entries
+from .examination import doctor
+
+HEALTHY, BROKEN = "healthy", "broken"
+_MOST_VERDICTS = 2000  # in the cache
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A model on this machine. Facts that the file lacks are None."""
+
+    name: str  # as typed
+    names: tuple[str, ...]  # all of its names
+    store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
+    path: str
+    size: int | None = None  # bytes, of all parts
+    architecture: str | None = None
+    tokenizer: str | None = None  # `tokenizer.ggml.model`
+    pre: str | None = None  # `tokenizer.ggml.pre`
+    tokens: int | None = None
+    context: int | None = None  # tokens that the model was trained with
+    chat_template: int | None = None  # characters
+    verdict: str | None = None  # "healthy", "warning", "error" or "broken"; None if not requested
+    problem: str | None = None  # why it is broken
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that `ggufbpe models --json` writes."""
+        return {**asdict(self), "names": list(self.names)}
+
+
+def local_models(
+    pattern: str | None = None,
+    *,
+    verdicts: bool = True,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[LocalModel]:
+    """The models that Ollama, the Hugging Face hub's cache, llama.cpp and LM Studio have on this machine, by name.
+
+    `pattern` is a part of the name, or a pattern with `*`, `?` and `[…]`; case does not matter. Without `verdicts`,
+    which take seconds for a tokenizer that was not examined before, `verdict` is None except for broken files.
+    `progress` is called with the number of models done, the number of all, and the name of the current one.
+
+    >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
+    [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
+    """
+    files = _by_file(each for each in all_stores.all_stored() if pattern is None or _fits(each.name, pattern))
+    kept = _Verdicts() if verdicts else None
+    found = []
+    try:
+        for done, (path, names) in enumerate(files.items()):
+            if progress is not None:
+                progress(done, len(files), names[0].name)
+            found.append(_model(path, names, kept))
+    finally:  # even if interrupted: verdicts take time
+        if kept is not None:
+            kept.save()
+    return sorted(found, key=lambda model: model.name.lower())
+
+
+def _fits(name: str, pattern: str) -> bool:
+    name, pattern = name.lower(), pattern.lower()
+    if any(char in pattern for char in "*?["):
+        return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.partition(":")[2], pattern)
+    return pattern in name
+
+
+def _by_file(models: Iterable[Stored]) -> dict[str, list[Stored]]:
+    """The models of each file by its real path, the shortest name first; those without a file by their name."""
+    found: dict[str, list[Stored]] = {}
+    for each in models:
+        found.setdefault(os.path.realpath(each.path) if each.path else each.name, []).append(each)
+    return {path: sorted(names, key=lambda each: len(each.name)) for path, names in found.items()}
+
+
+def _model(path: str, names: list[Stored], kept: _Verdicts | None) -> LocalModel:
+    first = names[0]
+    known: dict[str, Any] = {
+        "name": first.name,
+        "names": tuple(each.name for each in names),
+        "store": first.store,
+        "path": first.path,
+    }
+    problem = next((each.problem for each in names if each.problem), "")
+    if problem:
+        return LocalModel(**known, verdict=BROKEN, problem=problem)
+    try:
+        known["size"] = _size(first.path)
+        with GGUFFile(path) as file:
+            file.require_first_shard()
+            known |= _facts(file)
+            check_tensors(file)
+            check_parts(file, first.path)
+            key = None if kept is None else _key(file)
+        verdict = None if kept is None else kept.of(key, first.path)
+    except GGUFError as error:
+        return LocalModel(**known, verdict=BROKEN, problem=error.problem)
+    except OSError as error:
+        return LocalModel(**known, verdict=BROKEN, problem=error.strerror or str(error))
+    return LocalModel(**known, verdict=verdict)
+
+
+def _size(path: str) -> int:
+    """The size in bytes of the file, or of all its parts that are there."""
+    folder, name = os.path.split(path)
+    return sum(os.stat(os.path.join(folder, part)).st_size for part in model_parts(name, entries(folder)))
+
+
+def _facts(file: GGUFFile) -> dict[str, Any]:
+    architecture = _string(file, KEY_ARCHITECTURE)
+    template = _string(file, TokenizerKey.CHAT_TEMPLATE)
+    context = f"{architecture}.context_length"
+    number = file[context] if context in file else None  # noqa: SIM401 - no dict, has no get
+    return {
+        "architecture": architecture,
+        "tokenizer": _string(file, TokenizerKey.MODEL),
+        "pre": _string(file, TokenizerKey.PRE),
+        "tokens": file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else None,
+        "context": number if isinstance(number, int) and not isinstance(number, bool) else None,
+        "chat_template": None if template is None else len(template),
+    }
+
+
+def _string(file: GGUFFile, key: str) -> str | None:
+    if key not in file or file.value_type(key) is not GGUFValueType.STRING:
+        return None
+    return str(file[key])
+
+
+# ---- verdicts -------------------------------------------------------------------------------------------
+
+# What differs between quantizations of a model, and doctor ignores.
+_NOT_EXAMINED = (
+    "general.file_type",
+    "general.quantization_version",
+    "general.size_label",
+    "quantize.",
+    "split.",
+)
+
+
+def _key(file: GGUFFile) -> str | None:
+    """A digest of all metadata that doctor may examine."""
+    try:
+        spans = file.spans()
+    except GGUFError:  # version 1
+        return None
+    digest = hashlib.sha256(f"{__version__} {LLAMA_CPP} {file.version} {file.byteorder}".encode())
+    for key, span in spans.items():
+        if not key.startswith(_NOT_EXAMINED):
+            for block in file.blocks(span):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+class _Verdicts:
+    """Doctor's verdicts by the digest of what it examines, including earlier runs' from the cache folder, if any."""
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+        self._known: dict[str, str] = {}
+        with suppress(ImportError, OSError, ValueError, RecursionError):
+            from ...hub.remote.metadata_cache import cache_folder
+
+            self._path = os.path.join(cache_folder(), "verdicts.json")
+            with open(self._path, "rb") as file:
+                read = json.loads(file.read(1 << 20))
+            words = {HEALTHY, "warning", "error"}
+            known = read.items() if isinstance(read, dict) else ()
+            self._known = {key: word for key, word in known if isinstance(word, str) and word in words}
+        self._new = False
+
+    def of(self, key: str | None, path: str) -> str:
+        """The verdict on the file. Raises `GGUFError` and `OSError` as `doctor` does."""
+        if key is not None and key in self._known:
+            return self._known[key]
+        findings = doctor(path).findings
+        grave = findings[0].severity if findings else "note"
+        word = HEALTHY if grave == "note" else grave
+        if key is not None:
+            self._known[key] = word
+            self._new = True
+        return word
+
+    def save(self) -> None:
+        """Cache the new verdicts. If that fails, they are computed again next time."""
+        if self._path is None or not self._new:
+            return
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            with replacing(self._path, 0o600, follow=False) as (file, _):
+                latest = dict(list(self._known.items())[-_MOST_VERDICTS:])
+                file.write(json.dumps(latest, indent=0).encode())

@@ -1,0 +1,158 @@
+"""Which tokens are markers, such as <|im_start|>, by everything but their types: those whose type may be the defect.
+
+    vocabulary, chat template -> [this file] -> proposal.py, analysis/diagnose/ (which types to suspect)
+
+A token that merges produce is text, whatever it looks like: "[i]" comes out of plain text as well. A marker is written
+in brackets, no merge produces it, and something else speaks for it: a usual name, the chat template, or a neighbour in
+the vocabulary that is special or a marker as well. Added text, such as runs of spaces, stands between markers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from ...models.bpe.merge import results
+from ...models.special_ids import MADE_CONTROL
+from ...models.vocabulary import BYTE, CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
+from .token_checks import CONTROL_LIKE, PADDING
+
+# The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
+_BRACKETED = re.compile(r"(<\|?|<｜|\[|>>)[^\s<>|｜\[\]]+(?: [^\s<>|｜\[\]]+)*(\|?>|｜>|\]|<<)")
+_BARS = re.compile(r"[|｜]")
+_NEAR = 64  # ids: how far apart markers of one group may be
+_MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
+
+
+class MarkerTokens:
+    """The markers of one vocabulary; `token in markers` tells whether a token is one, or was added with them."""
+
+    def __init__(self, vocabulary: Vocabulary, template: str = "") -> None:
+        self._tokens, self._attributes = vocabulary.tokens, vocabulary.attributes
+        self._merges = vocabulary.merges
+        self._special_ids = {token for token in vocabulary.special_ids.values() if token is not None}
+        self._template = template
+        self._added: dict[int, list[int]] = {}  # what `added_text_at` has found
+
+    def __contains__(self, token: object) -> bool:
+        if not isinstance(token, int) or not 0 <= token < len(self._tokens):
+            return False
+        return self._is_marker(token) or token in self.added_text_at(token)
+
+    def _is_marker(self, token: int) -> bool:
+        if not self._is_bracketed(token):
+            return False
+        text = self._tokens[token]
+        return bool(
+            CONTROL_LIKE.fullmatch(text)
+            or text in MADE_CONTROL
+            or text in self._template
+            or any(self._is_special(near) or self._is_bracketed(near) for near in (token - 1, token + 1))
+        )
+
+    def _is_special(self, token: int) -> bool:
+        return 0 <= token < len(self._tokens) and self._attributes[token] & SPECIAL_TYPES != 0
+
+    def _is_bracketed(self, token: int) -> bool:
+        """Return whether a token is written in brackets and no merge produces it.
+
+        Merges may produce a text that llama.cpp takes for a control token anyway, as "</s>" of Qwen 2.
+        """
+        if not 0 <= token < len(self._tokens) or not _BRACKETED.fullmatch(self._tokens[token]):
+            return False
+        if self._tokens[token] in MADE_CONTROL:
+            return True
+        return not self._attributes[token] & BYTE and not self._is_merged(token)
+
+    def _is_merged(self, token: int) -> bool:
+        return self._tokens[token] in self._results
+
+    @cached_property
+    def _results(self) -> frozenset[str]:
+        """The texts that merges produce."""
+        return frozenset(results(self._merges))
+
+    def added_text_at(self, token: int) -> list[int]:
+        """Return the tokens without brackets that were added to the vocabulary together with `token`.
+
+        That is a run of tokens that no merge produces, markers among them. Empty for a model without merges.
+        """
+        if token not in self._added:
+            self._added[token] = self._found_added(token)
+        return self._added[token]
+
+    def _found_added(self, token: int) -> list[int]:
+        if not self._merges or self._is_merged(token):
+            return []
+        found: list[int] = []
+        has_markers = False
+        for step in (1, -1):
+            at = token if step == 1 else token - 1
+            while 0 <= at < len(self._tokens) and not self._is_merged(at):
+                if _BRACKETED.fullmatch(self._tokens[at]):
+                    has_markers = True
+                elif len(found) == _MOST_ADDED:
+                    return []
+                else:
+                    found.append(at)
+                at += step
+        return sorted(found) if has_markers else []
+
+    @cached_property
+    def _not_special(self) -> list[int]:
+        """The markers that are not special, ascending."""
+        bracketed = (token for token, text in enumerate(self._tokens) if text[:1] in ("<", "[", ">"))
+        return [token for token in bracketed if not self._is_special(token) and self._is_marker(token)]
+
+    def group_of(self, tokens: Iterable[int]) -> list[int]:
+        """Return `tokens` and the markers near them that are not special either: with the same brackets, or well known.
+
+        Markers are added to a vocabulary together, so where one has lost its type, its neighbours have, too. Where no
+        merges tell added tokens from others, only brackets with bars do: Baichuan's `<h2>` is text, and so is `<SEP>`.
+        A well-known name without bars must be near as well: in Qwen 2's vocabulary, `<s>` is HTML.
+        """
+        found = set(tokens)
+        if not found:
+            return []
+        brackets = {self._brackets(token) for token in found}
+        waiting = sorted(found)
+        others = [token for token in self._not_special if self._brackets(token) in brackets]
+        if not self._merges:
+            others = [token for token in others if _BARS.search(self._tokens[token])]
+        others = [token for token in others if "|" in self._tokens[token] or not self._is_padding(token)]
+        while waiting:
+            token = waiting.pop()
+            near = [other for other in others if other not in found and abs(other - token) <= _NEAR]
+            found.update(near)
+            waiting += near
+        usual = {token for token in self._not_special if CONTROL_LIKE.fullmatch(self._tokens[token])}
+        usual = {token for token in usual if _BARS.search(self._tokens[token]) or _is_near(token, found)}
+        usual = {token for token in usual if "|" in self._tokens[token] or not self._is_padding(token)}
+        return sorted(found | usual | (self._special_ids & set(self._not_special)))
+
+    def _is_padding(self, token: int) -> bool:
+        return PADDING.fullmatch(self._tokens[token]) is not None
+
+    def _brackets(self, token: int) -> tuple[object, ...]:
+        """Return the kind of brackets of a marker: "<|x|>", "<|x>" and "<x|>" are of one kind."""
+        match = _BRACKETED.fullmatch(self._tokens[token])
+        return (*(part.replace("|", "") for part in match.groups()), "|" in match[0]) if match else ()
+
+    def types_of(self, parsed: Iterable[int]) -> dict[int, int]:
+        """Return the attributes that markers must have which are `parsed` as one token, with those of their group.
+
+        Added text is shown, so it is user-defined. It belongs to the group if none of it is special any more.
+        """
+        found = set(parsed)
+        types = {token: CONTROL if self._is_bracketed(token) else USER_DEFINED for token in sorted(found)}
+        types |= dict.fromkeys(self.group_of(token for token in found if types[token] == CONTROL), CONTROL)
+        for token in found:
+            if token not in (added := self.added_text_at(token)) and any(map(self._is_special, added)):
+                continue
+            types |= dict.fromkeys((other for other in added if not self._is_special(other)), USER_DEFINED)
+        return types
+
+
+def _is_near(token: int, others: Iterable[int]) -> bool:
+    return any(abs(token - other) <= _NEAR for other in others)

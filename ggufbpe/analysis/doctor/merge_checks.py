@@ -1,0 +1,112 @@
+"""The merges: whether they fit the tokens, and produce all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from ..._util.wording import counted, listed
+from ...gguf.constants import TokenizerKey, TokenType
+from ...models.bpe.bpe_model import merging_alone
+from ...models.bpe.merge import WordEncoder
+from ...tokenizer import Tokenizer
+from .facts import Facts
+from .finding import Finding, Where
+from .token_checks import is_name
+
+_K = TokenizerKey
+
+_SHARE_UNREACHABLE = 0.01  # of all tokens; more than this is more than leftovers of training
+
+
+def merge_parts(model: Facts) -> Iterator[Finding]:
+    """Merges with a part or a result that is not a token, and duplicate merges."""
+    bad: list[int] = []
+    first, shown = "", model.quoted_text
+    parts = set(chain.from_iterable(model.pairs)) | model.merged
+    for index, (left, right) in enumerate(model.pairs) if not parts <= model.ids.keys() else ():
+        if left in model.ids and right in model.ids and left + right in model.ids:
+            continue
+        missing = next(text for text in (left, right, left + right) if text not in model.ids)
+        first = first or f"{shown(left)} + {shown(right)}, where {shown(missing)} is not one"
+        bad.append(index)
+    if bad and model.tokens:
+        yield Finding(
+            "warning",
+            "merges_not_in_vocabulary",
+            "Tokens and merges are not from the same model.",
+            "What such a merge produces has no id, so it is encoded as bytes.",
+            "convert the model again",
+            Where(_K.MERGES, None, model.file.element_offset(_K.MERGES, bad[0])),
+            {"count": len(bad), "of": len(model.merges), "merges": bad[:100]},
+            f"{len(bad)} of {counted(len(model.merges), 'merge')} {'has' if len(bad) == 1 else 'have'} a part or a "
+            f"result that is not a token: the first is merge {bad[0]}, {first}.",
+        )
+    if count := len(model.merges) - len(set(model.merges)):
+        what = "Some merges are listed twice."
+        why = "llama.cpp uses the first of each. Harmless, but a sign of a faulty conversion."
+        yield Finding(
+            "note",
+            "duplicate_merges",
+            what,
+            why,
+            "convert the model again",
+            model.key(_K.MERGES),
+            {"count": count},
+            f"{counted(count, 'merge is a duplicate', 'merges are duplicates')}.",
+        )
+
+
+def unreachable(model: Facts) -> Iterator[Finding]:
+    """Tokens that merging the characters of their text does not produce."""
+    if not model.merges or not model.kind.is_supported:
+        return
+    found = _unmerged(model)
+    if not found:
+        return
+    whole = model.entry.ignore_merges
+    many = len(found) > _SHARE_UNREACHABLE * len(model.tokens)
+    texts = [model.tokens[index] for index in found]
+    yield Finding(
+        "note" if whole or not many else "warning",
+        "unreachable_tokens",
+        "Some tokens only come out of a text as whole words."
+        if whole
+        else f"{'Many' if many else 'A few'} tokens never come out of a text{', as if merges were missing' * many}.",
+        f"{model.pre} takes a word that is a token whole, without merging, so they occur as whole words, but not "
+        "as parts of words."
+        if whole
+        else "Encoding never gives them. A few may be left over from training or were added later; many mean that "
+        "tokens and merges are not from the same model, or that the model needs a pre-tokenizer that ignores merges "
+        "for whole words, as llama-bpe does.",
+        "nothing to do" if whole or not many else "convert the model again",
+        model.token(found[0]),
+        {"count": len(found), "ids": found[:100], "texts": texts[:100]},
+        f"Merging does not produce {counted(len(found), 'token')}: {listed(found, len(found), shown=model.quoted)}.",
+    )
+
+
+def _unmerged(model: Facts) -> list[int]:
+    """The normal tokens that merging does not produce; by the compiled engine if there is one."""
+    found = [
+        index
+        for index, token in enumerate(model.tokens)
+        if len(token) > 1 and model.type_of(index) == int(TokenType.NORMAL) and not is_name(token)
+    ]
+    if model.tokenizer is None or model.tokenizer.engine != "native":
+        return _unmerged_in_python(model, found)
+    texts = [model.tokens[index] for index in found]
+    merged = Tokenizer(merging_alone(model.tokenizer.vocabulary)).encode_batch(texts, add_special=False)
+    found = [index for index, ids in zip(found, merged) if ids != [index]]
+    cut = [
+        index for index in found if "\n" in model.tokens[index]
+    ]  # which that tokenizer does not take whole
+    return sorted(set(found).difference(cut).union(_unmerged_in_python(model, cut)))
+
+
+def _unmerged_in_python(model: Facts, tokens: list[int]) -> list[int]:
+    """Those of `tokens` that merging does not produce."""
+    if not tokens:
+        return []
+    encoder = WordEncoder(model.entry, model.ids, model.merges)
+    return [index for index in tokens if encoder.merged(list(model.tokens[index])) != [model.tokens[index]]]

@@ -1,0 +1,172 @@
+"""What models without a pre-tokenizer need: the right kind of tokens, scores, bytes, an unknown token, a charsmap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ..._util.spelling import SPACE
+from ..._util.wording import counted, listed
+from ...errors import printable
+from ...gguf.constants import TokenizerKey
+from ...models import tokenizer_model
+from ...models.format_detection import models_like
+from .facts import Facts
+from .finding import Finding
+from .round_trip_checks import UTF8_BYTES
+
+_K = TokenizerKey
+_MOST_SHOWN = 64  # bytes of a text, which a charsmap may make as long as itself
+
+
+def wrong_model(model: Facts) -> Iterator[Finding]:
+    """Tokens that were made for another tokenizer model than the one that is named."""
+    if not model.kind.has_vocabulary or not model.model:
+        return
+    looks = model.looks
+    likely = models_like(looks, model.model)
+    if not likely:
+        return
+    said = " or ".join(f"{name} ({tokenizer_model(name).description})" for name in likely)
+    yield Finding(
+        "error" if model.refusal else "warning",
+        "model_doubtful",
+        "The tokens were made for another tokenizer than the one that the file names.",
+        "Each tokenizer model splits text in its own way, so the ids are not those that the model was trained with.",
+        ", or ".join(model.set(_K.MODEL, name) for name in likely),
+        model.key(_K.MODEL),
+        {"likely": likely, "looks": looks._asdict()},
+        f"{_K.MODEL} is {printable(model.model)}, but the tokens look like those of {said}.",
+    )
+
+
+def unconverted_pieces(model: Facts) -> Iterator[Finding]:
+    """WordPiece as BERT's own files have it, with ## before what continues a word."""
+    looks = model.looks
+    if "lowercase" not in model.kind.flags or not looks.continues_words or looks.begins_words:
+        return
+    raw = [index for index, token in enumerate(model.tokens) if token.startswith("##")]
+    yield Finding(
+        "error",
+        "pieces_unconverted",
+        "The tokens are written as in BERT's vocab.txt, not as llama.cpp expects.",
+        f"llama.cpp expects {SPACE} (U+2581) at the beginning of tokens that begin a word, and no ## on others. So "
+        "nearly every word becomes the unknown token.",
+        "convert the model again with llama.cpp's own converter, which rewrites them",
+        model.token(raw[0]),
+        {"count": len(raw), "ids": raw[:100]},
+        f"{counted(len(raw), 'token begins', 'tokens begin')} with ##, and hardly any with U+2581.",
+    )
+
+
+def scores(model: Facts) -> Iterator[Finding]:
+    """Scores that are missing, all the same, or NaN, in models that need them."""
+    if not model.kind.has_scores or not model.tokens:
+        return
+    found = model.array(_K.SCORES)
+    if _K.SCORES in model.file and not found:  # of a wrong type, which another check reports
+        return
+    wrong = [index for index, score in enumerate(found) if math.isnan(score)]
+    if wrong:
+        problem, what = "scores_not_numbers", "Some tokens have a score that is not a number."
+        told = f"{counted(len(wrong), 'token has', 'tokens have')} NaN: {listed(wrong, len(wrong))}."
+    elif not found:
+        problem, what = "scores_missing", "The tokens have no scores."
+        told = f"{_K.SCORES} is missing."
+    elif min(found) == max(found) and len(found) > 1:
+        problem, what = "scores_flat", "All tokens have the same score."
+        told = f"The scores of all tokens are {found[0]:g}."
+    else:
+        return
+    yield Finding(
+        "error" if wrong else "warning",
+        problem,
+        what,
+        "llama.cpp chooses between the ways to split a word by scores, and these do not distinguish them.",
+        "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
+        model.key(_K.SCORES),
+        {"count": len(wrong)},
+        told,
+    )
+
+
+def unwritable_bytes(model: Facts) -> Iterator[Finding]:
+    """Bytes without a token, in models with byte fallback."""
+    tokenizer = model.tokenizer
+    if tokenizer is None or not model.kind.needs_bytes:
+        return
+    short = (index for index, token in enumerate(model.tokens) if len(token) <= len("<0x00>"))
+    known = set(map(tokenizer.token_to_piece, short))
+    missing = [byte for byte in UTF8_BYTES if bytes([byte]) not in known]
+    if missing:
+        shown = [f"0x{byte:02X}" for byte in missing]
+        yield Finding(
+            "warning",
+            "bytes_missing",
+            "Some characters cannot be encoded.",
+            "A character without a token is encoded as its bytes. If one of them has no token, llama.cpp throws an "
+            "exception or never returns.",
+            "convert the model again, with the byte tokens of its own tokenizer",
+            model.key(_K.LIST),
+            {"bytes": missing},
+            f"{counted(len(missing), 'byte has', 'bytes have')} no token: {listed(shown, len(missing), shown=str)}.",
+        )
+
+
+def missing_unknown(model: Facts) -> Iterator[Finding]:
+    """No unknown token, in models without another fallback."""
+    tokenizer = model.tokenizer
+    if (
+        tokenizer is None
+        or not model.kind.needs_unknown
+        or tokenizer.vocabulary.special_ids["unk"] is not None
+    ):
+        return
+    yield Finding(
+        "warning",
+        "unknown_missing",
+        "The file does not say which token stands for unknown text.",
+        "For text without a token, llama.cpp gives the id -1, which no model accepts.",
+        model.set_id(_K.UNK_ID),
+        model.key(_K.UNK_ID),
+        None,
+        f"{_K.UNK_ID} is missing.",
+    )
+
+
+def charsmap(model: Facts) -> Iterator[Finding]:
+    """A charsmap that is missing, or has an offset beyond its end."""
+    if not model.kind.has_charsmap or not model.tokens:
+        return
+    key = _K.PRECOMPILED_CHARSMAP
+    if key not in model.file:
+        yield Finding(
+            "note",
+            "charsmap_missing",
+            "The file has no table by which text is normalized.",
+            "SentencePiece models use it to normalize text, unless they were trained without normalization.",
+            "nothing to do if the model's own tokenizer normalizes nothing; otherwise convert the model again",
+            model.key(key),
+            None,
+            f"{key} is missing.",
+        )
+        return
+    from ...models.charsmap import Charsmap
+
+    data = bytes(byte & 0xFF for byte in model.array(key))
+    if len(data) <= 4 + int.from_bytes(data[:4], "little"):  # opening the tokenizer says so
+        return
+    count, texts = Charsmap(data).damage()
+    if count:
+        shown = [text.decode("utf-8", "backslashreplace") for text in texts]
+        yield Finding(
+            "error",
+            "charsmap_damaged",
+            "The table by which text is normalized is damaged.",
+            "llama.cpp throws an exception on text with these characters.",
+            f"convert the model again, or remove the charsmap: {model.remove(key)}",
+            model.key(key),
+            {"count": count, "behind": [text[:_MOST_SHOWN].hex() for text in texts]},
+            f"{counted(count, 'offset points', 'offsets point')} beyond the end of the charsmap, after "
+            f"{listed(shown, count)}.",
+        )

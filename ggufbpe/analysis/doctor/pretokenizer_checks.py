@@ -1,0 +1,104 @@
+"""Whether the tokens were made with the pre-tokenizer that the file names, and where Hugging Face differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..._util.wording import listed
+from ...errors import printable
+from ...gguf.constants import TokenizerKey
+from ...models.pretokenizers.families import Family
+from ...models.pretokenizers.hf_splitting import DIFFERENCES
+from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from .facts import Facts
+from .finding import Finding
+
+_K = TokenizerKey
+
+_SPLIT_WHY = (
+    "The pre-tokenizer splits text into words before merging. With another one than in training, ids differ from "
+    "those that the model has learned, mostly in numbers, code and white space, and its answers get worse."
+)
+
+
+def pre_tokenizer(model: Facts) -> Iterator[Finding]:
+    """A name that is missing, unknown, or does not fit the tokens."""
+    if model.kind.ignores_pre or not model.tokens:
+        return
+    if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8, which other checks report
+        return
+    found = model.evidence
+    problem, own = found.problem, found.own
+    if not problem:
+        return
+    severity, why = "warning", _SPLIT_WHY
+    if problem == "unknown":
+        severity, why = "error", f"llama.cpp refuses the file. {_SPLIT_WHY}"
+        what, told = (
+            "llama.cpp does not know the pre-tokenizer that the file names.",
+            f"{_K.PRE} is {printable(found.pre)}.",
+        )
+    elif problem == "doubtful":
+        what, told = (
+            "The pre-tokenizer that the file names does not fit the tokens.",
+            f"{_K.PRE} is {found.pre}",
+        )
+        told += f", which splits {own.of - own.kept} of them ({listed(own.cut, 9)})." if own else "."
+    else:
+        what, told = (
+            "The file does not say which pre-tokenizer the tokens were made with.",
+            f"{_K.PRE} is {problem}.",
+        )
+        why = f"llama.cpp then splits like `default`, which hardly any model was trained with. {_SPLIT_WHY}"
+        if found.name and not found.is_against:
+            severity = "note"
+    if model.family and model.family.pres:
+        says = {
+            "missing": "does not name its pre-tokenizer",
+            "default": "names no pre-tokenizer but `default`",
+        }
+        what = f"This is {model.family.vocabulary}, but the file {says.get(problem, f'says {printable(found.pre)}')}."
+    fix = model.set_pre()
+    if severity == "note":
+        fix = f"nothing to do, or {fix}" if problem == "missing" else "nothing to do"
+    detail = {
+        "pre": model.pre,
+        "suggested": found.name or None,
+        "families": [_family_json(family) for family in found.best],
+        "next": [_family_json(family) for family in found.found if family not in found.best][:3],
+    }
+    yield Finding(
+        severity, f"pre_{problem}", what, why, fix, model.key(_K.PRE), detail, f"{told} {found.sentence}"
+    )
+
+
+def _family_json(family: Family) -> dict[str, Any]:
+    return {**family._asdict(), "share": family.share, "names": family.names, "cost": round(family.cost, 2)}
+
+
+def hugging_face_splitting(model: Facts) -> Iterator[Finding]:
+    """Where llama.cpp's pre-tokenizer splits differently from Hugging Face's tokenizers."""
+    entry = (
+        model.tokenizer.vocabulary.pre_tokenizer if model.tokenizer else PRE_TOKENIZERS.get(model.pre or "")
+    )
+    differences = DIFFERENCES.get(entry.family, ()) if entry else ()
+    if not differences:
+        return
+    told = [
+        f"{difference.characters}: {difference.what} ({printable(difference.example)} is "
+        f"{' | '.join(map(printable, difference.hugging_face))} there, "
+        f"{' | '.join(map(printable, difference.llama_cpp))} here)"
+        for difference in differences
+    ]
+    yield Finding(
+        "note",
+        "hf_splitting",
+        "llama.cpp splits some text differently than the model's original tokenizer.",
+        "The model was trained with Hugging Face's ids; on text with these characters, llama.cpp gives others, and so "
+        "does ggufbpe.",
+        "nothing to do in the file: llama.cpp cannot run the original pattern",
+        model.key(_K.PRE),
+        {"differences": [difference._asdict() for difference in differences]},
+        f"{entry.name if entry else ''} differs in Hugging Face's tokenizers. " + "; ".join(told) + ".",
+    )

@@ -1,0 +1,405 @@
+"""The one way to a proposed fix: the change is tried on a copy in memory, and proposed if it helps and harms nothing.
+
+    analysis/diagnose/, analysis/verify/, doctor: a change, texts with the other side's ids -> [this file] -> Proposal
+
+A change is proposed if
+
+- (a) every text that it is said to explain gets the other side's ids,
+- (b) no token decodes to other bytes, except markers whose type is the defect,
+- (c) every text that both sides encoded alike stays as it is,
+- (d) `doctor` finds nothing that it did not find before.
+
+Any other change is an observation: `Proposal.command` is empty, and `Proposal.objection` says why.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from itertools import takewhile
+from typing import NamedTuple
+
+from ..._util.wording import counted
+from ...errors import GGUFError, printable
+from ...gguf.change import COMMAND, Change, all_of
+from ...gguf.constants import TokenizerKey
+from ...gguf.reader import GGUFFile
+from ...gguf.value_types import Value
+from ...hub.model_location import fix_command
+from ...models.pretokenizers.families import Evidence
+from ...tokenizer import Tokenizer
+from .checks import CHECKS_OF_TOKENS, Check, findings_of
+from .facts import Facts
+from .finding import Finding
+from .marker_tokens import MarkerTokens
+from .merge_checks import unreachable
+from .pretokenizer_checks import pre_tokenizer
+from .template_edits import template_edits
+
+_K = TokenizerKey
+ENDS = "what is around a text"  # BOS and EOS, as a unit that is compared
+_WIDENINGS = 2
+_SAMPLE = 4096  # tokens whose bytes are compared where a change may affect all of them
+_TEMPLATE_NAMES = "tokenizer.chat_templates"  # a list that llama.cpp does not read
+
+
+class Compared(NamedTuple):
+    """A text with the ids that the other side gives for it; or a part of one, which may lack its begin and its end."""
+
+    text: bytes
+    ids: list[int]
+    has_begin: bool = True
+    has_end: bool = True
+
+
+Encode = Callable[[Tokenizer, Compared], list[int]]
+"""The ids of a text by a tokenizer, under the conditions of a comparison."""
+
+
+def encoding(add_special: bool = True, parse_special: bool = True) -> Encode:
+    """Return the `Encode` of a comparison with these flags of `Tokenizer.encode`."""
+
+    def encode(tokenizer: Tokenizer, compared: Compared) -> list[int]:
+        text, _, has_begin, has_end = compared
+        if has_begin and has_end:
+            return tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+        ids = tokenizer.encode(text, add_special=False, parse_special=parse_special, continues=not has_begin)
+        before, behind = tokenizer.vocabulary.added if add_special else ([], [])
+        return [*before * has_begin, *ids, *behind * has_end]
+
+    return encode
+
+
+_LINE = re.compile(rb"\n(?=[^\s])")
+_SPACE = re.compile(rb"\s+")
+
+
+def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[Compared]:
+    """Cut a text with its ids into lines of at least `least` bytes; the text alone where that cannot be done.
+
+    It is cut behind a line break that ends a token of the other side and is not followed by white space: there, every
+    pre-tokenizer begins a word. What is before and behind the text stays with the first and the last part.
+    """
+    size, text = len(tokenizer.vocabulary.tokens), compared.text
+    pieces = [tokenizer.token_to_piece(token) if 0 <= token < size else b"" for token in compared.ids]
+    cuts = {match.end() for match in _LINE.finditer(text)}
+    found: list[Compared] = []
+    start = at = begin = 0
+    for index, piece in enumerate(pieces):
+        end = end_of_token(piece, text, at) if piece else -1
+        is_before = at == index == 0 and end < 0
+        if is_before or at == len(text):
+            continue
+        if end < 0:
+            return [compared]
+        at = end
+        if at in cuts and at - start >= least:
+            found.append(Compared(text[start:at], compared.ids[begin : index + 1], not found, False))
+            start, begin = at, index + 1
+    if at < len(text) or not found:
+        return [compared]
+    return [*found, Compared(text[start:], compared.ids[begin:], False)]
+
+
+def end_of_token(piece: bytes, text: bytes, at: int) -> int:
+    """Return where a token ends that begins at `at`; -1 if it is not there.
+
+    The token may have a space that the model adds, and a special token before it may have taken white space away.
+    """
+    shown = piece.removeprefix(b" ")
+    space = _SPACE.match(text, at)
+    for start in (at, space.end() if space else at):
+        for part in (piece, shown):
+            if part and text.startswith(part, start):
+                return start + len(part)
+    return -1 if shown else at
+
+
+def ends_of(tokenizer: Tokenizer, compared: Compared) -> list[Compared]:
+    """Return what the other side has before and behind a text, as parts that have no text of their own.
+
+    Special tokens that the text itself begins or ends with are left to the text.
+    """
+    text, ids, has_begin, has_end = compared
+    special = set(tokenizer.vocabulary.special_token_ids)
+    pieces = {token: tokenizer.token_to_piece(token) for token in special.intersection(ids)}
+    head = list(takewhile(pieces.__contains__, ids))
+    tail = list(takewhile(pieces.__contains__, reversed(ids[len(head) :])))[::-1]
+    while head and text.startswith(pieces[head[-1]]):
+        text = text[len(pieces[head.pop()]) :]
+    while tail and text.endswith(pieces[tail[0]]):
+        text = text[: -len(pieces[tail.pop(0)])]
+    return [Compared(b"", head, True, False)] * has_begin + [Compared(b"", tail, False, True)] * has_end
+
+
+class Proposal(NamedTuple):
+    """A change of a model file that was tried in memory.
+
+    `explained` of the `differing` texts get the other side's ids by it. `command` makes the change; it is "" if the
+    change cannot be proposed, and then `objection` says why, in words that follow "because".
+    """
+
+    change: Change = Change()
+    command: str = ""
+    explained: int = 0
+    differing: int = 0
+    objection: str = ""
+    unit: str = "text"  # or "line", or `ENDS`, where no whole text is explained
+
+    @property
+    def explains(self) -> str:
+        """What the change explains, in words: "explains all 212 texts"; "" if no texts were compared.
+
+        >>> Proposal(explained=209, differing=212).explains
+        'explains all but 3 of the 212 texts that differ'
+        """
+        left = self.differing - self.explained
+        if not self.differing:
+            return ""
+        if self.unit == ENDS:
+            return "explains what is around the texts, such as BOS and EOS"
+        if left and self.explained:
+            return f"explains all but {left} of the {self.differing} {self.unit}s that differ"
+        if left:
+            return "explains a part of what differs"
+        return (
+            f"explains the {self.unit}"
+            if self.differing == 1
+            else f"explains all {self.differing} {self.unit}s"
+        )
+
+
+class Trial:
+    """A model file on which changes are tried; a context manager.
+
+    `evidence` gives what the tokens reveal about the pre-tokenizer, where that is already known.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer | None,
+        evidence: Callable[[], Evidence] | None = None,
+        facts: Facts | None = None,
+    ) -> None:
+        """`facts` are those of the file, where it is open; then there may be no tokenizer."""
+        self._tokenizer = tokenizer
+        self._evidence = evidence
+        self._open = ExitStack()
+        self._last: tuple[Change, Facts] | None = None
+        if facts is not None:
+            self.before = facts
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        self._last = None
+        vars(self).pop("before", None)
+
+    @property
+    def path(self) -> str:
+        """The path or name of the model, as a command names it; "" if there is none."""
+        if self._tokenizer is None:
+            return os.fspath(self.before.file.path)
+        return self._tokenizer.name or self._tokenizer.vocabulary.path
+
+    @cached_property
+    def before(self) -> Facts:
+        """The facts of the file as it is."""
+        assert self._tokenizer is not None
+        path = self._tokenizer.vocabulary.path
+        if not os.path.isfile(path):  # a remote model, of which the metadata is in memory
+            path = self._open.enter_context(self._tokenizer.gguf_file())
+        return Facts(self._open.enter_context(GGUFFile(path)), None, evidence=self._evidence)
+
+    def changed(self, change: Change) -> Facts:
+        """Return the facts of the file after a change. `ValueError` if `ggufbpe fix` would refuse it.
+
+        The last change is kept: it is asked for again when a text is compared in parts, and opening the changed
+        tokenizer takes most of the time.
+        """
+        if self._last is None or self._last[0] != change:
+            self._last = change, self.before.changed(self._overrides(change))
+        return self._last[1]
+
+    def _overrides(self, change: Change) -> dict[str, Value | None]:
+        """Return the values of the keys that a change sets; None removes a key."""
+        file = self.before.source
+        edits = [*change.edits(file), *template_edits(file, change.templates)]
+        return {
+            edit.key: None if edit.type is None else edit.value
+            for edit in edits
+            if edit.key != _TEMPLATE_NAMES
+        }
+
+    @cached_property
+    def markers(self) -> MarkerTokens | None:
+        """The markers of the file's vocabulary; None if it cannot be opened."""
+        tokenizer = self.before.tokenizer
+        return None if tokenizer is None else MarkerTokens(tokenizer.vocabulary, self.before.template)
+
+
+def prove(
+    trial: Trial,
+    change: Change,
+    compared: Sequence[Compared] = (),
+    *,
+    encode: Encode | None = None,
+    expected: Encode | None = None,
+    unit: str = "text",
+    widening: int = _WIDENINGS,
+) -> Proposal:
+    """Try a change in memory, and return the proposal: with a command if the change helps and harms nothing.
+
+    If only `doctor` would then find something new, such as a BOS that is ordinary text, the change that mends that is
+    made as well, up to `widening` times.
+
+    `encode` gives the ids of a text by the model as it is, `expected` those by the changed model, where something
+    beside the model differs as well, such as the end of the text. `unit` is what the compared texts are: "text",
+    "line" or `ENDS`. Without compared texts, only what `doctor` finds and the bytes of tokens decide.
+    """
+    encode = encode or encoding()
+    proposal = Proposal(change, unit=unit)
+    if not change:
+        return proposal._replace(objection="nothing in the file has to change")
+    if not trial.path:
+        return proposal._replace(objection="the tokenizer has no file that could be changed")
+    try:
+        before = trial.before
+    except (GGUFError, OSError) as error:  # the file was moved or removed since it was opened
+        return proposal._replace(objection=f"the file can no longer be read: {error}")
+    if before.version == 1:
+        return proposal._replace(objection="the file is of GGUF version 1, which llama.cpp no longer reads")
+    try:
+        after = trial.changed(change)
+    except (GGUFError, OSError, ValueError, TypeError) as error:
+        return proposal._replace(objection=f"the change cannot be made: {error}")
+    tokenizer = after.tokenizer
+    if before.tokenizer is None:  # then nothing can become worse but by another error
+        return proposal._replace(command=fix_command(trial.path, change.arguments))
+    if tokenizer is None:
+        return proposal._replace(objection=f"the model cannot be opened afterwards: {after.refusal}")
+    differing, explained, broken = _texts(before.tokenizer, tokenizer, compared, encode, expected or encode)
+    proposal = proposal._replace(differing=differing, explained=explained)
+    if differing and not explained:
+        return proposal._replace(objection="no text gets the other side's ids by it")
+    if broken:
+        return proposal._replace(
+            objection=f"{counted(broken, 'text that is now the same', 'texts that are now the same')} would differ"
+        )
+    if token := _other_bytes(trial, after, change, compared):
+        return proposal._replace(objection=f"{token} would decode to other text")
+    if found := new_findings(trial, after):
+        wider = change | all_of(each for finding in found for each in changes_of(finding)[:1])
+        if widening and wider != change:
+            tried = prove(
+                trial, wider, compared, encode=encode, expected=expected, unit=unit, widening=widening - 1
+            )
+            if tried.command:
+                return tried
+        return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {found[0].what}")
+    return proposal._replace(command=fix_command(trial.path, change.arguments))
+
+
+def prove_by_parts(
+    trial: Trial,
+    change: Change,
+    compared: Sequence[Compared],
+    *,
+    encode: Encode | None = None,
+    expected: Encode | None = None,
+) -> Proposal:
+    """Try a change in memory as `prove` does; where it explains no whole text, on lines, and then on their ends alone.
+
+    Something else may be wrong in each text that no command can mend, such as merges or scores.
+    """
+    proposal = prove(trial, change, compared, encode=encode, expected=expected)
+    tokenizer = trial.before.tokenizer if proposal.differing and not proposal.explained else None
+    if tokenizer is None:
+        return proposal
+    for unit, parts in (("line", parts_of), (ENDS, ends_of)):
+        some = [part for each in compared for part in parts(tokenizer, each)]
+        found = prove(trial, change, some, encode=encode, expected=expected, unit=unit)
+        if found.command:
+            return found
+    return proposal
+
+
+def _texts(
+    before: Tokenizer | None, after: Tokenizer, compared: Iterable[Compared], encode: Encode, expected: Encode
+) -> tuple[int, int, int]:
+    """Return how many texts differ before the change, how many of them it explains, and how many others it breaks."""
+    differing = explained = broken = 0
+    for each in compared:
+        is_right = expected(after, each) == each.ids
+        if before is not None and encode(before, each) == each.ids:
+            broken += not is_right and encode(after, each) != each.ids
+        else:
+            differing += 1
+            explained += is_right
+    return differing, explained, broken
+
+
+def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[Compared]) -> str:
+    """Return a token, quoted, that decodes to other bytes after the change and must not; "" if there is none."""
+    before, tokenizer = trial.before.tokenizer, after.tokenizer
+    if (
+        before is None or tokenizer is None or _K.MODEL in change.keys
+    ):  # then every token is read in another way
+        return ""
+    ours, theirs = before.vocabulary, tokenizer.vocabulary
+    may_differ = [
+        token
+        for token, (one, other) in enumerate(zip(ours.attributes, theirs.attributes))
+        if one != other and not (token in change.types and trial.markers and token in trial.markers)
+    ]
+    if ours.pre_tokenizer.byte_encode != theirs.pre_tokenizer.byte_encode:
+        may_differ += {token for each in compared for token in each.ids if 0 <= token < len(ours.tokens)}
+        may_differ += range(0, len(ours.tokens), max(len(ours.tokens) // _SAMPLE, 1))
+        may_differ = [
+            token for token in may_differ if not before.token_to_piece(token).startswith(b"[UNK_BYTE")
+        ]
+    for token in may_differ:
+        for special in (True, False):
+            pieces = [each.token_to_piece(token, special=special) for each in (before, tokenizer)]
+            if pieces[0] != pieces[1]:
+                return f"token {token}, {printable(ours.tokens[token])},"
+    return ""
+
+
+def changes_of(finding: Finding) -> list[Change]:
+    """Return the changes any of which would mend a finding; none for a note."""
+    if finding.severity == "note":
+        return []
+    return [change for command in COMMAND.findall(finding.fix) if (change := Change.of_command(command))]
+
+
+def new_findings(trial: Trial, after: Facts) -> list[Finding]:
+    """Return the errors and warnings of `doctor` about the changed file that the file as it is does not have."""
+    but = CHECKS_OF_TOKENS
+    if after.pre == trial.before.pre and after.model == trial.before.model:
+        but |= {pre_tokenizer}
+    if trial.before.entry.ignore_merges and not after.entry.ignore_merges:
+        but -= {unreachable}  # tokens that were taken whole whatever the merges said
+    found = grave_findings(after, but)
+    if not found:
+        return []
+    known = {key for finding in grave_findings(trial.before, but) for key in _keys(finding)}
+    return [finding for finding in found if not known.issuperset(_keys(finding))]
+
+
+def grave_findings(model: Facts, but: Container[Check] = CHECKS_OF_TOKENS) -> list[Finding]:
+    """Return the errors and warnings of `doctor` about a model, without those of the checks in `but`."""
+    return [each for each in findings_of(model, but) if each.severity != "note"]
+
+
+def _keys(finding: Finding) -> list[tuple[object, ...]]:
+    """Return what makes a finding another one: its kind and place, and each token or marker that it lists."""
+    detail = finding.detail or {}
+    listed = [*detail.get("ids", ()), *detail.get("markers", ())]
+    place = (finding.id, finding.where.key)
+    return [(*place, each) for each in listed] or [(*place, finding.where.token)]

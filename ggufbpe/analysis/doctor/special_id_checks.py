@@ -1,0 +1,166 @@
+"""The special ids: whether they name plausible tokens, and what ends a generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...gguf.constants import TokenizerKey
+from ...gguf.schema import ids_out_of_range
+from ...models.special_ids import END_OF_GENERATION, SPECIAL_IDS
+from ...models.vocabulary import Vocabulary
+from .facts import TEXTS_OF_IDS, Facts
+from .finding import Finding, Where
+from .token_checks import CONTROL_LIKE
+
+_K = TokenizerKey
+
+_SPECIAL_WHY = "With a wrong or missing special id, answers may never end, or prompts begin wrongly."
+
+
+def wrong_special_ids(model: Facts) -> Iterator[Finding]:
+    """Special ids that are out of range, or those of normal tokens."""
+    size = len(model.tokens)
+    out_of_range = dict(ids_out_of_range(model.file, size))
+    for name, keys, _ in SPECIAL_IDS:
+        for key in keys:
+            token = model.scalar(key)
+            if token is None or not size:
+                continue
+            if key in out_of_range:
+                default = model.kind.default_ids.get(name)
+                instead = "then has none" if default is None else f"uses the default, {default}"
+                remove, own = model.remove(key), model.set_id(key)
+                yield Finding(
+                    "error",
+                    "special_id_out_of_range",
+                    f"The file gives {name.upper()} an id that no token has.",
+                    f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
+                    f"{own}, or remove the key: {remove}",
+                    model.key(key),
+                    None,
+                    f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}.",
+                )
+            elif model.types and model.is_normal(token):
+                yield _normal_token(model, name, key, token)
+            elif model.types and _is_of_wrong_kind(model, key, token):
+                yield _wrong_kind(model, name, key, token)
+
+
+def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
+    """An id of a token that stands for its own text: the id is wrong, or if the token is a marker, its type is."""
+    theirs = model.id_of_family(key)
+    is_marker = CONTROL_LIKE.fullmatch(model.tokens[token]) and not model.is_made_normal(token)
+    return Finding(
+        "warning" if name in ("bos", "eos", "eot", "eom") else "note",
+        "special_id_is_normal",
+        f"The file says that {name.upper()} is {model.quoted(token)}, which is ordinary text.",
+        "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text.",
+        model.set_types(CONTROL=[token]) if is_marker and theirs in (None, token) else model.set_id(key),
+        Where(key, token, model.file.offset(key)),
+        None,
+        f"{key} is {token}, a token of type NORMAL." + _family_has(model, key),
+    )
+
+
+def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
+    """Check that a special token cannot be meant: the model's family has another, and this one is no BOS or EOS."""
+    theirs, text = model.id_of_family(key), model.tokens[token]
+    if theirs is None or theirs == token:
+        return False
+    if key == _K.EOS_ID:
+        ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID]
+        behind = model.rendered.behind_answer if model.rendered else ()
+        return not ends and not any(text.encode() in each for each in behind)
+    return key == _K.BOS_ID and model.adds("bos") and text not in TEXTS_OF_IDS[_K.BOS_ID]
+
+
+def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
+    what = "begin" if name == "bos" else "end"
+    return Finding(
+        "warning",
+        "special_id_of_wrong_kind",
+        f"The file says that {name.upper()} is {model.quoted(token)}, which does not {what} texts.",
+        _SPECIAL_WHY,
+        model.set_id(key),
+        Where(key, token, model.file.offset(key)),
+        None,
+        f"{key} is {token}." + _family_has(model, key),
+    )
+
+
+def _family_has(model: Facts, key: str) -> str:
+    """A sentence about the id that the files of the model's family have, "" if it is not known."""
+    theirs = model.id_of_family(key)
+    if theirs is None or model.family is None:
+        return ""
+    return f" {model.family.name} files have {theirs}, {model.quoted(theirs)}."
+
+
+def missing_special_ids(model: Facts) -> Iterator[Finding]:
+    """BOS and EOS without a key, and those that would be added but do not exist."""
+    if model.tokenizer is None:
+        return
+    vocabulary = model.tokenizer.vocabulary
+    added = {name for names in model.kind.added_names(True, True) for name in names}
+    for name, key in (("bos", _K.BOS_ID), ("eos", _K.EOS_ID), ("sep", _K.SEP_ID)):
+        token = vocabulary.special_ids[name]
+        is_wanted = name in added or (name == "eos" and "sep" not in added)  # EOS also ends a generation
+        if not is_wanted or (name == "sep" and token is not None):
+            continue
+        # The default of a model such as BERT is mostly right; that of GPT-2 is a comma.
+        is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
+        if key not in model.file and not is_right:
+            default = "there is none" if token is None else f"llama.cpp uses {token}, {model.quoted(token)}"
+            yield Finding(
+                "warning" if name != "bos" or vocabulary.add_bos else "note",
+                "special_id_missing",
+                f"The file does not say which token is {name.upper()}.",
+                _SPECIAL_WHY,
+                model.set_id(key),
+                model.key(key),
+                None,
+                f"{key} is missing, so {default}.",
+            )
+        if token is None and name in {each for names in _added_by(vocabulary) for each in names}:
+            fix = model.set_id(key)
+            flag = _K.ADD_BOS if name == "bos" else _K.ADD_EOS
+            can_be_off = name not in {
+                each for names in model.kind.added_names(False, False) for each in names
+            }
+            if can_be_off and not (name == "bos" and vocabulary.pre_tokenizer.always_add_bos):
+                fix += f", or {model.set(flag, 'false')}"
+            yield Finding(
+                "error",
+                "special_id_wanted",
+                f"The file adds {name.upper()} to every text, but does not say which token that is.",
+                "llama.cpp aborts when a text is encoded.",
+                fix,
+                model.key(key),
+            )
+
+
+def _added_by(vocabulary: Vocabulary) -> tuple[Sequence[str], Sequence[str]]:
+    """The names of the tokens added before and after every text."""
+    return vocabulary.tokenizer_model.added_names(vocabulary.add_bos, vocabulary.add_eos)
+
+
+def generation_ends(model: Facts) -> Iterator[Finding]:
+    """An EOS that does not end a generation."""
+    if model.tokenizer is None:
+        return
+    vocabulary = model.tokenizer.vocabulary
+    eos = vocabulary.special_ids["eos"]
+    if eos is not None and eos not in vocabulary.eog_ids:
+        yield Finding(
+            "warning",
+            "eos_not_end_of_generation",
+            "Answers do not stop at EOS.",
+            "Other tokens of the vocabulary identify a model family in which this one does not end a generation, so "
+            "llama.cpp continues after it.",
+            f"set another EOS: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"
+            if vocabulary.eog_ids
+            else f"set {_K.EOS_ID} to the id of a token that ends a generation (`ggufbpe fix` with --set)",
+            Where(_K.EOS_ID, eos, model.key(_K.EOS_ID).offset),
+            None,
+            f"EOS is token {eos}, {model.quoted(eos)}, which llama.cpp does not take for the end of a generation.",
+        )

@@ -1,0 +1,331 @@
+"""The chat template: whether it makes prompts, and whether its markers, BOS and ends of turns are right.
+
+sample_prompts.py -> [this file] -> checks.py
+
+But: without jinja2 the template is not run, and only its source is checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..._util.extras import NotInstalledError
+from ..._util.wording import counted, listed
+from ...errors import ChatError, printable
+from ...gguf.constants import TokenizerKey, TokenType
+from ...models.loading import load
+from ...models.vocabulary import SPECIAL_TYPES
+from ..oracles.chat_answers import Refused
+from .chat_markers import markers_of, markers_of_prompt, without_comments
+from .facts import TEXTS_OF_IDS, Facts
+from .finding import Finding, Where
+from .known_template_check import replacement
+from .sample_prompts import QUESTION, SamplePrompts
+
+_K = TokenizerKey
+
+_END = re.compile(r"(?i)end|eo[stm]\b|</|sep|close|stop|return|done|\[/|e~")  # of tokens that end something
+_PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2
+
+
+def template_errors(model: Facts) -> Iterator[Finding]:
+    """A template with which llama-server does not start: it cannot be parsed, or refuses a single message."""
+    if not model.templates:
+        return
+    try:
+        from ...chat.bos_eos import Ends
+        from ...chat.render import ChatTemplate
+
+        is_broken = False
+        for name, source in model.templates.items():
+            try:
+                ChatTemplate(source, Ends())
+            except ChatError as error:
+                is_broken |= not name
+                yield _error(model, name, "cannot be parsed", error)
+    except NotInstalledError as error:
+        yield Finding(
+            "note",
+            "template_not_run",
+            "The chat template was not run; only its source was checked.",
+            "Some problems, such as a second BOS or an answer that does not end, only show in prompts.",
+            str(error),
+            model.key(_K.CHAT_TEMPLATE),
+        )
+        return
+    refused = model.rendered.refusal("user") if model.rendered else None
+    if refused is not None and not is_broken:
+        yield _error(model, "", "refuses a chat of one message", refused)
+
+
+def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Finding:
+    key = f"{_K.CHAT_TEMPLATE}.{name}" if name else _K.CHAT_TEMPLATE
+    severity, why = "error", "llama-server does not start with such a template (except with --no-jinja)."
+    known = replacement(model)
+    if name:
+        severity, why = (
+            "warning",
+            "llama.cpp ignores it, and uses the default template for these chats, too.",
+        )
+        fix = model.remove(key)
+    elif known:
+        fix = f"use llama.cpp's template for this model: {model.set_template(known)}"
+    elif all(text in model.ids for text in ("<|im_start|>", "<|im_end|>")):
+        fix = f"set the right one, or remove it, so that llama-server uses ChatML: {model.remove(key)}"
+    else:
+        fix = f"set the right one: {model.set_template_file()}"
+    return Finding(
+        severity,
+        "template_error",
+        f"The chat template {f'{name} ' * bool(name)}{what}.",
+        why,
+        fix,
+        model.key(key),
+        {"line": error.line, "reason": error.reason},
+        f"{_said(error)}.",
+    )
+
+
+def _said(error: ChatError | Refused) -> str:
+    where = "" if error.line is None else f"line {error.line}: "
+    return where + printable(error.reason, 300)[1:-1]
+
+
+def bos_twice(model: Facts) -> Iterator[Finding]:
+    """BOS twice in llama-server's prompts, or in those of programs that run the template themselves."""
+    tokenizer = model.tokenizer
+    if tokenizer is None or not tokenizer.add_bos or tokenizer.bos_id is None:
+        return
+    text = tokenizer.vocabulary.tokens[tokenizer.bos_id]
+    fix = "" if model.expects_bos else model.set(_K.ADD_BOS, "false")
+    prompt = (model.rendered.prompt("user") or b"") if model.rendered else b""
+    before, found, _ = prompt.partition(QUESTION.encode())
+    begin = tokenizer.encode(before) if found else []
+    if begin.count(tokenizer.bos_id) > 1:
+        bare = model.rendered.bare.partition(QUESTION.encode())[0] if model.rendered else b""
+        yield Finding(
+            "warning",
+            "bos_twice",
+            "Chats begin with BOS twice.",
+            "One is added to every text, and the template writes another. llama.cpp only removes one that is the very "
+            "beginning of a prompt. Many models answer worse with two.",
+            f"do not add it: {fix}"
+            if fix and bare.count(text.encode()) == 1
+            else f"set a template that writes it once: {model.set_template_file()}",
+            model.key(_K.CHAT_TEMPLATE),
+            {"bos": tokenizer.bos_id, "text": text, "begin": begin},
+            f"llama-server's prompts begin with {printable(text)} twice.",
+        )
+        return
+    template = without_comments(model.template)
+    literally = text in template and tokenizer.bos_id != tokenizer.eos_id
+    if literally or re.search(r"\bbos_token\b", template):
+        written = printable(text) if literally else "bos_token"
+        yield Finding(
+            "note",
+            "bos_twice",
+            "Both the file and the chat template add BOS.",
+            "llama-server removes one. A program that renders the template itself and then encodes the prompt with "
+            "special tokens added gets two, and many models answer worse with that.",
+            "nothing to do for llama-server; elsewhere, encode prompts without adding BOS"
+            + (f", or {fix}" if fix else ""),
+            model.key(_K.CHAT_TEMPLATE),
+            {"bos": tokenizer.bos_id, "text": text},
+            f"BOS is added to every text, and the chat template writes it as well ({written}).",
+        )
+
+
+def other_bos(model: Facts) -> Iterator[Finding]:
+    """A template that writes the BOS of another model, after the one that is added."""
+    tokenizer, rendered = model.tokenizer, model.rendered
+    if tokenizer is None or rendered is None or not tokenizer.add_bos or tokenizer.bos_id is None:
+        return
+    prompt = rendered.prompt("user") or b""
+    begin = tokenizer.encode(prompt.partition(QUESTION.encode())[0])[:2]
+    if len(begin) < 2 or begin[0] != tokenizer.bos_id or begin[1] == tokenizer.bos_id:
+        return
+    own, other = (model.tokens[token] for token in begin)
+    if other in TEXTS_OF_IDS[_K.BOS_ID] and other not in ("<|endoftext|>", "[CLS]"):
+        yield Finding(
+            "warning",
+            "bos_differs",
+            "Chats begin with two different BOS tokens.",
+            "llama.cpp only removes a BOS that the template writes if it is the file's. One of the two is wrong.",
+            f"if the template is right: {model.set(_K.BOS_ID, begin[1])}",
+            model.key(_K.CHAT_TEMPLATE),
+            {"begin": begin},
+            f"llama-server's prompts begin with {printable(own)}, which is added to every text, and then with "
+            f"{printable(other)}, which the chat template writes.",
+        )
+
+
+def chat_markers(model: Facts) -> Iterator[Finding]:
+    """Markers of the chat template that are not a special token: either no token at all, or a normal one."""
+    plain_prompts, prompts = _written(model.rendered)
+    source = markers_of(model.template)
+    usual, shown = markers_of_prompt(plain_prompts), markers_of_prompt(prompts)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for marker in dict.fromkeys((*shown, *source)):
+        if not _is_cut(model, marker):
+            continue
+        # what only looks like a marker may contain the name of a role
+        is_shown = marker in usual or (marker in source and (marker in shown or not prompts))
+        severity = "warning" if is_shown else "note"
+        why = (
+            _CUT
+            if is_shown
+            else "Chats of only a user and the assistant do not have it; in others it is encoded as plain text."
+        )
+        if marker not in model.ids and _PLAIN_MARKERS.fullmatch(marker):
+            severity, why = "note", "In some models, such as Llama 2, that is intended."
+        groups.setdefault((severity, why), []).append(marker)
+    for (severity, why), markers in groups.items():
+        ordinary = [marker for marker in markers if marker in model.ids]
+        if ordinary:
+            yield _ordinary(model, severity, why, ordinary)
+        if unknown := [marker for marker in markers if marker not in model.ids]:
+            yield _no_tokens(model, severity, why, unknown)
+
+
+_CUT = "To the model that the template was written for, a marker is one special token; encoded as text, it is not."
+
+
+def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
+    tokens = [model.ids[marker] for marker in markers]
+    return Finding(
+        severity,
+        "chat_marker",
+        "The chat template uses markers that are stored as ordinary text.",
+        why,
+        model.set_types(CONTROL=sorted(tokens)),
+        Where(_K.CHAT_TEMPLATE, tokens[0], model.key(_K.CHAT_TEMPLATE).offset),
+        {"markers": markers},
+        f"{counted(len(markers), 'marker is a normal token', 'markers are normal tokens')}: "
+        f"{listed(markers, len(markers))}.",
+    )
+
+
+def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
+    cut = model.tokenizer and [len(model.tokenizer.encode(marker, add_special=False)) for marker in markers]
+    told = f"{counted(len(markers), 'marker is not a token', 'markers are not tokens')}: "
+    told += f"{listed(markers, len(markers))}."
+    if cut:
+        told += f" Encoded as text, {'each' if len(cut) > 1 else 'it'} becomes up to {counted(max(cut), 'token')}."
+    if model.family and len(model.tokens) < model.family.size:
+        told += (
+            f" The file has only {counted(len(model.tokens), 'token')}; {model.family.name} files have "
+            f"{model.family.size}, so some may be missing here."
+        )
+    known = replacement(model)
+    return Finding(
+        severity,
+        "chat_marker",
+        "The chat template uses markers that the vocabulary does not have.",
+        why,
+        f"the template is for another model; use llama.cpp's for this one: {model.set_template(known)}"
+        if known
+        else f"the template is for another model; set the right one: {model.set_template_file()}",
+        model.key(_K.CHAT_TEMPLATE),
+        {"markers": markers},
+        told,
+    )
+
+
+def _written(rendered: SamplePrompts | None) -> tuple[str, str]:
+    """The prompts of chats of only a user and the assistant, joined, and those of all chats."""
+    if rendered is None:
+        return "", ""
+    found = {chat: prompt for chat in rendered.answers if (prompt := rendered.prompt(chat)) is not None}
+    usual = b"\n".join([*(found.get(chat, b"") for chat in ("user", "turns")), rendered.bare])
+    return usual.decode("utf-8", "replace"), b"\n".join(found.values()).decode("utf-8", "replace")
+
+
+def _is_cut(model: Facts, marker: str) -> bool:
+    """Whether a marker is not one special token."""
+    token = model.ids.get(marker)
+    return token is None or not _is_special(model, token)
+
+
+def _is_special(model: Facts, token: int) -> bool:
+    if model.tokenizer is not None:
+        return bool(model.tokenizer.vocabulary.attributes[token] & SPECIAL_TYPES)
+    kinds = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN)
+    return model.type_of(token) in map(int, kinds)
+
+
+def turn_ends(model: Facts) -> Iterator[Finding]:
+    """What the template writes after an answer, if that does not end a generation."""
+    if model.tokenizer is None or not model.template:
+        return
+    vocabulary = model.tokenizer.vocabulary
+    ends = vocabulary.eog_ids
+    behind = model.rendered.behind_answer if model.rendered else (b"", b"")
+    last, before_next = (_special_tokens(model, text) for text in behind)
+    if not ends.isdisjoint((*last, *before_next)):
+        return
+    token = _end_of_turn(model, last, before_next)
+    if token is not None:
+        key, is_end = _key_of_end(model, token), bool(_END.search(model.tokens[token]))
+        has_pieces = any(
+            _is_cut(model, marker) for marker in markers_of_prompt(behind[0].decode("utf-8", "replace"))
+        )
+        if key is None or (has_pieces and not is_end):  # no key would help; another check reports the marker
+            return
+        known = listed(sorted(ends), len(ends), shown=model.quoted)
+        yield Finding(
+            "warning" if is_end else "note",
+            "turn_end",
+            "Answers in chats do not stop.",
+            "A model ends its turn as the template does. llama.cpp does not know that this token ends one.",
+            model.set(key, token),
+            Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
+            {"token": token, "ends": sorted(ends)},
+            f"The chat template ends an answer with {model.quoted(token)}, token {token}, which does not end a "
+            f"generation. llama.cpp knows {known or 'none'} here.",
+        )
+        return
+    named = {vocabulary.tokens[i] for i in ends} | {"eos_token"}
+    if vocabulary.special_ids["eot"] is None and not any(n in model.template for n in named):
+        yield Finding(
+            "note",
+            "eot_missing",
+            "Answers in chats may not stop.",
+            "A model ends its turn as the template does. If llama.cpp does not know the token that ends it, answers "
+            "do not stop.",
+            f"set {_K.EOT_ID} to the id of the token that ends a turn (`ggufbpe fix` with --set)",
+            model.key(_K.EOT_ID),
+            None,
+            "The chat template has none of the tokens that end a generation, and the file has no EOT.",
+        )
+
+
+def _end_of_turn(model: Facts, last: list[int], before_next: list[int]) -> int | None:
+    """Which of the special tokens after an answer ends it: some may begin what follows.
+
+    After the last answer, some templates write nothing, and some the beginning of another one.
+    """
+    same = [one for one, other in zip(last, before_next) if one == other] if last else before_next
+    ends = [token for token in same if _END.search(model.tokens[token])]
+    return ends[-1] if ends else same[0] if same else None
+
+
+def _special_tokens(model: Facts, text: bytes) -> list[int]:
+    """The special tokens in text that the template wrote, except BOS."""
+    assert model.tokenizer is not None
+    vocabulary = model.tokenizer.vocabulary
+    special, bos = frozenset(vocabulary.special_token_ids), model.tokenizer.bos_id
+    ids = model.tokenizer.encode(text, add_special=False)
+    return [i for i in ids if i in special and (i != bos or i == model.tokenizer.eos_id)]
+
+
+def _key_of_end(model: Facts, token: int) -> str | None:
+    """The key by which a token ends a generation while all others that do still do."""
+    assert model.tokenizer is not None
+    before = model.tokenizer.eog_ids
+    for key in (_K.EOT_ID, _K.EOM_ID, _K.EOS_ID):
+        given = {**model.overrides, key: token}
+        after = load(model.file.path, given)[0].eog_ids
+        if token in after and before <= after:
+            return key
+    return None

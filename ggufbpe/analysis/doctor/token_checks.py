@@ -1,0 +1,160 @@
+"""The texts and types of tokens: duplicates, empty ones, padding, and control tokens of the wrong type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..._util.wording import counted, listed
+from ...gguf.constants import TokenizerKey, TokenType
+from ...models.vocabulary import CONTROL
+from .facts import Facts
+from .finding import Finding
+
+PADDING = re.compile(
+    r"\[PAD\d+\]|<(dummy|unused|extra_id_|placeholder)_?\d+>|\[unused\d+\]|"
+    r"<\|(dummy|unused|reserved|extra|placeholder)[_a-z]*\d+\|>|<unused\d+>"
+)
+# What looks like a control token: <|…|>, <｜…｜>, and the names that models give them.
+CONTROL_LIKE = re.compile(
+    r"<\|[^|<>\s]{1,80}\|>|<｜[^｜<>]{1,80}｜>|</?s>|"
+    r"<(?:pad|bos|eos|mask|cls|sep|(?:start|end)_of_(?:turn|text|utterance|image)|fim[-_][a-z]+)>|"
+    r"<(?:BOS_TOKEN|EOS_TOKEN|PAD|EOT|EOS|BOS|\|?endoftext\|?)>|"
+    r"\[/?INST\]|\[(?:BOS|EOS|PAD|CLS|SEP|MASK|EOT|gMASK|/?TOOL_[A-Z]+|/?SYSTEM_PROMPT|/?AVAILABLE_TOOLS)\]"
+)
+_HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i> and <b>
+
+
+def duplicates(model: Facts) -> Iterator[Finding]:
+    """Tokens with the same text."""
+    if len(model.ids) == len(model.tokens):
+        return
+    again = [
+        (index, token) for index, token in enumerate(model.tokens) if model.ids[token] != index and token
+    ]
+    if not again:
+        return
+    index, token = again[0]
+    yield Finding(
+        "error",
+        "duplicate_tokens",
+        "Several tokens have the same text.",
+        "llama.cpp aborts if two tokens have the same text.",
+        "fix the tokenizer so that all its tokens differ, then convert the model again",
+        model.token(index),
+        {"count": len(again), "ids": [i for i, _ in again[:100]]},
+        f"{counted(len(again), 'token is a duplicate', 'tokens are duplicates')}: token {index} is "
+        f"{model.quoted(index)}, like token {model.ids[token]}.",
+    )
+
+
+def empty_tokens(model: Facts) -> Iterator[Finding]:
+    """Tokens without text."""
+    empty = [index for index, token in enumerate(model.tokens) if not token] if "" in model.ids else []
+    if empty:
+        yield Finding(
+            "warning",
+            "empty_tokens",
+            "Some tokens have no text.",
+            "llama.cpp calls them [EMPTY_…]. Encoding never gives such an id, and if the model generates one, a wrong "
+            "text is shown.",
+            "nothing to do if they only pad the vocabulary; otherwise convert the model again",
+            model.token(empty[0]),
+            {"count": len(empty), "ids": empty[:100]},
+            f"{counted(len(empty), 'token')}: {listed(empty, len(empty))}.",
+        )
+
+
+def padding_tokens(model: Facts) -> Iterator[Finding]:
+    """Tokens that only pad the vocabulary."""
+    found = [index for index, token in enumerate(model.tokens) if PADDING.fullmatch(token)]
+    if found:
+        types = {int(kind): kind.name for kind in TokenType}
+        kinds = sorted({types.get(model.type_of(index), "?") for index in found})
+        yield Finding(
+            "note",
+            "padding_tokens",
+            "Some tokens only fill up the vocabulary.",
+            "The model's embeddings have rows for them, but only a text that contains their names gives their ids.",
+            "nothing to do",
+            model.token(found[0]),
+            {"count": len(found), "ids": found[:100], "types": kinds},
+            f"{counted(len(found), 'token')} of type {', '.join(kinds)}, from token {found[0]} on, "
+            f"{model.quoted(found[0])}.",
+        )
+
+
+def control_types(model: Facts) -> Iterator[Finding]:
+    """Normal tokens that look like control tokens. Not those that merges make: Qwen 2's "</s>" is text."""
+    text = _HTML if "<i>" in model.ids else frozenset()
+    found = [
+        index
+        for index, token in enumerate(model.tokens)
+        if token[:1] in ("<", "[")
+        and model.is_normal(index)
+        and not model.is_made_normal(index)
+        and CONTROL_LIKE.fullmatch(token)
+        and not PADDING.fullmatch(token)
+        and token not in model.merged
+        and token not in text
+    ]
+    if found:
+        names = [model.tokens[index] for index in found]
+        yield Finding(
+            "warning",
+            "control_type",
+            "Markers that steer the model are stored as ordinary text.",
+            "In a prompt, the text of a normal token is encoded like any other, mostly as several tokens, and when the "
+            "model generates the token, it is shown as text. (llama.cpp corrects a few that end a generation.)",
+            model.set_types(CONTROL=found),
+            model.token(found[0]),
+            {"count": len(found), "ids": found[:100], "texts": names[:100]},
+            counted(len(found), "token looks like a marker and is", "tokens look like markers and are")
+            + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}.",
+        )
+
+
+def made_control(model: Facts) -> Iterator[Finding]:
+    """Normal tokens that llama.cpp turns into control tokens, by their text."""
+    if model.tokenizer is None or not model.types:
+        return
+    attributes, normal = model.tokenizer.vocabulary.attributes, int(TokenType.NORMAL)
+    for index, kind in enumerate(model.types[: len(attributes)]):
+        if kind == normal and attributes[index] & CONTROL:
+            ends = index in model.tokenizer.eog_ids
+            yield Finding(
+                "note",
+                "made_control",
+                f"llama.cpp takes {model.quoted(index)} for a marker, although the file says that it is text.",
+                "Other programs may encode its text as several tokens, or continue after it.",
+                f"nothing to do for llama.cpp; for other programs, set its type: {model.set_types(CONTROL=[index])}",
+                model.token(index),
+                None,
+                f"Token {index} is of type NORMAL; llama.cpp makes it a control token"
+                + (" that ends a generation." if ends else "."),
+            )
+
+
+def corrections(model: Facts) -> Iterator[Finding]:
+    """What llama.cpp changes by itself while loading the vocabulary, besides what `made_control` reports."""
+    if model.tokenizer is None:
+        return
+    told = {finding.where.token for finding in made_control(model)}
+    for correction in model.tokenizer.vocabulary.corrections:
+        if correction.id == "made_control" and correction.token in told:
+            continue
+        yield Finding(
+            "note",
+            "corrected",
+            "llama.cpp corrects a token when it loads the file.",
+            "Other programs that read the file may not do so.",
+            "nothing to do for llama.cpp",
+            model.key(TokenizerKey.LIST) if correction.token is None else model.token(correction.token),
+            {"id": correction.id},
+            f"{correction.what}.",
+        )
+
+
+def is_name(token: str) -> bool:
+    """Whether a token stands for something other than its text."""
+    return token[:1] in ("<", "[") and bool(CONTROL_LIKE.fullmatch(token) or PADDING.fullmatch(token))

@@ -1,0 +1,100 @@
+"""The values of keys: their types, and whether arrays are as long as the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..._util.wording import counted, listed
+from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ...gguf.edit_arguments import argument_for
+from ...gguf.schema import KEY_TYPES, NOT_REFUSED, has_right_type, wrong_type
+from .facts import Facts
+from .finding import Finding, Where
+from .token_checks import CONTROL_LIKE, is_name
+
+_K = TokenizerKey
+
+_NEEDED = (KEY_ARCHITECTURE, _K.MODEL, _K.LIST, _K.MERGES, _K.TOKEN_TYPE)  # removing these would not help
+
+
+def wrong_types(model: Facts) -> Iterator[Finding]:
+    """Values of a type that llama.cpp does not accept for their key."""
+    for key in KEY_TYPES:
+        if key not in model.file or has_right_type(model.file, key):
+            continue
+        argument = argument_for(model.file, key)
+        if argument is not None:
+            fix = model.set(key, argument)
+        elif key == _K.PRE and model.tokens and not model.kind.ignores_pre:
+            fix = model.set_pre()
+        elif key in _NEEDED:
+            fix = "convert the model again"
+        else:
+            fix = f"convert the model again, or remove the key: {model.remove(key)}"
+        refused = key not in NOT_REFUSED
+        yield Finding(
+            "error" if refused else "warning",
+            "wrong_type",
+            f"{key} has a type that llama.cpp does not accept.",
+            "llama.cpp accepts no other type, and refuses the file."
+            if refused
+            else "llama.cpp uses the digits of a number as the template, and ignores a list.",
+            fix,
+            model.key(key),
+            None,
+            f"{key}: {wrong_type(model.file, key).problem}",
+        )
+
+
+def lengths(model: Facts) -> Iterator[Finding]:
+    """More or fewer types or scores than tokens, and types that do not exist."""
+    for key, name in ((_K.TOKEN_TYPE, "types"), (_K.SCORES, "scores")):
+        if key not in model.file or not has_right_type(model.file, key) or not model.tokens:
+            continue
+        length, size = model.file.array_length(key), len(model.tokens)
+        if length != size:
+            short = length < size
+            yield Finding(
+                "error" if short else "warning",
+                f"{name}_length",
+                f"The list of {name} is {'shorter' if short else 'longer'} than the list of tokens.",
+                "llama.cpp reads beyond the end of the array."
+                if short
+                else f"Tokens and {name} do not belong together, or some tokens are missing.",
+                "convert the model again"
+                + ("" if name == "types" else f", or remove them: {model.remove(key)}"),
+                model.key(key),
+                {"length": length, "tokens": size},
+                f"There {'is' if length == 1 else 'are'} {counted(length, name[:-1])} for {counted(size, 'token')}.",
+            )
+    if model.tokens and _K.TOKEN_TYPE not in model.file and model.kind.is_supported:
+        like = [index for index, token in enumerate(model.tokens) if CONTROL_LIKE.fullmatch(token)]
+        yield Finding(
+            "warning",
+            "types_missing",
+            "The file does not say which tokens are special.",
+            "Special tokens in a prompt, such as <|im_start|>, are then encoded like other text.",
+            model.set_types(CONTROL=like) if like else "nothing to do if there are no special tokens",
+            model.key(_K.TOKEN_TYPE),
+            None,
+            f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal.",
+        )
+    known = {int(kind) for kind in TokenType}
+    strange = [index for index, kind in enumerate(model.types[: len(model.tokens)]) if kind not in known]
+    if strange:
+        yield Finding(
+            "warning",
+            "type_unknown",
+            "Some tokens have a type that does not exist.",
+            "llama.cpp gives such a token no attribute, so it is never shown as text.",
+            model.set_types(
+                **{
+                    name: chosen
+                    for name, wanted in (("CONTROL", True), ("NORMAL", False))
+                    if (chosen := [i for i in strange if is_name(model.tokens[i]) is wanted])
+                }
+            ),
+            Where(_K.TOKEN_TYPE, strange[0], model.file.element_offset(_K.TOKEN_TYPE, strange[0])),
+            {"count": len(strange), "ids": strange[:100]},
+            f"{counted(len(strange), 'token')}: {listed(strange, len(strange))}.",
+        )

@@ -1,0 +1,57 @@
+"""What is answered to a chat: a prompt, or a refusal. Our own answer, and that of a server in the same form.
+
+oracle.py <- [this file] <- server_oracle.py, recorded_ids.py; analysis/verify/chat_comparison.py compares the answers
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ...errors import ChatError
+from ...tokenizer import Tokenizer
+from .oracle import Failure
+
+Body = Mapping[str, Any]
+"""The body of a request to `/v1/chat/completions`."""
+
+
+class Prompt(NamedTuple):
+    """The UTF-8 of a prompt, and the number of its tokens where they are counted together with it."""
+
+    text: bytes
+    tokens: int | None = None
+
+
+class Refused(NamedTuple):
+    """Why a chat is refused, and the line of the template that refuses it, if it is one."""
+
+    reason: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return str(ChatError(self.reason, self.line))
+
+
+ChatAnswer = Prompt | Refused | Failure
+
+_WRAPPED = "Unable to generate parser for this template. Automatic parser generation failed: "
+_WHERE = re.compile(r"\n------------\nWhile executing \w+ at line (\d+), .*\nError: (.*)", re.DOTALL)
+
+
+def refusal(message: str) -> Refused:
+    """A refusal in llama-server's words: the reason, and the line, without the excerpt of the template."""
+    found = _WHERE.search(message)
+    return Refused(found[2], int(found[1])) if found else Refused(message.removeprefix(_WRAPPED))
+
+
+def answered(
+    tokenizer: Tokenizer, body: Body, chat_template: str | None = None, now: datetime | None = None
+) -> Prompt | Refused:
+    """Our own answer, with the arguments of `Chats.prompt`; the tokens are not counted."""
+    try:
+        return Prompt(tokenizer.chats.prompt(body, chat_template, now))
+    except ChatError as error:
+        return Refused(error.reason.removeprefix(_WRAPPED), error.line)

@@ -1,0 +1,41 @@
+"""A repository of the Hugging Face hub as an oracle: its GGUF, or where it has none its tokenizer.json.
+
+hf:OWNER/REPO -> hub/remote/, [this file] -> recorded_ids.py or library_oracle.py -> open_oracle.py
+"""
+
+from __future__ import annotations
+
+from ...errors import RemoteNotFoundError
+from ...tokenizer import Tokenizer
+from .library_oracle import tokenizers_library
+from .oracle import Oracle
+from .recorded_ids import OtherModel
+
+
+def on_the_hub(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    """Our own engine with the GGUF that `rest`, a name with hf:, stands for; or else the package tokenizers.
+
+    A `RemoteError` if neither can be read.
+    """
+    try:
+        return OtherModel(Tokenizer.from_gguf(rest))
+    except RemoteNotFoundError as refused:
+        path = tokenizer_json_on_hub(rest, refused)
+    return tokenizers_library(path, model, tokenizer, seconds)
+
+
+def tokenizer_json_on_hub(name: str, refused: RemoteNotFoundError, *, offline: bool = False) -> str:
+    """The path of the downloaded tokenizer.json of a repository that has no GGUF.
+
+    Raises `refused`, which says so, if `name` asks for a certain GGUF, or there is no tokenizer.json either.
+    """
+    from ...hub.name_grammar import HubName, parse_name
+    from ...hub.remote.huggingface import downloaded
+
+    found = parse_name(name)
+    if not isinstance(found, HubName) or found.quant or found.file:
+        raise refused
+    try:
+        return downloaded(found, "tokenizer.json", offline=offline)
+    except RemoteNotFoundError:
+        raise refused from None

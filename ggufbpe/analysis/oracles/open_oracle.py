@@ -1,0 +1,56 @@
+"""The tokenizers that ours is compared with, all behind one interface.
+
+    verify.py -> [this file] -> llama_tokenize.py, llama_library.py, library_oracle.py, sentencepiece_oracle.py,
+        server_oracle.py,
+                                recorded_ids.py, hub_oracle.py
+
+`ORACLES` has them by the kinds of against.py. None is trusted: it may crash, hang, or answer with garbage; each of
+these is a `Failure` in place of the ids, after which the next text gets its answer.
+
+But: they are asked only for ids, since not all can give more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...tokenizer import Tokenizer
+from .against import NEED_ARGUMENT, Against, against_of
+from .hub_oracle import on_the_hub
+from .library_oracle import tiktoken_library, tokenizers_library
+from .llama_library import in_process, library_folder
+from .llama_tokenize import LlamaTokenize
+from .oracle import Oracle, OracleError
+from .recorded_ids import other_model, recorded
+from .sentencepiece_oracle import sentencepiece_library
+from .server_oracle import Server
+
+
+def open_oracle(given: str | Against, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    """The oracle that `--against` means (against.py), such as "llama-tokenize" or the path of a tokenizer.json.
+
+    `model` is the file that `tokenizer` comes from; `seconds` bounds the answer for one text. Raises
+    `OracleError`, whose message says what to do.
+    """
+    meant = against_of(given) if isinstance(given, str) else given
+    if not meant.rest and meant.kind in NEED_ARGUMENT:
+        raise OracleError(f"{meant.kind} needs something after a colon: {NEED_ARGUMENT[meant.kind]}")
+    if not model and meant.kind in OPEN_THE_FILE:
+        raise OracleError(f"{meant.kind} opens the model's file, and this tokenizer has none")
+    return ORACLES[meant.kind](meant.rest, model, tokenizer, seconds)
+
+
+ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
+    "llama-tokenize": LlamaTokenize,
+    "llama-cpp": library_folder,
+    "llama-cpp-python": in_process("llama-cpp-python"),
+    "xllamacpp": in_process("xllamacpp"),
+    "server": Server,
+    "tokenizers": tokenizers_library,
+    "tiktoken": tiktoken_library,
+    "sentencepiece": sentencepiece_library,
+    "ids": recorded,
+    "gguf": other_model,
+    "hub": on_the_hub,
+}
+OPEN_THE_FILE = frozenset(("llama-tokenize", "llama-cpp", "llama-cpp-python", "xllamacpp"))

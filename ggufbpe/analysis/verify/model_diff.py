@@ -1,0 +1,159 @@
+"""Two models side by side: how their vocabularies and chat templates differ, and where they encode texts differently.
+
+Tokenizer, Tokenizer -> vocabulary_diff.py, template_diff.py -> [this file] -> Differences -> cli/diff.py
+texts -> given_texts.py -> id_comparison.py, with the second model as the oracle -^
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..._util.wording import counted
+from ...corpora.records import raised
+from ...gguf.change import Change
+from ...models.pretokenizers.families import Evidence
+from ...tokenizer import Tokenizer
+from ...tokenizer.inputs import Model, tokenizers_of
+from ..diagnose.causes import of_two_models, with_known_pre
+from ..diagnose.variants import variants_of
+from ..doctor.proposal import Compared, Proposal, Trial, prove
+from ..doctor.round_trip_checks import SAMPLES
+from ..oracles.recorded_ids import OtherModel
+from .explaining import Explaining, are_alike
+from .given_texts import ReadingTexts, Source, read_texts
+from .id_comparison import ids_compared
+from .result import Result
+from .template_diff import template_differences
+from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
+from .weighing import change_to, weigh
+
+
+@dataclass(frozen=True, repr=False)
+class Differences:
+    """The result of `diff`: the differences of vocabularies and chat templates by section, and of texts if given.
+
+    `models` are the paths of both, `names` what they are called in words. If both have one vocabulary and one of them
+    looks broken, `suspect` is 0 for the first or 1 for the second, `reasons` say why, and `proposal` is the change that
+    makes it like the other. If nothing tells which file is right, `changes` has what each would have to change to be
+    like the other.
+    """
+
+    models: tuple[str, str]
+    names: tuple[str, str]
+    sections: Sections
+    texts: Result | None
+    suspect: int | None = None
+    reasons: tuple[str, ...] = ()
+    proposal: Proposal | None = None
+    changes: tuple[Change, Change] = (Change(), Change())
+
+    @property
+    def fix(self) -> str:
+        """The command that changes the file that looks broken; "" where both look healthy, or it would not help."""
+        return self.proposal.command if self.proposal else ""
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not any(self.sections.values()) and (self.texts is None or self.texts.same)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe diff --json` writes it."""
+        suspect = None if self.suspect is None else ("a", "b")[self.suspect]
+        changes = dict(zip("ab", (change.described for change in self.changes)))
+        advice = {"suspect": suspect, "reasons": list(self.reasons), "fix": self.fix, "changes": changes}
+        found = {"a": self.models[0], "b": self.models[1], **sections_to_dict(self.sections), **advice}
+        return found if self.texts is None else {**found, "texts": self.texts.to_dict()}
+
+    def __repr__(self) -> str:
+        number = sum(map(len, self.sections.values()))
+        texts = f"; {self.texts!r}" if self.texts is not None else ""
+        between = " and ".join(self.names)
+        return f"<Differences of {between}: {counted(number, 'difference')} of vocabularies and chat templates{texts}>"
+
+
+def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differences:
+    """Find how the tokenizers of two models differ, and where they encode texts differently, and why.
+
+    For chat templates there is a unified diff, and which of a few small chats have different prompts.
+
+    `a` and `b` are each a `Tokenizer` or the path of a file; tokens are compared by their text, after llama.cpp's
+    loading rules. `texts` are `str`, bytes, files (`pathlib.Path`) and binary streams, or one of them; each is encoded
+    whole, with BOS and EOS and special tokens. `GGUFError` for a model that cannot be used.
+
+    >>> diff("a.gguf", "b.gguf").sections["pre"]                             # doctest: +SKIP
+    [<VocabularyDifference pre: 1 pre-tokenizer>]
+    """
+    (name, one), (other_name, other) = tokenizers_of([a, b]).items()
+    names = name, other_name
+    sections = {
+        **vocabulary_differences(one.vocabulary, other.vocabulary, names),
+        "templates": template_differences(one, other, names),
+    }
+    found = list(read_texts(texts, ReadingTexts(raised), whole=True))
+    result = _encoded(one, other, found, names) if found else None
+    models, same = (one.name, other.name), not any(sections.values())
+    if same or not are_alike(one.vocabulary, other.vocabulary):
+        return Differences(models, names, sections, result)
+    advice = _advice(one, other, [text.data for text in found])
+    return Differences(models, names, sections, result, *advice)
+
+
+class _Advice(NamedTuple):
+    """Which of two models looks broken, why, and what to change; the fields are those of `Differences`."""
+
+    suspect: int | None
+    reasons: tuple[str, ...] = ()
+    proposal: Proposal | None = None
+    changes: tuple[Change, Change] = (Change(), Change())
+
+
+def _advice(a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]) -> _Advice:
+    """Return which of the two looks broken and the change that makes it like the other, tried on the texts.
+
+    Without texts, the change is tried on samples.
+    """
+
+    def evidence() -> Evidence:
+        return variants_of(a).evidence
+
+    with Trial(a, evidence) as one, Trial(b, evidence) as other:
+        weighed = weigh(one, other)
+        suspect = weighed.suspect
+        if suspect is None:
+            return _Advice(None, changes=(change_to(one, other), change_to(other, one)))
+        (broken, trial), (good, good_trial) = ((a, one), (b, other))[:: 1 - 2 * suspect]
+        proposal = _proposal(trial, good_trial, broken, good, texts or [text.encode() for text in SAMPLES])
+    if proposal is not None and not texts:
+        proposal = proposal._replace(unit="sample text")
+    return _Advice(suspect, weighed.reasons[suspect], proposal)
+
+
+def _proposal(
+    trial: Trial, good_trial: Trial, broken: Tokenizer, good: Tokenizer, texts: Sequence[bytes]
+) -> Proposal | None:
+    """Return the change that makes the broken model like the good one."""
+    compared = [Compared(text, good.encode(text)) for text in texts]
+    change = change_to(trial, good_trial)
+    proposal = prove(trial, change, compared)
+    if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
+        return proposal
+    differing = [each for each in compared if broken.encode(each.text) != each.ids]
+    agreeing = [each for each in compared if each not in differing]
+    explaining = Explaining(broken, OtherModel(good), differing, agreeing, (True, True))
+    return explaining.proposal_on(trial, change)
+
+
+def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Result:
+    """How the two encode the texts, without the cause that the ids are b's, which is clear."""
+    result = ids_compared(a, OtherModel(b, names[1]), texts, propose=False)
+    for difference in result.differences:
+        causes = [
+            with_known_pre(cause, a.vocabulary, b.vocabulary) if cause.id == "pre_type" else cause
+            for cause in difference.causes
+            if cause.id != "vocabulary"
+        ]
+        difference.causes = tuple(of_two_models(cause, *names) for cause in causes)
+    return result

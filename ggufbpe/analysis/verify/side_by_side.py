@@ -1,0 +1,70 @@
+"""How several tokenizers split one text, side by side.
+
+    text, tokenizers -> [this file] -> stretches of the text (stretches.py) -> cli/compare.py
+
+Tokens are compared by bytes of the text alone, since an id means nothing in another vocabulary. So models of any kind
+can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._util.wording import counted
+from ...tokenizer.inputs import Model, TextOrPath, text_of, tokenizers_of
+from .stretches import Stretches
+
+
+@dataclass(frozen=True, repr=False)
+class Compared:
+    """The result of `compare`: the names of the models, the text, and its stretches in order."""
+
+    names: tuple[str, ...]
+    text: bytes
+    stretches: Stretches
+
+    @property
+    def counts(self) -> list[int]:
+        """How many tokens each model makes of the text."""
+        return self.stretches.counts
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all models split the text the same way."""
+        return self.stretches.differing == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe compare --json` writes it; pieces that are not UTF-8 also have their bytes in hex."""
+        return {**self.summary(), "stretches": [stretch.to_dict() for stretch in self.stretches]}
+
+    def summary(self) -> dict[str, Any]:
+        """The fields of `to_dict` without the stretches, of which there may be many."""
+        models = [{"name": name, "tokens": tokens} for name, tokens in zip(self.names, self.counts)]
+        return {"models": models, "bytes": len(self.text)}
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name} {counted(n, 'token')}" for name, n in zip(self.names, self.counts))
+        return f"<Compared: {counted(len(self.text), 'byte')}; {counts}>"
+
+
+def compare(
+    models: Iterable[Model] | Mapping[str, Model], text: TextOrPath, *, parse_special: bool = True
+) -> Compared:
+    """Split a text with several models: the stretches between the places where all of them split it, in order.
+
+    `models` are of any kind, each a `Tokenizer` or the path of a file; a mapping gives them names. `text` is a `str`,
+    bytes, or the `pathlib.Path` of a file. BOS and EOS are not added.
+
+    >>> for stretch in compare(["a.gguf", "b.gguf"], "Hello 123").stretches:        # doctest: +SKIP
+    ...     print(stretch.start, [[token.piece for token in row] for row in stretch.tokens])
+    0 [[b'Hello'], [b'Hello']]
+    5 [[b' ', b'123'], [b' ', b'1', b'2', b'3']]
+
+    Each token has its id in its own vocabulary, its bytes, and its place in the bytes of `text`. Tokens that cover no
+    byte of it, such as a space that a model puts before it, belong to the stretch that follows. `ValueError` if no
+    model is given, `GGUFError` for one that cannot be used.
+    """
+    tokenizers, data = tokenizers_of(models), text_of(text)
+    return Compared(tuple(tokenizers), data, Stretches(list(tokenizers.values()), data, parse_special))

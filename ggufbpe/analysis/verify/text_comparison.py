@@ -1,0 +1,208 @@
+"""Compares texts, a batch at a time, and groups what differs into kinds by the tokens on both sides.
+
+texts, oracle -> [this file] -> kinds of differences -> difference_causes.py
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ..._util.unicode_classes import class_of
+from ...tokenizer import Tokenizer
+from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
+from ..doctor.proposal import Compared
+from ..oracles.oracle import Failure, Oracle
+from .align import Placed, Row, Span, align, own_row, place
+from .result import Difference, Example, FailureGroup, Progress, Result, Shown, Text
+
+MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
+_CONTEXT = 6  # tokens shown on each side of a differing span
+_MOST_SHOWN = 24  # tokens of a differing span that are shown
+# What is kept as evidence, of texts that differ and of those that do not: bytes of text, and texts.
+_MOST_BYTES, _MOST_TEXTS = 1 << 20, 2000
+
+
+class Comparison(NamedTuple):
+    """Both rows of one text, aligned."""
+
+    ours: Row
+    theirs: Row
+    spans: list[Span]
+
+
+class Kept:
+    """Texts with their ids that are kept as evidence: the first ones, until they are many."""
+
+    def __init__(self) -> None:
+        self.texts: list[Compared] = []
+        self._size = 0
+
+    def add(self, compared: Compared) -> None:
+        """Keep a text, unless those that are kept are many already."""
+        size = self._size + len(compared.text)
+        if not self.texts or (len(self.texts) < _MOST_TEXTS and size <= _MOST_BYTES):
+            self.texts.append(compared)
+            self._size = size
+
+
+class Comparing:
+    """One run: asks both sides, and collects what differs."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        oracle: Oracle,
+        add_special: bool,
+        parse_special: bool,
+        progress: Progress,
+        propose: bool = True,
+    ) -> None:
+        """`propose` tells whether a change of the model is wanted."""
+        self._tokenizer = tokenizer
+        self._oracle = oracle
+        self._add_special, self._parse_special = add_special, parse_special
+        self._progress, self._proposes = progress, propose
+        self._special = {*tokenizer.vocabulary.special_token_ids, tokenizer.bos_id, tokenizer.eos_id}
+        self._kinds: dict[str, Difference] = {}
+        self._failures: dict[tuple[str, str], FailureGroup] = {}
+        self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
+        self._differing, self._agreeing = (
+            Kept(),
+            Kept(),
+        )  # what a change has to explain, and to leave as it is
+        self.result = Result(oracle.name)
+
+    # ---- comparing ------------------------------------------------------------------------------
+
+    def compare(self, batch: list[Text]) -> None:
+        result = self.result
+        if self._oracle.recorded and self._add_special and not result.texts:
+            self._choose_meaning(batch[0])
+        self._progress("comparing", result.texts, result.bytes)
+        data = [text.data for text in batch]
+        began = time.perf_counter()
+        ours = self._tokenizer.encode_batch(
+            data, add_special=self._add_special, parse_special=self._parse_special
+        )
+        between = time.perf_counter()
+        theirs = self._oracle.encode(data, self._add_special, self._parse_special)
+        result.oracle_seconds += time.perf_counter() - between
+        result.seconds += between - began
+        for text, ids, answer in zip(batch, ours, theirs):
+            result.bytes += len(text.data)
+            result.tokens += len(ids)
+            if isinstance(answer, Failure):
+                self._failed(text, answer)
+            else:
+                result.oracle_tokens += len(answer)
+                (self._agreeing if answer == ids else self._differing).add(Compared(text.data, answer))
+                if answer != ids:
+                    self._differs(text, answer)
+            result.texts += 1
+
+    def _choose_meaning(self, first: Text) -> None:
+        """Adopt the meaning of "add special tokens" that the first recorded ids follow."""
+        ids = self._oracle.first_recorded()
+        meaning = added_as(self._tokenizer, first.data, ids, self._parse_special)
+        if meaning:
+            self._add_special = meaning != AS_COMMAND
+            self._oracle.note = f"the ids are taken {SAID_OF[meaning]}"
+
+    def _failed(self, text: Text, failure: Failure) -> None:
+        without_numbers = "".join(char for char in failure.detail if not char.isdigit())
+        key = (failure.kind, without_numbers)
+        if key not in self._failures:
+            if len(self._failures) >= MOST_KINDS:
+                key = (failure.kind, "")  # all further ones, under the words of the first
+            self._failures.setdefault(key, FailureGroup(failure, text))
+        self._failures[key].texts += 1
+
+    def _differs(self, text: Text, ids: list[int]) -> None:
+        self.result.different += 1
+        comparison = self._aligned(text.data, ids)
+        for number, span in enumerate(comparison.spans):
+            if span.same:
+                continue
+            kind = self._kind(comparison, span)
+            if kind not in self._kinds:
+                if len(self._kinds) >= MOST_KINDS:
+                    self.result.other_places += 1
+                    continue
+                self._kinds[kind] = Difference(kind, example_of(text, comparison, number), self.result.texts)
+                if self._oracle.recorded:
+                    self._recorded[kind] = ids
+            self._kinds[kind].places += 1
+
+    def _aligned(self, text: bytes, ids: list[int]) -> Comparison:
+        ours = own_row(
+            self._tokenizer, text, add_special=self._add_special, parse_special=self._parse_special
+        )
+        theirs = place(self._oracle.tokenizer or self._tokenizer, text, ids, ours)
+        return Comparison(ours, theirs, align(ours, theirs))
+
+    # ---- kinds ----------------------------------------------------------------------------------
+
+    def _kind(self, comparison: Comparison, span: Span) -> str:
+        """The kind of a difference, by the tokens on both sides."""
+        sides = comparison.ours[slice(*span.left)], comparison.theirs[slice(*span.right)]
+        special = any(token.id in self._special for side in sides for token in side)
+        texts = [b"".join(token.piece for token in side) for side in sides]
+        if texts[0] != texts[1] and not special and span.start < span.end:
+            return "another text"
+        return " / ".join(self._shape(side, special) for side in sides)
+
+    def _shape(self, tokens: Row, special: bool) -> str:
+        """Tokens by their classes of characters, repeated ones as one: "L", " L|N+".
+
+        If there is a special token on either side, only special tokens matter.
+        """
+        shapes: list[str] = []
+        for token in tokens:
+            shape = "text" if special and token.id not in self._special else self._shape_of(token)
+            if not shapes or shapes[-1].removesuffix("+") != shape:
+                shapes.append(shape)
+            elif shape != "text" and not shapes[-1].endswith("+"):
+                shapes[-1] += "+"
+        if special and len(shapes) > 1:
+            shapes = [shape for shape in shapes if shape != "text"]
+        return "|".join(shapes[:8] + ["…"] * (len(shapes) > 8)) or "nothing"
+
+    def _shape_of(self, token: Placed) -> str:
+        if token.id in self._special:
+            return token.piece.decode("utf-8", "replace") or f"token {token.id}"
+        if not token.piece:
+            return "no token"
+        try:
+            text = token.piece.decode()
+        except UnicodeDecodeError:
+            return "bytes"
+        found: list[str] = []
+        for char in text[:40]:
+            letter = char if char in " \n\r\t'" else class_of(ord(char))
+            if not found or found[-1] != letter:
+                found.append(letter)
+        return "".join(found)
+
+
+def example_of(text: Text, comparison: Comparison, number: int) -> Example:
+    """The part of a comparison that is kept: the tokens around span `number`."""
+    spans = comparison.spans
+    rows: list[list[Shown]] = []
+    for side, row in enumerate((comparison.ours, comparison.theirs)):
+        shown = []
+        for index in range(max(number - 2, 0), min(number + 3, len(spans))):
+            span = spans[index]
+            tokens = row[slice(*(span.right if side else span.left))]
+            if index < number:
+                tokens = tokens[-_CONTEXT:]
+            elif index > number:
+                tokens = tokens[:_CONTEXT]
+            else:
+                tokens = tokens[:_MOST_SHOWN]
+            shown += [Shown(*token, index, not span.same) for token in tokens]
+        rows.append(shown)
+    span = spans[number]
+    ours, theirs = (tuple(row) for row in rows)
+    left_out = (max(b - a - _MOST_SHOWN, 0) for a, b in (span.left, span.right))
+    return Example(text, span.start, span.end, number, ours, theirs, (next(left_out), next(left_out)))

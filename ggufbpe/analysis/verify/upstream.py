@@ -1,0 +1,140 @@
+"""Whether a model's ids are those of the repository that it was made from, and what is at fault if not.
+
+    metadata -> repositories -> [this file], by huggingface.py -> tokenizer.json -> id_comparison.py -> findings,
+        as doctor's
+
+The first repository that is named and has a tokenizer.json counts: sources come before base models. The texts are
+random ones, made for the tokenizer.
+
+But: a tokenizer.json is read by the package tokenizers, whose own bugs look like those of the repository.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+
+from ..._util.wording import counted
+from ...errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
+from ...gguf.metadata import Overrides
+from ...gguf.reader import GGUFFile
+from ...hub.model_location import ModelName, locate
+from ...hub.name_grammar import HubName, hub_name, parse_name
+from ...hub.remote.huggingface import downloaded
+from ...models.vocabulary import GGUFWarning
+from ...tokenizer import Tokenizer
+from ..doctor.finding import Finding, Where
+from .id_comparison import verify
+from .result import Difference, Result
+
+TEXTS = 300
+_MOST = 8  # repositories that are tried; a merged model may name many
+# Where a GGUF names repositories (gguf-py/gguf/constants.py, Keys.General; older files: docs/gguf.md of ggml).
+_KEYS = re.compile(
+    r"general\.(source\.(repo_url|huggingface\.repository|url)|base_model\.\d+\.(repo_url|url)|repo_url|url)"
+)
+_ORDER = ("general.source.", "general.base_model.", "general.")
+
+
+def upstream(
+    model: ModelName, *, overrides: Overrides | None = None, offline: bool = False
+) -> tuple[Finding, ...]:
+    """Find what differs between a model's ids and those of its original tokenizer.json, and what is at fault.
+
+    A note if nothing does. `RemoteNotFoundError` if the metadata names no repository on the hub, or none that has a
+    tokenizer.json; `OracleError` if the package tokenizers cannot read it.
+    """
+    found = locate(model, offline=offline)
+    with GGUFFile(found.opened()) as file:
+        named = repositories(file)
+    repository, key, path = _tokenizer_json(found.name, named, offline)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)  # doctor has the same among its findings
+        tokenizer = Tokenizer.from_gguf(found, overrides=overrides)
+    result = verify(tokenizer, path, fuzz=TEXTS)
+    return tuple(_findings(result, repository.repository, key))
+
+
+def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
+    """The repositories on the hub that the metadata names, each once with its key, the most likely first."""
+    keys = [key for key in file if _KEYS.fullmatch(key)]
+    found: dict[HubName, str] = {}
+    for key in sorted(
+        keys, key=lambda key: next(n for n, start in enumerate(_ORDER) if key.startswith(start))
+    ):
+        value = file[key]
+        if not isinstance(value, str):
+            continue
+        try:
+            name = hub_name(value) if key.endswith(".repository") else parse_name(value)
+        except ModelNameError:
+            continue
+        if isinstance(name, HubName):
+            found.setdefault(HubName(name.owner, name.repo, revision=name.revision), key)
+    return list(found.items())[:_MOST]
+
+
+def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool) -> tuple[HubName, str, str]:
+    """The first repository that has a tokenizer.json, the key that names it, and the path of the downloaded file."""
+    remedy = "if you have its tokenizer.json, use `ggufbpe verify --against tokenizer.json`"
+    refused: RemoteError | None = None
+    for name, key in named:
+        try:
+            return name, key, downloaded(name, "tokenizer.json", offline=offline)
+        except (RemoteNotFoundError, RemoteAccessError) as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
+    raise RemoteNotFoundError("the metadata names no repository on the hub", path=model, remedy=remedy)
+
+
+def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
+    told = f"the tokenizer.json of {repository}"
+    for group in result.failures[:1] if result.failed else ():
+        failed = f"{told[0].upper()}{told[1:]} gives no ids for {counted(result.failed, 'text')} of {result.texts}."
+        why = f"At fault is the package tokenizers or the repository ({printable(group.detail)})."
+        yield Finding("warning", "upstream_fails", failed, why, "ask the repository's owner", Where(key))
+    for difference in result.differences:
+        whose, fix = fault(difference, result.fix)
+        differ = counted(difference.places, "place differs", "places differ")
+        causes = "; ".join(str(cause.detail.get("what", cause.id)) for cause in difference.causes)
+        evidence = f"{differ} in {counted(result.texts, 'text')}, in the step {difference.step}: "
+        evidence += causes or "no known cause"
+        example = difference.smallest or difference.first
+        detail = {
+            "repository": repository,
+            "whose": whose,
+            "causes": [cause.id for cause in difference.causes],
+            "text": example.text.data[:200].decode("utf-8", "backslashreplace"),
+        }
+        why = f"The metadata says that the file was made from this repository. At fault is {_FAULTS[whose]}."
+        what = f"Some texts get other ids than with {told}."
+        yield Finding("warning", "upstream_differs", what, why, fix, Where(key), detail, evidence)
+    if result.same:
+        same = f"The ids of {counted(result.compared, 'text')} are those of {told}."
+        why = "So the tokenizer is that of the repository."
+        yield Finding("note", "upstream_same", same, why, "nothing to do", Where(key))
+
+
+_FAULTS = {
+    "file": "the file, which does not say what the repository says",
+    "llama.cpp": "llama.cpp: no key in the file makes it do what the repository's tokenizer does",
+    "unknown": "unknown: nothing that the file could say explains it",
+}
+
+
+def fault(difference: Difference, command: str) -> tuple[str, str]:
+    """What is at fault for a difference, one of `_FAULTS`, and what to do about it.
+
+    It is the file if changing it, or converting the model again, gives the other ids. `command` is what is proposed for
+    all differences, "" for nothing.
+    """
+    fixes = [cause.fix for cause in difference.causes if cause.fix]
+    if command and any(cause.change for cause in difference.causes):
+        return "file", command
+    if again := [fix for fix in fixes if fix.startswith("convert the model again")]:
+        return "file", again[0]
+    if all(cause.id == "unknown" for cause in difference.causes):
+        return "unknown", fixes[0] if fixes else "look at this place with `ggufbpe explain`"
+    return "llama.cpp", "; ".join(dict.fromkeys(fixes))

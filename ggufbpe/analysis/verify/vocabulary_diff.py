@@ -1,0 +1,312 @@
+"""Two vocabularies compared: what is only in one of them, and what differs.
+
+    vocabulary, vocabulary -> [this file] -> sections of differences -> model_diff.py
+
+Tokens are compared by their text, so shifted ids show as such and not as another vocabulary.
+
+But: how texts are encoded is compared in model_diff.py, with the second model as an oracle.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, pairwise
+from typing import Any, NamedTuple
+
+from ..._util.spelling import escape_spaces
+from ...errors import printable
+from ...models.bpe.merge import parts
+from ...models.pretokenizers.registry import PreTokenizer
+from ...models.pretokenizers.splitter import splitter
+from ...models.vocabulary import TokenAttribute, Vocabulary
+from ...tokenizer.detokenization import quoted_text, quoted_token
+from ..doctor.round_trip_checks import SAMPLES
+
+_EXAMPLES = 100  # kept of each difference
+_FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix", "lowercase")
+_PRE_FLAGS = (
+    "ignore_merges",
+    "byte_encode",
+    "escape_whitespaces",
+    "clean_spaces",
+    "newline_runs",
+    "prepend_space",
+)
+
+
+class VocabularyDifference(NamedTuple):
+    """One way in which two vocabularies differ; `a` and `b` are the values where there is one of each."""
+
+    id: str
+    what: str
+    number: int = 1
+    a: Any = None
+    b: Any = None
+    examples: tuple[Any, ...] = ()  # the first of them, as JSON has them
+    lines: tuple[str, ...] = ()  # the same for people
+
+    def __repr__(self) -> str:
+        return f"<VocabularyDifference {self.id}: {self.number} {self.what}>"
+
+
+Sections = dict[str, list[VocabularyDifference]]
+
+
+def vocabulary_differences(a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("a", "b")) -> Sections:
+    """The differences by section: tokens, types, merges, flags, special ids, pre-tokenizer. Empty: none.
+
+    >>> vocabulary_differences(vocabulary, vocabulary)                                       # doctest: +SKIP
+    {'tokens': [], 'types': [], 'merges': [], 'flags': [], 'special': [], 'pre': []}
+
+    `names` are what the sides are called in words.
+    """
+    one, other = (_Side(name, v) for name, v in zip(names, (a, b)))
+    sections = {
+        "tokens": chain(_tokens(one, other), _scores(one, other)),
+        "types": _types(one, other),
+        "merges": _merges(one, other),
+        "flags": _flags(a, b),
+        "special": _special(one, other),
+        "pre": _pre(one, other),
+    }
+    return {name: list(differences) for name, differences in sections.items()}
+
+
+def sections_to_dict(sections: Sections) -> dict[str, Any]:
+    """All sections as dictionaries and lists."""
+    return {
+        name: [
+            {key: value for key, value in difference._asdict().items() if key != "lines"}
+            for difference in differences
+        ]
+        for name, differences in sections.items()
+    }
+
+
+class _Side(NamedTuple):
+    """A vocabulary with its name; its tokens are shown as the text that they decode to."""
+
+    name: str
+    vocabulary: Vocabulary
+
+    def shown(self, token: int) -> str:
+        """The text of a token, quoted."""
+        return quoted_token(self.vocabulary, token)
+
+    def shown_merge(self, merge: str) -> str:
+        """The two parts of a merge, shown in the same way."""
+        model, entry = self.vocabulary.tokenizer_model, self.vocabulary.pre_tokenizer
+        return " + ".join(quoted_text(model, entry, part) for part in parts(merge))
+
+
+def _listed(
+    name: str, what: str, number: int, found: Iterable[tuple[Any, str]]
+) -> Iterator[VocabularyDifference]:
+    """The difference with the first of what is `found`, each as data and as a line; nothing if `number` is 0."""
+    if number:
+        examples, lines = zip(*islice(found, _EXAMPLES))
+        yield VocabularyDifference(name, what, number, examples=examples, lines=lines)
+
+
+def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
+    if a.model != b.model:
+        yield VocabularyDifference("model", "tokenizer.ggml.model", 1, a.model, b.model)
+    if a.tokens == b.tokens:
+        return
+    if len(a.tokens) != len(b.tokens):
+        yield VocabularyDifference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
+    for name, side, others in (("only_a", one, b), ("only_b", other, a)):
+        tokens = side.vocabulary.tokens
+        found = [i for i, token in enumerate(tokens) if token not in others.token_to_id]
+        shown = (({"id": i, "token": tokens[i]}, f"{i} {side.shown(i)}") for i in found)
+        yield from _listed(name, f"tokens only in {side.name}", len(found), shown)
+    moved = [(i, j) for i, token in enumerate(a.tokens) if (j := b.token_to_id.get(token, i)) != i]
+    by = {j - i for i, j in moved}
+    what = "tokens with different ids" + (f", all shifted by {by.pop():+}" if len(by) == 1 else "")
+    shown = (
+        ({"token": a.tokens[i], "a": i, "b": j}, f"{one.shown(i)}: {i} in {one.name}, {j} in {other.name}")
+        for i, j in moved
+    )
+    yield from _listed("other_id", what, len(moved), shown)
+
+
+def _scores(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    """The tokens with other scores, where the model chooses tokens by them."""
+    a, b = one.vocabulary, other.vocabulary
+    if not (a.tokenizer_model.has_scores and b.tokenizer_model.has_scores) or not (a.scores and b.scores):
+        return
+    ids = ((i, b.token_to_id.get(token)) for i, token in enumerate(a.tokens))
+    found = [(i, j) for i, j in ids if j is not None and a.scores[i] != b.scores[j]]
+    shown = (
+        (
+            {"token": a.tokens[i], "id": i, "a": a.scores[i], "b": b.scores[j]},
+            f"{i} {one.shown(i)}: {a.scores[i]:g} in {one.name}, {b.scores[j]:g} in {other.name}",
+        )
+        for i, j in found
+    )
+    yield from _listed("scores", "tokens with different scores", len(found), shown)
+
+
+def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
+    if a.tokens == b.tokens and a.attributes == b.attributes:
+        return
+    found = [
+        (i, j)
+        for i, token in enumerate(a.tokens)
+        if (j := b.token_to_id.get(token)) is not None and a.attributes[i] != b.attributes[j]
+    ]
+    shown = (
+        (
+            {"token": a.tokens[i], "id": i, "a": kind, "b": other_kind},
+            f"{i} {one.shown(i)}: {kind} in {one.name}, {other_kind} in {other.name}",
+        )
+        for i, kind, other_kind in ((i, _kinds(a.attributes[i]), _kinds(b.attributes[j])) for i, j in found)
+    )
+    yield from _listed("types", "tokens with different types", len(found), shown)
+
+
+def _kinds(attribute: int) -> str:
+    names = [(flag.name or "").lower() for flag in TokenAttribute if flag and flag & attribute]
+    return "+".join(names) or "undefined"
+
+
+def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
+    if a.merges == b.merges:
+        return
+    if len(a.merges) != len(b.merges):
+        yield VocabularyDifference("merge_count", "number of merges", 1, len(a.merges), len(b.merges))
+    ranks_a, ranks_b = ({merge: rank for rank, merge in reversed(list(enumerate(v.merges)))} for v in (a, b))
+    for name, side, own, others in (
+        ("merges_only_a", one, ranks_a, ranks_b),
+        ("merges_only_b", other, ranks_b, ranks_a),
+    ):
+        found = sorted((rank, merge) for merge, rank in own.items() if merge not in others)
+        shown = (
+            ({"rank": rank, "merge": merge}, f"rank {rank}: {side.shown_merge(merge)}")
+            for rank, merge in found
+        )
+        yield from _listed(name, f"merges only in {side.name}", len(found), shown)
+    common = sorted((rank, merge) for merge, rank in ranks_a.items() if merge in ranks_b)
+    moved = [common[at] for at in _out_of_order([ranks_b[merge] for _, merge in common])]
+    shown = (
+        (
+            {"merge": merge, "a": rank, "b": ranks_b[merge]},
+            f"{one.shown_merge(merge)}: rank {rank} in {one.name}, {ranks_b[merge]} in {other.name}",
+        )
+        for rank, merge in moved
+    )
+    yield from _listed("merge_order", "merges in a different order", len(moved), shown)
+
+
+def _out_of_order(numbers: list[int]) -> list[int]:
+    """The fewest positions to leave out so that `numbers` rise: all but a longest rising subsequence.
+
+    >>> _out_of_order([0, 5, 1, 2])
+    [1]
+    """
+    tails: list[int] = []  # the smallest last number of a rising subsequence of each length
+    at: list[int] = []  # its position
+    before = [-1] * len(numbers)
+    for position, number in enumerate(numbers):
+        length = bisect_left(tails, number)
+        before[position] = at[length - 1] if length else -1
+        tails[length : length + 1], at[length : length + 1] = [number], [position]
+    kept = set()
+    position = at[-1] if at else -1
+    while position >= 0:
+        kept.add(position)
+        position = before[position]
+    return [position for position in range(len(numbers)) if position not in kept]
+
+
+def _flags(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
+    pairs: list[tuple[str, Any, Any]] = [(name, getattr(a, name), getattr(b, name)) for name in _FLAGS]
+    pairs += [(name, getattr(a.pre_tokenizer, name), getattr(b.pre_tokenizer, name)) for name in _PRE_FLAGS]
+    for name, own, others in pairs:
+        if own != others:
+            yield VocabularyDifference(name, name, 1, own, others)
+
+
+def _special(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
+    for name in a.special_ids:
+        own, others = (_token(v, v.special_ids.get(name)) for v in (a, b))
+        if own != others:
+            yield VocabularyDifference(name, name.upper(), 1, own, others)
+    ends = [{v.tokens[i] for i in v.eog_ids} for v in (a, b)]
+    if ends[0] != ends[1]:
+        what = "tokens that end a generation"
+        yield VocabularyDifference("end_of_generation", what, 1, sorted(ends[0]), sorted(ends[1]))
+    special = [{v.tokens[i] for i in v.special_token_ids} for v in (a, b)]
+    for name, side, found in (
+        ("special_only_a", one, special[0] - special[1]),
+        ("special_only_b", other, special[1] - special[0]),
+    ):
+        shown = ((text, printable(text, 40)) for text in sorted(found))
+        yield from _listed(name, f"special tokens that only {side.name} parses", len(found), shown)
+
+
+def _token(vocabulary: Vocabulary, token: int | None) -> dict[str, Any] | None:
+    return None if token is None else {"id": token, "text": vocabulary.tokens[token]}
+
+
+def _pre(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
+    own, others = a.pre_tokenizer, b.pre_tokenizer
+    if own.name == others.name:
+        return
+    if own.family == others.family:
+        yield VocabularyDifference(
+            "pre", "pre-tokenizer (of one family, so they split the same way)", 1, own.name, others.name
+        )
+        return
+    both_split = a.tokenizer_model.has_pre_tokenizer and b.tokenizer_model.has_pre_tokenizer
+    parted = list(_parted(own, others, SAMPLES)) if both_split else []
+    lines = [
+        f"{printable(text, 60)}: {_words(x)} in {one.name}, {_words(y)} in {other.name}"
+        for text, x, y in parted
+    ]
+    yield VocabularyDifference(
+        "pre",
+        "pre-tokenizer",
+        1,
+        own.name,
+        others.name,
+        tuple({"text": text, "a": x, "b": y} for text, x, y in parted),
+        tuple(lines),
+    )
+
+
+def _words(words: list[str]) -> str:
+    return " | ".join(printable(word, 20) for word in words)
+
+
+def _parted(
+    one: PreTokenizer, other: PreTokenizer, texts: Iterable[str]
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """For each text, the first stretch that the two split differently, between word boundaries of both."""
+    for text in texts:
+        rows = [splitter(entry).words(_as_split(entry, text)) for entry in (one, other)]
+        edges = [{0, *_ends(words)} for words in rows]
+        common = sorted(edges[0] & edges[1])
+        for start, end in pairwise(common):
+            inside = [[e for e in sorted(own) if start < e <= end] for own in edges]
+            if inside[0] != inside[1]:
+                pieces = [[text[i:j] for i, j in zip([start, *found], found)] for found in inside]
+                yield text[start:end], pieces[0], pieces[1]
+                break
+
+
+def _as_split(entry: PreTokenizer, text: str) -> str:
+    return escape_spaces(text) if entry.escape_whitespaces else text
+
+
+def _ends(words: list[str]) -> Iterator[int]:
+    end = 0
+    for word in words:
+        end += len(word)
+        yield end

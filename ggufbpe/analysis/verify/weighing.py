@@ -1,0 +1,176 @@
+"""Which of two files is the broken one, by what `doctor` finds in each, and what one must change to be as the other.
+
+    two model files -> [this file] -> the suspicious one, and the change -> model_diff.py, explaining.py
+
+Values that a model would have anyway, such as a flag that is not set, are less suspicious than others; a marker that is
+plain text in one file only is suspicious there; and the tokens, which both files have, speak for one of two
+pre-tokenizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..._util.wording import counted
+from ...errors import printable
+from ...gguf.change import Change, all_of
+from ...gguf.constants import TokenizerKey, TokenType
+from ...models.special_ids import SPECIAL_IDS
+from ...models.vocabulary import NORMAL, SPECIAL_TYPES, Vocabulary
+from ...tokenizer.detokenization import quoted_token
+from ..doctor.checks import CHECKS_OF_TOKENS
+from ..doctor.facts import TEXTS_OF_IDS, Facts
+from ..doctor.finding import Finding
+from ..doctor.pretokenizer_checks import pre_tokenizer
+from ..doctor.proposal import Trial, grave_findings
+
+_K = TokenizerKey
+_OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual
+_COSTS_MORE = 0.5  # of a family of pre-tokenizers, in terms of `Family.cost`
+
+# Flags by field of `Vocabulary`, with their keys.
+_FLAGS = {
+    "add_bos": _K.ADD_BOS,
+    "add_eos": _K.ADD_EOS,
+    "add_space_prefix": _K.ADD_PREFIX,
+    "remove_extra_whitespaces": _K.REMOVE_EXTRA_WS,
+    "lowercase": _K.NORMALIZER_LOWERCASE,
+    "strip_accents": _K.NORMALIZER_STRIP_ACCENTS,
+}
+
+
+class Weighed(NamedTuple):
+    """How suspicious each of two files is, and why, in words."""
+
+    weights: tuple[int, int]
+    reasons: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def suspect(self) -> int | None:
+        """0 or 1, the file that is more suspicious; None if both look alike."""
+        one, other = self.weights
+        return None if one == other else int(other > one)
+
+
+def weigh(one: Trial, other: Trial) -> Weighed:
+    """Weigh two files of one vocabulary against each other."""
+    facts = one.before, other.before
+    but = CHECKS_OF_TOKENS
+    if (
+        facts[0].pre == facts[1].pre
+    ):  # then what the tokens reveal, which takes long to find out, does not matter
+        but |= {pre_tokenizer}
+    findings = tuple(grave_findings(each, but) for each in facts)
+    found: list[list[tuple[int, str]]] = []
+    for own, others in ((0, 1), (1, 0)):
+        known = {(finding.id, finding.where.key) for finding in findings[others]}
+        new = [each for each in findings[own] if (each.id, each.where.key) not in known]
+        told = [(_OF_DOCTOR, _said(each)) for each in new]
+        found.append([*told, *_unusual(facts[own], facts[others])])
+    weights = tuple(sum(weight for weight, _ in each) for each in found)
+    reasons = tuple(tuple(dict.fromkeys(reason for _, reason in each)) for each in found)
+    return Weighed(weights, reasons)  # type: ignore[arg-type]
+
+
+def _said(finding: Finding) -> str:
+    """Return the first sentence of a finding."""
+    return finding.what.partition(". ")[0].rstrip(".")
+
+
+def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
+    """What is unusual in a file and not in the other, with its weight."""
+    if own.tokenizer is None or other.tokenizer is None:
+        return
+    ours, theirs = own.tokenizer.vocabulary, other.tokenizer.vocabulary
+    yield from _unusual_pre(own, ours, theirs)
+    for field, default in _defaults(ours).items():
+        value = getattr(ours, field)
+        if value != getattr(theirs, field) and value != default:
+            yield 1, f"the flag {_FLAGS[field]} is {str(value).lower()}, which is unusual for such a model"
+    plain = [token for token, (a, b) in _types(ours, theirs) if a & NORMAL and b & SPECIAL_TYPES]
+    if plain:
+        shown = quoted_token(ours, plain[0])
+        more = f" and {len(plain) - 1} more" * (len(plain) > 1)
+        yield 1, f"{shown}{more} {'are' if len(plain) > 1 else 'is'} plain text"
+    for key, texts in TEXTS_OF_IDS.items():
+        name = _NAMES[key]
+        ids = ours.special_ids[name], theirs.special_ids[name]
+        if ids[0] != ids[1] and ids[0] is not None and ids[1] is not None:
+            written = ours.tokens[ids[0]], theirs.tokens[ids[1]]
+            if written[0] not in texts and written[1] in texts:
+                yield 1, f"{name.upper()} is {printable(written[0])}"
+    for array, what in (("tokens", "token"), ("merges", "merge")):
+        missing = len(getattr(theirs, array)) - len(getattr(ours, array))
+        if missing > 0:
+            yield 1, f"it has {counted(missing, what)} fewer"
+
+
+def _unusual_pre(own: Facts, ours: Vocabulary, theirs: Vocabulary) -> Iterator[tuple[int, str]]:
+    if not own.kind.has_pre_tokenizer or ours.pre_tokenizer.family == theirs.pre_tokenizer.family:
+        return
+    evidence = own.evidence
+    if not evidence.name:
+        return
+    costs = {family.family: family.cost for family in evidence.found}
+    mine, other = (costs.get(each.pre_tokenizer.family, 99.0) for each in (ours, theirs))
+    if mine > other + _COSTS_MORE:
+        yield 1, f"its tokens fit {theirs.pre} better than {ours.pre}"
+
+
+def _defaults(vocabulary: Vocabulary) -> dict[str, bool]:
+    """What flags would be if the file did not set them."""
+    model, entry = vocabulary.tokenizer_model, vocabulary.pre_tokenizer
+    own = {
+        "add_bos": entry.add_bos or entry.always_add_bos,
+        "add_eos": model.add_eos,
+        "add_space_prefix": model.add_space_prefix,
+        "lowercase": entry.lowercase,
+        "strip_accents": vocabulary.lowercase,
+    }
+    return {name: value for name, value in own.items() if name not in _OF_MODELS or name in model.flags}
+
+
+_OF_MODELS = ("add_space_prefix", "lowercase", "strip_accents")  # only in models that heed them
+_NAMES = {key: name for name, keys, _ in SPECIAL_IDS for key in keys}
+
+
+def _types(ours: Vocabulary, theirs: Vocabulary) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The tokens whose attributes differ, with both."""
+    for token, both in enumerate(zip(ours.attributes, theirs.attributes)):
+        if both[0] != both[1] and ours.tokens[token] == theirs.tokens[token]:
+            yield token, both
+
+
+def change_to(one: Trial, other: Trial) -> Change:
+    """Return what would have to change in one file for its tokenizer to be that of the other, as far as keys can say.
+
+    Types change only of markers.
+    """
+    own, others = one.before, other.before
+    if own.tokenizer is None or others.tokenizer is None:
+        return Change()
+    return all_of(_differences(own, others, one))
+
+
+def _differences(own: Facts, other: Facts, trial: Trial) -> Iterator[Change]:
+    assert own.tokenizer is not None
+    assert other.tokenizer is not None
+    ours, theirs = own.tokenizer.vocabulary, other.tokenizer.vocabulary
+    has_pre = ours.tokenizer_model.has_pre_tokenizer and not ours.tokenizer_model.ignores_pre
+    entry = theirs.pre_tokenizer
+    if has_pre and ours.pre_tokenizer._replace(name=entry.name) != entry:
+        yield Change({_K.PRE: theirs.named_pre or theirs.pre})
+    for field, key in _FLAGS.items():
+        is_heeded = field not in _OF_MODELS[1:] or field in ours.tokenizer_model.flags
+        if is_heeded and getattr(ours, field) != getattr(theirs, field):
+            yield Change({key: str(getattr(theirs, field)).lower()})
+    for name, keys, _ in SPECIAL_IDS:
+        mine, others = ours.special_ids[name], theirs.special_ids[name]
+        if mine != others and others is not None and others < len(ours.tokens):
+            yield Change({keys[0]: str(others)})
+    kinds = {int(kind): kind.name for kind in TokenType}
+    for token, _ in _types(ours, theirs):
+        mine, kind = own.type_of(token), other.type_of(token)
+        if trial.markers and token in trial.markers and kind in kinds and kind != mine:
+            yield Change(types={token: kinds[kind]})

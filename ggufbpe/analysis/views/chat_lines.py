@@ -1,0 +1,131 @@
+"""A prompt coloured by where it comes from, and a table of its tokens, which is the legend.
+
+chat/token_origins.py -> [this file] -> cli/chat.py, explain_lines.py, explain_page.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from ...chat.origins import Origin
+from ...chat.token_origins import ChatTokens, Share
+from . import terminal
+from .drawing import columns, drawn, uncut
+
+INJECTED = "bold white on red"
+_OF_ROLES = {
+    "system": "magenta",
+    "developer": "magenta",
+    "user": "cyan",
+    "assistant": "green",
+    "tool": "yellow",
+}
+_OF_KINDS = {
+    "template": "dim",
+    "tool": "blue",
+    "argument": "bright_blue",
+    "generation_prompt": "bold",
+    "added": "dim",
+}
+_OTHER = "bright_cyan"  # roles of other names, and what could not be told
+_NAMES = {
+    "template": "the template",
+    "argument": "arguments of the template",
+    "generation_prompt": "generation prompt",
+    "added": "added by the tokenizer",
+    "unknown": "not told apart",
+}
+
+
+def style_of(origin: Origin, role: str) -> str:
+    """The style of what comes from an origin."""
+    return (
+        _OF_ROLES.get(role, _OTHER)
+        if role or origin.kind == "unknown"
+        else _OF_KINDS.get(origin.kind, _OTHER)
+    )
+
+
+def name_of(share: Share) -> str:
+    """What a row of the table is of."""
+    if share.origin.kind == "message":
+        return f"{share.origin.name} {terminal.one_line(share.role)}{_fields(share)}"
+    if share.origin.kind == "tool":
+        return f"{share.origin.name} {terminal.one_line(share.origin.field)}".rstrip()
+    return _NAMES[share.origin.kind]
+
+
+def _fields(share: Share) -> str:
+    """The tokens of a message's fields, where it has others than its content."""
+    if not share.fields.keys() - {"role", "content"}:
+        return ""
+    counts = (f"{name} {count}" for name, count in share.fields.items())
+    return f" ({', '.join(counts)})"
+
+
+class ColoredPart(NamedTuple):
+    """Bytes of a prompt that are drawn in one way."""
+
+    text: bytes
+    origin: Origin
+    role: str
+    is_injected: bool
+
+
+def colored_parts(found: ChatTokens) -> Iterator[ColoredPart]:
+    """All of the prompt, in parts that are cut where text was injected."""
+    prompt, next_one = found.rendered.prompt, 0
+    for part in found.rendered.parts:
+        at, role = part.start, found.rendered.role(part.origin)
+        while next_one < len(found.injected) and found.injected[next_one].start < part.end:
+            start, end = found.injected[next_one].start, found.injected[next_one].end
+            if at < start:
+                yield ColoredPart(prompt[at:start], part.origin, role, False)
+                at = start
+            yield ColoredPart(prompt[at : min(end, part.end)], part.origin, role, True)
+            at = min(end, part.end)
+            if end > part.end:  # it goes on in the next part
+                break
+            next_one += 1
+        if at < part.end:
+            yield ColoredPart(prompt[at : part.end], part.origin, role, False)
+
+
+def prompt_lines(found: ChatTokens) -> Iterator[Text]:
+    """The prompt line by line, safe and coloured."""
+    line = uncut("")
+    for part in colored_parts(found):
+        style = INJECTED if part.is_injected else style_of(part.origin, part.role)
+        first, *others = part.text.split(b"\n")
+        line.append(terminal.visible(first), style)
+        for text in others:
+            yield line
+            line = uncut("").append(terminal.visible(text), style)
+    yield line
+
+
+def table(found: ChatTokens) -> RenderableType:
+    """How many tokens each message has, the template and all else; in the colours of the prompt."""
+    total = len(found.ids)
+    rows: list[tuple[str | Text, ...]] = [("tokens", "share", "of")]
+    for share in found.shares:
+        style = style_of(share.origin, share.role)
+        percent = f"{100 * share.tokens / total:.0f}%" if total else "-"
+        rows.append((str(share.tokens), percent, Text(name_of(share), style)))
+    return columns([*rows, (str(total), "", "in all")], 2)
+
+
+def chat_lines(found: ChatTokens, *, prompt: bool, color: bool, width: int) -> Iterator[str]:
+    """The prompt, if it is wanted, and the table."""
+
+    def parts() -> Iterator[RenderableType]:
+        if prompt:
+            yield from prompt_lines(found)
+            yield ""
+        yield table(found)
+
+    return drawn(parts(), color, width)

@@ -1,0 +1,91 @@
+"""The trace of a text as JSON, in pieces, so that a long one is not held in memory.
+
+Parts, WhyNot -> [this file] -> cli/explain.py, server/page.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from ...chat.token_origins import ChatTokens
+from ...tokenizer.trace import Totals, Trace, as_json
+from ..explain.long_text_parts import Parts
+from ..explain.reasons import WhyNot
+from . import terminal
+
+
+def of_answer(answer: WhyNot) -> Iterator[str]:
+    """Why a piece was not produced."""
+    yield terminal.json_text(answer.to_dict(), indent=2) + "\n"
+
+
+def of_one(whole: Parts, word: int | None, token: int | None) -> Iterator[str]:
+    """One word, or one token with its word."""
+    yield terminal.json_text(_one(whole, word, token), indent=2) + "\n"
+
+
+def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
+    for before, found in whole.parts:
+        if word is not None and word - before.words < len(found.words):
+            return as_json(found.words[word - before.words], before)
+        if token is not None and token - before.tokens < len(found.tokens):
+            return token_in_word(found, token - before.tokens, before)
+    raise AssertionError("a number that is not in the text")
+
+
+def token_in_word(found: Trace, number: int, before: Totals) -> dict[str, Any]:
+    """Token `number` of a part of a text, and the word that it stands in as `in_word`, None if in none.
+
+    `before` counts what comes before the part.
+    """
+    one = found.tokens[number]
+    in_word = None if one.word is None else as_json(found.words[one.word], before)
+    return {**as_json(one, before), "in_word": in_word}
+
+
+def of_parts(whole: Parts, chat: ChatTokens | None = None) -> Iterator[str]:
+    """The trace of all, as `Trace.to_dict` has it; a list at a time, so that none is held."""
+    lists: dict[str, Iterable[Any]] = {
+        "ids": chain.from_iterable(whole.ids),
+        "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
+        "changes": (as_json(change, before) for before, found in whole.parts for change in found.changes),
+        "words": (as_json(word, before) for before, found in whole.parts for word in found.words),
+        "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
+    }
+    between = "{\n  "
+    for key, value in {**whole.model.to_dict(), **(chat.to_origins() if chat else {})}.items():
+        yield f'{between}"{key}": '
+        between = ",\n  "
+        if key == "text":
+            yield from _text(whole)
+        elif key in lists:
+            yield from _list(lists[key])
+        else:
+            yield terminal.json_text(value, indent=2).replace("\n", "\n  ")
+    yield "\n}\n"
+
+
+def _list(items: Iterable[Any]) -> Iterator[str]:
+    is_empty = True
+    for item in items:
+        yield "[\n    " if is_empty else ",\n    "
+        yield terminal.json_text(item, indent=2).replace("\n", "\n    ")
+        is_empty = False
+    yield "[]" if is_empty else "\n  ]"
+
+
+def _text(whole: Parts) -> Iterator[str]:
+    """The text, and its bytes where it is not UTF-8."""
+    is_utf8 = True
+    yield '"'
+    for data in whole.text:  # cut between characters
+        text = data.decode("utf-8", "replace")
+        is_utf8 = is_utf8 and text.encode() == data
+        yield terminal.json_text(text)[1:-1]
+    yield '"'
+    if not is_utf8:
+        yield ',\n  "text_bytes": "'
+        yield from (data.hex() for data in whole.text)
+        yield '"'

@@ -1,0 +1,156 @@
+"""A trace as a page.
+
+analysis/explain/ -> explain_words.py (words) -> [this file] -> analysis/views/templates/explain.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from ...chat.origins import Origin
+from ...chat.token_origins import ChatTokens
+from ...models.tracers.trace_types import Change, Merge, Word
+from ...tokenizer.trace import Token, Totals, Trace
+from ..explain.long_text_parts import Parts
+from ..explain.reasons import WhyNot
+from ..explain.survey import Survey, survey_of
+from .chat_lines import colored_parts, name_of
+from .explain_words import (
+    Sentence,
+    answer_in_words,
+    fate_of,
+    kind_of,
+    notes_on,
+    reader_of,
+    size_in_words,
+    steps_in_words,
+    taken_by,
+    weight_of,
+    why_changed,
+)
+from .html_page import rendered
+
+_ROW_LENGTH = 64  # symbols
+_MERGES_SHOWN = 500  # of a word
+_CHANGES_SHOWN = 500
+
+_Shown = list[tuple[bytes, bool]]  # symbols, and whether each is the new one
+
+
+def html(
+    given: Survey | Parts | Trace,
+    words: int,
+    answer: WhyNot | None = None,
+    model: str = "",
+    chat: ChatTokens | None = None,
+) -> Iterator[str]:
+    """A text as one HTML file, in pieces, with its first `words` words and the tokens up to there.
+
+    `model` is what the page calls the model: the path of its file. `NotInstalledError` without jinja2.
+    """
+    seen = survey_of(given) if isinstance(given, Trace) else given
+    chat = given.chat if isinstance(given, Trace) else chat
+    totals, trace = seen.totals, seen.model
+    shown = min(words, totals.words)
+    tokens, fragments = _numbers_shown(seen, words)
+    changes, changed = _changes(seen)
+    return rendered(
+        "explain.html",
+        title="How a text becomes tokens",
+        model=model,
+        trace=trace,
+        totals=totals,
+        chat=chat,
+        colored_parts=colored_parts,
+        newline=b"\n",
+        share_name=name_of,
+        color_of=_color_of,
+        injected={each.token for each in chat.injected} if chat else (),
+        answer=answer_in_words(trace, answer) if answer else (),
+        tokens=lambda: islice(_tokens_of(seen), tokens),
+        tokens_shown=tokens,
+        fragments=islice(seen.fragments, fragments),
+        fragments_shown=fragments,
+        changes=changes,
+        changed=changed,
+        words=islice(_words_of(seen), shown),
+        words_shown=shown,
+        merges_of=_merges_of,
+        merges_shown=_MERGES_SHOWN,
+        clipped=_clipped,
+        said_of=_said_of,
+        fate_of=fate_of,
+        kind_of=kind_of,
+        notes_on=notes_on,
+        reader_of=reader_of,
+        size_in_words=size_in_words,
+        why_changed=why_changed,
+    )
+
+
+def _color_of(origin: Origin) -> str:
+    """The color of what comes from a message or a tool, as server/static/page.js has it; "" for the template's own."""
+    if origin.kind == "message" and origin.index is not None:
+        return f"hsl({(origin.index * 67 + 210) % 360} 60% 50%)"
+    return "var(--muted)" if origin.kind in ("message", "tool", "argument") else ""
+
+
+def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:
+    """How many tokens there are before word `words`, and fragments up to there."""
+    tokens, fragment = 0, words - 1
+    for _, before, token in _tokens_of(seen):
+        if token.word is not None and before.words + token.word >= words:
+            break
+        tokens, fragment = tokens + 1, before.fragments + token.fragment
+    kept = len(seen.fragments) if isinstance(seen, Survey) else seen.totals.fragments
+    return tokens, min(fragment + 1, kept)
+
+
+def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, Change]], int]:
+    """What normalization changed, each change once with the bytes before its part, and how many there are."""
+    known: dict[tuple[bytes, str], tuple[int, Change]] = {}
+    count = 0
+    for before, found in seen.parts:
+        for change in found.changes:
+            count += 1
+            if len(known) < _CHANGES_SHOWN:
+                known.setdefault((change.text, change.became), (before.bytes, change))
+    return list(known.values()), count
+
+
+def _tokens_of(seen: Survey | Parts) -> Iterator[tuple[int, Totals, Token]]:
+    """The number of each token, what comes before its part of the text, and the token itself."""
+    for before, found in seen.parts:
+        for number, token in enumerate(found.tokens):
+            yield before.tokens + number, before, token
+
+
+def _words_of(seen: Survey | Parts) -> Iterator[tuple[Totals, Trace, int]]:
+    """The number of each word in its part of the text, with the part and what comes before it."""
+    for before, found in seen.parts:
+        for number in range(len(found.words)):
+            yield before, found, number
+
+
+def _said_of(found: Trace, word: Word) -> list[Sentence]:
+    said = [taken_by(found, word), *steps_in_words(word, _MERGES_SHOWN)]
+    return [sentence for sentence in said if sentence]
+
+
+def _merges_of(word: Word, read: Callable[[str], bytes]) -> Iterator[tuple[str, _Shown, Merge | None]]:
+    """The symbols of a word, and again after each merge, with its rank or score. Of a long word only the merges."""
+    symbols = list(word.written)
+    wide = len(symbols) > _ROW_LENGTH  # a row of all symbols for each merge would be a square
+    yield "", [] if wide else [(read(text), False) for text in symbols], None
+    for merge in word.merges[:_MERGES_SHOWN]:
+        symbols[merge.position], symbols[merge.position + len(merge.left)] = merge.left + merge.right, ""
+        shown = (
+            [] if wide else [(read(text), at == merge.position) for at, text in enumerate(symbols) if text]
+        )
+        yield weight_of(merge), shown, merge
+
+
+def _clipped(data: bytes, size: int, limit: int = 2000) -> bytes:
+    """At most `limit` bytes of a text of `size`."""
+    return data if size <= limit else data[:limit] + "…".encode()

@@ -1,0 +1,87 @@
+"""Text on its way to a terminal, and JSON: nothing in it takes effect there.
+
+But: draws nothing, which drawing.py does, and writes nothing, which cli/_output.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..._util import utf8
+from ...errors import escape_invisible, is_visible
+
+
+def one_line(text: str) -> str:
+    r"""`text` with all that takes effect on a terminal or cannot be seen escaped.
+
+    >>> one_line("a\nb")
+    'a\\nb'
+    """
+    return escape_invisible(text)
+
+
+def visible(piece: bytes) -> str:
+    r"""The bytes of a token, with backslashes and all that cannot be seen or is not UTF-8 escaped.
+
+    >>> visible(b"\x1b[31m\xe4 ")
+    '\\x1b[31m\\xe4 '
+    """
+    return one_line(piece.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace"))
+
+
+def json_bytes(value: object) -> bytes:
+    """JSON for people and programs: a list has an element a line; only what cannot be seen is escaped."""
+    if isinstance(value, list):
+        text = "[\n" + ",\n".join(map(json_text, value)) + "\n]" if value else "[]"
+    else:
+        text = json_text(value, indent=2)
+    return (text + "\n").encode()
+
+
+def json_parts(value: Mapping[str, object], name: str, items: Iterable[object]) -> Iterator[bytes]:
+    """What `json_bytes` makes of an object whose last field `name` is a list, item by item, as it may be large."""
+    head = json_text({**value, name: []}, indent=2).removesuffix("]\n}")
+    between = "\n    "
+    for item in items:
+        yield (head + between + json_text(item, indent=2).replace("\n", "\n    ")).encode()
+        head = ","
+    yield (f"{head}]\n}}\n" if head != "," else "\n  ]\n}\n").encode()
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """The same as text, in one line without `indent`."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    unseen = {
+        ord(char): json.dumps(char)[1:-1] for char in set(text) if not is_visible(char) and char != "\n"
+    }
+    return text.translate(unseen) if unseen else text
+
+
+# ---- right-to-left text ---------------------------------------------------------------------------------
+
+_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]+"
+
+
+def isolated(text: str) -> str:
+    """`text` with each right-to-left word in marks that keep it from turning around what stands beside it."""
+    if text.isascii():
+        return text
+    import re
+
+    return re.sub(_RTL, "\u2068\\g<0>\u2069", text)
+
+
+def visible_text(data: bytes, limit: int) -> tuple[bytes, bool]:
+    """The first `limit` bytes of a text or one character less or more, and whether it is cut."""
+    if len(data) <= limit:
+        return data, False
+    ends = [end for end in utf8.char_ends(data[: limit + 4]) if end <= limit]
+    return data[: ends[-1] if ends else limit], True
+
+
+def shown_text(data: bytes, most: int) -> str:
+    """A text in quotes, escaped, and cut if it has more than `most` bytes."""
+    head, is_cut = visible_text(data, most)
+    return f'"{visible(head)}{"…" if is_cut else ""}"'

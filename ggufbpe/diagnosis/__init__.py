@@ -1,6 +1,0 @@
-"""Why ids from elsewhere are not those of a model.
-
-diagnose.py -> search.py (which changes together give the ids), nearest.py (where none do)
-                 |-> changes.py (what is tried), evidence.py (what the ids alone tell)
-                 |-> variants.py (encoding with hundreds of slightly different models)
-"""

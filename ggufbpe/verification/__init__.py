@@ -1,9 +1,0 @@
-"""Our ids compared with those of others: where they differ, and why.
-
-    verify.py -> comparing.py (texts, a batch at a time) -> examine.py (smallest text, step and cause) -> result.py
-                   |-> align.py (two rows of tokens by bytes)    |-> shrink.py
-
-`texts.py` reads the texts, `fuzz.py` makes random ones that reach the branches of a model's patterns. `diff.py`
-compares two models and their vocabularies (`vocabulary_diff.py`); `side_by_side.py` shows how several models tokenize
-a text.
-"""
