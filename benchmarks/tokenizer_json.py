@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ggufbpe._util.spelling import SPACE
-from ggufbpe.interop.hugging_face import TOKENIZER_JSON, to_tokenizer_json
-from ggufbpe.interop.originals import ORIGINALS
+from ggufbpe.convert.exporters.tokenizer_json import TOKENIZER_JSON, to_tokenizer_json
+from ggufbpe.convert.upstream_patterns import ORIGINALS
 from ggufbpe.models.vocabulary import Vocabulary
 
 KANA_HAN = "一-龥぀-ゟ゠-ヿ"

@@ -2,8 +2,8 @@ r"""Checks ggufbpe/models/pretokenizers/hf_splitting.py against Hugging Face's o
 
     python scripts/hf_splitting.py [FAMILY ...]        # what differs, on which characters; minutes for all
 
-Families whose original is not in ggufbpe/interop/originals.py are tried with llama.cpp's pattern, which it took from
-there; any difference is then in how the two run it. Needs the package `tokenizers`.
+Families whose original is not in ggufbpe/convert/upstream_patterns.py are tried with llama.cpp's pattern, which it took
+from there; any difference is then in how the two run it. Needs the package `tokenizers`.
 
 But: afmoe and the raw UTF-8 families are left out: the patterns of their tokenizer.json are not known here.
 """
@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from ggufbpe._util.unicode_classes import class_of
-from ggufbpe.interop.originals import ORIGINALS
+from ggufbpe.convert.upstream_patterns import ORIGINALS
 from ggufbpe.models.pretokenizers.families import one_of_each
 from ggufbpe.models.pretokenizers.registry import PreTokenizer
 from ggufbpe.models.pretokenizers.splitter import splitter

@@ -41,8 +41,8 @@ from ggufbpe.analysis.oracles.llama_cpp import Crash as Crash
 from ggufbpe.analysis.oracles.llama_cpp import LlamaCpp
 from ggufbpe.analysis.oracles.llama_cpp import LoadError as LoadError
 from ggufbpe.analysis.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
-from ggufbpe.interop.import_files import import_file
-from ggufbpe.interop.imported import pack
+from ggufbpe.convert.imported import pack
+from ggufbpe.convert.importers.import_files import import_file
 
 # The state of llama.cpp that is followed: a wheel with its shared libraries.
 NEWER = FOLLOWED

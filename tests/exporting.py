@@ -19,8 +19,8 @@ from reference import NotPreparedError, tokenizers_1, vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
-from ggufbpe.interop import check
-from ggufbpe.interop.export import export_to
+from ggufbpe.convert import parity
+from ggufbpe.convert.export_formats import export_to
 from ggufbpe.models.vocabulary import Vocabulary
 
 
@@ -63,7 +63,7 @@ def sample(tok: Tokenizer, count: int) -> list[str]:
 
 
 def differing(
-    tok: Tokenizer, library: check.CheckedLibrary, texts: list[str]
+    tok: Tokenizer, library: parity.CheckedLibrary, texts: list[str]
 ) -> list[tuple[str, bool, bool]]:
     """Texts and flags where ids are not those of the library; texts that have none in llama.cpp are left out."""
     ways = [(a, p) for a in {False, library.adds_special} for p in {False, library.parses_special}]
@@ -82,12 +82,12 @@ def ids_or_none(tok: Tokenizer, text: str, flags: tuple[bool, bool]) -> list[int
         return None
 
 
-def in_library(vocabulary: Vocabulary) -> check.CheckedLibrary:
-    return check.hugging_face(export_to("tokenizer.json", vocabulary).files["tokenizer.json"])
+def in_library(vocabulary: Vocabulary) -> parity.CheckedLibrary:
+    return parity.hugging_face(export_to("tokenizer.json", vocabulary).files["tokenizer.json"])
 
 
-def in_tiktoken(vocabulary: Vocabulary, **options: bool) -> check.CheckedLibrary:
-    found = check.library_for("tiktoken", export_to("tiktoken", vocabulary, "test", **options))
+def in_tiktoken(vocabulary: Vocabulary, **options: bool) -> parity.CheckedLibrary:
+    found = parity.library_for("tiktoken", export_to("tiktoken", vocabulary, "test", **options))
     assert found is not None
     return found
 

@@ -32,10 +32,10 @@ from synthetic import gpt2_vocabulary
 from ggufbpe import Tokenizer
 from ggufbpe.chat.known_templates import CHATML
 from ggufbpe.cli import COMMANDS, main
-from ggufbpe.interop.hugging_face import to_tokenizer_json
-from ggufbpe.interop.import_hf import import_tokenizer, pack
-from ggufbpe.interop.sentencepiece_model import to_sentencepiece
-from ggufbpe.interop.tiktoken_files import to_tiktoken
+from ggufbpe.convert.exporters.sentencepiece_model import to_sentencepiece
+from ggufbpe.convert.exporters.tiktoken_files import to_tiktoken
+from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
+from ggufbpe.convert.importers.import_hf import import_tokenizer, pack
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -117,7 +117,7 @@ TEXT = "Hello world, I'll count 1234567 words: naïve 你好.\n"
 SHIM = """#!{python}
 # The command itself; where it compares with a library, it does so on fewer texts.
 import sys
-import ggufbpe.interop.check as check
+import ggufbpe.convert.parity as check
 from ggufbpe.cli import main
 check.agreement.__kwdefaults__["random_texts"] = 20
 check._characters = lambda: list(range(9, 128))

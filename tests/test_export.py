@@ -40,17 +40,17 @@ from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.files import write_files
 from ggufbpe.cli import main
+from ggufbpe.convert import parity
+from ggufbpe.convert.code_points import ALL, bracket, difference, emit, intersection, ranges
+from ggufbpe.convert.export_formats import FORMATS
+from ggufbpe.convert.exporters.boundary_markers import AT_BORDERS, BORDER, border_steps
+from ggufbpe.convert.exporters.merges_txt import to_merges_txt
+from ggufbpe.convert.exporters.tiktoken_files import to_tiktoken
+from ggufbpe.convert.exporters.tokenizer_json import NOT_IN_1, to_tokenizer_json
+from ggufbpe.convert.exporters.vocab_gguf import to_vocab_gguf
+from ggufbpe.convert.portable_patterns import NotExpressibleError, one_regex, oniguruma
+from ggufbpe.convert.upstream_patterns import PORTABLE, split
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.interop import check
-from ggufbpe.interop.borders import AT_BORDERS, BORDER, border_steps
-from ggufbpe.interop.code_points import ALL, bracket, difference, emit, intersection, ranges
-from ggufbpe.interop.export import FORMATS
-from ggufbpe.interop.hugging_face import NOT_IN_1, to_tokenizer_json
-from ggufbpe.interop.merges_txt import to_merges_txt
-from ggufbpe.interop.originals import PORTABLE, split
-from ggufbpe.interop.splitting import NotExpressibleError, one_regex, oniguruma
-from ggufbpe.interop.tiktoken_files import to_tiktoken
-from ggufbpe.interop.vocab_gguf import to_vocab_gguf
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import Chars, parse
@@ -121,7 +121,7 @@ def test_pattern_is_written_for_a_universe(pattern: str, universe: Any, written:
 def words_to_try(name: str) -> Iterator[str]:
     """Random texts, by the patterns of the name and others, and characters of every kind in surroundings."""
     source = RandomTexts(f"words of {name}")
-    by_pattern = check.texts_for(
+    by_pattern = parity.texts_for(
         Tokenizer(gpt2_vocabulary()._replace(pre_tokenizer=PRE_TOKENIZERS[name])), name
     )
     for _ in range(400):
@@ -168,7 +168,7 @@ def bordered_words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[t
         path = folder / f"{name}.json"
         path.write_text(json.dumps(document))
         questions.append({"path": str(path), "texts": texts, "flags": [(False, False)]})
-        library = check.hugging_face(path.read_bytes())
+        library = parity.hugging_face(path.read_bytes())
         found[name] = texts, [library.encode(text, False, False) for text in texts], ["", *words]
     answers = asked_of_version_1(folder, questions)
 
@@ -298,7 +298,7 @@ def test_ids_of_the_library_are_ours_or_a_limit_is_told(path: Path) -> None:
     export = to_tokenizer_json(tok.vocabulary)
     assert names(export.limits) - OF_VERSIONS == LIMITED.get(path.stem, set())
     if names(export.limits) <= {*OF_VERSIONS, *LOWER_CASE}:
-        library = check.hugging_face(export.files["tokenizer.json"])
+        library = parity.hugging_face(export.files["tokenizer.json"])
         assert differing(tok, library, sample(tok, 120)) == []
 
 
@@ -322,7 +322,7 @@ def test_limits_are_real(stem: str, text: str, flags: tuple[bool, bool]) -> None
 def test_real_vocabularies_in_the_library(name: str) -> None:
     tok = tokenizer(real(name))
     export = to_tokenizer_json(tok.vocabulary)
-    library = check.hugging_face(export.files["tokenizer.json"])
+    library = parity.hugging_face(export.files["tokenizer.json"])
     known = {"falcon": NO_BYTES | OVERLAPPING, "refact": NO_BYTES, "starcoder": NO_BYTES}
     assert names(export.limits) - OF_VERSIONS == known.get(name, set())
     assert differing(tok, library, sample(tok, 150)) == []
@@ -447,7 +447,7 @@ def test_ids_of_tiktoken_are_ours_or_it_says_why_not(path: Path) -> None:
             or path.stem == "merges-odd"
         )
         return
-    library = check.library_for("tiktoken", export)
+    library = parity.library_for("tiktoken", export)
     different = differing(tok, library, sample(tok, 120))
     assert not different or export.limits, different[:1]
 
@@ -472,7 +472,7 @@ def test_real_vocabularies_in_tiktoken(name: str, limits: set[str]) -> None:
     texts = sample(tok, 150)
     if name == "mpt":
         texts = [text for text in texts if "  " not in text]
-    library = check.library_for("tiktoken", export)
+    library = parity.library_for("tiktoken", export)
     different = differing(tok, library, texts)
     if limits == NO_BYTES:
         different = [(text, *way) for text, *way in different if max(map(ord, text)) < 0x40000]
@@ -518,7 +518,7 @@ def test_ids_in_another_order_than_merges_are_refused_or_renumbered() -> None:
     assert export.limits == ()
     side = json.loads(export.files["ranks.tiktoken.json"])
     assert sorted(side["model_ids"]) == list(range(50257))
-    assert differing(tok, check.library_for("tiktoken", export), sample(tok, 150)) == []
+    assert differing(tok, parity.library_for("tiktoken", export), sample(tok, 150)) == []
 
 
 def test_pair_without_a_merge_is_told() -> None:
@@ -526,7 +526,7 @@ def test_pair_without_a_merge_is_told() -> None:
     vocabulary = make_vocabulary([*BYTE_CHARS, "ab"], pre="llama-bpe")
     tok, export = Tokenizer(vocabulary), to_tiktoken(vocabulary, "test")
     assert names(export.limits) == {"pairs_without_merges"}
-    library = check.library_for("tiktoken", export)
+    library = parity.library_for("tiktoken", export)
     assert library.encode("ab", False, False) == tok.encode("ab") == [256]
     assert library.encode("abc", False, False) != tok.encode("abc")
 
@@ -614,8 +614,8 @@ def test_agreement_finds_texts_and_characters() -> None:
     tok = Tokenizer(gpt2_vocabulary())
     vocabulary = tok.vocabulary._replace(pre_tokenizer=PRE_TOKENIZERS["llama-bpe"])
     few = range(0x250)
-    assert check.agreement(tok, in_library(tok.vocabulary), ["a text"], random_texts=20, characters=few).same
-    found = check.agreement(tok, in_library(vocabulary), ["a 12345"], random_texts=0, characters=few)
+    assert parity.agreement(tok, in_library(tok.vocabulary), ["a text"], random_texts=20, characters=few).same
+    found = parity.agreement(tok, in_library(vocabulary), ["a 12345"], random_texts=0, characters=few)
     assert not found.same
     assert found.texts == found.differing == 1
     [example, *_] = found.examples
@@ -629,8 +629,8 @@ def test_agreement_names_the_character() -> None:
     def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
         return tok.encode(text.replace("ж", "x"))
 
-    found = check.agreement(
-        tok, check.CheckedLibrary("another", encode), random_texts=0, characters=range(0x400, 0x500)
+    found = parity.agreement(
+        tok, parity.CheckedLibrary("another", encode), random_texts=0, characters=range(0x400, 0x500)
     )
     assert (found.characters, found.differing_characters) == (256, (ord("ж"),))
 
@@ -773,7 +773,7 @@ def test_command_fails_where_ids_differ_and_nothing_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PORTABLE, "gpt-2", (split(r"[\s\S]"),))
-    monkeypatch.setattr("ggufbpe.interop.check._characters", lambda: list(range(9, 128)))
+    monkeypatch.setattr("ggufbpe.convert.parity._characters", lambda: list(range(9, 128)))
     assert run("-m", GPT2, "--to", "tokenizer.json", "-o", tmp_path / "t.json") == 1
     assert "ids differ in" in capsys.readouterr().out
 

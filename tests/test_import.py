@@ -20,10 +20,10 @@ from synthetic import make_vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.interop.hugging_face import to_tokenizer_json
-from ggufbpe.interop.import_hf import NotImportableError, import_tokenizer, pack
-from ggufbpe.interop.recognize import recognize
-from ggufbpe.interop.splitting import oniguruma
+from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
+from ggufbpe.convert.importers.import_hf import NotImportableError, import_tokenizer, pack
+from ggufbpe.convert.importers.recognize import recognize
+from ggufbpe.convert.portable_patterns import oniguruma
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.families import one_of_each
@@ -536,7 +536,7 @@ def test_command_imports_a_directory(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_command_tells_what_differs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ggufbpe.interop.check._characters", lambda: list(range(9, 128)))
+    monkeypatch.setattr("ggufbpe.convert.parity._characters", lambda: list(range(9, 128)))
     path = written(tmp_path, normalizer={"type": "Lowercase"})
     (tmp_path / "sample.txt").write_text("AB\n")
     options = (

@@ -12,10 +12,10 @@ from exporting import FIXTURES, names, real, sample, tokenizer
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.interop.import_files import import_file
-from ggufbpe.interop.imported import Imported, NotImportableError, pack
-from ggufbpe.interop.merges_txt import to_merges_txt
-from ggufbpe.interop.splitting import NotExpressibleError
+from ggufbpe.convert.exporters.merges_txt import to_merges_txt
+from ggufbpe.convert.imported import Imported, NotImportableError, pack
+from ggufbpe.convert.importers.import_files import import_file
+from ggufbpe.convert.portable_patterns import NotExpressibleError
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.vocabulary import CONTROL, USER_DEFINED
 

@@ -26,14 +26,14 @@ from test_import import mutations
 from ggufbpe import Tokenizer
 from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.cli import main
+from ggufbpe.convert import parity
+from ggufbpe.convert.export_formats import FORMATS, Export, export_to
+from ggufbpe.convert.imported import NotImportableError, pack
+from ggufbpe.convert.importers.import_files import import_file
+from ggufbpe.convert.importers.import_hf import import_tokenizer
+from ggufbpe.convert.portable_patterns import NotExpressibleError
+from ggufbpe.convert.score_merges import merges_by_scores, scores_by_merges
 from ggufbpe.gguf.constants import TokenizerKey
-from ggufbpe.interop import check
-from ggufbpe.interop.export import FORMATS, Export, export_to
-from ggufbpe.interop.import_files import import_file
-from ggufbpe.interop.import_hf import import_tokenizer
-from ggufbpe.interop.imported import NotImportableError, pack
-from ggufbpe.interop.score_merges import merges_by_scores, scores_by_merges
-from ggufbpe.interop.splitting import NotExpressibleError
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
@@ -123,7 +123,9 @@ SPOKEN_OF: dict[str, Callable[[Vocabulary, str], bool]] = {
 }
 
 
-def unexplained(tok: Tokenizer, export: Export, library: check.CheckedLibrary, texts: list[str]) -> list[Any]:
+def unexplained(
+    tok: Tokenizer, export: Export, library: parity.CheckedLibrary, texts: list[str]
+) -> list[Any]:
     """Texts with other ids that no limit speaks of."""
     told = names(export.limits)
     return [
@@ -158,7 +160,7 @@ def test_real_vocabularies_in_their_library(name: str, kind: str) -> None:
     tok, export = tokenizer(real(name)), exported(name, kind)
     assert export is not None
     assert names(export.limits) == IN_LIBRARIES[name, kind]
-    library = check.library_for(kind, export)
+    library = parity.library_for(kind, export)
     assert library is not None
     told = export._replace(limits=tuple(each for each in export.limits if each.name not in NEVER_SEEN))
     assert unexplained(tok, told, library, sample(tok, 250)) == []
@@ -184,7 +186,7 @@ def test_flags_are_carried(name: str | Path, changes: dict[str, Any]) -> None:
     for kind in ("tokenizer.json", "sentencepiece"):
         if tok.vocabulary.tokenizer_model.algorithm in FORMATS[kind].writers:
             export = export_to(kind, tok.vocabulary)
-            library = check.library_for(kind, export)
+            library = parity.library_for(kind, export)
             assert library is not None
             texts = sample(tok, 120)
             decomposed = [unicodedata.normalize("NFD", text) for text in texts] if tok.vocabulary.nfc else []
@@ -238,7 +240,7 @@ def composing(**changes: Any) -> Vocabulary:
 def test_texts_are_composed_in_the_library(text: str, with_nfc: list[str], without: list[str]) -> None:
     for nfc, tokens in ((True, with_nfc), (False, without)):
         vocabulary = composing(nfc=nfc)
-        library = check.library_for("tokenizer.json", export_to("tokenizer.json", vocabulary))
+        library = parity.library_for("tokenizer.json", export_to("tokenizer.json", vocabulary))
         assert library is not None
         for ids in (library.encode(text, False, False), Tokenizer(vocabulary).encode(text)):
             assert [vocabulary.tokens[token] for token in ids] == tokens
@@ -247,7 +249,7 @@ def test_texts_are_composed_in_the_library(text: str, with_nfc: list[str], witho
 def test_texts_are_composed_before_the_charsmap() -> None:
     """The charsmap has U+00E9 as a key, and nothing for the two code points that it is composed of."""
     vocabulary = composing(charsmap=charsmap({"\xe9".encode(): b"x"}))
-    library = check.library_for("tokenizer.json", export_to("tokenizer.json", vocabulary))
+    library = parity.library_for("tokenizer.json", export_to("tokenizer.json", vocabulary))
     assert library is not None
     ids = Tokenizer(vocabulary).encode("e\u0301")
     assert [vocabulary.tokens[token] for token in ids] == ["x"]
@@ -264,7 +266,7 @@ def test_texts_are_composed_before_the_charsmap() -> None:
 def test_limits_of_composition_are_real(kind: str, limit: str, text: str) -> None:
     vocabulary = composing()
     export = export_to(kind, vocabulary)
-    library = check.library_for(kind, export)
+    library = parity.library_for(kind, export)
     assert library is not None
     assert limit in names(export.limits)
     assert limit not in names(export_to(kind, composing(nfc=False)).limits)
@@ -276,7 +278,7 @@ def test_sums_in_sentencepiece_are_almost_equal_where_ids_differ() -> None:
     tok, export = tokenizer(real("nomic-bert-moe")), exported("nomic-bert-moe", "sentencepiece")
     assert export is not None
     assert names(export.limits) == {"rounded_sums", "unused_tokens"}
-    library = check.sentencepiece(*export.files.values())
+    library = parity.sentencepiece(*export.files.values())
 
     def total(ids: list[int] | None) -> float:
         return sum(tok.vocabulary.scores[token] for token in ids or [])
@@ -296,7 +298,7 @@ def test_fixtures_in_their_library(path: Path, kind: str) -> None:
         with pytest.raises(NotExpressibleError, match=r"--to [a-z.-]+"):
             export_to(kind, tok.vocabulary)
         return
-    library = check.library_for(kind, export)
+    library = parity.library_for(kind, export)
     if library is not None:
         assert unexplained(tok, export, library, sample(tok, 60)) == []
 
@@ -323,7 +325,7 @@ def test_limits_are_real(stem: str, kind: str, limit: str, text: str) -> None:
     export = exported(path, kind)
     assert export is not None
     assert limit in names(export.limits)
-    library = check.library_for(kind, export)
+    library = parity.library_for(kind, export)
     assert library is not None
     ways = [(False, False), (False, library.parses_special)]
     tok = tokenizer(path)
@@ -334,9 +336,9 @@ def test_lists_of_code_points_leave_only_newer_characters() -> None:
     tok = tokenizer(real("bert-bge"))
     export = export_to("tokenizer.json", tok.vocabulary, code_points=True)
     assert names(export.limits) == {"newer_unicode", "escaped_spaces", "not_read_by_tokenizers_1"}
-    library = check.library_for("tokenizer.json", export)
+    library = parity.library_for("tokenizer.json", export)
     assert library is not None
-    found = check.agreement(tok, library, random_texts=0)
+    found = parity.agreement(tok, library, random_texts=0)
     assert [p for p in found.differing_characters if class_of(p) != "-" and p != 0x2581] == []
     assert found.characters > 12_000
 
@@ -356,7 +358,7 @@ def test_version_1_gives_our_ids(tmp_path: Path) -> None:
     for name, question, answer in zip(cases, questions, answers, strict=True):
         assert answer.get("library", answer).startswith("tokenizers 1.0"), name
         known = dict(zip(question["texts"], answer["ids"], strict=True))
-        library = check.CheckedLibrary(str(name), lambda text, a, p, known=known: known[text][int(p)])  # type: ignore[misc]
+        library = parity.CheckedLibrary(str(name), lambda text, a, p, known=known: known[text][int(p)])  # type: ignore[misc]
         paired = library._replace(parses_special=False, adds_special=False)
         export = exported(name, "tokenizer.json")
         assert export is not None
@@ -586,7 +588,7 @@ def test_models_that_sentencepiece_trained(
     imported = import_file(str(path))
     assert names(imported.limits) == limits
     tok = loaded(imported.metadata, tmp_path)
-    library = check.library_of(str(path), tok.vocabulary)
+    library = parity.library_of(str(path), tok.vocabulary)
     assert library is not None
     different = differing(tok, library, TEXTS)
     known = {"normalizer": "  two  spaces ", "spaces_beside_user_defined_tokens": "docs/"}
@@ -694,7 +696,7 @@ def test_unigram_models_as_published(name: str, limits: set[str]) -> None:
     assert names(imported.limits) == limits
     assert pack(imported.metadata) == vocabulary(name).read_bytes()
     tok = tokenizer(vocabulary(name))
-    library = check.hugging_face(path.read_bytes())
+    library = parity.hugging_face(path.read_bytes())
     different = [
         text
         for text, *_ in differing(tok, library, sample(tok, 300))
@@ -745,7 +747,7 @@ def test_steps_of_models_own_files(
     imported = import_file(str(path))
     assert names(imported.limits) == {"control_tokens_in_text", "charsmap_by_graphemes", *limits}
     tok = loaded(imported.metadata, tmp_path)
-    library = check.hugging_face(path.read_bytes())
+    library = parity.hugging_face(path.read_bytes())
     assert [text for text in TEXTS if tok.encode(text) != library.encode(text, True, True)] == []
 
 

@@ -16,8 +16,8 @@ from conftest import ROOT, peak_growth
 from reference import write_metadata
 
 from ggufbpe import GGUFWarning, Tokenizer
-from ggufbpe.interop.hugging_face import to_tokenizer_json
-from ggufbpe.interop.splitting import NotExpressibleError
+from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
+from ggufbpe.convert.portable_patterns import NotExpressibleError
 from ggufbpe.models.rwkv import unescape
 from ggufbpe.native import native
 

@@ -41,8 +41,8 @@ from ggufbpe.analysis.oracles.open_oracle import open_oracle
 from ggufbpe.analysis.oracles.oracle import Failure, Oracle, OracleError
 from ggufbpe.analysis.verify.id_comparison import verify
 from ggufbpe.analysis.verify.result import Text
-from ggufbpe.interop.export import export_to
-from ggufbpe.interop.hugging_face import to_tokenizer_json
+from ggufbpe.convert.export_formats import export_to
+from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
 from ggufbpe.models.loading import load_vocabulary
 

@@ -29,6 +29,7 @@ from ggufbpe import Tokenizer, doctor, verify
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.analysis.verify.upstream import repositories, upstream
 from ggufbpe.cli import _output, _progress, main
+from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.errors import (
     CorruptMetadataError,
     GGUFError,
@@ -48,7 +49,6 @@ from ggufbpe.hub import remote
 from ggufbpe.hub.name_grammar import Address, HubName, OllamaName, hub_name
 from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream
 from ggufbpe.hub.remote.remote_file import FilePlace
-from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.loading import load_vocabulary
 
 LARGE = 40 << 30  # bytes

@@ -19,9 +19,9 @@ from ._input import read_file
 from ._progress import waiting, waiting_for
 
 if TYPE_CHECKING:
-    from ..interop.check import Agreement, CheckedLibrary
-    from ..interop.export import Export
-    from ..interop.limits import Limit
+    from ..convert.export_formats import Export
+    from ..convert.incompatibilities import Limit
+    from ..convert.parity import Agreement, CheckedLibrary
     from ..tokenizer import Tokenizer
 
 FORMATS = ("tokenizer.json", "sentencepiece", "vocab.txt", "tiktoken", "merges.txt", "vocab-gguf")
@@ -178,10 +178,10 @@ def _exported(kind: str, model: str | Found, arguments: argparse.Namespace) -> t
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     vocabulary = tokenizer.vocabulary
     if kind == "vocab-gguf":
-        from ..interop.vocab_gguf import to_vocab_gguf
+        from ..convert.exporters.vocab_gguf import to_vocab_gguf
 
         return tokenizer, to_vocab_gguf(model)
-    from ..interop.export import FORMATS, export_to
+    from ..convert.export_formats import FORMATS, export_to
 
     if kind == "tiktoken":
         given: list[str | None] = [_stem(model)]
@@ -217,7 +217,7 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str | Found) -> dict
     """The path of each file to write, by its name in the export."""
     given = arguments.output
     stem = _stem(model)
-    from ..interop.export import FORMATS
+    from ..convert.export_formats import FORMATS
 
     main, *others = FORMATS[kind].files
     default = {"tiktoken": f"{stem}.tiktoken", "vocab-gguf": f"{stem}-vocab.gguf"}.get(kind, main)
@@ -251,7 +251,7 @@ def _checked(
 ) -> Agreement | None:
     """The comparison with the library, reported; None if there is no library to compare with."""
     from .._util.extras import NotInstalledError
-    from ..interop.check import agreement, library_for
+    from ..convert.parity import agreement, library_for
 
     try:
         library: CheckedLibrary | None = library_for(kind, export)

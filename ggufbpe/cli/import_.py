@@ -14,8 +14,8 @@ from ._files import require_free, write_outputs
 from .export import add_check, agreement_lines, lines_of, tell, unexplained
 
 if TYPE_CHECKING:
-    from ..interop.check import Agreement
-    from ..interop.imported import Imported
+    from ..convert.imported import Imported
+    from ..convert.parity import Agreement
 
 _DESCRIPTION = """\
 Make a GGUF of only metadata, which llama.cpp loads with vocab_only, from the files of another program:
@@ -68,8 +68,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..interop.import_files import file_in, import_file
-    from ..interop.imported import pack
+    from ..convert.imported import pack
+    from ..convert.importers.import_files import file_in, import_file
 
     source = file_in(arguments.path)
     target = arguments.output
@@ -99,8 +99,8 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     Opening the vocabulary also shows that it can be opened.
     """
     from .._util.extras import NotInstalledError
-    from ..interop.check import agreement, library_of
-    from ..interop.import_files import format_of
+    from ..convert.importers.import_files import format_of
+    from ..convert.parity import agreement, library_of
     from ..models.loading import load_vocabulary
     from ..tokenizer import Tokenizer
 

@@ -58,7 +58,7 @@ _FOREIGN_FILES = (  # how files begin that are often mistaken for a GGUF: (patte
     (rb"\x1f\x8b", "a gzip archive, not a GGUF", "unpack it with `gunzip` first"),
 )
 
-# Other programs' files of a tokenizer, which `ggufbpe import` reads (interop/import_files.py).
+# Other programs' files of a tokenizer, which `ggufbpe import` reads (convert/importers/import_files.py).
 _TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"),
     *("vocab.txt", "merges.txt", "vocab.json"),

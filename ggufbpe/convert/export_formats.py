@@ -1,0 +1,93 @@
+"""What an export is, and which formats there are for which tokenizers. Data.
+
+    vocabulary, a format's name -> [this file] -> tokenizer_json.py, sentencepiece_model.py ... -> Export
+
+Which formats can hold a tokenizer depends on its model's `algorithm`; that is listed here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ..models.vocabulary import Vocabulary
+from .incompatibilities import Limit
+from .portable_patterns import NotExpressibleError
+
+
+class Export(NamedTuple):
+    """Files to write, by name, and the limits: where their readers' ids differ from ours."""
+
+    files: dict[str, bytes]
+    limits: tuple[Limit, ...]
+
+
+class Format(NamedTuple):
+    """A format: the files of an export, the main one first, and the function that writes each algorithm."""
+
+    files: tuple[str, ...]
+    writers: dict[str, str]  # algorithm: module and function
+
+
+_TOKENIZER_JSON = "exporters.tokenizer_json:to_tokenizer_json"
+_MODEL = "exporters.sentencepiece_model:to_sentencepiece"
+
+# vocab-gguf, which is a copy out of the file, is written for every model: see convert/exporters/vocab_gguf.py.
+FORMATS = {
+    "tokenizer.json": Format(
+        ("tokenizer.json", "tokenizer_config.json"),
+        dict.fromkeys(("merges", "scores", "unigram", "word pieces"), _TOKENIZER_JSON),
+    ),
+    "sentencepiece": Format(
+        ("tokenizer.model", "tokenizer_config.json"),
+        {"scores": _MODEL, "unigram": _MODEL},
+    ),
+    "vocab.txt": Format(
+        ("vocab.txt", "tokenizer_config.json"),
+        {"word pieces": "exporters.vocab_txt:to_vocab_txt"},
+    ),
+    "tiktoken": Format(
+        ("ranks.tiktoken", "ranks.tiktoken.json"),
+        {"merges": "exporters.tiktoken_files:to_tiktoken"},
+    ),
+    "merges.txt": Format(
+        ("merges.txt", "vocab.json"),
+        {"merges": "exporters.merges_txt:to_merges_txt"},
+    ),
+    "vocab-gguf": Format(
+        ("vocab.gguf",),
+        {},
+    ),
+}
+
+_INSTEAD = {  # what only a GGUF has a place for
+    "longest match": "it takes the longest token at each place in bytes, which none of these formats has a place for",
+}
+
+
+def require_expressible(vocabulary: Vocabulary, name: str) -> str:
+    """Which function writes `vocabulary` as `name`. `NotExpressibleError` says why none does, and what can."""
+    model = vocabulary.tokenizer_model
+    found = FORMATS[name].writers.get(model.algorithm)
+    if found is not None:
+        return found
+    others = [other for other, form in FORMATS.items() if model.algorithm in form.writers]
+    why = _INSTEAD.get(model.algorithm, f"{name} has no place for that")
+    raise NotExpressibleError(
+        f"the tokenizer is {vocabulary.model} ({model.description}): {why}; "
+        f"{' and '.join(f'--to {other}' for other in [*others, 'vocab-gguf'])} can carry it"
+    )
+
+
+def export_to(name: str, vocabulary: Vocabulary, *arguments: Any, **options: Any) -> Export:
+    """A vocabulary in the format `name`; the arguments are those of the format's own function."""
+    module, function = require_expressible(vocabulary, name).split(":")
+    write: Callable[..., Export] = getattr(import_module(f".{module}", __package__), function)
+    return write(vocabulary, *arguments, **options)
+
+
+def json_file(value: object) -> bytes:
+    """JSON as bytes for a file."""
+    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()

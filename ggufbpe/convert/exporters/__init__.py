@@ -1,0 +1,1 @@
+"""Writers of other programs' tokenizer files, one module per format."""

@@ -1,0 +1,289 @@
+"""tokenizer_config.json, the file beside a tokenizer.json: special tokens, the chat template, and what only a GGUF has.
+
+    vocabulary -> [this file] -> tokenizer_json.py; tokenizer_config.json -> [this file] -> import_hf.py
+
+What a tokenizer.json has no place for stands under "gguf", by the names of the keys; other readers leave it alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..._util.spelling import BYTE_OF, unescape_spaces
+from ...errors import printable
+from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
+from ...models.special_ids import SPECIAL_IDS
+from ...models.vocabulary import (
+    BYTE,
+    CONTROL,
+    LSTRIP,
+    NORMAL,
+    RSTRIP,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    Vocabulary,
+)
+from ..imported import NotImportableError
+
+_K = TokenizerKey
+LARGEST_FLOAT = 3.4028234663852886e38
+GGUF_SECTION, OTHER_TYPES, SCORES = "gguf", "token_types", "scores"
+CONFIG_TOKENS = (
+    ("bos", _K.BOS_ID),
+    ("eos", _K.EOS_ID),
+    ("unk", _K.UNK_ID),
+    ("sep", _K.SEP_ID),
+    ("pad", _K.PAD_ID),
+    ("mask", _K.MASK_ID),
+)
+
+SPECIAL_ID_KEYS = {name: keys[0] for name, keys, _ in SPECIAL_IDS}
+TYPE_OF_ATTRIBUTE = {
+    NORMAL: TokenType.NORMAL,
+    UNKNOWN: TokenType.UNKNOWN,
+    CONTROL: TokenType.CONTROL,
+    USER_DEFINED: TokenType.USER_DEFINED,
+    UNUSED: TokenType.UNUSED,
+    BYTE: TokenType.BYTE,
+}
+
+
+# ---- written --------------------------------------------------------------------------------------------
+
+
+def config_of(
+    vocabulary: Vocabulary,
+    chat_template: str | None,
+    told: Sequence[int],
+    scores: Mapping[int, float] | None = None,
+) -> dict[str, Any]:
+    """What else `transformers` needs, and what only a GGUF has a place for.
+
+    `told` has the type of each token as tokenizer.json gives it; `scores`, those that it does not give.
+    """
+    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    added_behind = tuple(vocabulary.tokenizer_model.added_names(True, True)[1])
+    for name, _ in CONFIG_TOKENS:
+        token = vocabulary.special_ids[name]
+        if token is not None and token in vocabulary.special_token_ids:  # the default 11 does not count
+            named = "cls" if name == "bos" and added_behind == ("sep",) else name
+            config[f"{named}_token"] = vocabulary.tokens[token]
+    config["add_bos_token"], config["add_eos_token"] = vocabulary.add_bos, vocabulary.add_eos
+    config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
+    if chat_template is not None:
+        config["chat_template"] = chat_template
+    config[GGUF_SECTION] = _gguf_section(vocabulary, told)
+    if scores:
+        config[GGUF_SECTION][SCORES] = _by_score(scores)
+    return config
+
+
+def _gguf_section(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, Any]:
+    """Keys of a GGUF by their names."""
+    texts = {
+        KEY_ARCHITECTURE: vocabulary.architecture,
+        KEY_NAME: vocabulary.name,
+        TokenizerKey.MODEL: vocabulary.model,
+        TokenizerKey.PRE: vocabulary.pre,
+    }
+    ids = {
+        SPECIAL_ID_KEYS[name]: token
+        for name, token in vocabulary.special_ids.items()
+        if token is not None and not _found_by_text(vocabulary, token)
+    }
+    flags = {
+        TokenizerKey.ADD_BOS: vocabulary.add_bos,
+        TokenizerKey.ADD_EOS: vocabulary.add_eos,
+        TokenizerKey.ADD_SEP: vocabulary.add_sep,
+        TokenizerKey.ADD_PREFIX: vocabulary.add_space_prefix,
+    }
+    if vocabulary.tokenizer_model.normalizes:
+        flags[TokenizerKey.REMOVE_EXTRA_WS] = vocabulary.remove_extra_whitespaces
+        flags[TokenizerKey.NORMALIZER_LOWERCASE] = vocabulary.lowercase
+        flags[TokenizerKey.NORMALIZER_STRIP_ACCENTS] = vocabulary.strip_accents
+    if vocabulary.nfc:
+        flags[TokenizerKey.NORMALIZER_NFC] = True
+    return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary, told)}
+
+
+def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
+    """Whether loading made the token special because of its text; it will do so again."""
+    kind = vocabulary.attributes[token] & ~(LSTRIP | RSTRIP)
+    return bool(kind & CONTROL and kind != CONTROL)
+
+
+def types_told(vocabulary: Vocabulary, *, tells_bytes: bool) -> list[TokenType]:
+    """The token types that a tokenizer.json gives: those of added tokens and of byte tokens."""
+    special = set(vocabulary.special_token_ids)
+    found = []
+    for token, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.attributes)):
+        if token in special:
+            found.append(TokenType.CONTROL if kind & (CONTROL | UNKNOWN) else TokenType.USER_DEFINED)
+        else:
+            found.append(TokenType.BYTE if tells_bytes and text in BYTE_OF else TokenType.NORMAL)
+    return found
+
+
+def _other_types(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, list[int]]:
+    """The tokens whose type is not the one `told`, by the number of the type."""
+    found: dict[str, list[int]] = {}
+    for token, (attribute, known) in enumerate(zip(vocabulary.attributes, told)):
+        kind = attribute & ~(LSTRIP | RSTRIP)
+        if kind == CONTROL | UNUSED and "unused" in vocabulary.tokens[token]:
+            kind = CONTROL  # loading marks such tokens, and will again
+        if kind != CONTROL and _found_by_text(vocabulary, token):
+            kind &= ~CONTROL
+        own = TYPE_OF_ATTRIBUTE.get(kind, 0)
+        if own != known:
+            found.setdefault(str(int(own)), []).append(token)
+    return found
+
+
+def _by_score(scores: Mapping[int, float]) -> dict[str, list[int]]:
+    """The ids of the tokens of each score."""
+    found: dict[str, list[int]] = {}
+    for token, score in scores.items():
+        found.setdefault(repr(score), []).append(token)  # JSON has no infinity
+    return found
+
+
+# ---- read -----------------------------------------------------------------------------------------------
+
+
+class HFConfig:
+    """A tokenizer_config.json, which may lack anything, and two older files beside it.
+
+    `named` is special_tokens_map.json, `added` is added_tokens.json: an id by the text of each token.
+    """
+
+    def __init__(
+        self, config: dict[str, Any], named: dict[str, Any] | None = None, added: dict[str, Any] | None = None
+    ) -> None:
+        self.config, self._named, self._added = config, named or {}, added or {}
+        section = config.get(GGUF_SECTION)
+        self.section: dict[str, Any] = section if isinstance(section, dict) else {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none of the three files, or nothing in them."""
+        return not (self.config or self._named or self._added)
+
+    def with_config(self, changes: dict[str, Any]) -> HFConfig:
+        """These settings with some keys of tokenizer_config.json replaced."""
+        return HFConfig({**self.config, **changes}, self._named, self._added)
+
+    def with_defaults(self, named: Mapping[str, str]) -> HFConfig:
+        """These settings with special tokens for the keys that neither file names, such as "eos_token"."""
+        return HFConfig(self.config, {**named, **self._named}, self._added)
+
+    def text(self, key: str) -> str:
+        """A string that an export recorded; "" if there is none."""
+        found = self.section.get(key)
+        return found if isinstance(found, str) else ""
+
+    def flag(self, key: str) -> bool | None:
+        """A flag that an export recorded; None if there is none."""
+        found = self.section.get(key)
+        return found if isinstance(found, bool) else None
+
+    def token(self, name: str) -> str:
+        """The text of a special token; where the file names no BOS or EOS, CLS and SEP stand for them."""
+        found = self._token(name)
+        return found if found or self.section else self._token({"bos": "cls", "eos": "sep"}.get(name, name))
+
+    def _token(self, name: str) -> str:
+        for place in (self.config, self._named):
+            token = place.get(f"{name}_token")
+            found = token.get("content") if isinstance(token, dict) else token  # a string or an object
+            if isinstance(found, str) and found:
+                return found
+        return ""
+
+    def named_tokens(self) -> Iterator[str]:
+        """The texts of all special tokens that tokenizer_config.json and special_tokens_map.json name."""
+        yield from filter(None, (self._token(name) for name in (*(name for name, _ in CONFIG_TOKENS), "cls")))
+        for place in (self.config, self._named):
+            for token in place.get("additional_special_tokens") or ():
+                text = token.get("content") if isinstance(token, dict) else token
+                if isinstance(text, str) and text:
+                    yield text
+
+    def added_tokens(self) -> Iterator[tuple[int, str, TokenType]]:
+        """Tokens that are added to a vocabulary without them, as convert_hf_to_gguf.py reads them."""
+        for text, index in self._added.items():
+            yield _id_of(index), text, TokenType.USER_DEFINED
+        for index, token in (self.config.get("added_tokens_decoder") or {}).items():
+            text = token["content"]
+            if not isinstance(text, str):
+                raise NotImportableError(f"the added token {printable(str(index))} has no text")
+            if token.get("special") or looks_special(text):
+                yield _id_of(index), text, TokenType.CONTROL
+            else:
+                yield _id_of(index), unescape_spaces(text), TokenType.USER_DEFINED
+
+    def written_ids(self, known: Container[str], size: int) -> Iterator[tuple[str, int]]:
+        """The special ids that an export recorded, except those of `known` keys."""
+        for key in SPECIAL_ID_KEYS.values():
+            token = self.section.get(key)
+            if token is None or key in known:
+                continue
+            if type(token) is not int or not 0 <= token < size:
+                raise NotImportableError(
+                    f"tokenizer_config.json has {printable(str(token))} for {key}, which is not a token id"
+                )
+            yield key, token
+
+    def set_types(self, types: list[int]) -> None:
+        """Set the types that an export recorded."""
+        for kind, ids in (self.section.get(OTHER_TYPES) or {}).items():
+            for index in ids:
+                if not 0 <= index < len(types):
+                    raise NotImportableError(
+                        f"tokenizer_config.json has a type for {index}, which is not a token id"
+                    )
+                types[index] = int(kind)
+
+    def written_scores(self, size: int) -> dict[int, float]:
+        """The scores of tokens that an export recorded."""
+        found: dict[int, float] = {}
+        for score, ids in (self.section.get(SCORES) or {}).items():
+            for index in ids:
+                if type(index) is not int or not 0 <= index < size:
+                    raise NotImportableError(
+                        f"tokenizer_config.json has a score for {printable(str(index))}, which is not a token id"
+                    )
+                found[index] = float(score)
+                if math.isnan(found[index]) or LARGEST_FLOAT < abs(found[index]) < math.inf:
+                    raise NotImportableError(
+                        f"tokenizer_config.json has the score {printable(score)}, which is not a number"
+                    )
+        return found
+
+    @property
+    def chat_template(self) -> str | None:
+        """The template; if there are several, the one called "default"."""
+        found = self.config.get("chat_template")
+        if isinstance(found, list):
+            named = {part.get("name"): part.get("template") for part in found if isinstance(part, dict)}
+            found = named.get("default")
+        return found if isinstance(found, str) else None
+
+
+def _id_of(index: Any) -> int:
+    text = str(index)
+    if type(index) is bool or not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise NotImportableError(f"an added token has the id {printable(text)}, which is not an id")
+    return int(text)
+
+
+def looks_special(text: str) -> bool:
+    """Whether a token counts as control although it is not marked so (ModelBase.does_token_look_special)."""
+    return (
+        text in ("<pad>", "<mask>", "<2mass>", "[@BOS@]")
+        or (text.startswith("<|") and text.endswith("|>"))
+        or (text.startswith("<｜") and text.endswith("｜>"))
+        or (text.startswith("<unused") and text.endswith(">"))
+    )

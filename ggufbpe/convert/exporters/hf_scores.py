@@ -1,0 +1,83 @@
+"""SentencePiece's byte pair encoding in a tokenizer.json: merges made from scores, and byte fallback (Llama 2).
+
+    vocabulary -> convert/score_merges.py -> [this file] -> tokenizer_json.py
+
+The normalizer puts a space before each stretch of plain text between special tokens, as llama.cpp does, and escapes
+spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..._util.spelling import BYTE_OF, SPACE
+from ...models.spm import ranks_of
+from ...models.vocabulary import Vocabulary
+from .. import incompatibilities
+from ..incompatibilities import Limit
+from ..score_merges import ScoreMerges, merges_by_scores
+from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence
+
+
+def score_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
+    """The parts for byte pair encoding by scores; there are no code points to list."""
+    ranks = ranks_of(vocabulary.scores, len(vocabulary.tokens))
+    merges = merges_by_scores(vocabulary.tokens, ranks, vocabulary.token_to_id)
+    unknown = vocabulary.special_ids["unk"]
+    model = byte_pair_model(
+        vocabulary.token_to_id,
+        merges.pairs,
+        byte_fallback=True,
+        unknown=None if unknown is None else vocabulary.tokens[unknown],
+    )
+    told = [
+        *incompatibilities.bytes_that_fail(vocabulary, "the unknown token stands for the character here"),
+        *_merging(merges),
+    ]
+    return HFParts(
+        score_normalizer(vocabulary.add_space_prefix),
+        None,
+        _decoder(vocabulary.add_space_prefix),
+        model,
+        told,
+        scores=dict(enumerate(vocabulary.scores or [0.0] * len(ranks))),
+    )
+
+
+def score_normalizer(add_space_prefix: bool) -> Part:
+    """The normalizer that puts a space before the text, if asked, and escapes spaces."""
+    prefix = [{"type": "Prepend", "prepend": SPACE}] * add_space_prefix
+    return sequence("normalizers", [*prefix, replace(" ", SPACE)])
+
+
+def _decoder(add_space_prefix: bool) -> Part:
+    strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] * add_space_prefix
+    return sequence("decoders", [replace(SPACE, " "), {"type": "ByteFallback"}, {"type": "Fuse"}, *strip])
+
+
+def _merging(merges: ScoreMerges) -> Iterator[Limit]:
+    if merges.circular:
+        yield Limit(
+            "order_of_equal_scores",
+            f"{incompatibilities.counted_tokens(merges.circular, 'is', 'are')} made of pairs of equal "
+            "score that can overlap in a "
+            "text: llama.cpp joins the leftmost first, the library always the same pair",
+            len(merges.circular),
+        )
+    if merges.unmade:
+        yield Limit(
+            "tokens_without_merges",
+            f"{incompatibilities.counted_tokens(merges.unmade, 'is', 'are')} joined by llama.cpp from "
+            "characters that are not "
+            "tokens, which the library has no merge for",
+            len(merges.unmade),
+        )
+    bytes_in = [left + right for left, right in merges.pairs if left in BYTE_OF or right in BYTE_OF]
+    if bytes_in:
+        yield Limit(
+            "merged_byte_tokens",
+            f"{incompatibilities.counted_tokens(bytes_in, 'begins or ends', 'begin or end')} with the "
+            "text of a byte token, "
+            "which the library also joins where that stands for the byte",
+            len(bytes_in),
+        )

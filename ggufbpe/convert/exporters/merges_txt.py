@@ -1,0 +1,41 @@
+"""Vocabulary to merges.txt and vocab.json, the two files of GPT-2's tokenizer.
+
+    vocabulary -> convert/incompatibilities.py -> [this file] -> merges.txt, vocab.json
+
+`tokenizers.models.BPE.from_file` and many other programs read them. They say nothing about splitting, special tokens
+or BOS: tokenizer.json does. The first line, which readers skip, names the pre-tokenizer for `ggufbpe import`.
+
+But: a line is two parts with a space between, so merges that contain spaces or line breaks cannot be written.
+"""
+
+from __future__ import annotations
+
+from ...errors import printable
+from ...gguf.constants import TokenizerKey
+from ...models.vocabulary import Vocabulary
+from .. import incompatibilities
+from ..export_formats import Export, json_file, require_expressible
+from ..portable_patterns import NotExpressibleError
+
+MERGES_TXT, VOCAB_JSON = "merges.txt", "vocab.json"
+_HEAD = "#version: 0.2"
+
+
+def to_merges_txt(vocabulary: Vocabulary) -> Export:
+    """merges.txt, one merge a line in the order of ranks, and vocab.json, from tokens to ids.
+
+    Raises `NotExpressibleError` for merges that no line can hold.
+    """
+    require_expressible(vocabulary, "merges.txt")
+    vocabulary = incompatibilities.listed_out(vocabulary)
+    merges = incompatibilities.usable_merges(vocabulary)
+    unwritable = [pair for pair in merges.pairs if any(set(part) & set(" \n\r") for part in pair)]
+    if unwritable:
+        raise NotExpressibleError(
+            f"{len(unwritable)} merges have white space in them, such as {printable(unwritable[0][0], 40)} with "
+            f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold; --to tokenizer.json can"
+        )
+    recorded = f"{TokenizerKey.MODEL}={vocabulary.model} {TokenizerKey.PRE}={vocabulary.pre}"
+    lines = [f"{_HEAD} - {recorded}", *(f"{left} {right}" for left, right in merges.pairs)]
+    files = {MERGES_TXT: ("\n".join(lines) + "\n").encode(), VOCAB_JSON: json_file(vocabulary.token_to_id)}
+    return Export(files, tuple(incompatibilities.dropped_merges(merges)))

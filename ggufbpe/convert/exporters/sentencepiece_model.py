@@ -1,0 +1,192 @@
+"""Vocabulary to tokenizer.model, the file of sentencepiece: its byte pair encoding and its unigram model.
+
+    vocabulary (SPM, UGM) -> [this file] -> tokenizer.model, tokenizer_config.json
+
+The protocol buffer comes from the sentencepiece package. Pieces are as in llama.cpp, which gets them from such files.
+
+But: sentencepiece finds no control tokens in texts, and adds BOS and EOS only when told to: both are up to the caller.
+
+Source of the format: src/sentencepiece_model.proto of google/sentencepiece; of how it reads it, src/model_interface.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..._util.extras import imported
+from ..._util.spelling import BYTE_OF, BYTE_TOKENS, SPACE
+from ...errors import printable
+from ...gguf.constants import TokenType
+from ...models.tokenizer_model import first_attributes
+from ...models.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
+from .. import incompatibilities
+from ..export_formats import Export, json_file, require_expressible
+from ..incompatibilities import Limit
+from ..portable_patterns import NotExpressibleError
+from .hf_config import config_of
+
+TOKENIZER_MODEL, TOKENIZER_CONFIG = "tokenizer.model", "tokenizer_config.json"
+UNIGRAM, BPE = 1, 2  # TrainerSpec.ModelType
+_ALGORITHMS = {"scores": BPE, "unigram": UNIGRAM}
+
+
+def protocol() -> Any:
+    """sentencepiece's protocol buffer classes. `NotInstalledError` without the package."""
+    wanted = "a sentencepiece model"
+    imported("google.protobuf", "sentencepiece", wanted)
+    return imported("sentencepiece.sentencepiece_model_pb2", "sentencepiece", wanted)
+
+
+def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -> Export:
+    """tokenizer.model, and a tokenizer_config.json for what it has no place for.
+
+    Raises `NotExpressibleError` if sentencepiece would not load it, `NotInstalledError` without the package.
+    """
+    require_expressible(vocabulary, "sentencepiece")
+    vocabulary = incompatibilities.listed_out(vocabulary)
+    unknown, tokens = vocabulary.special_ids["unk"], vocabulary.tokens
+    if unknown is None:
+        raise NotExpressibleError(
+            "there is no unknown token, and sentencepiece requires one; --to tokenizer.json does not"
+        )
+    if "" in vocabulary.token_to_id:
+        raise NotExpressibleError(f"token {printable('')} is empty, which sentencepiece does not accept")
+    kinds, pieces = _types(vocabulary, unknown), _pieces(vocabulary)
+    model = protocol().ModelProto()
+    scores = vocabulary.scores or [0.0] * len(tokens)
+    for text, score, kind in zip(pieces, scores, kinds):
+        model.pieces.add(piece=text, score=score, type=kind)
+    trainer, normalizer = model.trainer_spec, model.normalizer_spec
+    trainer.model_type = _ALGORITHMS[vocabulary.tokenizer_model.algorithm]
+    trainer.vocab_size = len(tokens)
+    trainer.byte_fallback = TokenType.BYTE in kinds
+    for name in ("unk", "bos", "eos", "pad"):
+        token = vocabulary.special_ids[name]
+        setattr(trainer, f"{name}_id", -1 if token is None else token)
+        if token is not None:
+            setattr(trainer, f"{name}_piece", pieces[token])
+    normalizer.name = "identity" if not vocabulary.charsmap else ""
+    normalizer.precompiled_charsmap = vocabulary.charsmap
+    normalizer.add_dummy_prefix = vocabulary.add_space_prefix or vocabulary.remove_extra_whitespaces
+    normalizer.remove_extra_whitespaces = vocabulary.remove_extra_whitespaces
+    normalizer.escape_whitespaces = True
+    files = {
+        TOKENIZER_MODEL: model.SerializeToString(deterministic=True),
+        TOKENIZER_CONFIG: json_file(config_of(vocabulary, chat_template, kinds)),
+    }
+    return Export(files, tuple(_limits(vocabulary, kinds)))
+
+
+def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
+    """The type of each piece: one is unknown, and byte pieces are complete or absent."""
+    by_scores = vocabulary.tokenizer_model.algorithm == "scores"
+    there = sum(name in vocabulary.token_to_id for name in BYTE_TOKENS) if by_scores else 0
+    kinds = vocabulary.attributes if by_scores else first_attributes(vocabulary)
+    if there not in (0, len(BYTE_TOKENS)) or (not by_scores and any(kind & BYTE for kind in kinds)):
+        raise NotExpressibleError(
+            (f"{there} of 256 bytes have a token" if by_scores else "bytes have tokens that no text becomes")
+            + ", and sentencepiece falls back to all of them or to none; --to tokenizer.json can carry it"
+        )
+
+    def kind_of(token: int, text: str, kind: int) -> TokenType:
+        if token == unknown:
+            return TokenType.UNKNOWN
+        if kind & (CONTROL | UNKNOWN):
+            return TokenType.CONTROL
+        if by_scores and text in BYTE_OF:
+            return TokenType.BYTE
+        return (
+            TokenType.USER_DEFINED
+            if kind & USER_DEFINED
+            else TokenType.UNUSED
+            if kind & UNUSED
+            else TokenType.NORMAL
+        )
+
+    return [kind_of(token, text, kind) for token, (text, kind) in enumerate(zip(vocabulary.tokens, kinds))]
+
+
+def _pieces(vocabulary: Vocabulary) -> list[str]:
+    """The texts of tokens with spaces escaped, except where another token has that text."""
+    escaped = [text.replace(" ", SPACE) for text in vocabulary.tokens]
+    return [
+        text if text != new and new in vocabulary.token_to_id else new
+        for text, new in zip(vocabulary.tokens, escaped)
+    ]
+
+
+# ---- limits ---------------------------------------------------------------------------------------------
+
+
+def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
+    if vocabulary.tokenizer_model.algorithm == "scores":
+        yield from incompatibilities.bytes_that_fail(
+            vocabulary, "the unknown token stands for the character here"
+        )
+        yield from _merged(vocabulary, kinds)
+    else:
+        yield Limit(
+            "rounded_sums",
+            "sentencepiece adds scores up in single precision, llama.cpp in double: of two nearly equal ways "
+            "it may take the other",
+            1,
+        )
+        if vocabulary.nfc:
+            yield Limit(
+                "composed_texts",
+                "llama.cpp composes texts (NFC) before it applies the charsmap; sentencepiece does not, and has no "
+                "setting for it; --to tokenizer.json can carry it",
+                1,
+            )
+        unused = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.UNUSED]
+        if unused:
+            yield Limit(
+                "unused_tokens",
+                f"{incompatibilities.counted_tokens(unused, 'is', 'are')} unused: llama.cpp finds them in "
+                "texts, sentencepiece "
+                "does not",
+                len(unused),
+            )
+        yield from incompatibilities.user_defined_prefixes(vocabulary)
+        yield from incompatibilities.texts_of_spaces(vocabulary)
+    yield from incompatibilities.overlapping_tokens(vocabulary)
+    yield from incompatibilities.hidden_tokens(vocabulary)
+    yield from _beside_user_defined(vocabulary, kinds)
+
+
+def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
+    """Tokens that llama.cpp merges like any other, and sentencepiece does not, or takes apart again."""
+    known = vocabulary.token_to_id
+
+    def is_made(text: str) -> bool:
+        return any(
+            (at == 1 or text[:at] in known) and (at == len(text) - 1 or text[at:] in known)
+            for at in range(1, len(text))
+        )
+
+    plain = (TokenType.NORMAL, TokenType.USER_DEFINED)
+    found = [text for text, kind in zip(vocabulary.tokens, kinds) if kind not in plain and is_made(text)]
+    if found:
+        yield Limit(
+            "merged_special_tokens",
+            f"{incompatibilities.counted_tokens(found, 'is', 'are')} merged from plain text by llama.cpp "
+            "whatever the type, "
+            "and not by sentencepiece",
+            len(found),
+        )
+
+
+def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
+    found = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.USER_DEFINED]
+    if not found:
+        return
+    if vocabulary.add_space_prefix or vocabulary.remove_extra_whitespaces:
+        yield Limit(
+            "spaces_beside_user_defined_tokens",
+            f"{incompatibilities.counted_tokens(found, 'parts', 'part')} a text in llama.cpp, which puts "
+            "a space before each "
+            "part that is plain text; sentencepiece puts one before the whole",
+            len(found),
+        )
+    yield from incompatibilities.kept_spaces(vocabulary, "sentencepiece", UNKNOWN | CONTROL)

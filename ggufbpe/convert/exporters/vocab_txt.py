@@ -1,0 +1,73 @@
+"""Vocabulary to vocab.txt, the file of BERT's word pieces, one a line; line numbers are ids.
+
+    vocabulary (WPM) -> convert/word_pieces.py -> [this file] -> vocab.txt, tokenizer_config.json
+
+Lower case, accents and special tokens, which it cannot say, are in tokenizer_config.json.
+
+But: the program that reads it normalizes characters in its own way; tokenizer.json has llama.cpp's.
+"""
+
+from __future__ import annotations
+
+from ...errors import printable
+from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from .. import incompatibilities
+from ..export_formats import Export, json_file, require_expressible
+from ..incompatibilities import Limit
+from ..portable_patterns import NotExpressibleError
+from ..word_pieces import word_pieces
+from .hf_config import config_of, types_told
+
+VOCAB_TXT, TOKENIZER_CONFIG = "vocab.txt", "tokenizer_config.json"
+LINE_ENDS = "\n\r"
+
+
+def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Export:
+    """vocab.txt, and the tokenizer_config.json that `transformers` reads beside it.
+
+    Raises `NotExpressibleError` for tokens that no line can hold.
+    """
+    require_expressible(vocabulary, VOCAB_TXT)
+    vocabulary = incompatibilities.listed_out(vocabulary)
+    pieces = word_pieces(vocabulary)
+    odd = next((text for text in pieces.texts if not text.strip() or set(text) & set(LINE_ENDS)), None)
+    if odd is not None:
+        raise NotExpressibleError(
+            f"the token {printable(odd)} is not a line of text, which vocab.txt needs; --to tokenizer.json can carry it"
+        )
+    config = {
+        **config_of(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": vocabulary.lowercase,
+        "strip_accents": vocabulary.strip_accents,
+        "tokenize_chinese_chars": True,
+        "added_tokens_decoder": {
+            str(token): {
+                "content": vocabulary.tokens[token],
+                "lstrip": bool(vocabulary.attributes[token] & LSTRIP),
+                "normalized": False,
+                "rstrip": bool(vocabulary.attributes[token] & RSTRIP),
+                "single_word": False,
+                "special": bool(vocabulary.attributes[token] & (CONTROL | UNKNOWN)),
+            }
+            for token in vocabulary.special_token_ids
+        },
+    }
+    normalization = Limit(
+        "normalization",
+        "characters are normalized in the reader's own way: BERT keeps all letters of a Hangul "
+        "syllable and spacing marks, which llama.cpp drops with accents (--to tokenizer.json does as llama.cpp)",
+        1,
+    )
+    told = (
+        *pieces.limits,
+        normalization,
+        *incompatibilities.overlapping_tokens(vocabulary),
+        *incompatibilities.hidden_tokens(vocabulary),
+        *incompatibilities.stripped_spaces(vocabulary),
+    )
+    files = {
+        VOCAB_TXT: "".join(f"{text}\n" for text in pieces.texts).encode(),
+        TOKENIZER_CONFIG: json_file(config),
+    }
+    return Export(files, told)

@@ -1,0 +1,63 @@
+"""The result of an import, whatever the source format: the metadata of a GGUF, and what it cannot carry.
+
+files of other programs -> convert/importers/import_hf.py -> [this file] -> vocab.gguf
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from ..errors import printable
+from ..gguf.schema import as_fields
+from ..gguf.writer import packed_file
+from .importers.recognize import Recognized
+from .incompatibilities import Limit
+
+
+class NotImportableError(ValueError):
+    """A file that llama.cpp has no place for, or that is not sound; the message says why."""
+
+
+class Imported(NamedTuple):
+    """The metadata of a vocabulary, and what it cannot carry.
+
+    `metadata` maps keys to values: str, bool, int (UINT32), or a list of str or of int (INT32).
+    """
+
+    metadata: dict[str, Any]
+    pre: str
+    recognized: Recognized | None  # None where the name was given
+    limits: tuple[Limit, ...]
+
+
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The object in a JSON file. `NotImportableError` if it has none, `OSError` if it cannot be read."""
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise NotImportableError(f"{os.fsdecode(path)} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise NotImportableError(f"{os.fsdecode(path)} has no JSON object")
+    return found
+
+
+def require_utf8(metadata: dict[str, Any]) -> None:
+    """Refuse strings that JSON allows and UTF-8 does not: lone surrogates."""
+    for value in metadata.values():
+        for text in value if isinstance(value, list) else [value]:
+            try:
+                if isinstance(text, str):
+                    text.encode()
+            except UnicodeEncodeError as error:
+                raise NotImportableError(
+                    f"{printable(text)} has a lone surrogate, which UTF-8 cannot write"
+                ) from error
+
+
+def pack(metadata: dict[str, Any]) -> bytes:
+    """The metadata as a GGUF without tensors."""
+    return packed_file(as_fields(metadata))

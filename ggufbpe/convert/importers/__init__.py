@@ -1,0 +1,1 @@
+"""Readers of other programs' tokenizer files, one module per algorithm or format."""

@@ -1,0 +1,243 @@
+"""A tokenizer.json as it is read: its parts, each checked, whatever its model.
+
+    tokenizer.json, HFConfig -> [this file] -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py
+
+What a model does with its tokens is in the model's own file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from ..._util.wording import listed
+from ...errors import printable
+from ...gguf.constants import TokenType
+from ...models.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
+from ..exporters.boundary_markers import AT_BORDERS, BORDER
+from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
+from ..exporters.hf_parts import sequence
+from ..imported import NotImportableError
+from ..incompatibilities import Limit
+from ..upstream_patterns import split
+from .recognize import parts_of
+
+_MORE = " and {} more"
+
+
+class HFDocument:
+    """One tokenizer.json with its tokenizer_config.json. `tokens` and `types` are by id."""
+
+    def __init__(self, document: dict[str, Any], config: HFConfig) -> None:
+        self.document, self.config = _without_borders(document), config
+        self.model = _model(document)
+        self.added = _added_tokens(document)
+        self.tokens, self.types = self._token_list()
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+
+    def parts(self, name: str) -> list[dict[str, Any]]:
+        """The parts of the normalizer, the pre_tokenizer or the post_processor, in order."""
+        return parts_of(self.document.get(name), _CHILDREN[name])
+
+    @property
+    def scores(self) -> list[float]:
+        """The score of each token of a unigram model; 0 for tokens that were only added."""
+        scores = [float(score) for _, score in self.model["vocab"]]
+        return scores + [0.0] * (len(self.tokens) - len(scores))
+
+    def merge_pairs(self) -> Iterator[tuple[str, str]]:
+        """The merges in order. `NotImportableError` for what is not two tokens."""
+        for merge in self.model.get("merges") or ():
+            pair = tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
+            if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+                raise NotImportableError(f"a merge is {printable(str(merge))}, not two tokens")
+            yield pair
+
+    def _vocab(self) -> Iterator[tuple[str, int]]:
+        """Texts and their ids. An empty one is in no text (umT5 has two of them) and leaves its id without a token."""
+        vocab = self.model["vocab"]
+        if isinstance(vocab, dict):
+            yield from vocab.items()
+        else:
+            yield from ((text, token) for token, (text, _) in enumerate(vocab) if text)
+
+    def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
+        """The special ids, by GGUF key, from `ends` and from the tokens' names."""
+        found: dict[str, int] = {}
+        for name, key in CONFIG_TOKENS:
+            token = ends.get(name)
+            token = self.ids.get(self.config.token(name)) if token is None else token
+            if token is not None:
+                found[key] = token
+        found.update(self.config.written_ids(found, len(self.tokens)))
+        return found
+
+    def _token_list(self) -> tuple[list[str], list[int]]:
+        """Tokens and their types by id; an id without a token is unused, as in convert_hf_to_gguf.py."""
+        by_id: dict[int, str] = {}
+        for text, index in (
+            *self._vocab(),
+            *((token["content"], token["id"]) for token in self.added),
+        ):
+            if by_id.setdefault(index, text) != text:
+                raise NotImportableError(
+                    f"two tokens have the id {index}: {printable(by_id[index])} and {printable(text)}"
+                )
+        if not by_id:
+            raise NotImportableError("the file has no tokens")
+        size = max(max(by_id) + 1, len(self.model["vocab"]) if isinstance(self.model["vocab"], list) else 0)
+        if size > 2 * len(by_id) + 100_000:
+            raise NotImportableError(f"the file has {len(by_id)} tokens and ids up to {size - 1}")
+        tokens = [by_id.get(index, f"[PAD{index}]") for index in range(size)]
+        types = [int(TokenType.NORMAL if index in by_id else TokenType.UNUSED) for index in range(size)]
+        if len(set(tokens)) < size:
+            twice = next(text for text, count in Counter(tokens).items() if count > 1)
+            raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
+        if odd := next((text for text in tokens if "\0" in text), None):
+            raise NotImportableError(
+                f"the token {printable(odd)} has a NUL, which ends a string in llama.cpp"
+            )
+        for token in self.added:
+            types[token["id"]] = int(TokenType.CONTROL if token.get("special") else TokenType.USER_DEFINED)
+        return tokens, types
+
+    # ---- BOS and EOS ----------------------------------------------------------------------------
+
+    def ends(self) -> tuple[dict[str, int], list[Limit]]:
+        """The ids added to each text, "bos" before it and "eos" after it, and what cannot be added."""
+        found: dict[str, int] = {}
+        told: list[Limit] = []
+        for part in self.parts("post_processor"):
+            kind = part.get("type")
+            if kind in ("BertProcessing", "RobertaProcessing"):
+                found["bos"], found["eos"] = self._checked(part["cls"][1]), self._checked(part["sep"][1])
+            elif kind == "TemplateProcessing":
+                found.update(self._template(part, told))
+        return found, list(dict.fromkeys(told))
+
+    def _checked(self, token: Any) -> int:
+        if type(token) is not int or not 0 <= token < len(self.tokens):
+            raise NotImportableError(
+                f"the post-processor adds {printable(str(token))}, which is not a token id"
+            )
+        return token
+
+    def _template(self, part: dict[str, Any], told: list[Limit]) -> Iterator[tuple[str, int]]:
+        before: list[int] = []
+        after: list[int] = []
+        side = before
+        for piece in part.get("single", ()):
+            if "Sequence" in piece:
+                side = after
+            else:
+                side += part["special_tokens"][piece["SpecialToken"]["id"]]["ids"]
+        for name, ids in (("bos", before), ("eos", after)):
+            if len(ids) > 1:
+                what = f"{len(ids)} tokens are added for {name.upper()} to a text, and llama.cpp adds one"
+                told.append(Limit("more_than_one_end", what, len(ids)))
+            if ids:
+                yield name, self._checked(ids[0])
+
+
+def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str) -> Iterator[Limit]:
+    """What added tokens do that llama.cpp does only for some models, by `pre`, `architecture` and `name`."""
+    name, added = name.lower(), read.added
+    strips_mask = pre in STRIPS_MASK or any(part in architecture for part in STRIPPING_ARCHITECTURES)
+    carried = {  # only by name: models/, _set_strip_attributes
+        "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
+        "rstrip": set(read.ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
+    }
+    for flag, what in (
+        ("lstrip", "take the white space before them"),
+        ("rstrip", "take the white space after them"),
+        ("single_word", "are found only as whole words"),
+    ):
+        texts = [token["content"] for token in added if token.get(flag)]
+        found = [text for text in texts if text not in carried.get(flag, ())]
+        if found:
+            yield Limit(
+                flag,
+                f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does only for models of some names",
+                len(found),
+            )
+    changes = [part.get("type") for part in read.parts("normalizer")]
+    normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
+    if normalized:
+        yield Limit(
+            "normalized_tokens",
+            f"{listed(normalized, len(normalized), _MORE)} are found in the normalized text, which llama.cpp does "
+            "not have",
+            len(normalized),
+        )
+
+
+KINDS = ("BPE", "Unigram", "WordPiece")
+_CHILDREN = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
+
+
+def _model(document: dict[str, Any]) -> dict[str, Any]:
+    model = document.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), (dict, list)):
+        raise NotImportableError("the file has no model with a vocabulary: it is not a tokenizer.json")
+    kind, vocab = model.get("type", "BPE"), model["vocab"]
+    if kind not in KINDS:
+        raise NotImportableError(f"the model is {printable(str(kind))}, which llama.cpp does not have")
+    if isinstance(vocab, list) is not (kind == "Unigram"):
+        raise NotImportableError(f"this is not how the vocabulary of a {kind} model is written")
+    if isinstance(vocab, list):
+        good = all(
+            isinstance(piece, list) and len(piece) == 2 and isinstance(piece[0], str) and _is_number(piece[1])
+            for piece in vocab
+        )
+        if not good:
+            raise NotImportableError(
+                "the pieces are not as in a tokenizer.json: each has a text and a finite score"
+            )
+        counts = Counter(piece[0] for piece in vocab if piece[0])
+        twice = next((text for text, count in counts.items() if count > 1), None)
+        if twice is not None:
+            raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
+    elif not all(type(index) is int and index >= 0 for index in vocab.values()):
+        raise NotImportableError("the ids of the vocabulary are not all numbers from 0 up")
+    affixes = ("continuing_subword_prefix", "end_of_word_suffix") if kind == "BPE" else ()
+    for key in affixes:
+        if model.get(key):
+            raise NotImportableError(
+                f"the model has a {key}, {printable(model[key])}, which llama.cpp does not have"
+            )
+    return model
+
+
+def _is_number(score: Any) -> bool:
+    return type(score) in (int, float) and abs(score) <= LARGEST_FLOAT
+
+
+def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:
+    found = document.get("added_tokens") or []
+    good = isinstance(found, list) and all(
+        isinstance(token, dict)
+        and isinstance(token.get("content"), str)
+        and isinstance(token.get("id"), int)
+        and token["id"] >= 0
+        for token in found
+    )
+    if not good:
+        raise NotImportableError("the added tokens are not as in a tokenizer.json: each has content and id")
+    return found
+
+
+def _without_borders(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with a `Split` for each normalizer that puts borders after words, to be read like any other."""
+    cut = parts_of(document.get("pre_tokenizer"), "pretokenizers")
+    if AT_BORDERS not in cut:
+        return document
+    steps = parts_of(document.get("normalizer"), "normalizers")
+    patterns = [step["pattern"]["Regex"] for step in steps if step.get("content") == BORDER]
+    cut = [*map(split, patterns), *(part for part in cut if part != AT_BORDERS)]
+    steps = [step for step in steps if BORDER not in (step.get("content") or step.get("prepend") or "")]
+    return {
+        **document,
+        "normalizer": sequence("normalizers", steps),
+        "pre_tokenizer": sequence("pretokenizers", cut),
+    }

@@ -1,0 +1,116 @@
+"""A folder of tokenizer files to vocabulary: which file is read, and which beside it.
+
+    folder or file -> [this file] -> import_hf.py, import_merges.py, import_sentencepiece.py ... -> Imported
+
+tokenizer.json comes first, since it says most; then sentencepiece's model under its usual names, then vocab.txt, then
+merges.txt with vocab.json. Beside each, tokenizer_config.json, special_tokens_map.json, added_tokens.json and
+chat_template.jinja are read.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ...errors import printable
+from ...gguf.constants import TokenizerKey
+from ..exporters.hf_config import HFConfig
+from ..imported import Imported, NotImportableError, read_json
+from .import_hf import finished, import_tokenizer, require_no_pre
+from .import_merges import MERGES_NAMES, VOCAB_NAMES, import_merges, is_merges, merges_beside
+from .import_sentencepiece import FAIRSEQ_NAME, import_sentencepiece
+from .import_wordpiece import lines_of_pieces, word_pieces_of_lines
+
+_K = TokenizerKey
+NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", FAIRSEQ_NAME, "vocab.txt", *MERGES_NAMES)
+_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
+
+
+def file_in(path: str) -> str:
+    """The file to read: `path`, or the first one found in a folder. `NotImportableError` if there is none.
+
+    `OSError` for a file that cannot be read.
+    """
+    if not os.path.isdir(path):
+        with open(path, "rb") as file:
+            if file.read(4) == b"GGUF":
+                raise NotImportableError(
+                    f"{path} is a GGUF already: llama.cpp and all commands read it as it is"
+                )
+        return merges_beside(path) if os.path.basename(path) in VOCAB_NAMES else path
+    found = (os.path.join(path, name) for name in NAMES)
+    there = next(filter(os.path.exists, found), None)
+    if there is None:
+        raise NotImportableError(f"{path} has none of {', '.join(NAMES)}")
+    return there
+
+
+def format_of(path: str) -> str:
+    """The format (convert/export_formats.py) of a file: by its name, or, of two that share a suffix, by its first line.
+
+    `OSError` for a file that cannot be read.
+    """
+    if path.endswith(".model"):
+        return "sentencepiece"
+    if path.endswith((".txt", ".bpe")):
+        return "merges.txt" if is_merges(path) else "vocab.txt"
+    return "tokenizer.json"
+
+
+def import_file(
+    path: str, *, pre: str | None = None, architecture: str | None = None, name: str | None = None
+) -> Imported:
+    """The vocabulary of a file and of the files beside it; arguments are those of `import_tokenizer`.
+
+    Raises `NotImportableError` if llama.cpp has no place for it or the file is not sound, `OSError` if it cannot be
+    read, `NotInstalledError` for a sentencepiece model without that package.
+    """
+    path = file_in(path)
+    config = config_beside(path)
+    kind = format_of(path)
+    if kind == "tokenizer.json":
+        return import_tokenizer(read_json(path), config, pre=pre, architecture=architecture, name=name)
+    try:
+        if kind == "merges.txt":
+            return import_merges(path, config, pre=pre, architecture=architecture, name=name)
+        require_no_pre(pre)
+        with open(path, "rb") as file:
+            data = file.read()
+        if kind == "sentencepiece":
+            fairseq = os.path.basename(path) == FAIRSEQ_NAME
+            algorithm, keys, limits = import_sentencepiece(data, config, fairseq=fairseq)
+            flags = {_K.ADD_BOS: "add_bos_token", _K.ADD_EOS: "add_eos_token"}
+            if algorithm == "scores":
+                flags[_K.ADD_PREFIX] = "add_prefix_space"
+            for key, flag in flags.items():
+                if isinstance(config.config.get(flag), bool):
+                    keys[key] = config.config[flag]
+        else:
+            algorithm = "word pieces"
+            lines = lines_of_pieces(path, data, config)
+            keys, limits = word_pieces_of_lines(lines, config)
+            keys.update(config.written_ids(keys, len(lines)))
+        return finished(algorithm, keys, config, architecture, name, limits)
+    except NotImportableError:
+        raise
+    except _BROKEN as error:
+        raise NotImportableError(
+            f"the files beside {os.path.basename(path)} are not as transformers writes them "
+            f"({type(error).__name__}: {printable(str(error))})"
+        ) from error
+
+
+def config_beside(path: str) -> HFConfig:
+    """The settings in the files beside `path`."""
+    folder = os.path.dirname(path)
+
+    def beside(name: str) -> dict[str, Any]:
+        there = os.path.join(folder, name)
+        return read_json(there) if os.path.exists(there) else {}
+
+    config = beside("tokenizer_config.json")
+    template = os.path.join(folder, "chat_template.jinja")
+    if os.path.exists(template):
+        with open(template, "rb") as file:
+            config["chat_template"] = file.read().decode("utf-8", "replace")
+    return HFConfig(config, beside("special_tokens_map.json"), beside("added_tokens.json"))

@@ -1,0 +1,152 @@
+r"""tokenizer.json to vocabulary: the metadata of a GGUF that llama.cpp loads, from Hugging Face's file.
+
+    HFDocument -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py -> [this file] -> Imported
+
+Tokens, merges, scores and added tokens are carried over unchanged. BOS and EOS come from the template that adds them
+and from tokenizer_config.json. What llama.cpp has no place for, such as a normalizer, is in `Imported.limits`.
+
+Source of what is written where: convert_hf_to_gguf.py and src/llama-vocab.cpp of llama.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import printable
+from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
+from ...models import SUPPORTED, tokenizer_model
+from ..exporters.hf_config import HFConfig
+from ..imported import Imported, NotImportableError, pack, read_json, require_utf8
+from ..incompatibilities import Limit
+from .hf_document import HFDocument, added_token_limits
+from .import_bpe import BytePairImport
+from .import_scores import goes_by_scores, import_scores
+from .import_unigram import import_unigram
+from .import_wordpiece import import_word_pieces
+from .recognize import Recognized
+
+__all__ = ["Imported", "NotImportableError", "import_tokenizer", "pack", "read_json"]
+
+_K = TokenizerKey
+_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
+
+
+def import_tokenizer(
+    document: dict[str, Any],
+    config: dict[str, Any] | HFConfig | None = None,
+    *,
+    pre: str | None = None,
+    architecture: str | None = None,
+    name: str | None = None,
+) -> Imported:
+    """The GGUF metadata equivalent to `document`, a tokenizer.json; `config` is its tokenizer_config.json.
+
+    `pre` overrides the name of the pre-tokenizer. `architecture` and `name` are what llama.cpp calls the model; None
+    for what the export recorded, or else the usual architecture of the kind and no name.
+    Raises `NotImportableError` if llama.cpp has no place for it, or if the file is not sound.
+    """
+    try:
+        beside = config if isinstance(config, HFConfig) else HFConfig(config or {})
+        return _imported(HFDocument(document, beside), pre, architecture, name)
+    except NotImportableError:
+        raise
+    except _BROKEN as error:
+        raise NotImportableError(
+            f"the file is not as the tokenizers package writes it ({type(error).__name__}: {printable(str(error))})"
+        ) from error
+
+
+def _imported(read: HFDocument, pre: str | None, architecture: str | None, name: str | None) -> Imported:
+    written = read.config.text(_K.MODEL)
+    algorithm = {"Unigram": "unigram", "WordPiece": "word pieces"}.get(
+        read.model.get("type", "BPE"), "merges"
+    )
+    if algorithm == "merges" and goes_by_scores(read, tokenizer_model(written).algorithm):
+        algorithm = "scores"
+    if algorithm == "merges":
+        return _byte_pairs(read, pre, architecture, name)
+    require_no_pre(pre)
+    keys, limits = _OTHERS[algorithm](read)
+    ends, told = read.ends()
+    sides = {} if algorithm == "word pieces" else ends  # CLS and SEP are its own
+    found = {_K.LIST: read.tokens, **read.special_ids(sides), **keys}
+    if algorithm != "word pieces":
+        found[_K.ADD_BOS], found[_K.ADD_EOS] = "bos" in ends, "eos" in ends
+    imported = finished(algorithm, found, read.config, architecture, name, [*told, *limits])
+    names = (imported.metadata[KEY_ARCHITECTURE], imported.metadata.get(KEY_NAME, ""))
+    more = tuple(added_token_limits(read, imported.pre, *names))
+    return imported._replace(limits=(*imported.limits, *more))
+
+
+_OTHERS = {"scores": import_scores, "unigram": import_unigram, "word pieces": import_word_pieces}
+
+
+def require_no_pre(pre: str | None) -> None:
+    """Refuse --pre where there is no pre-tokenizer to name."""
+    if pre is not None:
+        raise NotImportableError(
+            f"--pre {printable(pre)} is for byte pair encoding with merges, and this has none"
+        )
+
+
+def finished(
+    algorithm: str,
+    keys: dict[str, Any],
+    config: HFConfig,
+    architecture: str | None,
+    name: str | None,
+    limits: list[Limit],
+) -> Imported:
+    """The metadata of a vocabulary that is not split by patterns: its keys and those of the model."""
+    models = (tokenizer_model(each) for each in SUPPORTED)
+    model = next(each for each in models if each.algorithm == algorithm)
+    pre = config.text(_K.PRE) or "default"
+    head = {_K.MODEL: model.name, _K.PRE: pre}
+    for key in (_K.ADD_BOS, _K.ADD_EOS, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS, _K.NORMALIZER_NFC):
+        flag = config.flag(key)
+        if flag is not None:
+            keys.setdefault(key, flag)
+    metadata = _with_names({**head, **keys}, config, architecture, name, model.architecture)
+    return Imported(metadata, pre, None, tuple(dict.fromkeys(limits)))
+
+
+def _byte_pairs(read: HFDocument, pre: str | None, architecture: str | None, name: str | None) -> Imported:
+    config = read.config
+    model = BytePairImport(read, pre)
+    ends, limits = read.ends()
+    keys: dict[str, Any] = {
+        _K.MODEL: model.model_name(),
+        _K.PRE: model.entry.name,
+        _K.LIST: read.tokens,
+        _K.TOKEN_TYPE: model.types,
+        _K.MERGES: model.merges,
+        **read.special_ids(ends),
+    }
+    for end, key, flag in (("bos", _K.BOS_ID, _K.ADD_BOS), ("eos", _K.EOS_ID, _K.ADD_EOS)):
+        # a model may want one that it does not have
+        keys[flag] = end in ends or (key not in keys and config.flag(flag) is True)
+    prefix = config.flag(_K.ADD_PREFIX)
+    if prefix is not None:
+        keys[_K.ADD_PREFIX] = prefix
+    keys = _with_names(keys, config, architecture, name, "llama")
+    limits += model.limits(keys[KEY_ARCHITECTURE], keys.get(KEY_NAME, ""), keys)
+    recognized: Recognized | None = model.recognized
+    return Imported(keys, model.entry.name, recognized, tuple(limits))
+
+
+def _with_names(
+    keys: dict[str, Any], config: HFConfig, architecture: str | None, name: str | None, usual: str
+) -> dict[str, Any]:
+    """The keys with those of the model: its architecture and name, the flag of SEP, the chat template."""
+    architecture = config.text(KEY_ARCHITECTURE) or usual if architecture is None else architecture
+    name = config.text(KEY_NAME) if name is None else name
+    metadata = {KEY_ARCHITECTURE: architecture, **keys}
+    if name:
+        metadata[KEY_NAME] = name
+    sep = config.flag(_K.ADD_SEP)
+    if sep is not None:
+        metadata[_K.ADD_SEP] = sep
+    if config.chat_template is not None:
+        metadata[_K.CHAT_TEMPLATE] = config.chat_template
+    require_utf8(metadata)
+    return metadata

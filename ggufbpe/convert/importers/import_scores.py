@@ -1,0 +1,140 @@
+"""SentencePiece's byte pair encoding from a tokenizer.json: scores for its merges (Llama 2, Mistral 7B).
+
+    HFDocument -> convert/score_merges.py -> [this file] -> import_hf.py
+
+convert_hf_to_gguf.py takes scores from tokenizer.model, and without one writes the same score for all tokens. Here
+scores are chosen so that merges happen in the file's order, or are those that an export recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..._util.spelling import BYTE_TOKENS, SPACE
+from ...gguf.constants import TokenizerKey, TokenType
+from ...models.spm import ranks_of
+from ..exporters.hf_parts import replace
+from ..incompatibilities import Limit, counted_tokens
+from ..score_merges import Pair, merges_by_scores, scores_by_merges
+from .hf_document import HFDocument
+
+_K = TokenizerKey
+
+
+def goes_by_scores(read: HFDocument, written_algorithm: str) -> bool:
+    """Whether a byte pair encoding is SentencePiece's: a space goes before text, or an export says so."""
+    kinds = {part.get("type") for name in ("normalizer", "pre_tokenizer") for part in read.parts(name)}
+    return "ByteLevel" not in kinds and (
+        bool(kinds & {"Prepend", "Metaspace"}) or written_algorithm == "scores"
+    )
+
+
+def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
+    """The keys of SPM, and what llama.cpp does differently."""
+    pairs = list(read.merge_pairs())
+    types = read.types[:]
+    for name in BYTE_TOKENS:
+        index = read.ids.get(name)
+        if index is not None and types[index] == TokenType.NORMAL:
+            types[index] = int(TokenType.BYTE)
+    unknown = read.ids.get(read.model.get("unk_token") or "")
+    if unknown is not None and not read.config.section:
+        types[unknown] = int(TokenType.UNKNOWN)
+    read.config.set_types(types)
+    scores, told = _scores(read, pairs)
+    keys: dict[str, Any] = {
+        _K.TOKEN_TYPE: types,
+        _K.SCORES: scores,
+        _K.ADD_PREFIX: _puts_space(read),
+    }
+    if unknown is not None:
+        keys[_K.UNK_ID] = unknown
+    return keys, [*told, *_limits(read)]
+
+
+def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limit]]:
+    written = read.config.written_scores(len(read.tokens))
+    if len(written) == len(read.tokens):
+        scores = [written[token] for token in range(len(read.tokens))]
+        if merges_by_scores(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs == pairs:
+            return scores, []
+    made = scores_by_merges(pairs)
+    lowest = min(made.scores.values(), default=0.0) - 1.0
+    scores = [made.scores.get(text, lowest) for text in read.tokens]
+    expected = merges_by_scores(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs
+    told = []
+    known = set(pairs)
+    others = [left + right for left, right in expected if (left, right) not in known]
+    if others:
+        told.append(
+            Limit(
+                "pairs_without_merges",
+                f"{counted_tokens(others, 'is', 'are')} also the text of two tokens that the file has no merge for; "
+                "llama.cpp joins these, too",
+                len(others),
+            )
+        )
+    if made.shared and [pair for pair in expected if pair in known] != pairs:
+        told.append(
+            Limit(
+                "merges_apart",
+                f"{counted_tokens(made.shared, 'has', 'have')} merges between those of others; they have one score in "
+                "llama.cpp, which joins the leftmost first",
+                len(made.shared),
+            )
+        )
+    return scores, told
+
+
+def _puts_space(read: HFDocument) -> bool:
+    schemes = [
+        part.get("prepend_scheme", "always" if part.get("add_prefix_space", True) else "never")
+        for part in read.parts("pre_tokenizer")
+        if part.get("type") == "Metaspace"
+    ]
+    prepends = any(part.get("type") == "Prepend" for part in read.parts("normalizer"))
+    return prepends or any(scheme != "never" for scheme in schemes)
+
+
+def _limits(read: HFDocument) -> Iterator[Limit]:
+    own = ({"type": "Prepend", "prepend": SPACE}, replace(" ", SPACE))
+    for part in read.parts("normalizer"):
+        if part not in own:
+            yield Limit(
+                "normalizer",
+                f"the normalizer {part.get('type')} changes texts, and llama.cpp takes them as they are",
+                1,
+            )
+    for part in read.parts("pre_tokenizer"):
+        kind = part.get("type")
+        if kind != "Metaspace":
+            yield Limit("splitting", f"the file splits text by {kind}, and llama.cpp does not split it", 1)
+            continue
+        if part.get("prepend_scheme") == "first":
+            yield Limit(
+                "first_prefix",
+                "a space goes only before the text; llama.cpp puts one after special tokens, too",
+                1,
+            )
+        joined = [text for text in read.tokens if text.find(SPACE, 1) > 0]
+        if part.get("split", True) and joined:
+            yield Limit(
+                "splitting",
+                f"{counted_tokens(joined, 'has', 'have')} a space that is not the first character: the file splits "
+                "text before spaces, and llama.cpp does not",
+                len(joined),
+            )
+    missing = sum(name not in read.ids for name in BYTE_TOKENS)
+    if missing or not read.model.get("byte_fallback"):
+        yield Limit(
+            "bytes_without_tokens",
+            f"{missing} bytes have no token, and llama.cpp throws an exception for a character that needs one"
+            if missing
+            else "the file has no byte fallback, and llama.cpp has",
+            missing or 1,
+        )
+    if read.model.get("ignore_merges"):
+        yield Limit("ignore_merges", "words that are tokens are taken whole; llama.cpp merges them", 1)
+    if read.model.get("dropout"):
+        yield Limit("dropout", "merges are dropped at random, which llama.cpp never does", 1)

@@ -1,0 +1,237 @@
+"""What a format cannot carry: found in the vocabulary, and reported with the characters or tokens concerned.
+
+    vocabulary -> [this file] -> the limits that an `Export` comes with
+
+Each function gives the limits of one kind, for formats that have it. Without limits, the ids are the same for every
+text that is UTF-8, as far as is known; parity.py tests it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from .._util.spelling import BYTE_TOKENS, unescape_spaces
+from .._util.wording import counted, listed
+from ..errors import printable
+from ..models.bpe.merge import BYTE_CHARS, parts
+from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
+from ..tokenizer.special_tokens import sort_longest_first
+
+
+def listed_out(vocabulary: Vocabulary) -> Vocabulary:
+    """The same vocabulary in plain Python lists and a dict, which JSON and long loops want."""
+    return vocabulary._replace(
+        tokens=list(vocabulary.tokens),
+        token_to_id=dict(vocabulary.token_to_id.items()),
+        merges=list(vocabulary.merges),
+    )
+
+
+class Limit(NamedTuple):
+    """One way in which ids can differ: `name` is for programs, `what` for people, `number` counts the cases."""
+
+    name: str
+    what: str
+    number: int
+
+
+class Merges(NamedTuple):
+    """The merges that a library can hold, by rank: two tokens that make a third, each pair once."""
+
+    pairs: list[tuple[str, str]]
+    dropped: list[str]  # llama.cpp applies them, but a part or the result is not a token
+
+
+def usable_merges(vocabulary: Vocabulary) -> Merges:
+    """The merges of a vocabulary. Of equal ones the first counts, as in llama.cpp."""
+    known = vocabulary.token_to_id
+    pairs: dict[tuple[str, str], None] = {}
+    dropped = []
+    for merge in vocabulary.merges:
+        left, right = parts(merge)
+        if not left or not right:
+            continue  # no pair of symbols has this text
+        if left in known and right in known and left + right in known:
+            pairs[left, right] = None
+        else:
+            dropped.append(merge)
+    return Merges(list(pairs), dropped)
+
+
+def dropped_merges(merges: Merges) -> Iterator[Limit]:
+    """Merges through texts that are not tokens, which llama.cpp applies and then falls back to bytes."""
+    if merges.dropped:
+        yield Limit(
+            "merges_without_tokens",
+            f"{counted(len(merges.dropped), 'merge is', 'merges are')} left out, since a part or the result is not a "
+            "token: "
+            f"{_some(merges.dropped)}; words in which llama.cpp applies them get other ids",
+            len(merges.dropped),
+        )
+
+
+def missing_bytes(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
+    """Bytes without a token; llama.cpp leaves them out of the ids, in its own way."""
+    if missing := bytes_without_tokens(vocabulary):
+        yield Limit(
+            "bytes_without_tokens",
+            f"no token for the {'bytes' if len(missing) > 1 else 'byte'} "
+            f"{_hexadecimal(missing)} of UTF-8, which llama.cpp leaves out: {instead}",
+            len(missing),
+        )
+
+
+def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
+    """The bytes of UTF-8 that have no token."""
+    names = BYTE_CHARS if vocabulary.pre_tokenizer.byte_encode else BYTE_TOKENS
+    return [byte for byte in range(256) if names[byte] not in vocabulary.token_to_id and byte not in NEVER]
+
+
+def bytes_that_fail(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
+    """Bytes without a token, on which llama.cpp throws an exception (SPM)."""
+    known = vocabulary.token_to_id
+    missing = [byte for byte in bytes_without_tokens(vocabulary) if byte >= 0x80 or chr(byte) not in known]
+    if missing:
+        yield Limit(
+            "bytes_without_tokens",
+            f"no token for the {'bytes' if len(missing) > 1 else 'byte'} {_hexadecimal(missing)}, on which llama.cpp "
+            f"throws an exception: {instead}",
+            len(missing),
+        )
+
+
+NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}  # never part of UTF-8
+
+
+def _hexadecimal(values: list[int]) -> str:
+    joined: list[list[int]] = []
+    for value in values:
+        if joined and joined[-1][-1] == value - 1:
+            joined[-1][1:] = [value]
+        else:
+            joined.append([value])
+    return ", ".join(" to ".join(f"0x{value:02X}" for value in run) for run in joined)
+
+
+def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """Special tokens that can overlap in a text so that llama.cpp takes the later one because it is longer."""
+    texts = {token: vocabulary.tokens[token] for token in vocabulary.special_token_ids}
+    order = sort_longest_first([(len(text.encode()), token) for token, text in texts.items()])
+    place = {token: number for number, (_, token) in enumerate(order)}
+    heads: dict[str, list[int]] = {}
+    for token, text in texts.items():
+        for length in range(1, len(text)):
+            heads.setdefault(text[:length], []).append(token)
+    ids = {text: token for token, text in texts.items()}
+
+    def is_first(token: int, joined: str) -> bool:
+        """Whether others take `token` at the beginning, because no longer token stands there."""
+        return all(joined[:length] not in ids for length in range(len(texts[token]) + 1, len(joined)))
+
+    found = [
+        joined
+        for token, text in texts.items()
+        for start in range(1, len(text))
+        for other in heads.get(text[start:], ())
+        if place[other] < place[token]
+        and is_first(token, joined := f"{text}{texts[other][len(text) - start :]}")
+    ]
+    if found:
+        yield Limit(
+            "overlapping_special_tokens",
+            f"special tokens that overlap: in {_some(found)} llama.cpp takes the longer token, which comes second; "
+            "others take the first",
+            len(found),
+        )
+
+
+def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """User-defined tokens that a control token hides while control tokens count as plain text.
+
+    Others find the control token first and then leave it; llama.cpp does not look for it at all.
+    """
+    texts, attributes = vocabulary.tokens, vocabulary.attributes
+    hides = {t for t in vocabulary.special_token_ids if attributes[t] & (CONTROL | UNKNOWN)}
+    shown = {texts[token] for token in vocabulary.special_token_ids if token not in hides}
+    heads = {text[:length] for text in shown for length in range(1, len(text))}
+    found = [
+        texts[token]
+        for token in hides
+        if any(
+            texts[token][start:end] in shown
+            or (start and end == len(texts[token]) and texts[token][start:] in heads)
+            for start in range(len(texts[token]))
+            for end in range(start + 1, len(texts[token]) + 1)
+        )
+    ]
+    if found:
+        yield Limit(
+            "user_defined_tokens_in_control_tokens",
+            f"where special tokens are not parsed, user-defined tokens inside {_some(sorted(found))}, or "
+            "beginning in it, are not found",
+            len(found),
+        )
+
+
+def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """Tokens that strip white space beside them: that of ASCII in llama.cpp, that of Unicode elsewhere."""
+    attributes = vocabulary.attributes
+    found = [t for t in vocabulary.special_token_ids if attributes[t] & (LSTRIP | RSTRIP)]
+    if found:
+        yield Limit(
+            "white_space_beyond_ascii",
+            f"beside {_some([vocabulary.tokens[token] for token in found])}, white space is dropped: llama.cpp "
+            "drops that of ASCII, others also U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, "
+            "U+205F and U+3000",
+            len(found),
+        )
+
+
+def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterator[Limit]:
+    """Tokens that strip white space beside them, where `library` keeps it; not those with the attributes `unless`."""
+    attributes = vocabulary.attributes
+    strip = [
+        t
+        for t in vocabulary.special_token_ids
+        if attributes[t] & (LSTRIP | RSTRIP) and not attributes[t] & unless
+    ]
+    if strip:
+        yield Limit(
+            "white_space_beside_tokens",
+            f"white space beside {len(strip)} special tokens, such as {printable(vocabulary.tokens[strip[0]])}, is "
+            f"dropped by llama.cpp and not by {library}",
+            len(strip),
+        )
+
+
+def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """Beginnings of user-defined tokens, which llama.cpp exempts from normalization (UGM)."""
+    found = [
+        vocabulary.tokens[t] for t in vocabulary.special_token_ids if vocabulary.attributes[t] & USER_DEFINED
+    ]
+    if found:
+        yield Limit(
+            "user_defined_prefixes",
+            f"a text with what {_some(found)} begin with is not normalized there by llama.cpp",
+            len(found),
+        )
+
+
+def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """Texts that are only spaces, before which llama.cpp puts no other (UGM)."""
+    if vocabulary.add_space_prefix and not vocabulary.remove_extra_whitespaces:
+        yield Limit(
+            "texts_of_spaces", "a space is put before a text that has only spaces, and llama.cpp puts none", 1
+        )
+
+
+def counted_tokens(texts: Sequence[str], one: str, more: str) -> str:
+    """How many tokens there are, with an example and the verb that follows."""
+    verb = one if len(texts) == 1 else more
+    return f"{counted(len(texts), 'token')}, such as {printable(unescape_spaces(texts[0]), 40)}, {verb}"
+
+
+def _some(texts: Iterable[str]) -> str:
+    different = dict.fromkeys(texts)
+    return listed(different, len(different))
