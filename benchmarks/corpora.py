@@ -93,7 +93,7 @@ def run_ggufbpe(job: dict[str, Any], out: Path) -> dict[str, Any]:
 def run_ray(job: dict[str, Any], out: Path) -> dict[str, Any]:
     """Ours on Ray, with the seconds that the cluster took to start."""
     from ggufbpe import encode_corpus
-    from ggufbpe.corpora.on_ray import LOCAL, connected
+    from ggufbpe.data.corpora.ray_machines import LOCAL, connected
 
     begun = time.perf_counter()
     with connected(LOCAL, job["threads"]), tempfile.TemporaryDirectory() as folder:

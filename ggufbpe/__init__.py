@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from .analysis.verify.id_comparison import verify as verify
     from .analysis.verify.model_diff import diff as diff
     from .analysis.verify.side_by_side import compare as compare
-    from .corpora.check import check_corpus as check_corpus
-    from .corpora.encode import encode_corpus as encode_corpus
-    from .corpora.output import decode_corpus as decode_corpus
-    from .corpora.records import CorpusError as CorpusError
-    from .corpora.stage import EncodeStage as EncodeStage
+    from .data.corpora.corpus_encoding import encode_corpus as encode_corpus
+    from .data.corpora.encode_stage import EncodeStage as EncodeStage
+    from .data.corpora.records import CorpusError as CorpusError
+    from .data.corpora.shard_check import check_corpus as check_corpus
+    from .data.corpora.shard_reader import decode_corpus as decode_corpus
+    from .data.statistics.compare_corpus import stats as stats
+    from .data.training.train_vocabulary import train as train
     from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
     from .errors import DuplicateKeyError as DuplicateKeyError
@@ -54,36 +56,34 @@ if TYPE_CHECKING:
     from .models.pretokenizers.regex_patterns import patterns as patterns
     from .models.vocabulary import GGUFWarning as GGUFWarning
     from .models.vocabulary import TokenAttribute as TokenAttribute
-    from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
-    from .training import train as train
 
 __version__ = "0.1.0"
 LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the server follow `states.CHATS`
 
 _HOMES = {
-    "CorpusError": "corpora.records",
-    "EncodeStage": "corpora.stage",
+    "CorpusError": "data.corpora.records",
+    "EncodeStage": "data.corpora.encode_stage",
     "GGUFWarning": "models.vocabulary",
     "NotInstalledError": "_util.extras",
     "OracleError": "analysis.oracles.oracle",
     "TokenAttribute": "models.vocabulary",
     "Tokenizer": "tokenizer",
-    "check_corpus": "corpora.check",
+    "check_corpus": "data.corpora.shard_check",
     "compare": "analysis.verify.side_by_side",
-    "decode_corpus": "corpora.output",
+    "decode_corpus": "data.corpora.shard_reader",
     "diagnose": "analysis.diagnose.id_diagnosis",
     "diff": "analysis.verify.model_diff",
     "doctor": "analysis.doctor.examination",
-    "encode_corpus": "corpora.encode",
+    "encode_corpus": "data.corpora.corpus_encoding",
     "explain": "analysis.explain.explain_text",
     "fix": "analysis.doctor.fix",
     "local_models": "analysis.doctor.local_models",
     "locate": "hub.model_location",
     "patterns": "models.pretokenizers.regex_patterns",
     "processors": "_util.processors",
-    "stats": "statistics",
-    "train": "training",
+    "stats": "data.statistics.compare_corpus",
+    "train": "data.training.train_vocabulary",
     "verify": "analysis.verify.id_comparison",
     "why_not": "analysis.explain.why_not",
 }

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ggufbpe import Tokenizer, encode_corpus
-from ggufbpe.corpora.forms import FORMS
+from ggufbpe.data.corpora.shard_formats import FORMS
 
 GPT2 = Path(__file__).resolve().parent.parent / "ggufbpe" / "models" / "gpt2.gguf"
 WORDS = ("low", "lower", "newest", "naïve", "者", "12345", "it's", "<|endoftext|>", "\t", "\n")

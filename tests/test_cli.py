@@ -546,7 +546,7 @@ def test_count_goes_on_after_a_file_that_cannot_be_read(
             raise PermissionError(13, "Permission denied", path)
         return open(path, mode)
 
-    monkeypatch.setattr("ggufbpe.corpora.sources.open", refuse, raising=False)
+    monkeypatch.setattr("ggufbpe.data.corpora.corpus_files.open", refuse, raising=False)
     result = run("count", "-m", GPT2, tree / "a.txt", tree / "b" / "c.txt")
     assert result.code == 2
     counted = [line.split() for line in result.text.splitlines()[1:]]

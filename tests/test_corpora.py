@@ -35,15 +35,15 @@ import ggufbpe
 from ggufbpe import ChatError, Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.cli.encode import FORMATS
-from ggufbpe.corpora import chunks, encoding, places, shards, sources
-from ggufbpe.corpora.byte_forms import metric
-from ggufbpe.corpora.chunks import Chunk, ChunkReader
-from ggufbpe.corpora.encode import Options, Progress, chunk_reader
-from ggufbpe.corpora.forms import FORMS
-from ggufbpe.corpora.output import EncodedCorpus
-from ggufbpe.corpora.places import ChangedError, inputs_of
-from ggufbpe.corpora.records import CorpusError, lines, raised
-from ggufbpe.corpora.stage import EncodeStage
+from ggufbpe.data.corpora import chunk_encoder, chunks, corpus_files, shard_writer, storage
+from ggufbpe.data.corpora.byte_formats import metric
+from ggufbpe.data.corpora.chunks import Chunk, ChunkReader
+from ggufbpe.data.corpora.corpus_encoding import Options, Progress, chunk_reader
+from ggufbpe.data.corpora.encode_stage import EncodeStage
+from ggufbpe.data.corpora.records import CorpusError, lines, raised
+from ggufbpe.data.corpora.shard_formats import FORMS
+from ggufbpe.data.corpora.shard_reader import EncodedCorpus
+from ggufbpe.data.corpora.storage import ChangedError, inputs_of
 
 __all__ = ["run"]  # the fixture
 
@@ -359,7 +359,7 @@ def test_without_orjson_the_ids_are_the_same(
     corpus: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "orjson", None)
-    assert encoding.json_loads()(memoryview(b"[1]")) == [1]
+    assert chunk_encoder.json_loads()(memoryview(b"[1]")) == [1]
     assert rows(encode_corpus(corpus, tok, tmp_path / "out")) == expected(tok)
 
 
@@ -384,7 +384,7 @@ def test_a_very_long_line_is_read_as_a_short_one(
     (tmp_path / "a.jsonl").write_bytes(line + b"\n")
     found = []
     for length, name in ((1 << 24, "short"), (0, "long")):
-        monkeypatch.setattr(encoding, "LONG_LINE", length)
+        monkeypatch.setattr(chunk_encoder, "LONG_LINE", length)
         corpus = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / name, on_error="skip")
         found.append((rows(corpus), corpus.bad_records))
     assert found[0] == found[1]
@@ -409,7 +409,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of some bytes, so that small corpora have all that large ones have."""
     monkeypatch.setattr(chunks, "CHUNK", 64)
     monkeypatch.setattr(chunks, "_LONG", 200)
-    monkeypatch.setattr(encoding, "CHUNK", 64)
+    monkeypatch.setattr(chunk_encoder, "CHUNK", 64)
 
 
 def prose(rng: random.Random, size: int, between: str = " ") -> str:
@@ -452,7 +452,7 @@ def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> Non
     }.items():
         (tmp_path / name).write_bytes(content)
     inputs = inputs_of([str(tmp_path)], Counter(), "")
-    reader = chunk_reader(tok, inputs, Options(encoding.Document(), False, None, 1))
+    reader = chunk_reader(tok, inputs, Options(chunk_encoder.Document(), False, None, 1))
     whole = list(reader.chunks())
     assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
     for number, chunk in enumerate(whole):
@@ -532,13 +532,13 @@ def test_a_form_is_read_by_what_it_is_for(form: str, corpus: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> None:
-    dtype = ggufbpe.corpora.forms.dtype_of(FORMS[form], 70_000)
+    dtype = ggufbpe.data.corporarpora.shard_formats.dtype_of(FORMS[form], 70_000)
     assert dtype == ("int32" if form == "megatron" else "uint32")
     writer = FORMS[form].writer(
         FORMS[form],
-        ggufbpe.corpora.places.folder_at(str(tmp_path)),
+        ggufbpe.data.corporarpora.storage.folder_at(str(tmp_path)),
         "part-00000",
-        ggufbpe.corpora.byte_forms.Layout(dtype, "gpt2.gguf", None),
+        ggufbpe.data.corporarpora.byte_formats.Layout(dtype, "gpt2.gguf", None),
     )
     writer.write([np.array([1, 69_999, 2], dtype)], np.array([2, 1]))
     writer.finish()
@@ -642,14 +642,14 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_bytes(
 ) -> None:
     options: dict[str, Any] = {"format": form, "pack": pack, "shard_size": 30_000}
     encode_corpus(large, tok, tmp_path / "whole", **options)
-    real, calls = shards.ShardsWriter.add, iter(range(10**9))
+    real, calls = shard_writer.ShardsWriter.add, iter(range(10**9))
 
-    def add(self: shards.ShardsWriter, *arguments: Any) -> None:
+    def add(self: shard_writer.ShardsWriter, *arguments: Any) -> None:
         if next(calls) % 5 == 4:
             raise StopError
         real(self, *arguments)
 
-    monkeypatch.setattr(shards.ShardsWriter, "add", add)
+    monkeypatch.setattr(shard_writer.ShardsWriter, "add", add)
     monkeypatch.setattr(chunks, "CHUNK", 20_000)
     stops = 0
     while True:
@@ -673,7 +673,7 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ggufbpe.corpora.manifest, "finish", stop)
+        patch.setattr(ggufbpe.data.corporarpora.manifest, "finish", stop)
         with pytest.raises(StopError):
             encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", **options)
     found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", resume=True, **options)
@@ -954,7 +954,7 @@ def test_check_holds_a_sample_to_the_tokenizer(corpus: Path, tmp_path: Path, tok
     ids[3] += 1
     ids.tofile(out / "part-00000.bin")
     with (out / "part-00000.bin").open("rb") as file:
-        digest = ggufbpe.corpora.hashed.file_hash(file)
+        digest = ggufbpe.data.corporarpora.hashed_files.file_hash(file)
     manifest = (out / "manifest.json").read_text().replace(found.shards[0].files[0].sha256, digest)
     (out / "manifest.json").write_text(manifest)
     assert check_corpus(out).is_right
@@ -1100,7 +1100,7 @@ def test_files_that_are_listed_are_not_asked_for_one_by_one(
     ]
     del asked[:]
     if not is_version_listed:
-        monkeypatch.setattr(sources, "_VERSIONS", ())
+        monkeypatch.setattr(corpus_files, "_VERSIONS", ())
     found = inputs_of(["memory://listed"], Counter(), "out")
     assert sorted(found) == sorted(one_by_one) or not is_version_listed
     assert len({path for path in asked if path.endswith(".txt")}) == (0 if is_version_listed else 50)
@@ -1114,7 +1114,7 @@ def test_a_listed_file_that_has_changed() -> None:
     memory.pipe_file("/changing/a.txt", b"a")
     [given] = inputs_of(["memory://changing"], Counter(), "out")
     memory.pipe_file("/changing/a.txt", b"b")
-    with pytest.raises(ChangedError, match="changed while"), places.open_input(given):
+    with pytest.raises(ChangedError, match="changed while"), storage.open_input(given):
         pass
     memory.rm("/changing", recursive=True)
 
@@ -1129,7 +1129,7 @@ def test_a_listed_file_that_has_changed() -> None:
     ],
 )
 def test_what_changes_with_a_file(listed: dict[str, Any], version: str) -> None:
-    assert sources.version_of(listed) == version
+    assert corpus_files.version_of(listed) == version
 
 
 @pytest.mark.parametrize("command", ["count", "stats", "encode"])
@@ -1152,8 +1152,8 @@ def test_a_page_with_links_is_no_directory(monkeypatch: pytest.MonkeyPatch) -> N
         def info(self, url: str) -> dict[str, Any]:
             return {"size": 5}
 
-    monkeypatch.setattr(sources, "file_system_at", lambda url, extra: (Pages(), url))
-    found = sources.files_of(["http://host/a.html", "http://host/corpus/"], Counter(), raised)
+    monkeypatch.setattr(corpus_files, "file_system_at", lambda url, extra: (Pages(), url))
+    found = corpus_files.files_of(["http://host/a.html", "http://host/corpus/"], Counter(), raised)
     names = [(file.path.removeprefix("http://host/"), file.size) for file in found]
     assert names == [("a.html", 5), ("corpus/a.txt", 0), ("corpus/b.txt", 0)]
 
@@ -1201,7 +1201,7 @@ def test_how_to_go_on_is_said(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shards.ShardsWriter, "add", stop)
+    monkeypatch.setattr(shard_writer.ShardsWriter, "add", stop)
     result = run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out")
     assert (result.code, result.err.splitlines()[-1][-30:]) == (130, "and --resume goes on with them")
 

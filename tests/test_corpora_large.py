@@ -23,14 +23,14 @@ from test_cli import Run, posix_only, run
 
 from ggufbpe import stats
 from ggufbpe.cli import count
-from ggufbpe.corpora import byte_forms, long_lines, parquet_form
-from ggufbpe.corpora import csv_rows as module
-from ggufbpe.corpora.csv_rows import csv_rows
-from ggufbpe.corpora.forms import FORMS
-from ggufbpe.corpora.long_lines import text_of_long_line
-from ggufbpe.corpora.places import folder_at
-from ggufbpe.corpora.records import record_of, utf8
-from ggufbpe.statistics import reading
+from ggufbpe.data.corpora import byte_formats, long_lines, parquet_writer
+from ggufbpe.data.corpora import csv_rows as module
+from ggufbpe.data.corpora.csv_rows import csv_rows
+from ggufbpe.data.corpora.long_lines import text_of_long_line
+from ggufbpe.data.corpora.records import record_of, utf8
+from ggufbpe.data.corpora.shard_formats import FORMS
+from ggufbpe.data.corpora.storage import folder_at
+from ggufbpe.data.statistics import text_groups
 from ggufbpe.tokenizer.chunking import blocks
 
 __all__ = ["run"]  # the fixture
@@ -98,7 +98,7 @@ def test_long_records_are_counted_and_measured_as_short_ones(
         if patched:
             monkeypatch.setattr(long_lines, "LONG_LINE", size)
             monkeypatch.setattr(long_lines, "_LONG", size)
-            monkeypatch.setattr(reading, "LONG_TEXT", size)
+            monkeypatch.setattr(text_groups, "LONG_TEXT", size)
             monkeypatch.setattr(count, "LONG_TEXT", size)
             monkeypatch.setattr(blocks, "__defaults__", (True, 16))  # bytes of a block
         errors: list[Exception] = []
@@ -117,9 +117,9 @@ def test_long_records_are_counted_and_measured_as_short_ones(
 def test_a_row_of_parquet_goes_on_in_the_next_page(
     longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_form, "_PAGE", 24)
-    monkeypatch.setattr(parquet_form, "GROUP_TOKENS", 100)
-    monkeypatch.setattr(parquet_form, "GROUP_ROWS", 20)
+    monkeypatch.setattr(parquet_writer, "_PAGE", 24)
+    monkeypatch.setattr(parquet_writer, "GROUP_TOKENS", 100)
+    monkeypatch.setattr(parquet_writer, "GROUP_ROWS", 20)
     rng = np.random.default_rng(1)
     for number in range(30):
         lengths = rng.integers(0, longest, rng.integers(1, 60)) * rng.integers(0, 2)
@@ -137,8 +137,8 @@ def test_a_row_of_parquet_goes_on_in_the_next_page(
 def write_shard(folder: Path, ids: Any, lengths: Any, cuts: list[int]) -> Path:
     """Ids written in several parts."""
     folder.mkdir()
-    layout = byte_forms.Layout("uint32", "gpt2.gguf", None)
-    writer = parquet_form.ParquetWriter(FORMS["parquet"], folder_at(str(folder)), "part-00000", layout)
+    layout = byte_formats.Layout("uint32", "gpt2.gguf", None)
+    writer = parquet_writer.ParquetWriter(FORMS["parquet"], folder_at(str(folder)), "part-00000", layout)
     ends = np.cumsum(lengths)
     begin = rows = 0
     for end in [*cuts, len(ids)]:

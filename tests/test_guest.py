@@ -141,7 +141,7 @@ WAITING = """
 import os, signal, sys, threading, time
 import numpy
 from ggufbpe import Tokenizer
-import ggufbpe.training.learn
+import ggufbpe.data.training.learn_merges
 def ended(child, seconds):
     # The exit code of a child; it is killed where it hangs.
     end = time.monotonic() + seconds

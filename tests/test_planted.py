@@ -22,7 +22,7 @@ from ggufbpe import InterruptedChangeError
 from ggufbpe._util import files
 from ggufbpe._util.files import remove_abandoned, replacing, undo_record
 from ggufbpe.cli import main
-from ggufbpe.corpora.places import LocalFolder
+from ggufbpe.data.corpora.storage import LocalFolder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and locks of POSIX systems")
 

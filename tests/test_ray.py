@@ -30,13 +30,13 @@ from test_corpora import TEXTS, expected, files_in, json_lines, large, prose, sm
 
 import ggufbpe
 from ggufbpe import EncodeStage, Tokenizer, encode_corpus, train
-from ggufbpe.corpora import distributed, segments
-from ggufbpe.corpora.chunks import FIRST
-from ggufbpe.corpora.distributed import EncodingRun, PlannedShard, Written, segment_sizes, write_shard
-from ggufbpe.corpora.encoding import ChunkEncoder, Options, chunk_reader
-from ggufbpe.corpora.places import SEGMENTS, ChangedError, Input, folder_at
-from ggufbpe.corpora.records import CorpusError
-from ggufbpe.corpora.segments import EncodedBatch, Segment, encode_segment, write_batches
+from ggufbpe.data.corpora import distributed, segments
+from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder, Options, chunk_reader
+from ggufbpe.data.corpora.chunks import FIRST
+from ggufbpe.data.corpora.distributed import EncodingRun, PlannedShard, Written, segment_sizes, write_shard
+from ggufbpe.data.corpora.records import CorpusError
+from ggufbpe.data.corpora.segments import EncodedBatch, Segment, encode_segment, write_batches
+from ggufbpe.data.corpora.storage import SEGMENTS, ChangedError, Input, folder_at
 
 __all__ = ["large", "run", "small_chunks", "tok"]  # fixtures
 
@@ -76,7 +76,7 @@ class ThisMachine:
 @pytest.fixture
 def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """`ray` is whatever stands above, and segments are small."""
-    on_ray = pytest.importorskip("ggufbpe.corpora.on_ray")
+    on_ray = pytest.importorskip("ggufbpe.data.corpora.ray_machines")
     monkeypatch.setattr(on_ray, "RayMachines", ThisMachine)
     monkeypatch.setattr(on_ray, "connected", lambda address, workers: nullcontext())
     monkeypatch.setattr(on_ray, "quiet_context", nullcontext)
@@ -190,7 +190,7 @@ def test_a_run_that_was_stopped_behind_its_last_shard_has_no_more_to_write(
     options = {"shard_size": 30_000, **options}
     encode_corpus(large, tok, tmp_path / "whole", **options)
     with monkeypatch.context() as patch:
-        patch.setattr(ggufbpe.corpora.manifest, "finish", stop)
+        patch.setattr(ggufbpe.data.corporarpora.manifest, "finish", stop)
         with pytest.raises(StopError):
             encode_corpus(large, tok, tmp_path / "out", ray=first, **options)
     encode_corpus(large, tok, tmp_path / "out", resume=True, ray=second, **options)
@@ -266,7 +266,7 @@ def test_an_empty_corpus_has_no_shards(tmp_path: Path, tok: Tokenizer) -> None:
 def test_a_shard_ends_with_the_most_rows_that_it_may_have(
     on_this_machine: None, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ggufbpe.corpora.shards, "MOST_ROWS", 100)
+    monkeypatch.setattr(ggufbpe.data.corporarpora.shard_writer, "MOST_ROWS", 100)
     (tmp_path / "a.jsonl").write_bytes(json_lines(["", "a"] * 1_000))
     for ray in (None, ""):
         found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / f"out{ray}", ray=ray)
@@ -363,7 +363,7 @@ def test_ray_gives_the_bytes_of_one_machine(
 
 
 def test_a_ray_without_private_settings_works_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_ray = pytest.importorskip("ggufbpe.corpora.on_ray")
+    on_ray = pytest.importorskip("ggufbpe.data.corpora.ray_machines")
     executor = import_module(on_ray._EXECUTOR)
     context = on_ray.data.DataContext
     monkeypatch.delattr(executor, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S")

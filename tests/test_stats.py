@@ -33,13 +33,14 @@ from synthetic import (
 )
 
 import ggufbpe
-from ggufbpe import Tokenizer, statistics, stats
+from ggufbpe import Tokenizer, stats
 from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.cli import _output, _progress, main
-from ggufbpe.corpora.records import CorpusError
+from ggufbpe.data.corpora.records import CorpusError
+from ggufbpe.data.statistics import compare_corpus, measure
+from ggufbpe.data.statistics.compare_corpus import Measures, Stats, Usage
+from ggufbpe.data.statistics.plots import plot
 from ggufbpe.models.vocabulary import CONTROL, UNUSED
-from ggufbpe.statistics import Measures, Stats, Usage, measure
-from ggufbpe.statistics.plots import plot
 from ggufbpe.tokenizer.chunking import blocks
 from ggufbpe.tokenizer.inputs import tokenizers_of
 
@@ -68,7 +69,7 @@ def one(found: Stats) -> Measures:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are read in parts of some 64 bytes."""
-    monkeypatch.setattr(statistics, "blocks", partial(blocks, size=64))
+    monkeypatch.setattr(compare_corpus, "blocks", partial(blocks, size=64))
 
 
 # ---- the numbers ----------------------------------------------------------------------------------------
@@ -450,7 +451,7 @@ def test_tokenizers_are_named_by_their_pre_tokenizer() -> None:
 
 def test_the_function_keeps_its_name_when_modules_of_that_name_are_imported() -> None:
     importlib.import_module("ggufbpe.cli.stats")
-    assert ggufbpe.stats is statistics.stats
+    assert ggufbpe.stats is compare_corpus.stats
 
 
 # ---- the command ----------------------------------------------------------------------------------------

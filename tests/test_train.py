@@ -18,14 +18,14 @@ from synthetic import bounded, byte_tokens, make_vocabulary
 
 from ggufbpe import Tokenizer, train
 from ggufbpe.cli import main
+from ggufbpe.data.training.learn_merges import TIES
+from ggufbpe.data.training.native_counting import is_there
+from ggufbpe.data.training.train_vocabulary import TrainedVocabulary
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.merge import BYTE_CHARS, PairRanks, byte_level, merge_steps
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, GGUFWarning
-from ggufbpe.training import TrainedVocabulary
-from ggufbpe.training.compiled import is_there
-from ggufbpe.training.learn import TIES
 
 EVERY_SCRIPT = (
     "The café's naïve coöperation; l'été, İstanbul'dan Türkçe'nin, 12345 + 3.14, x² ≠ ½.\n"
@@ -40,7 +40,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
         pytest.skip("the compiled module is not built")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "reference":
-            patch.setattr("ggufbpe.training.is_there", lambda: False)
+            patch.setattr("ggufbpe.data.training.train_vocabulary.is_there", lambda: False)
         yield request.param
 
 

@@ -9,9 +9,9 @@ from conftest import missing
 from test_train import EVERY_SCRIPT, source_text
 
 from ggufbpe import train
-from ggufbpe.training import TrainedVocabulary
-from ggufbpe.training.compiled import is_there
-from ggufbpe.training.learn import TIES
+from ggufbpe.data.training.learn_merges import TIES
+from ggufbpe.data.training.native_counting import is_there
+from ggufbpe.data.training.train_vocabulary import TrainedVocabulary
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def _built() -> None:
 
 def by_reference(*arguments: Any, **options: Any) -> TrainedVocabulary:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ggufbpe.training.is_there", lambda: False)
+        patch.setattr("ggufbpe.data.training.train_vocabulary.is_there", lambda: False)
         return train(*arguments, **options)
 
 

@@ -19,11 +19,11 @@ from test_cli import Run, run
 
 from ggufbpe import train
 from ggufbpe._util import extras
-from ggufbpe.corpora.records import CorpusError
+from ggufbpe.data.corpora.records import CorpusError
+from ggufbpe.data.training import training_texts
+from ggufbpe.data.training.training_texts import CorpusOptions, texts_of
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
-from ggufbpe.training import corpus
-from ggufbpe.training.corpus import CorpusOptions, texts_of
 
 __all__ = ["run"]  # the fixture
 
@@ -189,7 +189,7 @@ def test_blocks_end_where_words_do(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "a").write_text(text, encoding="utf-8", newline="")
     whole = splitter(PRE_TOKENIZERS["gpt-2"]).words(text)
     for size in (1, 7, 100, 1000):
-        monkeypatch.setattr(corpus, "_BLOCK", size)
+        monkeypatch.setattr(training_texts, "_BLOCK", size)
         blocks = read(tmp_path / "a")
         assert "".join(blocks) == text
         assert len(blocks) > 1
@@ -199,8 +199,8 @@ def test_blocks_end_where_words_do(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_text_without_a_place_to_cut_is_cut_between_characters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "_BLOCK", 10)
-    monkeypatch.setattr(corpus, "_LONGEST", 32)
+    monkeypatch.setattr(training_texts, "_BLOCK", 10)
+    monkeypatch.setattr(training_texts, "_LONGEST", 32)
     (tmp_path / "a").write_text("é🙂" * 100, encoding="utf-8")
     blocks = read(tmp_path / "a")
     assert "".join(blocks) == "é🙂" * 100

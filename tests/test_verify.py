@@ -51,7 +51,7 @@ from ggufbpe.analysis.verify.result import Result, Text
 from ggufbpe.analysis.verify.shrink import Shrinking, shrink
 from ggufbpe.analysis.views.terminal import isolated
 from ggufbpe.cli import main
-from ggufbpe.corpora.sources import files_of
+from ggufbpe.data.corpora.corpus_files import files_of
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")

@@ -66,14 +66,14 @@ def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[s
 
 def _has_lines(path: str) -> bool:
     """Whether a file is named as one with a chat in each line."""
-    from ..corpora.records import has_json_lines
+    from ..data.corpora.records import has_json_lines
 
     return has_json_lines(path)
 
 
 def _read_file(path: str) -> bytes:
     """All of a file, which may be compressed."""
-    from ..corpora.records import decompressed
+    from ..data.corpora.records import decompressed
 
     with open(path, "rb") as raw, decompressed(raw, path) as stream:
         return stream.read()

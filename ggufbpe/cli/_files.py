@@ -34,7 +34,7 @@ def add_no_ignore(parser: Parser) -> None:
 
 def ignored_of(arguments: argparse.Namespace) -> Callable[[str], frozenset[str]] | None:
     """What `files_of` leaves out of directories."""
-    from ..corpora.sources import ignored_by_git
+    from ..data.corpora.corpus_files import ignored_by_git
 
     return None if arguments.no_ignore else ignored_by_git
 

@@ -42,7 +42,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.sample < 0:
         raise UsageError(f"--sample must be 0 or more, not {arguments.sample}")
-    from ..corpora.check import check_corpus
+    from ..data.corpora.shard_check import check_corpus
     from ..tokenizer import Tokenizer
 
     models = models_of(arguments, [] if arguments.model is None else [arguments.model])

@@ -12,9 +12,9 @@ from typing import IO, Any, BinaryIO, NamedTuple
 from .._util import utf8
 from .._util.wording import counted
 from ..analysis.views import terminal
-from ..corpora.readers import has_records, read_lines, records
-from ..corpora.records import CorpusError, decompressed, has_json_lines, without_compression
-from ..corpora.sources import File, files_of, open_file
+from ..data.corpora.corpus_files import File, files_of, open_file
+from ..data.corpora.readers import has_records, read_lines, records
+from ..data.corpora.records import CorpusError, decompressed, has_json_lines, without_compression
 from ..tokenizer import Tokenizer
 from ..tokenizer.chunking import LONG_TEXT, added_ids, blocks
 from . import _output

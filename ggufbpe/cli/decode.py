@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     count = 10 if arguments.count is None else arguments.count
     if start < 0 or count < 0:
         raise UsageError("documents are counted from 0")
-    from ..corpora.output import decode_corpus
+    from ..data.corpora.shard_reader import decode_corpus
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))

@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--resume or --force, not both")
     if arguments.chat_column is None and (arguments.chat_template or arguments.chat_template_file):
         raise UsageError("--chat-template and --chat-template-file are for chats: give --chat-column NAME")
-    from ..corpora.encode import encode_corpus
+    from ..data.corpora.corpus_encoding import encode_corpus
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
@@ -186,7 +186,7 @@ class _Told:
 
     def show(self, progress: object) -> None:
         """Draw the bar."""
-        from ..corpora.encode import Progress
+        from ..data.corpora.corpus_encoding import Progress
 
         assert isinstance(progress, Progress)
         seconds = self.bar.seconds

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._util.wording import percent
 from ..analysis.views import terminal
-from ..statistics.reading import GROUPINGS
+from ..data.statistics.text_groups import GROUPINGS
 from . import _output
 from ._arguments import (
     Parser,
@@ -37,7 +37,7 @@ from ._signals import termination_as_exit
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..statistics import Measures, Stats
+    from ..data.statistics.compare_corpus import Measures, Stats
 
 _DESCRIPTION = """\
 Measure how tokenizers cut a corpus: bytes and characters per token, tokens per word, tokens of one byte, tokens \
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and arguments.csv:
         raise UsageError("--json or --csv, not both")
     if arguments.plot is not None:
-        from ..statistics.plots import check
+        from ..data.statistics.plots import check
 
         check(arguments.plot)  # fail before an hour of measuring
         require_free(arguments.plot, None, arguments.force)
@@ -145,7 +145,7 @@ class _Job:
         self.bar = Bar()
 
     def stats(self, arguments: argparse.Namespace) -> Stats:
-        from ..statistics import stats
+        from ..data.statistics.compare_corpus import stats
         from ..tokenizer import Tokenizer
 
         models: Any = model_paths(arguments)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from .._util.wording import in_bytes
 from ..analysis.views import terminal
+from ..data.training.learn_merges import TIES
+from ..data.training.save_vocabulary import SUFFIXES
+from ..data.training.train_vocabulary import TrainedVocabulary, train
+from ..data.training.trained_vocabulary import Form
+from ..data.training.word_counts import UNITS, splitting
 from ..errors import printable
-from ..training import TrainedVocabulary, train
-from ..training.learn import TIES
-from ..training.save import SUFFIXES
-from ..training.trained import Form
-from ..training.words import UNITS, splitting
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._files import GivenPath, require_folder, require_free, say_what_was_left_out

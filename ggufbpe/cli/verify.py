@@ -15,7 +15,7 @@ from ..analysis.verify.result import Progress, Result, Text
 from ..analysis.views import terminal
 from ..analysis.views.html_page import require_jinja
 from ..analysis.views.report_page import to_html
-from ..corpora.sources import File, files_of
+from ..data.corpora.corpus_files import File, files_of
 from ..errors import RemoteNotFoundError
 from ..tokenizer import Tokenizer
 from . import _output

@@ -1,6 +1,6 @@
 """Keys and values as the bytes of a GGUF: the only place that writes one.
 
-    values -> [this file] -> training/save.py, convert/ (vocabularies), edit.py (changed keys), metadata.py (pickles)
+    values -> [this file] -> save_vocabulary.py, convert/ (vocabularies), edit.py (changed keys), metadata.py (pickles)
 
 But: no tensors; edit.py copies those of another file.
 """

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
 from ..._util.escapes import process_escapes
-from ...corpora.readers import has_records, records
-from ...corpora.records import CorpusError, Report, decompressed
-from ...corpora.sources import File, files_of, ignored_by_git, open_file
+from ...data.corpora.corpus_files import File, files_of, ignored_by_git, open_file
+from ...data.corpora.readers import has_records, records
+from ...data.corpora.records import CorpusError, Report, decompressed
 from ...tokenizer.chunking import read
 from ...tokenizer.inputs import TextOrPath, text_of
 from .result import Text

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from ...chat.known_templates import resolved
-from ...corpora.records import Report, raised
+from ...data.corpora.records import Report, raised
 from ...hub.model_location import Found
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import ChatOrBody, Model, tokenizer_of

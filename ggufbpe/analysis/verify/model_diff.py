@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..._util.wording import counted
-from ...corpora.records import raised
+from ...data.corpora.records import raised
 from ...gguf.change import Change
 from ...models.pretokenizers.families import Evidence
 from ...tokenizer import Tokenizer

@@ -1,4 +1,4 @@
-// Training for Python: what ggufbpe/training/compiled.py calls.
+// Training for Python: what ggufbpe/data/training/native_counting.py calls.
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -165,7 +165,7 @@ void bind_train(nb::module_ &module) {
             nb::arg("word"), nb::arg("count"), "Count one word, `count` times.")
         .def("words", &words_of, nb::sig("def words(self) -> list[tuple[str, int]]"),
              "Words and counts, in the order of first occurrence. Nothing can be added afterwards.");
-    nb::class_<BoundLearner>(module, "Learner", "Learns merges, as ggufbpe.training.learn does.")
+    nb::class_<BoundLearner>(module, "Learner", "Learns merges, as ggufbpe.data.training.learn_merges does.")
         .def("__init__", &make_learner, nb::arg("tokens"), nb::arg("raw"), nb::arg("lengths"), nb::arg("known"),
              nb::arg("vocab_size"), nb::arg("ties"), nb::arg("min_frequency"), nb::arg("max_token_length"), nb::arg("forbidden"))
         .def("add_words", &add_words, nb::arg("symbols"), nb::arg("ends"), nb::arg("counts"),

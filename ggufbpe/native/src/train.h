@@ -1,8 +1,8 @@
-// Learning merges: ggufbpe/training, compiled.
+// Learning merges: ggufbpe/data/training, compiled.
 //
 //     text -> split/ -> WordCounter -> words with counts -> Learner -> merges
 //
-// Both do exactly what training/words.py and training/learn.py do; the rules are written there.
+// Both do exactly what data/training/word_counts.py and data/training/learn_merges.py do; the rules are written there.
 //
 // But: no files, and no special tokens.
 
@@ -70,7 +70,7 @@ private:
     bool is_open_ = true, is_finished_ = false;
 };
 
-// Learns merges from words of symbols: see the class of this name in training/learn.py.
+// Learns merges from words of symbols: see the class of this name in data/training/learn_merges.py.
 class Learner {
 public:
     enum class Ties { lowest_ids, lexicographic, first_seen };

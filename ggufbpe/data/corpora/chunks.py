@@ -1,0 +1,246 @@
+"""Reads a corpus in chunks that can be encoded independently: lines, rows, small files, or a piece of a long text.
+
+    inputs -> [this file] -> chunks, each with the place where it begins -> chunk_encoder.py
+
+A chunk has about a megabyte, so memory does not grow with a file. Reading can start at the place of any chunk.
+
+But: a line of JSON and a row are whole, whatever their size.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .records import CorpusError, LineRange, decompressed, has_json_lines, is_table
+from .storage import Input, open_input
+from .table_rows import table_rows
+
+CHUNK = 1 << 20  # bytes of a chunk, about
+_MOST_FILES = 1024  # in a chunk
+_LONG = 1 << 24  # bytes; longer texts are encoded in pieces
+
+Cut = Callable[[Any], Iterator[bytes]]  # a binary stream to pieces whose ids are those of the whole
+
+
+class CorpusPlace(NamedTuple):
+    """Where to start reading: `offset` bytes (in a table, rows) into an input, after `record` records of it."""
+
+    input: int = 0
+    offset: int = 0
+    record: int = 0
+
+
+FIRST = CorpusPlace()
+
+
+class Chunk(NamedTuple):
+    """A part of a corpus. `kind` says what `data` is:
+
+    "json" and "lines": the bytes of whole lines; "rows": tuples; "files": (number of the input, its bytes) of each;
+    "piece": the bytes of a part of a text; "broken": why the rest of an input cannot be read.
+    """
+
+    kind: str
+    data: list[Any]
+    place: CorpusPlace
+    size: int  # bytes
+    read: int = 0  # bytes of the corpus read so far
+    is_first: bool = True  # of the pieces of a text
+    after: CorpusPlace | None = None  # for the last piece: where the next text begins; otherwise None
+    records: int = 0  # lines, if it has whole ones
+
+
+class ChunkReader:
+    """Reads inputs chunk by chunk."""
+
+    def __init__(self, inputs: Sequence[Input], columns: Sequence[str], by_line: bool, cut: Cut) -> None:
+        """`columns` of tables; `by_line`: each line of plain text is a record."""
+        self._inputs = inputs
+        self._columns = columns
+        self._by_line = by_line
+        self._cut = cut
+
+    def chunks(self, start: CorpusPlace = FIRST, end: int | None = None) -> Iterator[Chunk]:
+        """The chunks from `start` on. `OSError` and `ChangedError` for an input that is not what it was.
+
+        With `end`, those of the lines of one input that begin from `start`, in any line, to before that byte.
+        """
+        small: list[Chunk] = []  # files to be joined to one chunk
+        size = 0
+        for chunk in self._all(start, end):
+            if chunk.kind == "files":
+                small.append(chunk)
+                size += chunk.size
+                if size < CHUNK and len(small) < _MOST_FILES:
+                    continue
+            if small:
+                yield _joined(small, size)
+                small, size = [], 0
+            if chunk.kind != "files":
+                yield chunk
+        if small:
+            yield _joined(small, size)
+
+    def _all(self, start: CorpusPlace, end: int | None) -> Iterator[Chunk]:
+        read = sum(given.size for given in self._inputs[: start.input])
+        for index, given in enumerate(self._inputs[start.input :], start.input):
+            place = start if index == start.input else CorpusPlace(index)
+            with open_input(given) as raw:
+                for chunk in self._of_input(raw, given, place, end):
+                    yield chunk._replace(read=read + min(raw.tell(), given.size))
+            read += given.size
+
+    def _of_input(self, raw: Any, given: Input, place: CorpusPlace, end: int | None) -> Iterator[Chunk]:
+        chunk = None
+        try:
+            with decompressed(raw, given.path) as stream:
+                lines: Any = stream
+                if end is not None:
+                    lines = LineRange(stream, place.offset, end)
+                    place = place._replace(offset=lines.begin)
+                elif place.offset and not is_table(given.path):
+                    _skip(stream, place.offset, raw is stream)
+                for chunk in self._of_stream(lines, given, place):
+                    yield chunk
+        except CorpusError as error:
+            if chunk is not None and chunk.kind == "piece" and chunk.after is None:
+                raise  # the first half of the text is already encoded
+            yield Chunk(
+                "broken", [str(error).removeprefix(f"{given.path}: ")], CorpusPlace(place.input + 1), 0
+            )
+
+    def _of_stream(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
+        """The chunks of a stream that is at `place`; of a table, from that row on."""
+        if is_table(given.path):
+            yield from self._rows(stream, given, place)
+        elif has_json_lines(given.path):
+            yield from self._lines(stream, "json", place)
+        elif self._by_line:
+            yield from self._lines(stream, "lines", place)
+        else:
+            yield from self._file(stream, place)
+
+    def _rows(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
+        rows: list[Any] = []
+        size = 0
+        for some in table_rows(stream, given.path, self._columns, place.offset):
+            rows += some
+            size += sum(len(value) for row in some for value in row if isinstance(value, (bytes, str)))
+            if size >= CHUNK or len(rows) >= _MOST_FILES:
+                at = place.record + len(rows)  # the consumer may clear the list
+                yield Chunk("rows", rows, place, size)
+                place, rows, size = place._replace(offset=at, record=at), [], 0
+        if rows:
+            yield Chunk("rows", rows, place, size)
+
+    def _lines(self, stream: Any, kind: str, place: CorpusPlace) -> Iterator[Chunk]:
+        """Whole lines; a very long line of plain text in pieces."""
+        parts: list[Any] = []  # of an unfinished line
+        size = 0
+        while block := stream.read(CHUNK):
+            end = block.rfind(b"\n") + 1
+            if not end:
+                parts.append(block)
+                size += len(block)
+                if kind == "json" or size < _LONG:
+                    continue
+                line = _Line(b"".join(parts), stream)
+                parts, size = [], 0
+                for chunk in self._pieces(line, place):
+                    place = chunk.after or place
+                    yield chunk
+                block = line.behind
+                end = block.rfind(b"\n") + 1
+            if end:
+                parts.append(memoryview(block)[:end])  # copied once, with the others
+                chunk = Chunk(kind, [b"".join(parts)], place, size + end)
+                behind = _behind(place, chunk.data[0])
+                chunk, place = chunk._replace(records=behind.record - place.record), behind
+                parts = [
+                    memoryview(block)[end:]
+                ]  # now, so that no line of a gigabyte is kept during the yield
+                yield chunk
+            else:
+                parts = [block]
+            size = len(block) - end
+        if rest := b"".join(parts):
+            yield Chunk(kind, [rest], place, len(rest), records=1)
+
+    def _file(self, stream: Any, place: CorpusPlace) -> Iterator[Chunk]:
+        head = _read(stream, _LONG)
+        if len(head) < _LONG:
+            yield Chunk("files", [(place.input, head)], place, len(head))
+            return
+        for chunk in self._pieces(_Whole(head, stream), place):
+            yield chunk._replace(after=chunk.after and CorpusPlace(place.input + 1))
+
+    def _pieces(self, stream: _Whole, place: CorpusPlace) -> Iterator[Chunk]:
+        pieces = self._cut(stream)
+        last, is_first = next(pieces, b""), True
+        for piece in pieces:
+            yield Chunk("piece", [last], place, len(last), is_first=is_first)
+            last, is_first = piece, False
+        after = CorpusPlace(place.input, place.offset + stream.taken, place.record + 1)
+        yield Chunk("piece", [last], place, len(last), is_first=is_first, after=after)
+
+
+class _Whole:
+    """A stream, after its beginning was read."""
+
+    def __init__(self, head: bytes, stream: Any) -> None:
+        self._head, self._stream = io.BytesIO(head), stream
+        self.taken = 0
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._head.read(size) or self._stream.read(size)
+        self.taken += len(data)
+        return data
+
+
+class _Line(_Whole):
+    """The same up to the line break, which is left out; `behind` is what was read after it."""
+
+    behind = b""
+    _has_ended = False
+
+    def read(self, size: int) -> bytes:
+        if self._has_ended:
+            return b""
+        data = super().read(size)
+        while data.endswith(b"\r") and (more := super().read(1)):  # which may be the line feed
+            data += more
+        end = data.find(b"\n")
+        if end < 0:
+            return data
+        self._has_ended = True
+        self.behind = data[end + 1 :]
+        self.taken -= len(self.behind)
+        return data[:end].removesuffix(b"\r")
+
+
+def _joined(small: Sequence[Chunk], size: int) -> Chunk:
+    """Joins chunks of one small file each."""
+    data = [file for chunk in small for file in chunk.data]
+    return small[0]._replace(data=data, size=size, read=small[-1].read)
+
+
+def _behind(place: CorpusPlace, data: bytes) -> CorpusPlace:
+    return CorpusPlace(place.input, place.offset + len(data), place.record + data.count(b"\n"))
+
+
+def _skip(stream: Any, offset: int, may_seek: bool) -> None:
+    if may_seek:
+        stream.seek(offset)
+        return
+    while offset > 0 and (block := stream.read(min(offset, CHUNK))):
+        offset -= len(block)
+
+
+def _read(stream: Any, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size > 0 and (part := stream.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,373 @@
+"""Encodes a corpus to shards of ids in the formats that trainers read: `ggufbpe encode`.
+
+    inputs -> chunks.py -> chunk_encoder.py on several threads -> in order -> shard_writer.py -> manifest
+
+Shards appear only when complete, and a resumed run writes the bytes that an uninterrupted one would have.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._util.extras import imported
+from ..._util.processors import processors
+from ...chat.known_templates import resolved
+from ...errors import printable
+from ...tokenizer import Tokenizer
+from ...tokenizer.inputs import Model, tokenizer_of
+from . import manifest
+from .byte_formats import Layout
+from .chunk_encoder import Bad, ChunkEncoder, Document, Encoded, Options, chunk_reader
+from .chunks import Chunk
+from .corpus_files import is_url
+from .manifest import State, Tail
+from .records import CorpusError, Report, is_binary_table, is_table, raised
+from .shard_formats import FORMS, dtype_of
+from .shard_reader import EncodedCorpus
+from .shard_writer import ShardsWriter
+from .storage import Folder, folder_at, inputs_of
+
+if TYPE_CHECKING:
+    from .segments import EncodedBatch
+
+SHARD_SIZE = 256 << 20  # bytes of ids
+_WAITING_BYTES = 64 << 20  # of chunks being encoded or waiting; one more may have any size
+ON_ERROR = ("fail", "skip")
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+class Progress(NamedTuple):
+    """How far a run has come."""
+
+    read: int  # bytes of the files
+    total: int
+    documents: int
+    tokens: int
+    path: str  # the current file
+
+
+def encode_corpus(
+    corpus: Paths,
+    model: Model,
+    output: str | os.PathLike[str],
+    *,
+    format: str = "megatron",
+    text_column: str = "text",
+    chat_column: str | None = None,
+    chat_template: str | None = None,
+    by_line: bool = False,
+    bos: bool = False,
+    eos: bool = True,
+    parse_special: bool = False,
+    pack: int | None = None,
+    shard_size: int = SHARD_SIZE,
+    workers: int | None = None,
+    ray: str | None = None,
+    on_error: str = "fail",
+    resume: bool = False,
+    force: bool = False,
+    report: Report | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> EncodedCorpus:
+    """Write the ids of a corpus as shards of `format`: megatron, nanotron, npy, parquet or arrow; docs/corpora.md.
+
+    `corpus`: files and directories, or URLs for fsspec. Each row of a table and each line of JSON lines is a document,
+    with its text in `text_column` or its messages in `chat_column`; any other file is one, or with `by_line` each of
+    its lines. `chat_template` is as in `Tokenizer.apply_chat_template`; a model without a template needs it. A document
+    becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and `parse_special` change that. With
+    `pack`, the ids of all documents are cut into rows of that length. A shard ends
+    when it has `shard_size` bytes of ids. The output is the same for any number of `workers` (encoding threads; None:
+    one per processor). With `ray`, the address of a Ray cluster or "local", workers are its processes, and `corpus` and
+    `output` have the same names on all of its machines.
+
+    A bad record raises a `CorpusError`, or with on_error="skip" is passed to `report(where, error)`. If `output` has
+    shards already, that is a `FileExistsError`, unless `resume` (continue a stopped run; refused if anything has
+    changed) or `force` (start again) is given. `OSError` if a file cannot be read or written. Finished shards stay; if
+    there are none yet, a run that fails leaves nothing. `ChangedError` if an input changes while it is read.
+    `NotInstalledError` if a package of an extra is missing. `ConnectionError` if there is no such cluster.
+    """
+    if format not in FORMS:
+        raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
+    if on_error not in ON_ERROR:
+        raise ValueError(f"on_error is 'fail' or 'skip', not {on_error!r}")
+    _check_positive(pack=pack, shard_size=shard_size, workers=workers)
+    document = Document(
+        text_column, chat_column, bos, eos, parse_special, chat_template=resolved(chat_template)
+    )
+    options = Options(document, by_line, pack, shard_size)
+    folder = folder_at(os.fspath(output))
+    job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
+    job.look_at(_paths(corpus))
+    folder.prepare()
+    try:
+        found = job.run((workers, ray), resume, force, progress)
+    except BaseException:
+        job.undo()
+        raise
+    finally:
+        folder.release()
+    return EncodedCorpus(folder, *found, job.skipped)
+
+
+def _check_positive(**values: int | None) -> None:
+    for name, value in values.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be 1 or more, not {value}")
+
+
+def _paths(corpus: Paths) -> list[str]:
+    if isinstance(corpus, (str, os.PathLike)):
+        return [os.fspath(corpus)]
+    return [os.fspath(path) for path in corpus]
+
+
+class _Job:
+    """One run."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, folder: Folder, form: str, options: Options, report: Report | None
+    ) -> None:
+        self._tokenizer, self._folder, self._form, self._options = tokenizer, folder, form, options
+        self._report = report or (lambda where, error: None)
+        self.skipped: Counter[str] = Counter()  # files of directories, by kind
+        self._is_new = False  # whether this run began the work
+        self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
+
+    def look_at(self, paths: list[str]) -> None:
+        """Find the inputs, and what is wrong before anything is written."""
+        self._inputs = inputs_of(paths, self.skipped, self._folder.name)
+        self._require_packages()
+        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
+
+    def run(
+        self,
+        who: tuple[int | None, str | None],  # workers, the address of a Ray cluster
+        resume: bool,
+        force: bool,
+        progress: Callable[[Progress], object] | None,
+    ) -> tuple[dict[str, Any], list[manifest.Shard]]:
+        state = self._begin(resume, force)
+        if state is None:
+            return manifest.read_manifest(self._folder)
+        options = self._options
+        layout = Layout(self._dtype, state.header["tokenizer"]["name"], options.pack)
+        workers, ray = who
+        if ray is not None:
+            state, tail = self._encode_on_ray(ray, workers, state, layout, progress)
+        else:
+            writer = ShardsWriter(self._folder, state, options.shard_size, layout)
+            try:
+                self._encode(writer, workers or processors(), progress)
+                state, tail = writer.finish()
+            finally:
+                writer.close()
+        self._check(state)
+        return manifest.finish(self._folder, state, tail), state.shards
+
+    def _require_packages(self) -> None:
+        """`NotInstalledError` now rather than in the middle of the work."""
+        paths = [given.path for given in self._inputs]
+        if self._form in ("parquet", "arrow") or any(map(is_binary_table, paths)):
+            imported("pyarrow", "corpora", "reading and writing parquet and arrow")
+        if any(path.endswith((".zst", ".zstd")) for path in paths):
+            imported("zstandard", "zstd", "reading zstd")
+        if self._options.document.chat_column is not None:
+            imported("jinja2", "chat", "a chat template")
+            for path in paths:
+                if not is_table(path) and ".jsonl" not in path and ".ndjson" not in path:
+                    raise CorpusError(f"{path}: a column of chats is in tables and JSON lines only")
+
+    # ---- where to begin -----------------------------------------------------------------------------
+
+    def _begin(self, resume: bool, force: bool) -> State | None:
+        """Where to start; None if the output is complete."""
+        folder, written = self._folder, manifest.written_names(self._folder)
+        if written and force and not resume:
+            for name in written:
+                folder.remove(name)
+        elif not {manifest.MANIFEST, manifest.UNFINISHED} & set(written):
+            pass
+        elif resume:
+            return self._resumed()
+        elif folder.is_locked and self._has_no_shards():  # of a run that was killed
+            for name in written:
+                folder.remove(name)
+        else:
+            raise FileExistsError(
+                f"{folder.name}: there are shards already; --resume (resume=True) goes on with them, --force "
+                "(force=True) begins anew"
+            )
+        self._is_new = True
+        state = State(self._header(None), [])
+        state.write(folder)
+        return state
+
+    def _has_no_shards(self) -> bool:
+        """Whether the work was begun and no shard of it was finished."""
+        try:
+            state = manifest.unfinished(self._folder)
+        except CorpusError:
+            return False
+        return state is not None and not state.shards and manifest.MANIFEST not in self._folder.names()
+
+    def undo(self) -> None:
+        """After a failure, remove what this run wrote if that is no finished shard, so that it can be tried again."""
+        with suppress(OSError):
+            if self._is_new:
+                names = manifest.written_names(self._folder)
+                if names == [manifest.INPUTS] or self._has_no_shards():
+                    for name in names:
+                        self._folder.remove(name)
+            self._folder.discard()
+
+    def _resumed(self) -> State | None:
+        folder = self._folder
+        state = manifest.unfinished(folder)
+        if state is None:
+            found, _ = manifest.read_manifest(folder)
+            self._require_same(found)
+            return None
+        self._require_same(state.header)
+        for shard in state.shards:
+            for file in shard.files:
+                if file.name not in folder.names() or folder.size(file.name) != file.size:
+                    raise CorpusError(
+                        f"{folder.name}/{file.name}: not the file that was written; --force begins anew"
+                    )
+        return state
+
+    def _require_same(self, header: dict[str, Any]) -> None:
+        """Refuse to continue with other inputs, settings or another tokenizer."""
+        if change := manifest.changed_input(manifest.read_inputs(self._folder), self._inputs):
+            raise CorpusError(f"{change} since the work was begun, so it cannot go on; --force begins anew")
+        now = header["settings"].get("now")
+        self._options = self._options._replace(document=self._options.document._replace(now=now))
+        wanted = self._header(now)
+        for name in wanted:
+            before, after = _flat(name, header.get(name)), _flat(name, wanted[name])
+            for part in after:
+                if before.get(part) != after[part]:
+                    raise CorpusError(
+                        f"the work was begun with {part} {before.get(part)}, not {after[part]}, so it cannot go on; "
+                        "--force begins anew"
+                    )
+
+    def _header(self, now: str | None) -> dict[str, Any]:
+        tokenizer, options = self._tokenizer, self._options
+        if options.document.chat_column is not None:
+            now = now or datetime.now().isoformat(timespec="seconds")
+            options = options._replace(document=options.document._replace(now=now))
+            self._options = options
+        settings = {**options.document._asdict(), **options._asdict()}
+        del settings["document"]
+        return {
+            "version": manifest.VERSION,
+            "format": self._form,
+            "dtype": self._dtype,
+            "tokenizer": {
+                "name": os.path.basename(tokenizer.vocabulary.path) or tokenizer.pre,
+                "fingerprint": tokenizer.fingerprint,
+                "vocab_size": tokenizer.vocab_size,
+            },
+            "settings": settings,
+            "inputs": manifest.write_inputs(self._folder, self._inputs),
+        }
+
+    # ---- the work -----------------------------------------------------------------------------------
+
+    def _encode(
+        self, writer: ShardsWriter, workers: int, progress: Callable[[Progress], object] | None
+    ) -> None:
+        encoder = ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
+        reader = chunk_reader(self._tokenizer, self._inputs, self._options)
+        total = sum(given.size for given in self._inputs)
+        waiting: deque[tuple[Chunk, Future[Encoded]]] = deque()
+        size = 0
+
+        def take() -> int:
+            chunk, future = waiting.popleft()
+            encoded = future.result()
+            self._tell_bad(encoded.bad, chunk)
+            writer.add(encoded, chunk)
+            if progress is not None:
+                path = self._inputs[min(chunk.place.input, len(self._inputs) - 1)].path
+                progress(Progress(chunk.read, total, writer.documents, writer.tokens, path))
+            return chunk.size
+
+        pool = ThreadPoolExecutor(workers, "ggufbpe-encode")
+        try:
+            for chunk in reader.chunks(writer.state.place):
+                while waiting and (size + chunk.size > _WAITING_BYTES or len(waiting) > 2 * workers):
+                    size -= take()
+                waiting.append((chunk, pool.submit(encoder.encode, chunk)))
+                size += chunk.size
+            while waiting:
+                take()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _encode_on_ray(
+        self,
+        address: str,
+        workers: int | None,
+        state: State,
+        layout: Layout,
+        progress: Callable[[Progress], object] | None,
+    ) -> tuple[State, Tail]:
+        from .distributed import EncodingRun, encode_on
+        from .ray_machines import RayMachines, connected, quiet_context
+
+        place, options = self._folder.name, self._options
+        place = place if is_url(place) else os.path.abspath(place)
+        work = EncodingRun(place, state.header, layout, options.shard_size)
+        total = sum(given.size for given in self._inputs)
+        documents, tokens = (sum(getattr(s, name) for s in state.shards) for name in ("documents", "tokens"))
+
+        def tell(batch: EncodedBatch) -> None:
+            nonlocal documents, tokens
+            documents, tokens = documents + batch.documents, tokens + batch.tokens + batch.open_tokens
+            self._tell_bad(batch.bad, batch.chunk)
+            if progress is not None:
+                path = self._inputs[min(batch.chunk.place.input, len(self._inputs) - 1)].path
+                progress(Progress(batch.chunk.read, total, documents, tokens, path))
+
+        with connected(address, workers), quiet_context():
+            machines = RayMachines(work, self._tokenizer, options, workers)
+            return encode_on(machines, work, self._folder, state, self._inputs, options.by_line, tell)
+
+    def _tell_bad(self, every: Iterable[Bad], chunk: Chunk) -> None:
+        for bad in every:
+            if chunk.kind == "broken":
+                self._report(self._inputs[chunk.place.input - 1].path, CorpusError(bad.reason))
+                continue
+            number = chunk.place.record + bad.record + 1
+            where = f"{self._inputs[chunk.place.input].path}: {'row' if chunk.kind == 'rows' else 'line'} {number}"
+            self._report(where, CorpusError(bad.reason))
+
+    def _check(self, state: State) -> None:
+        """Compare the sizes of all files with what was written."""
+        for shard in state.shards:
+            for file in shard.files:
+                size = self._folder.size(file.name)
+                if size != file.size:
+                    raise CorpusError(
+                        f"{self._folder.name}/{file.name}: {size} bytes, not the {file.size} written"
+                    )
+
+
+def _flat(name: str, value: Any) -> dict[str, Any]:
+    """A part of the header, with a name for each value."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {part if name == "settings" else f"{name} {part}": one for part, one in value.items()}
+
+
+def _fatal(where: str, error: Exception) -> None:
+    raised(where, CorpusError(f"{error}; --on-error skip (on_error='skip') leaves such records out"))

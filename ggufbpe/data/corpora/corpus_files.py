@@ -1,0 +1,175 @@
+"""The files of a corpus: those named, and those in directories named, of this machine or behind URLs.
+
+    paths -> [this file] -> files -> records.py -> count, stats, train, verify, encode
+
+All commands that take texts leave out hidden and binary files, links and special files in directories. Behind a URL, of
+which fsspec reads, all files are regular, and only tables are known to be binary.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import IO, Any, NamedTuple
+
+from ..._util.extras import file_system_at
+from .records import CorpusError, Report, decompressed, is_binary_table
+
+_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
+_OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
+
+
+class File(NamedTuple):
+    """A file, and the path named on the command line: the file, or a directory above it."""
+
+    path: str
+    size: int  # bytes on disk
+    root: str
+    version: str = ""  # by the listing of a storage; see `version_of`
+
+
+def files_of(
+    paths: Iterable[str],
+    skipped: Counter[str],
+    report: Report,
+    ignored_in: Callable[[str], frozenset[str]] | None = None,
+    tables: bool = False,
+) -> Iterator[File]:
+    """The files named, and those in the directories named, sorted by name in each.
+
+    Files left out of directories are counted in `skipped`, by kind. Errors go to `report`. `ignored_in` gives further
+    paths to leave out below a directory. It is called for each directory named, and for each repository below it, since
+    git ignores files of one repository only. With `tables`, parquet and arrow files are not taken for binary ones.
+    """
+    for root in paths:
+        if is_url(root):
+            try:
+                yield from _files_at(root, skipped, tables)
+            except FileNotFoundError:  # storages word it each in its way
+                report(root, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), root))
+            except (OSError, CorpusError) as error:
+                report(root, error)
+            continue
+        to_visit = [root]
+        ignored: set[str] = set()
+        while to_visit:
+            path = to_visit.pop()
+            if path in ignored:
+                skipped["ignored by git"] += 1
+                continue
+            try:
+                status = os.stat(path) if path == root else os.lstat(path)
+                if stat.S_ISDIR(status.st_mode):
+                    names = sorted(os.listdir(path), reverse=True)
+                    if ignored_in is not None and (path == root or ".git" in names):
+                        ignored |= ignored_in(path)
+                    shown = [name for name in names if not name.startswith(".")]
+                    skipped["hidden"] += len(names) - len(shown)
+                    to_visit += [os.path.join(path, name) for name in shown]
+                elif path != root and not stat.S_ISREG(status.st_mode):
+                    skipped["link or special"] += 1
+                elif path != root and not (tables and is_binary_table(path)) and _is_binary(path):
+                    skipped["binary"] += 1
+                else:
+                    yield File(path, status.st_size, root)
+            except OSError as error:
+                report(path, error)
+
+
+# ---- behind URLs ----------------------------------------------------------------------------------------
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is one for fsspec."""
+    return "://" in path
+
+
+def storage_of(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it. `CorpusError` where nothing reads such URLs."""
+    try:
+        return file_system_at(url, "corpora")
+    except ValueError as error:
+        raise CorpusError(str(error)) from None
+
+
+def open_file(path: str) -> IO[bytes]:
+    """A file of this machine or behind a URL, to be read."""
+    if not is_url(path):
+        return open(path, "rb")
+    system, place = storage_of(path)
+    file: IO[bytes] = system.open(place, "rb")
+    return file
+
+
+def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
+    system, place = storage_of(url)
+    scheme = url.partition("://")[0]
+    # Over HTTP any page with links looks like a directory.
+    is_folder = url.endswith("/") if scheme in ("http", "https") else system.isdir(place)
+    found = system.find(place, detail=True) if is_folder else {place: system.info(place)}
+    for name, facts in sorted(found.items()):
+        below = name.removeprefix(place) if is_folder else ""
+        if any(part.startswith(".") for part in below.split("/")):
+            skipped["hidden"] += 1
+        elif is_folder and not tables and is_binary_table(name):
+            skipped["binary"] += 1
+        else:
+            path = name if is_url(name) else f"{scheme}://{name}"
+            yield File(path, facts["size"] or 0, url, version_of(facts))
+
+
+# What fsspec's file systems give alike in a listing and of one file; other times are often rounded in one of them.
+_VERSIONS = ("ETag", "etag", "md5Hash", "blob_id", "sha", "mtime", "created")
+
+
+def version_of(facts: Mapping[str, Any]) -> str:
+    """What changes with the content of a file, by what its storage says of it; "" where it says nothing of the kind.
+
+    >>> version_of({"etag": '"1b2"', "mtime": 5}), version_of({"size": 3})
+    ('1b2', '')
+    """
+    found = next((facts[name] for name in _VERSIONS if facts.get(name)), "")
+    return str(found.timestamp() if isinstance(found, datetime) else found).strip('"')
+
+
+# ---- of this machine ------------------------------------------------------------------------------------
+
+
+def ignored_by_git(folder: str) -> frozenset[str]:
+    """What git ignores in a directory of a repository: paths as `files_of` makes them, one per ignored directory.
+
+    Empty if the directory is in no repository or is itself ignored, or if git is not installed.
+    """
+    import subprocess
+
+    # A repository can name a program in fsmonitor that git would run. In hooks, variables name another repository.
+    git = ["git", "-C", folder, "-c", "core.fsmonitor=false"]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+
+    def asked(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*git, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env=environment
+        )
+
+    try:
+        listed = asked("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        if listed.returncode or not asked("check-ignore", "-q", ".").returncode:
+            return frozenset()
+    except OSError:
+        return frozenset()
+    names = (os.fsdecode(name).rstrip("/") for name in listed.stdout.split(b"\0"))
+    return frozenset(os.path.join(folder, name) for name in names if name not in ("", "."))
+
+
+def _is_binary(path: str) -> bool:
+    """Whether there is a NUL near the beginning of what the file decompresses to."""
+    with open(path, "rb") as raw:
+        try:
+            with decompressed(raw, path) as stream:
+                return b"\0" in stream.read(_HEAD_SIZE)
+        except CorpusError:
+            return False  # it is reported when the file is read

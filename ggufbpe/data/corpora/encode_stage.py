@@ -1,0 +1,80 @@
+"""Encoding as a step in pipelines of other libraries: batches of `datasets` and Ray, documents of datatrove.
+
+texts of a batch -> [this file] -> the same batch with ids
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ...tokenizer import Tokenizer
+from ...tokenizer.inputs import Model, tokenizer_of
+
+_KEPT = 4  # tokenizers of a process
+_opened: dict[str, Tokenizer] = {}
+
+
+def opened_once(fingerprint: str, content: Callable[[], bytes]) -> Tokenizer:
+    """The tokenizer of a fingerprint, made of its pickle the first time that this process wants it."""
+    tokenizer = _opened.get(fingerprint)
+    if tokenizer is None:
+        while len(_opened) >= _KEPT:
+            del _opened[next(iter(_opened))]
+        tokenizer = _opened[fingerprint] = pickle.loads(content())
+    return tokenizer
+
+
+class EncodeStage:
+    """Adds a column of ids to batches: `dataset.map(stage, batched=True)`, `dataset.map_batches(stage)`.
+
+    `stage.documents` is a step of datatrove's, which adds the ids to the metadata of documents. It is pickled with what
+    makes the tokenizer, so each process opens it once, and wherever it runs the ids are those of `encode_corpus`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        text_column: str = "text",
+        id_column: str = "input_ids",
+        bos: bool = False,
+        eos: bool = True,
+        parse_special: bool = False,
+    ) -> None:
+        """`ValueError` where the model has no token that is to be added."""
+        self._tokenizer = tokenizer_of(model)
+        self._text_column, self._id_column = text_column, id_column
+        self._parse_special = parse_special
+        self._before = self._added(bos, self._tokenizer.bos_id, "BOS")
+        self._behind = self._added(eos, self._tokenizer.eos_id, "EOS")
+
+    def __getstate__(self) -> dict[str, Any]:
+        tokenizer = self._tokenizer
+        return {**self.__dict__, "_tokenizer": (tokenizer.fingerprint, pickle.dumps(tokenizer, 5))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        fingerprint, content = state["_tokenizer"]
+        self.__dict__.update(state, _tokenizer=opened_once(fingerprint, lambda: content))
+
+    def _added(self, is_wanted: bool, token: int | None, name: str) -> list[int]:
+        if is_wanted and token is None:
+            raise ValueError(f"the model has no {name} token; leave it out ({name.lower()}=False)")
+        return [token] if is_wanted and token is not None else []
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """A batch, columns by name, with the ids of each text."""
+        return {**batch, self._id_column: self._ids([str(text) for text in batch[self._text_column]])}
+
+    def documents(self, data: Iterable[Any], rank: int = 0, world_size: int = 1) -> Iterator[Any]:
+        """Documents of datatrove's, with ids in their metadata."""
+        for document in data:
+            [document.metadata[self._id_column]] = self._ids([document.text])
+            yield document
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        found = self._tokenizer.encode_batch(
+            texts, add_special=False, parse_special=self._parse_special, threads=1
+        )
+        return [[*self._before, *ids, *self._behind] for ids in found]

@@ -1,0 +1,182 @@
+"""The manifest: the inputs, settings and tokenizer of shards, and what each shard contains.
+
+    corpus_encoding.py -> [this file] -> unfinished.json while the work goes on, manifest.json when it is done
+        -> shard_reader.py
+
+The same inputs, settings and tokenizer give the same manifest, byte for byte: it has no date and no number of workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .chunks import FIRST, CorpusPlace
+from .hashed_files import FileFacts
+from .records import CorpusError
+from .shard_formats import SUFFIXES
+from .storage import Folder, Input
+
+MANIFEST, UNFINISHED, INPUTS = "manifest.json", "unfinished.json", "inputs.jsonl"
+VERSION = 1
+
+
+class Shard(NamedTuple):
+    """A finished shard."""
+
+    name: str
+    documents: int  # that end in it
+    rows: int  # that it has: documents, or windows of a fixed length
+    tokens: int
+    text_bytes: int
+    bad_records: int
+    start: CorpusPlace  # of its first document
+    carried: int  # tokens before it that belong to earlier documents
+    files: list[FileFacts]
+
+
+class Tail(NamedTuple):
+    """What comes after the last shard: documents without a full row, bad records, ids that do not fill a window."""
+
+    documents: int
+    text_bytes: int
+    bad_records: int
+    ids: list[int]
+
+
+class State(NamedTuple):
+    """The state of a run: its finished shards, and where the next one begins."""
+
+    header: dict[str, Any]
+    shards: list[Shard]
+    place: CorpusPlace = FIRST
+    carry: Sequence[int] = ()  # ids that do not fill a window yet
+
+    def write(self, folder: Folder) -> None:
+        """Write it to `unfinished.json`."""
+        found = {
+            **self.header,
+            "shards": [_plain(shard) for shard in self.shards],
+            "next": {"place": self.place._asdict(), "carry": list(self.carry)},
+        }
+        folder.write(UNFINISHED, to_json(found))
+
+
+def unfinished(folder: Folder) -> State | None:
+    """The state of an unfinished run; None if there is none."""
+    try:
+        found = _read(folder, UNFINISHED)
+    except FileNotFoundError:
+        return None
+    try:
+        shards, following = [_shard(shard) for shard in found.pop("shards")], found.pop("next")
+        return State(found, shards, CorpusPlace(**following["place"]), following["carry"])
+    except (KeyError, TypeError) as error:
+        raise CorpusError(f"{folder.name}/{UNFINISHED}: not what ggufbpe writes: {error!r}") from None
+
+
+def finish(folder: Folder, state: State, tail: Tail) -> dict[str, Any]:
+    """Write the manifest of a finished run."""
+    found = {**state.header, **totals(state.shards)}
+    for name in ("documents", "text_bytes", "bad_records"):
+        found[name] += getattr(tail, name)
+    found["left_over_tokens"] = len(tail.ids)
+    found["shards"] = [_plain(shard) for shard in state.shards]
+    folder.write(MANIFEST, to_json(found))
+    if UNFINISHED in folder.names():
+        folder.remove(UNFINISHED)
+    return found
+
+
+def totals(shards: Iterable[Shard]) -> dict[str, int]:
+    """The totals of shards."""
+    every = list(shards)
+    counted = ("documents", "rows", "tokens", "text_bytes", "bad_records")
+    return {name: sum(getattr(shard, name) for shard in every) for name in counted}
+
+
+def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
+    """The manifest, and its shards. `CorpusError` if there is none."""
+    try:
+        found = _read(folder, MANIFEST)
+    except FileNotFoundError:
+        if UNFINISHED in folder.names():
+            raise CorpusError(
+                f"{folder.name}: encoding was not finished; ggufbpe encode … --resume goes on"
+            ) from None
+        raise CorpusError(
+            f"{folder.name}: no shards that ggufbpe encode wrote: there is no {MANIFEST}"
+        ) from None
+    try:
+        return found, [_shard(shard) for shard in found["shards"]]
+    except (KeyError, TypeError) as error:
+        raise CorpusError(f"{folder.name}/{MANIFEST}: not what ggufbpe writes: {error!r}") from None
+
+
+def write_inputs(folder: Folder, inputs: Iterable[Input]) -> dict[str, Any]:
+    """Write the list of inputs; what the manifest says of it."""
+    every = list(inputs)
+    data = b"".join(json.dumps(given._asdict()).encode() + b"\n" for given in every)
+    if INPUTS not in folder.names() or folder.read(INPUTS) != data:
+        folder.write(INPUTS, data)
+    return {
+        "files": len(every),
+        "bytes": sum(given.size for given in every),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+
+
+def read_inputs(folder: Folder) -> list[Input]:
+    """The inputs as they were."""
+    return [Input(**json.loads(line)) for line in folder.read(INPUTS).splitlines()]
+
+
+def changed_input(before: Iterable[Input], now: Iterable[Input]) -> str:
+    """How the inputs have changed, in words; "" if they have not."""
+    old, new = {given.path: given for given in before}, {given.path: given for given in now}
+    for path in [*old, *new]:
+        if path not in new:
+            return f"{path} is not there any more"
+        if path not in old:
+            return f"{path} was not there"
+        if old[path] != new[path]:
+            return f"{path} was changed"
+    return "" if list(old) == list(new) else "the order of the inputs is another one"
+
+
+def written_names(folder: Folder) -> list[str]:
+    """The files of a folder that an earlier run wrote."""
+    own = (MANIFEST, UNFINISHED, INPUTS)
+    return [
+        name
+        for name in folder.names()
+        if name in own or (name.startswith("part-") and name.endswith(SUFFIXES))
+    ]
+
+
+def to_json(found: Mapping[str, Any]) -> bytes:
+    """As a file has it."""
+    return json.dumps(found, indent=1).encode() + b"\n"
+
+
+def _plain(shard: Shard) -> dict[str, Any]:
+    files = [file._asdict() for file in shard.files]
+    return {**shard._asdict(), "start": shard.start._asdict(), "files": files}
+
+
+def _shard(found: dict[str, Any]) -> Shard:
+    return Shard(
+        **{**found, "start": CorpusPlace(**found["start"]), "files": [FileFacts(**f) for f in found["files"]]}
+    )
+
+
+def _read(folder: Folder, name: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(folder.read(name))
+    except ValueError as error:
+        raise CorpusError(f"{folder.name}/{name}: not JSON: {error}") from None
+    if found.get("version") != VERSION:
+        raise CorpusError(f"{folder.name}/{name}: not of version {VERSION}, which this ggufbpe writes")
+    return found

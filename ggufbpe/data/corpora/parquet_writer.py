@@ -1,0 +1,212 @@
+"""Parquet, a row for each document, in as much memory as a page takes.
+
+    ids, lengths -> [this file], thrift.py -> part-00000.parquet
+
+pyarrow's writer makes one page of a row, however long it is, with some copies of it in memory, and refuses what takes
+2 GiB. In version 1 of data pages a row may go on in the next page, so ids are written here as they come.
+
+Sources: parquet-format's parquet.thrift (structs and the numbers of their fields), Encodings.md and LogicalTypes.md.
+
+But: pages are compressed by pyarrow, which also reads such files (row_formats.py).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._util.extras import imported
+from .byte_formats import Ids, Layout
+from .hashed_files import FileFacts, HashedFile
+from .row_formats import COLUMN, GROUP_ROWS, GROUP_TOKENS, schema_of
+from .storage import Folder
+from .thrift import Value, binary, boolean, i8, i32, i64, list_of, struct, varint
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_MAGIC = b"PAR1"
+# A row group of rows shorter than GROUP_TOKENS is one page: only a longer row goes on in the next.
+_PAGE = 2 * GROUP_TOKENS + GROUP_ROWS
+_INT32 = i32(1)  # enum Type
+_PLAIN, _RLE = i32(0), i32(3)  # enum Encoding
+_ZSTD = i32(6)  # enum CompressionCodec
+_OPTIONAL, _REPEATED = i32(1), i32(2)  # enum FieldRepetitionType
+_LIST, _UNSIGNED = i32(3), {16: i32(12), 32: i32(13)}  # enum ConvertedType
+_HAS_ID, _EMPTY = 3, 1  # definition levels: both the list and its elements could be null
+
+
+class _Group(NamedTuple):
+    """A row group that was written."""
+
+    rows: int
+    entries: int
+    begin: int  # in the file
+    size: int  # bytes
+    uncompressed: int
+
+
+class ParquetWriter:
+    """Writes a column of lists. Where pages and row groups end depends on the lengths of rows, not on chunks.
+
+    An entry of a page is an id, or an empty row.
+    """
+
+    def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
+        numpy = self._numpy = imported("numpy", "corpora", "shards")
+        self._pyarrow = imported("pyarrow", "corpora", "writing parquet")
+        self._layout = layout
+        self._data = HashedFile(folder, stem + form.suffix)
+        self._data.write(_MAGIC)
+        self._repetitions = numpy.empty(_PAGE, "u1")  # by entry: 0 begins a row
+        self._definitions = numpy.empty(_PAGE, "u1")
+        self._ids = numpy.empty(_PAGE, "<u4")
+        self._in_page = self._ids_in_page = 0  # entries and ids
+        self._open = 0  # ids of a row that has not ended
+        self._groups: list[_Group] = []
+        self._begin_group()
+
+    def _begin_group(self) -> None:
+        self._rows = self._tokens = self._entries = self._uncompressed = 0
+        self._begin = self._data.size
+
+    def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
+        numpy, queue = self._numpy, Ids(ids)
+        while len(lengths):
+            ends = numpy.cumsum(lengths[: GROUP_ROWS - self._rows])
+            count = int(numpy.searchsorted(ends, GROUP_TOKENS - self._tokens)) + 1
+            some, lengths = lengths[: min(count, len(ends))], lengths[min(count, len(ends)) :]
+            self._end_rows(queue, some)
+            if self._tokens >= GROUP_TOKENS or self._rows >= GROUP_ROWS:
+                self._end_group()
+        for part in queue.rest():
+            self._append(Ids([part]), len(part), numpy.arange(0 if self._open else 1), numpy.arange(0))
+            self._open += len(part)
+
+    def _end_rows(self, ids: Ids, lengths: npt.NDArray[Any]) -> None:
+        sizes = self._numpy.maximum(lengths, 1)
+        sizes[0] -= self._open
+        ends = self._numpy.cumsum(sizes)
+        begins = ends - sizes
+        self._append(ids, int(ends[-1]), begins[1 if self._open else 0 :], begins[lengths == 0])
+        self._rows += len(lengths)
+        self._tokens += int(lengths.sum())
+        self._open = 0
+
+    def _append(self, ids: Ids, count: int, begins: npt.NDArray[Any], empty: npt.NDArray[Any]) -> None:
+        """Append entries, of which some begin rows and some are `empty` rows; both are given in ascending order."""
+        at = 0
+        while at < count:
+            size = min(count - at, _PAGE - self._in_page)
+            page = slice(self._in_page, self._in_page + size)
+            self._repetitions[page] = 1
+            self._repetitions[page][self._between(begins, at, at + size) - at] = 0
+            without = self._between(empty, at, at + size) - at
+            self._definitions[page] = _HAS_ID
+            self._definitions[page][without] = _EMPTY
+            for part in ids.take(size - len(without)):
+                self._ids[self._ids_in_page : self._ids_in_page + len(part)] = part
+                self._ids_in_page += len(part)
+            self._in_page += size
+            at += size
+            if self._in_page == _PAGE:
+                self._end_page()
+
+    def _between(self, places: npt.NDArray[Any], begin: int, end: int) -> Any:
+        low, high = self._numpy.searchsorted(places, (begin, end))
+        return places[low:high]
+
+    # ---- pages and row groups -----------------------------------------------------------------------
+
+    def _end_page(self) -> None:
+        count = self._in_page
+        parts = [
+            self._levels(self._repetitions[:count], 1),
+            self._levels(self._definitions[:count], 2),
+            self._ids[: self._ids_in_page].tobytes(),
+        ]
+        page = b"".join(parts)
+        compressed = self._pyarrow.compress(page, "zstd")
+        facts = struct({1: i32(count), 2: _PLAIN, 3: _RLE, 4: _RLE})
+        _, head = struct({1: i32(0), 2: i32(len(page)), 3: i32(compressed.size), 5: facts})
+        self._data.write(head)
+        self._data.write(compressed)
+        self._entries += count
+        self._uncompressed += len(head) + len(page)
+        self._in_page = self._ids_in_page = 0
+
+    def _levels(self, levels: npt.NDArray[Any], width: int) -> bytes:
+        """Numbers of `width` bits in the hybrid of run lengths and bits: one run, of one number or of bits."""
+        first = int(levels[0])
+        if (levels == first).all():
+            found = varint(len(levels) << 1) + bytes([first])
+        else:
+            bits = self._numpy.unpackbits(levels[:, None], axis=1, count=width, bitorder="little")
+            groups = -(-len(levels) // 8)
+            packed = self._numpy.packbits(bits, bitorder="little").tobytes()
+            found = varint(groups << 1 | 1) + packed.ljust(groups * width, b"\0")
+        return len(found).to_bytes(4, "little") + found
+
+    def _end_group(self) -> None:
+        if self._in_page:
+            self._end_page()
+        size = self._data.size - self._begin
+        self._groups.append(_Group(self._rows, self._entries, self._begin, size, self._uncompressed))
+        self._begin_group()
+
+    # ---- the end of the file ------------------------------------------------------------------------
+
+    def finish(self) -> list[FileFacts]:
+        if self._rows:
+            self._end_group()
+        _, footer = self._footer()
+        self._data.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        return [self._data.finish()]
+
+    def discard(self) -> None:
+        self._data.discard()
+
+    def _footer(self) -> Value:
+        from ... import __version__
+
+        arrow = base64.b64encode(schema_of(self._layout).serialize().to_pybytes())
+        return struct(
+            {
+                1: i32(2),
+                2: list_of(_schema(8 * self._numpy.dtype(self._layout.dtype).itemsize)),
+                3: i64(sum(group.rows for group in self._groups)),
+                4: list_of(list(map(_row_group, self._groups))),
+                5: list_of([struct({1: binary(b"ARROW:schema"), 2: binary(arrow)})]),
+                6: binary(f"ggufbpe version {__version__}".encode()),
+            }
+        )
+
+
+def _schema(width: int) -> list[Value]:
+    """The elements of the tree of columns, each before its children: what pyarrow makes of a list of integers."""
+    is_list = struct({3: struct({})})
+    is_unsigned = struct({10: struct({1: i8(width), 2: boolean(False)})})
+    return [
+        struct({4: binary(b"schema"), 5: i32(1)}),
+        struct({3: _OPTIONAL, 4: binary(COLUMN.encode()), 5: i32(1), 6: _LIST, 10: is_list}),
+        struct({3: _REPEATED, 4: binary(b"list"), 5: i32(1)}),
+        struct({1: _INT32, 3: _OPTIONAL, 4: binary(b"element"), 6: _UNSIGNED[width], 10: is_unsigned}),
+    ]
+
+
+def _row_group(group: _Group) -> Value:
+    """A row group, which has one column chunk."""
+    column = struct(
+        {
+            1: _INT32,
+            2: list_of([_PLAIN, _RLE]),
+            3: list_of([binary(part.encode()) for part in (COLUMN, "list", "element")]),
+            4: _ZSTD,
+            5: i64(group.entries),
+            6: i64(group.uncompressed),
+            7: i64(group.size),
+            9: i64(group.begin),
+        }
+    )
+    chunk = struct({2: i64(group.begin), 3: column})
+    return struct({1: list_of([chunk]), 2: i64(group.uncompressed), 3: i64(group.rows), 6: i64(group.size)})

@@ -1,0 +1,219 @@
+"""Decompression, lines and records of JSON lines.
+
+    corpus_files.py -> files -> [this file] -> bytes, records -> count, stats, train, verify, encode
+
+The name of a file says how it is compressed (.gz, .zst) and whether its lines are JSON (.jsonl, .ndjson), each with a
+text of its own.
+
+But: callers decide about bytes that are not UTF-8, and about files that cannot be read.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, NamedTuple
+
+from ..._util.extras import NotInstalledError, imported
+from ...errors import printable
+
+_BLOCK = 1 << 20
+_JSON_LINES = (".jsonl", ".ndjson")
+_BINARY_TABLES = (".parquet", ".arrow", ".feather")
+_ZSTD = (".zst", ".zstd")
+DEFAULT_FIELD = "text"  # of JSON lines
+
+Report = Callable[[str, Exception], object]
+
+
+class CorpusError(ValueError):
+    """A corpus, or a record of it, that cannot be used; the message says which, where and what to do."""
+
+
+def raised(name: str, error: Exception) -> None:
+    """A `Report` that raises the error, with the name of the file."""
+    if isinstance(error, OSError) or str(error).startswith(name):
+        raise error
+    raise type(error)(f"{name}: {error}")
+
+
+@contextmanager
+def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file, by its name. `CorpusError` where they are broken or the package for it is not installed."""
+    try:
+        yield _decompressed(raw, path)
+    except (EOFError, zlib.error) as error:
+        raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
+    except Exception as error:
+        if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # comparing names avoids the imports
+            raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
+        raise
+
+
+def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
+    if path.endswith(".gz"):
+        import gzip
+
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if path.endswith(_ZSTD):
+        try:
+            zstandard = imported("zstandard", "zstd", "reading zstd")
+        except NotInstalledError as error:
+            raise CorpusError(f"{path}: {error}") from None
+        return io.BufferedReader(_ZstdFrames(raw, zstandard.ZstdDecompressor()), 1 << 17)
+    return raw
+
+
+class _ZstdFrames(io.RawIOBase):
+    """What a zstd file decompresses to; `EOFError` where it ends inside a frame, as gzip has it.
+
+    The reader of the package `zstandard` takes it for the end of the text.
+    """
+
+    def __init__(self, raw: IO[bytes], decompressor: Any) -> None:
+        self._raw, self._decompressor = raw, decompressor
+        self._frame: Any = None
+        self._input, self._output = b"", memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._output:
+            self._input = self._input or self._raw.read(
+                1 << 10
+            )  # few, since 4 bytes may decompress to 128 KiB
+            if not self._input:
+                if self._frame is not None:
+                    raise EOFError("it ends inside a frame")
+                return 0
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            self._output, self._input = memoryview(self._frame.decompress(self._input)), b""
+            if self._frame.eof:
+                self._input, self._frame = self._frame.unused_data, None
+        size = min(len(buffer), len(self._output))
+        buffer[:size], self._output = self._output[:size], self._output[size:]
+        return size
+
+
+def without_compression(name: str) -> str:
+    """A file name without the suffix of its compression.
+
+    >>> without_compression("a.txt.gz")
+    'a.txt'
+    """
+    return name[: name.rindex(".")] if name.endswith((".gz", *_ZSTD)) else name
+
+
+def has_json_lines(name: str) -> bool:
+    """Whether a file is named as one of JSON lines."""
+    return without_compression(name).endswith(_JSON_LINES)
+
+
+def is_binary_table(name: str) -> bool:
+    """Whether a file is named as a table of parquet or arrow."""
+    return name.endswith(_BINARY_TABLES)
+
+
+def is_table(name: str) -> bool:
+    """The same, or a file of comma-separated values."""
+    return is_binary_table(name) or without_compression(name).endswith(".csv")
+
+
+def can_be_read_anywhere(name: str) -> bool:
+    """Whether reading can begin in the middle of a file: it is neither compressed nor a table."""
+    return without_compression(name) == name and not is_table(name)
+
+
+def lines(stream: Any) -> Iterator[bytes]:
+    """The lines of a binary stream, with their ends; only a line feed ends one."""
+    parts: list[bytes] = []  # of a line longer than a block; joined once, since it may be a gigabyte
+    while block := stream.read(_BLOCK):
+        first, *others = block.split(b"\n")
+        parts.append(first)
+        for line in others:
+            yield _taken([*parts, b"\n"], parts)
+            parts.append(line)
+    if rest := b"".join(parts):
+        yield rest
+
+
+def _taken(line: list[bytes], parts: list[bytes]) -> bytes:
+    """A line in one; not kept by who gives it, nor are its `parts`."""
+    parts.clear()
+    return b"".join(line)
+
+
+class LineRange:
+    """The lines of a file that begin in a range of bytes, as a stream; the first one begins at `begin`."""
+
+    def __init__(self, file: IO[bytes], begin: int, end: int) -> None:
+        self._file, self._end = file, end
+        self.begin = _line_start(file, begin, end) if begin else 0
+        file.seek(self.begin)
+        self._at = self.begin
+        self._has_ended = self.begin >= end
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; none at the end."""
+        data = b"" if self._has_ended else self._file.read(size)
+        last = max(self._end - 1 - self._at, 0)  # the line that has this byte is the last
+        self._at += len(data)
+        if end := data.find(b"\n", last) + 1:
+            self._has_ended = True
+            return data[:end]
+        return data
+
+
+def _line_start(file: IO[bytes], begin: int, end: int) -> int:
+    """Where the first line begins that begins in a range; its end where none does."""
+    at = begin - 1
+    file.seek(at)
+    while at < end and (block := file.read(min(_BLOCK, end - at))):
+        if (found := block.find(b"\n")) >= 0:
+            return at + found + 1
+        at += len(block)
+    return end
+
+
+class Record(NamedTuple):
+    """A line of JSON: its text, and all of its fields."""
+
+    text: str
+    fields: dict[str, Any]
+
+
+def fields_of(line: str) -> dict[str, Any]:
+    """The fields of a line of JSON lines. `ValueError` says what is wrong with it."""
+    import json  # here, so that commands that read no JSON start faster
+
+    try:
+        fields = json.loads(line)
+    except RecursionError:
+        raise ValueError("not JSON: nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise ValueError("not an object")
+    return fields
+
+
+def record_of(line: str, field: str | None) -> Record:
+    """A line of JSON lines; its text is in `field` (None: "text"). `ValueError` says what is wrong with it."""
+    fields = fields_of(line)
+    text = fields.get(DEFAULT_FIELD if field is None else field)
+    if not isinstance(text, str):
+        name = printable(DEFAULT_FIELD if field is None else field)
+        raise ValueError(f"the field {name} is no text; --field NAME says which one to read")
+    return Record(text, fields)
+
+
+def utf8(text: str) -> bytes:
+    """The bytes of a text, including lone surrogates, which JSON can have, and undecodable bytes (surrogateescape)."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,155 @@
+"""Checks shards against their manifest and their tokenizer: `ggufbpe check`.
+
+EncodedCorpus -> [this file] -> problems
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..._util.extras import imported
+from ...tokenizer import Tokenizer
+from ...tokenizer.inputs import Model, tokenizer_of
+from .chunk_encoder import ChunkEncoder, Document, Options, chunk_reader
+from .hashed_files import file_hash
+from .manifest import Shard, read_inputs
+from .shard_formats import count_rows
+from .shard_reader import EncodedCorpus, wrong_tokenizer
+from .storage import ChangedError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_MOST_SHARDS = 8  # of which a sample is taken
+
+
+class Checked(NamedTuple):
+    """What `check_corpus` found."""
+
+    shards: int
+    problems: list[str]  # each with the file that it is about
+    sampled: int  # documents encoded again
+    not_sampled: str  # why not all of the sample was, if a model was given
+
+    @property
+    def is_right(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `ggufbpe check --json` prints."""
+        return {"is_right": self.is_right, **self._asdict()}
+
+
+def check_corpus(output: str | os.PathLike[str], model: Model | None = None, *, sample: int = 100) -> Checked:
+    """Check shards against their manifest, and with a model a sample of documents against its tokenizer.
+
+    Each file must have the hash in the manifest, and each index its number of rows and ids. The first `sample`
+    documents of up to eight shards are read from the corpus and encoded again, unless an input has changed.
+    """
+    corpus = EncodedCorpus.open(output)
+    problems = [problem for shard in corpus.shards for problem in _problems_of(corpus, shard)]
+    problems += _wrong_sums(corpus)
+    sampled, not_sampled = 0, ""
+    if model is not None and not problems:
+        tokenizer = tokenizer_of(model)
+        problems = wrong_tokenizer(corpus, tokenizer)
+        if not problems:
+            sampled, not_sampled, problems = _sample_problems(corpus, tokenizer, sample)
+    return Checked(len(corpus.shards), problems, sampled, not_sampled)
+
+
+def _problems_of(corpus: EncodedCorpus, shard: Shard) -> Iterator[str]:
+    is_whole = True
+    for facts in shard.files:
+        try:
+            with corpus.folder.open(facts.name) as file:
+                found = file_hash(file)
+        except FileNotFoundError:
+            found = "missing"
+        if found != facts.sha256:
+            is_whole = False
+            yield (
+                f"{facts.name}: missing"
+                if found == "missing"
+                else f"{facts.name}: not the bytes that were written"
+            )
+    if is_whole:
+        rows, tokens = count_rows(corpus.form, corpus.folder, shard.name, corpus.layout)
+        if (rows, tokens) != (shard.rows, shard.tokens):
+            yield (
+                f"{shard.name}: {rows} rows and {tokens} ids, where the manifest says {shard.rows} and {shard.tokens}"
+            )
+
+
+def _wrong_sums(corpus: EncodedCorpus) -> Iterator[str]:
+    for name in ("rows", "tokens"):
+        found = sum(getattr(shard, name) for shard in corpus.shards)
+        if found != corpus.manifest[name]:
+            yield f"manifest.json: {corpus.manifest[name]} {name}, where its shards have {found}"
+
+
+# ---- a sample, encoded once more ----------------------------------------------------------------------
+
+
+def _sample_problems(corpus: EncodedCorpus, tokenizer: Tokenizer, count: int) -> tuple[int, str, list[str]]:
+    """How many documents were encoded again, why no more, and which shards have other ids.
+
+    These are the first `count` documents of some shards, spread over all.
+    """
+    numpy = imported("numpy", "corpora", "shards")
+    looked_at = 0
+    problems: list[str] = []
+    shards = corpus.shards
+    step = max(-(-len(shards) // _MOST_SHARDS), 1)
+    for shard in shards[::step]:
+        wanted = min(count, shard.documents)
+        try:
+            documents = [ids for ids, _ in zip(_encoded_again(corpus, tokenizer, shard), range(wanted))]
+        except (OSError, ChangedError) as error:
+            return looked_at, str(error), problems
+        again = numpy.concatenate([numpy.zeros(0, corpus.layout.dtype), *documents])
+        there = _beginning_of(corpus, shard, shard.carried + len(again))[shard.carried :]
+        if not numpy.array_equal(again[: len(there)], there) or (
+            corpus.layout.window is None and len(there) < len(again)
+        ):
+            problems.append(f"{shard.name}: not the ids that the tokenizer gives for its first documents")
+        looked_at += len(documents)
+    return looked_at, "", problems
+
+
+def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) -> Iterator[npt.NDArray[Any]]:
+    """The ids of documents, from the first of a shard on."""
+    settings = dict(corpus.manifest["settings"])
+    document = Document(*(settings.pop(name) for name in Document._fields))
+    options = Options(document, **settings)
+    encoder = ChunkEncoder(tokenizer, document, corpus.layout.dtype)
+    numpy = imported("numpy", "corpora", "shards")
+    nothing = numpy.zeros(0, corpus.layout.dtype)
+    unfinished: list[Any] = []
+    for chunk in chunk_reader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
+        encoded = encoder.encode(chunk)
+        ids: npt.NDArray[Any] = numpy.concatenate([*unfinished, *encoded.ids, nothing])
+        before = sum(map(len, unfinished))
+        begin = 0
+        for length in encoded.lengths.tolist():
+            yield ids[begin : begin + length + before]
+            begin += length + before
+            before = 0
+        unfinished = [ids[begin:]] if len(ids) > begin else []
+
+
+def _beginning_of(corpus: EncodedCorpus, shard: Shard, size: int) -> npt.NDArray[Any]:
+    """The first `size` ids of a shard, of all rows together."""
+    numpy = imported("numpy", "corpora", "shards")
+    number = sum(one.rows for one in corpus.shards[: corpus.shards.index(shard)])
+    rows, found = [numpy.zeros(0, corpus.layout.dtype)], 0
+    for row, _ in zip(corpus.rows(number), range(shard.rows)):
+        rows.append(row)
+        found += len(row)
+        if found >= size:
+            break
+    beginning: npt.NDArray[Any] = numpy.concatenate(rows)[:size]
+    return beginning

@@ -1,0 +1,115 @@
+"""The formats of shards: how ids and the index of documents are written, and read back.
+
+ids, lengths -> [this file] -> byte_formats.py, parquet_writer.py or row_formats.py -> files of a shard
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..._util.extras import imported
+from . import byte_formats as by
+from .byte_formats import NPY_HEADER, Layout, Lengths
+from .hashed_files import FileFacts
+from .parquet_writer import ParquetWriter
+from .row_formats import ArrowWriter, row_batches
+from .storage import Folder
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Ends = Callable[[Folder, str], Any]
+
+
+class ShardWriter(Protocol):
+    """A shard that is being written."""
+
+    def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
+        """Append ids, and release each array then; the list is empty afterwards.
+
+        Rows of these lengths end in them, of which the first may have begun in ids written before. The ids behind
+        these rows belong to one that has not ended.
+        """
+
+    def finish(self) -> list[FileFacts]:
+        """Finish the files."""
+
+    def discard(self) -> None:
+        """Remove what was written."""
+
+
+class ShardForm(NamedTuple):
+    """A format. `indexes` makes the other files of a shard, by suffix; `ends` reads where rows end."""
+
+    suffix: str
+    writer: Callable[[ShardForm, Folder, str, Layout], ShardWriter]
+    wide: str = "uint32"  # the type of ids that need more than 16 bits
+    indexes: dict[str, Callable[[Lengths, Layout], Iterator[Any]]] = {}  # noqa: RUF012 - a NamedTuple
+    ends: Ends | None = None
+    has_header: bool = False
+
+
+FORMS: dict[str, ShardForm] = {
+    "megatron": ShardForm(".bin", by.BytesWriter, "int32", {".idx": by.megatron_index}, by.megatron_ends),
+    "nanotron": ShardForm(
+        ".ds",
+        by.BytesWriter,
+        "uint32",
+        {".ds.index": by.nanotron_index, ".ds.metadata": by.nanotron_metadata},
+        by.nanotron_ends,
+    ),
+    "npy": ShardForm(".npy", by.BytesWriter, "uint32", {".index.npy": by.npy_index}, by.npy_ends, True),
+    "parquet": ShardForm(".parquet", ParquetWriter),
+    "arrow": ShardForm(".arrow", ArrowWriter),
+}
+SUFFIXES = tuple({suffix for form in FORMS.values() for suffix in (form.suffix, *form.indexes)})
+
+
+def dtype_of(form: ShardForm, vocab_size: int) -> str:
+    """The type of the ids of a vocabulary."""
+    return "uint16" if vocab_size <= 1 << 16 else form.wide
+
+
+def ends_of(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> Any:
+    """Where the rows of a shard end, in ids; None where each file of rows says it itself."""
+    if form.ends is None:
+        return None
+    if form.has_header and layout.window is not None:
+        numpy = imported("numpy", "corpora", "shards")
+        return numpy.arange(1, count_rows(form, folder, stem, layout)[0] + 1) * layout.window
+    return form.ends(folder, stem)
+
+
+def rows_of(
+    form: ShardForm, folder: Folder, stem: str, layout: Layout, ends: Any, start: int = 0
+) -> Iterator[npt.NDArray[Any]]:
+    """The rows of a shard from number `start` on, each as an array of ids; `ends` are those of `ends_of`."""
+    if ends is None:
+        for lists in row_batches(folder, stem + form.suffix, start):
+            values, offsets = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()
+            for number in range(len(lists)):
+                yield values[offsets[number] : offsets[number + 1]]
+        return
+    numpy = imported("numpy", "corpora", "shards")
+    dtype = numpy.dtype(layout.dtype).newbyteorder("<")
+    head = NPY_HEADER if form.has_header else 0
+    with folder.open(stem + form.suffix) as file:
+        begin = int(ends[start - 1]) if 0 < start <= len(ends) else 0
+        file.seek(head + begin * dtype.itemsize)
+        for end in ends[start:].tolist():
+            yield numpy.frombuffer(file.read((end - begin) * dtype.itemsize), dtype)
+            begin = end
+
+
+def count_rows(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> tuple[int, int]:
+    """The number of rows by the index of a shard, and of ids."""
+    if form.ends is None:
+        lengths = [len(lists) for lists in row_batches(folder, stem + form.suffix)]
+        return sum(lengths), sum(len(lists.flatten()) for lists in row_batches(folder, stem + form.suffix))
+    width = imported("numpy", "corpora", "shards").dtype(layout.dtype).itemsize
+    tokens = (folder.size(stem + form.suffix) - NPY_HEADER * form.has_header) // width
+    if form.has_header and layout.window is not None:
+        return tokens // layout.window, tokens
+    ends = form.ends(folder, stem)
+    return len(ends), int(ends[-1]) if len(ends) else 0

@@ -1,0 +1,211 @@
+"""Distributes documents to shards, and records each finished shard.
+
+    chunk_encoder.py -> Encoded, in order -> [this file] -> shard_formats.py, manifest.py
+
+A shard ends with the document that brings it to the wanted number of bytes. That depends only on the documents before,
+so a resumed run has the same shards. With a window, ids are written in rows of one length; those left at the end of a
+shard that do not fill a row begin the next shard.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from ..._util.extras import imported
+from .byte_formats import Ids, Layout
+from .chunk_encoder import Encoded, place_after
+from .chunks import Chunk, CorpusPlace
+from .manifest import Shard, State, Tail
+from .shard_formats import FORMS, ShardWriter
+from .storage import Folder
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+MOST_ROWS = 1 << 24  # of a shard; their lengths are kept in memory
+
+
+def limits(shard_size: int, width: int, window: int | None) -> tuple[int, int]:
+    """The tokens that end a shard, and the documents: the first document by which it has either ends it."""
+    tokens = -(-shard_size // width)
+    if window is None:
+        return tokens, MOST_ROWS
+    return -(-tokens // window) * window, 1 << 62
+
+
+class ShardsWriter:
+    """Writes documents to shards, one shard after the other."""
+
+    def __init__(
+        self, folder: Folder, state: State, shard_size: int, layout: Layout, number: int | None = None
+    ) -> None:
+        """Goes on where `state` is. `shard_size` is in bytes of ids.
+
+        `number` is that of the next shard, where `state` does not have those before; nor is it written down then.
+        """
+        self._numpy: Any = imported("numpy", "corpora", "shards")
+        self._form = FORMS[state.header["format"]]
+        self._folder, self._layout = folder, layout
+        self.state = state
+        self._dtype = self._numpy.dtype(layout.dtype)
+        self._window = layout.window or 1
+        self._wanted, self._most = limits(shard_size, self._dtype.itemsize, layout.window)
+        self._place = state.place  # behind the last document
+        self._is_part = number is not None
+        self._number = len(state.shards) if number is None else number
+        # What is being put in its place while the next shard is written: the disk takes its time.
+        self._finishing: Future[None] | None = None
+        self._finisher = ThreadPoolExecutor(1, "ggufbpe-shards")
+        self._finished_documents = sum(shard.documents for shard in state.shards)
+        self._finished_tokens = sum(shard.tokens for shard in state.shards)
+        self._opened = self._opened_bytes = 0  # tokens and bytes of an unfinished document
+        self._bad = self._tail_bad = 0  # records of this shard, and those after its last document so far
+        self._writer: ShardWriter | None = None
+        self._begin([self._numpy.array(state.carry, self._dtype)])
+
+    def _begin(self, carry: list[npt.NDArray[Any]]) -> None:
+        self._start = self._place
+        self._carry = [ids for ids in carry if len(ids)]
+        self._carried = self._taken = sum(map(len, self._carry))  # tokens assigned to this shard
+        self._written = 0  # of them
+        self._rows = self._shard_documents = self._bytes = 0
+
+    @property
+    def documents(self) -> int:
+        """The number of documents so far, including earlier runs."""
+        return self._finished_documents + self._shard_documents
+
+    @property
+    def tokens(self) -> int:
+        """The number of ids written so far."""
+        return self._finished_tokens + self._written
+
+    # ---- documents ----------------------------------------------------------------------------------
+
+    def add(self, encoded: Encoded, chunk: Chunk) -> None:
+        """Add the documents of a chunk."""
+        numpy = self._numpy
+        cumulative = numpy.cumsum(encoded.lengths)
+        start, ids = 0, Ids(encoded.ids)
+        bad = [each.record for each in encoded.bad]
+        while start < len(cumulative):
+            before = int(cumulative[start - 1]) if start else 0
+            end = int(numpy.searchsorted(cumulative, self._wanted - self._taken + before))
+            end = max(start, min(end, start + self._most - self._shard_documents - 1))
+            stop = min(end + 1, len(cumulative))
+            self._take(ids, encoded, start, stop)
+            record = int(encoded.records[stop - 1])
+            self._bad += self._tail_bad + sum(1 for place in bad if place < record)
+            self._tail_bad, bad = 0, [place for place in bad if place >= record]
+            self._place = place_after(chunk, encoded, stop - 1)
+            start = stop
+            if stop > end:
+                self._end_shard()
+        self._tail_bad += len(bad)
+        self._open(ids.rest(), encoded.open_size)
+
+    def _take(self, ids: Ids, encoded: Encoded, start: int, stop: int) -> None:
+        """Take complete documents, of which at most the last ends the shard."""
+        lengths = encoded.lengths[start:stop]
+        self._taken += int(lengths.sum())
+        lengths = lengths.copy()
+        lengths[0] += self._opened
+        self._opened = 0
+        self._write(ids.take(int(encoded.lengths[start:stop].sum())), lengths)
+        self._shard_documents += stop - start
+        self._bytes += int(encoded.sizes[start:stop].sum()) + self._opened_bytes
+        self._opened_bytes = 0
+        if self._layout.window is None:
+            self._rows += stop - start
+
+    def _open(self, ids: list[npt.NDArray[Any]], size: int) -> None:
+        count = sum(map(len, ids))
+        self._opened += count
+        self._opened_bytes += size
+        self._taken += count
+        self._write(ids, self._numpy.zeros(0, self._numpy.int64))
+
+    def _write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
+        """Write ids, in which documents of these lengths end; with a window, those that fill rows, and keep others."""
+        if self._layout.window is None:
+            ids[:] = [part for part in ids if len(part)]
+            if ids or len(lengths):
+                self._the_writer().write(ids, lengths)
+            self._written = self._taken
+            return
+        self._carry += [part for part in ids if len(part)]
+        rows = (self._taken - self._written) // self._window
+        if not rows:
+            return
+        every = self._numpy.concatenate(self._carry)
+        size = rows * self._window
+        self._the_writer().write([every[:size]], self._numpy.full(rows, self._window))
+        self._carry = [every[size:]]
+        self._written += size
+        self._rows += rows
+
+    def _the_writer(self) -> ShardWriter:
+        if self._writer is None:
+            self._writer = self._form.writer(
+                self._form, self._folder, f"part-{self._number:05}", self._layout
+            )
+        return self._writer
+
+    # ---- shards -------------------------------------------------------------------------------------
+
+    def _end_shard(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:  # it has no row
+            return
+        shard = Shard(
+            name=f"part-{self._number:05}",
+            documents=self._shard_documents,
+            rows=self._rows,
+            tokens=self._written,
+            text_bytes=self._bytes,
+            bad_records=self._bad,
+            start=self._start,
+            carried=self._carried,
+            files=[],
+        )
+        self._finished_documents += shard.documents
+        self._finished_tokens += shard.tokens
+        self._bad = 0
+        self._number += 1
+        self._begin(self._carry)
+        self._wait()
+        self._finishing = self._finisher.submit(self._put, writer, shard, self._place, self._carried_ids())
+
+    def _carried_ids(self) -> list[int]:
+        return [int(token) for part in self._carry for token in part]
+
+    def _put(self, writer: ShardWriter, shard: Shard, place: CorpusPlace, carry: list[int]) -> None:
+        try:
+            shard = shard._replace(files=writer.finish())
+        except BaseException:
+            writer.discard()
+            raise
+        self.state = self.state._replace(shards=[*self.state.shards, shard], place=place, carry=carry)
+        if not self._is_part:
+            self.state.write(self._folder)
+
+    def _wait(self) -> None:
+        if self._finishing is not None:
+            self._finishing.result()
+            self._finishing = None
+
+    def finish(self) -> tuple[State, Tail]:
+        """Finish the last shard; the final state, and what is left over."""
+        if self._rows:
+            self._end_shard()
+        self._wait()
+        bad = self._bad + self._tail_bad
+        return self.state, Tail(self._shard_documents, self._bytes, bad, self._carried_ids())
+
+    def close(self) -> None:
+        """Wait for the shard that is being finished, and discard an incomplete one."""
+        self._finisher.shutdown()
+        if self._writer is not None:
+            self._writer.discard()
+            self._writer = None

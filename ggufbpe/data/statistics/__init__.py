@@ -1,0 +1,1 @@
+"""Statistics of how tokenizers split a corpus."""

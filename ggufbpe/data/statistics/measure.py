@@ -1,0 +1,341 @@
+"""Batches of texts to numbers: tokens, and what they stand for, by group and tokenizer.
+
+    batches -> [this file] -> Stats
+
+Counted in the text, for all tokenizers alike: bytes, characters (code points as llama.cpp reads them, where an
+undecodable byte is one) and words, which are runs without white space. Counted for each tokenizer: tokens, the pieces
+into which its pre-tokenizer cuts, tokens of one byte, tokens that are not whole characters, and which tokens were
+used.
+
+But: no texts are kept, and of the tokens that a group uses only the ids.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ..._util import utf8
+from ..._util.wording import counted
+from ...models.vocabulary import CONTROL, UNKNOWN, UNUSED
+from ...tokenizer import Tokenizer
+from ...tokenizer.chunking import added_ids
+from .text_groups import Batch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.int64]
+
+_NOT_FOR_TEXT = CONTROL | UNKNOWN | UNUSED
+_UNSEEN, _WHOLE, _SINGLE_BYTE, _SINGLE_PART, _PARTS = range(5)  # kinds of tokens, by what they decode to
+
+
+@dataclass(frozen=True)
+class Measures:
+    """How one tokenizer cuts the texts of one group. Ratios are None if there is nothing to divide by."""
+
+    group: str
+    tokenizer: str
+    texts: int
+    bytes: int
+    characters: int
+    words: int  # runs without white space
+    undecodable_bytes: int  # not UTF-8; each counts as a character
+    tokens: int
+    pieces: int  # words of the pre-tokenizer
+    single_byte_tokens: int  # decode to one byte, be it a letter or a part of one
+    partial_tokens: int  # decode to bytes that are not whole characters
+    used_tokens: int  # distinct ones, without control tokens
+
+    @property
+    def bytes_per_token(self) -> float | None:
+        """Mean length of a token in bytes of the text."""
+        return _ratio(self.bytes, self.tokens)
+
+    @property
+    def characters_per_token(self) -> float | None:
+        """Mean length of a token in code points."""
+        return _ratio(self.characters, self.tokens)
+
+    @property
+    def tokens_per_word(self) -> float | None:
+        """Tokens per run without white space, often called fertility."""
+        return _ratio(self.tokens, self.words)
+
+    @property
+    def tokens_per_piece(self) -> float | None:
+        """Tokens per piece of the pre-tokenizer: 1 if no piece had to be cut."""
+        return _ratio(self.tokens, self.pieces)
+
+    @property
+    def single_byte_share(self) -> float | None:
+        """The share of tokens that are one byte, 0 to 1."""
+        return _ratio(self.single_byte_tokens, self.tokens)
+
+    @property
+    def partial_share(self) -> float | None:
+        """The share of tokens that are not whole characters, 0 to 1."""
+        return _ratio(self.partial_tokens, self.tokens)
+
+    def to_dict(self) -> dict[str, str | int | float | None]:
+        """All numbers, including ratios, by name."""
+        return {**dataclasses.asdict(self), **{name: getattr(self, name) for name in RATIOS}}
+
+
+RATIOS = [name for name, value in vars(Measures).items() if isinstance(value, property)]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How often the whole corpus uses each token of one vocabulary."""
+
+    tokenizer: str
+    pre: str
+    vocab_size: int
+    counts: Ids = field(repr=False, compare=False)  # times each token was used, shape (vocab_size,)
+    for_text: npt.NDArray[np.bool_] = field(
+        repr=False, compare=False
+    )  # not control, unknown or unused by type
+
+    @property
+    def text_tokens(self) -> int:
+        """How many tokens text without control tokens can use."""
+        return int(self.for_text.sum())
+
+    @property
+    def used_tokens(self) -> int:
+        """How many of these were used at least once."""
+        return int((self.for_text & (self.counts > 0)).sum())
+
+    @property
+    def unused_tokens(self) -> int:
+        """How many of these were never used."""
+        return self.text_tokens - self.used_tokens
+
+    @property
+    def unused_ids(self) -> list[int]:
+        """The ids of those, ascending."""
+        found: list[int] = (self.for_text & (self.counts == 0)).nonzero()[0].tolist()
+        return found
+
+    def to_dict(self) -> dict[str, str | int]:
+        """The numbers by name, without the counts of single tokens."""
+        numbers = {"text_tokens": self.text_tokens, "used_tokens": self.used_tokens}
+        named: dict[str, str | int] = {"name": self.tokenizer, "pre": self.pre, "vocab_size": self.vocab_size}
+        return {**named, **numbers, "unused_tokens": self.unused_tokens}
+
+
+@dataclass(frozen=True, repr=False)
+class Stats:
+    """How tokenizers cut a corpus."""
+
+    usage: list[Usage]  # one for each tokenizer
+    rows: list[Measures]  # by group in the order of the corpus, and within by tokenizer
+    total: list[Measures]  # one for each tokenizer, over all groups
+    skipped: dict[str, int]  # files left out of directories: "hidden", "binary", "link or special"
+
+    def __repr__(self) -> str:
+        texts = counted(self.total[0].texts, "text") if self.total else "no texts"
+        return f"<Stats of {', '.join(self.tokenizers)}: {texts}, {counted(len(self.groups), 'group')}>"
+
+    @property
+    def tokenizers(self) -> list[str]:
+        """The names of the tokenizers."""
+        return [usage.tokenizer for usage in self.usage]
+
+    @property
+    def groups(self) -> list[str]:
+        """The names of the groups."""
+        return list(dict.fromkeys(row.group for row in self.rows))
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything, in JSON types."""
+        return {
+            "tokenizers": [usage.to_dict() for usage in self.usage],
+            "rows": [row.to_dict() for row in self.rows],
+            "total": [row.to_dict() for row in self.total],
+            "skipped": self.skipped,
+        }
+
+    def plot(self, path: str, *, theme: str = "light") -> None:
+        """Draw the tokenizers side by side, as PNG or SVG by the suffix of `path`.
+
+        `theme` is "light" or "dark". `NotInstalledError` without matplotlib.
+        """
+        from .plots import plot
+
+        plot(self, path, theme=theme)
+
+
+def _ratio(number: int, of: int) -> float | None:
+    return number / of if of else None
+
+
+class Measurer:
+    """Adds up the counts of batches."""
+
+    def __init__(self, tokenizers: Mapping[str, Tokenizer], parse_special: bool, add_bos: bool) -> None:
+        self._models = [_Model(name, model, parse_special, add_bos) for name, model in tokenizers.items()]
+        self._groups: dict[str, _Group] = {}
+        self._in_word = False  # the last block ended within a word
+
+    def add(self, batch: Batch) -> None:
+        """Count the texts of a batch."""
+        group = self._groups.get(batch.group)
+        if group is None:
+            group = self._groups[batch.group] = _Group(len(self._models))
+        group.texts += batch.begun
+        for data in batch.texts:
+            text = utf8.decode(data)
+            group.bytes += len(data)
+            group.characters += len(text)
+            group.words += len(text.split())
+            if not batch.begun and self._in_word and not text[:1].isspace():
+                group.words -= 1  # the first one, cut in two
+            self._in_word = not text[-1:].isspace()
+            group.undecodable_bytes += utf8.undecodable(data, text)
+        for model, counts in zip(self._models, group.counts):
+            model.count(batch.texts, batch.begun, counts)
+
+    def result(self, skipped: Counter[str]) -> Stats:
+        """The counts so far."""
+        rows = [
+            _measures(name, group, model, counts)
+            for name, group in self._groups.items()
+            for model, counts in zip(self._models, group.counts)
+        ]
+        total = [
+            _measures("total", whole, model, counts)
+            for whole in [_sum(self._groups.values(), self._models)]
+            for model, counts in zip(self._models, whole.counts)
+        ]
+        left_out = {kind: number for kind, number in sorted(skipped.items()) if number}
+        return Stats([model.usage() for model in self._models], rows, total, left_out)
+
+
+class _Counts:
+    """The counts of one tokenizer in one group, so far."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self.tokens = self.pieces = self.single_byte = self.partial = 0
+        self.used: Ids = np.zeros(0, dtype=np.int64)  # ascending
+
+
+class _Group:
+    """The counts of one group, so far."""
+
+    def __init__(self, models: int) -> None:
+        self.texts = self.bytes = self.characters = self.words = self.undecodable_bytes = 0
+        self.counts = [_Counts() for _ in range(models)]
+
+
+def _sum(groups: Iterable[_Group], models: Iterable[_Model]) -> _Group:
+    found = list(groups)
+    whole = _Group(0)
+    for name in ("texts", "bytes", "characters", "words", "undecodable_bytes"):
+        setattr(whole, name, sum(getattr(group, name) for group in found))
+    for index, model in enumerate(models):
+        counts = _Counts()
+        for name in ("tokens", "pieces", "single_byte", "partial"):
+            setattr(counts, name, sum(getattr(group.counts[index], name) for group in found))
+        counts.used = model.counts.nonzero()[0]
+        whole.counts.append(counts)
+    return whole
+
+
+def _measures(name: str, group: _Group, model: _Model, counts: _Counts) -> Measures:
+    return Measures(
+        group=name,
+        tokenizer=model.name,
+        texts=group.texts,
+        bytes=group.bytes,
+        characters=group.characters,
+        words=group.words,
+        undecodable_bytes=group.undecodable_bytes,
+        tokens=counts.tokens,
+        pieces=counts.pieces,
+        single_byte_tokens=counts.single_byte,
+        partial_tokens=counts.partial,
+        used_tokens=int(model.for_text[counts.used].sum()),
+    )
+
+
+class _Model:
+    """One tokenizer, and how often each of its tokens was used."""
+
+    def __init__(self, name: str, tokenizer: Tokenizer, parse_special: bool, add_bos: bool) -> None:
+        import numpy as np
+
+        self.name = name
+        self._tokenizer = tokenizer
+        self._parse_special = parse_special
+        self._added = list(chain(*added_ids(tokenizer))) if add_bos else []
+        self.counts: Ids = np.zeros(tokenizer.vocab_size, dtype=np.int64)
+        attributes = np.array(tokenizer.vocabulary.attributes, dtype=np.int64)
+        self.for_text: npt.NDArray[np.bool_] = attributes & _NOT_FOR_TEXT == 0
+        self._kinds = np.full(tokenizer.vocab_size, _UNSEEN, dtype=np.int8)
+
+    def count(self, texts: list[bytes], begun: int, counts: _Counts) -> None:
+        """Count the tokens of texts, of which `begun` begin here."""
+        import numpy as np
+
+        for token in self._added:
+            self.counts[token] += begun
+        counts.tokens += begun * len(self._added)
+        ids, times = self._tally(self._ids(texts, continues=not begun))
+        for token in ids[self._kinds[ids] == _UNSEEN].tolist():
+            self._kinds[token] = _kind(self._tokenizer.token_to_piece(token, special=False))
+        kinds = np.bincount(self._kinds[ids], weights=times, minlength=_PARTS + 1)
+        self.counts[ids] += times
+        counts.tokens += int(times.sum())
+        counts.single_byte += int(kinds[_SINGLE_BYTE] + kinds[_SINGLE_PART])
+        counts.partial += int(kinds[_SINGLE_PART] + kinds[_PARTS])
+        if (
+            begun or not self._tokenizer.vocabulary.tokenizer_model.is_one_word
+        ):  # otherwise the one word continues
+            counts.pieces += sum(map(self._tokenizer.count_words, texts))
+        added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
+        used = np.concatenate([ids, added])
+        new = np.unique(used[~np.isin(used, counts.used)])  # few, so that no block sorts all that were used
+        counts.used = np.insert(counts.used, np.searchsorted(counts.used, new), new)
+
+    def usage(self) -> Usage:
+        return Usage(self.name, self._tokenizer.pre, self._tokenizer.vocab_size, self.counts, self.for_text)
+
+    def _ids(self, texts: list[bytes], continues: bool) -> npt.NDArray[np.integer]:
+        import numpy as np
+
+        if len(texts) == 1:
+            return self._tokenizer.encode_to_numpy(
+                texts[0], add_special=False, parse_special=self._parse_special, continues=continues
+            )
+        found = self._tokenizer.encode_batch(texts, add_special=False, parse_special=self._parse_special)
+        return np.fromiter(chain.from_iterable(found), dtype=np.int32)
+
+    def _tally(self, ids: npt.NDArray[np.integer]) -> tuple[Ids, Ids]:
+        """The distinct ids, ascending, and how often each occurs."""
+        import numpy as np
+
+        if len(ids) < self._tokenizer.vocab_size // 8:  # sorting these is faster than a pass over all tokens
+            found, times = np.unique(ids, return_counts=True)
+            return found.astype(np.int64), times.astype(np.int64)
+        counted = np.bincount(ids, minlength=self._tokenizer.vocab_size)
+        used = counted.nonzero()[0]
+        return used, counted[used]
+
+
+def _kind(piece: bytes) -> int:
+    """The kind of bytes that a token decodes to; for a control token none."""
+    try:
+        piece.decode()
+    except UnicodeDecodeError:
+        return _SINGLE_PART if len(piece) == 1 else _PARTS
+    return _SINGLE_BYTE if len(piece) == 1 else _WHOLE

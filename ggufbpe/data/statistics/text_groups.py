@@ -1,0 +1,200 @@
+"""A corpus as texts in groups: files, directories, streams and strings, plain or as JSON lines.
+
+    strings, paths, streams -> [this file] -> batches of texts, each of one group -> measure.py
+
+As in training, compressed files and JSON lines are recognized by name, and hidden files, binary files and links in
+directories are left out.
+
+But: text is bytes here, and need not be UTF-8. A file that cannot be read is reported, and the others are read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from ...tokenizer.chunking import BLOCK, LONG_TEXT
+from ..corpora.corpus_files import files_of, open_file
+from ..corpora.readers import has_records, records
+from ..corpora.records import CorpusError, Report, decompressed, utf8, without_compression
+
+GROUPINGS = ("file", "folder", "extension", "total")
+
+Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into blocks that can be tokenized one by one
+Progress = Callable[[int, int, str], object]  # bytes of files read, bytes of all files, the current file
+
+
+class Reading(NamedTuple):
+    """How a corpus is read and grouped, and how that is reported."""
+
+    by: str  # one of GROUPINGS
+    by_field: str | None  # of JSON lines, in place of `by`
+    field: str | None  # of JSON lines; None: "text", and only in files named .jsonl or .ndjson
+    skipped: Counter[str]  # files left out of directories
+    report: Report
+    progress: Progress
+    ignored_in: Callable[[str], frozenset[str]] | None = None  # see `files_of`
+
+
+class Batch(NamedTuple):
+    """Texts of one group, or a part of a long one."""
+
+    group: str
+    source: str  # the file, for messages
+    texts: list[bytes]
+    begun: int  # how many texts begin here: none in the later parts of a long one
+
+
+class _Source(NamedTuple):
+    """Something to read."""
+
+    name: str
+    group: str
+    open: Callable[[], Any]
+    size: int = 0  # bytes of a file, for progress
+
+
+def batches(corpus: object, reading: Reading, cut: Cut) -> Iterator[Batch]:
+    """The texts of a corpus: of str (each is a text), `os.PathLike` (files and directories) and binary streams, or one.
+
+    A mapping has such a corpus for each group. `TypeError` for anything else.
+    """
+    sources = list(_sources(corpus, reading))
+    total = sum(source.size for source in sources)
+    before = 0
+    for source in sources:
+        reading.progress(before, total, source.name)
+        try:
+            with source.open() as raw:
+                for batch in _read(source, raw, reading, cut):
+                    yield batch
+                    done = raw.tell() if source.size else 0
+                    reading.progress(before + done, total, source.name)
+        except OSError as error:
+            reading.report(source.name, error)
+        except CorpusError as error:  # names the file, as the report does
+            reading.report(source.name, CorpusError(str(error).removeprefix(f"{source.name}: ")))
+        before += source.size
+
+
+# ---- what there is to read ------------------------------------------------------------------------------
+
+
+def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
+    if isinstance(corpus, Mapping):
+        for group, part in corpus.items():
+            items = [part] if _is_item(part) else part
+            for source in _sources(items, reading):
+                yield source._replace(group=str(group))
+        return
+    if _is_item(corpus):
+        corpus = [corpus]
+    if not isinstance(corpus, Iterable):
+        raise TypeError(
+            "the corpus must be a sequence: [text, …] or [pathlib.Path(…), …], or a mapping of such"
+        )
+    for number, item in enumerate(corpus, 1):
+        if isinstance(item, str):
+            name = f"text {number}"
+            yield _Source(name, _group(name, None, reading), partial(io.BytesIO, utf8(item)))
+        elif isinstance(item, os.PathLike):
+            for path, size, root, _ in files_of(
+                [os.fsdecode(item)],
+                reading.skipped,
+                reading.report,
+                reading.ignored_in,
+                reading.field is not None,
+            ):
+                yield _Source(path, _group(path, root, reading), partial(open_file, path), size)
+        elif hasattr(item, "read"):
+            name = str(getattr(item, "name", "(stream)"))
+            yield _Source(name, _group(name, None, reading), _Lent(item))
+        else:
+            raise TypeError(f"a corpus has str, pathlib.Path and binary streams, not {type(item).__name__}")
+
+
+def _is_item(found: object) -> bool:
+    return isinstance(found, (str, bytes, os.PathLike)) or hasattr(found, "read")
+
+
+class _Lent:
+    """A stream of the caller's, which is read but not closed."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __call__(self) -> _Lent:
+        return self
+
+    def __enter__(self) -> Any:
+        return self._stream
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _group(name: str, root: str | None, reading: Reading) -> str:
+    """The group of a file below `root`, or of something that is not a file (None)."""
+    if reading.by_field is not None:
+        return _without(reading.by_field)
+    if reading.by == "total":
+        return "total"
+    if root is None or reading.by == "file":
+        return name
+    if reading.by == "extension":
+        return os.path.splitext(without_compression(name))[1].lower() or "(none)"
+    if name == root:
+        return os.path.basename(os.path.dirname(os.path.abspath(name))) or os.sep
+    first, *deeper = os.path.relpath(name, root).split(os.sep)
+    return first if deeper else os.path.basename(os.path.abspath(root)) or os.sep
+
+
+def _without(field: str) -> str:
+    return f"(no {field})"
+
+
+# ---- what is in it --------------------------------------------------------------------------------------
+
+
+def _read(source: _Source, raw: Any, reading: Reading, cut: Cut) -> Iterator[Batch]:
+    with decompressed(raw, source.name) as stream:
+        if has_records(source.name, reading.field):
+            yield from _records(source, stream, reading, cut)
+        else:
+            yield from _in_blocks(source.group, source, stream, cut)
+
+
+def _in_blocks(group: str, source: _Source, stream: Any, cut: Cut) -> Iterator[Batch]:
+    """A text, a block at a time."""
+    begun = 1
+    for block in cut(stream):
+        yield Batch(group, source.name, [block], begun)
+        begun = 0
+    if begun:
+        yield Batch(group, source.name, [], 1)
+
+
+def _records(source: _Source, stream: Any, reading: Reading, cut: Cut) -> Iterator[Batch]:
+    """The texts of JSON lines, several at a time."""
+    waiting: defaultdict[str, list[bytes]] = defaultdict(list)
+    size = 0
+    for text, fields in records(stream, source.name, reading.field, reading.report, reading.by_field):
+        group = source.group
+        if reading.by_field is not None and fields.get(reading.by_field) is not None:
+            value = fields[reading.by_field]
+            group = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        is_long = len(text) >= LONG_TEXT
+        if not is_long:
+            waiting[group].append(text)
+            size += len(text)
+        if is_long or size >= BLOCK:
+            yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())
+            waiting, size = defaultdict(list), 0
+        if is_long:
+            yield from _in_blocks(group, source, io.BytesIO(text), cut)
+    yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())

@@ -1,0 +1,1 @@
+"""Training: a corpus in, a vocabulary out."""
