@@ -30,8 +30,8 @@ from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
 from ggufbpe.server.llama_server import shown_piece
-from ggufbpe.server.models import Models, named_models
 from ggufbpe.server.rendering import MOST_SLOW_OF_MODEL
+from ggufbpe.server.served_models import Models, named_models
 from ggufbpe.server.settings import Settings
 from ggufbpe.server.unsupported import NEEDING_WEIGHTS
 

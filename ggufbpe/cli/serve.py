@@ -185,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _models(arguments: argparse.Namespace) -> dict[str, ModelName]:
     """The models by the names that requests use."""
-    from ..server.models import named_models
+    from ..server.served_models import named_models
 
     found = named_models(arguments.model, lambda model: located(arguments, model))
     others = models_of(arguments, ()) if found else model_paths(arguments)

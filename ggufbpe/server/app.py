@@ -22,16 +22,16 @@ import orjson
 from ..chat.template.run_limits import watched_by
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
-from .fields import has_field, parsed_body
 from .guard import Guard, check_host_count
-from .models import Models
-from .observed import LOG, OTHER, Metrics, log_event
+from .metrics import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .rendering import LATER, GoneError, Rendering, SlowRequests
+from .request_body import has_field, parsed_body
+from .served_models import Models
 from .settings import Settings
-from .streamed import StreamedAnswer, answer_json, json_or_stream, sent_parts
+from .streamed_answers import StreamedAnswer, answer_json, json_or_stream, sent_parts
 from .unsupported import NEEDING_WEIGHTS, needs_weights
-from .work import Work
+from .worker_threads import Work
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

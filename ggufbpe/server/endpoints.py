@@ -1,6 +1,6 @@
 """The endpoints of the API: which function answers each, and its examples for the description.
 
-llama_server.py, other_servers.py, own.py -> [this file] -> app.py, description.py
+llama_server.py, other_servers.py, native_api.py -> [this file] -> app.py, api_description.py
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from . import llama_server, other_servers, own, page
-from .models import Models
+from . import llama_server, native_api, other_servers, page_api
+from .served_models import Models
 
 
 class Endpoint(NamedTuple):
@@ -77,12 +77,16 @@ _ALL = (
         ({"model": "NAME", "tokens": [1, 2, 3]},),
     ),
     Endpoint(
-        "POST", "/v1/count", own.count_answer, False, ({"texts": ["Hello", "world"]}, {"texts": "Hello"})
+        "POST",
+        "/v1/count",
+        native_api.count_answer,
+        False,
+        ({"texts": ["Hello", "world"]}, {"texts": "Hello"}),
     ),
     Endpoint(
         "POST",
         "/v1/explain",
-        own.explain_answer,
+        native_api.explain_answer,
         False,
         ({"text": "Hello"}, {"text": "Hello", "why_not": "He"}, _CHAT),
         is_long=True,
@@ -90,7 +94,7 @@ _ALL = (
     Endpoint(
         "POST",
         "/v1/diff",
-        own.diff_answer,
+        native_api.diff_answer,
         False,
         ({"models": ["A", "B"], "texts": ["Hello"]},),
         is_long=True,
@@ -98,18 +102,20 @@ _ALL = (
     Endpoint(
         "POST",
         "/v1/diagnose",
-        own.diagnose_answer,
+        native_api.diagnose_answer,
         False,
         ({"text": "Hello", "ids": [1, 2, 3]}, {**_CHAT, "ids": [1, 2, 3]}),
         is_long=True,
     ),
-    Endpoint("POST", "/v1/tokens", page.tokens_answer, False, ({"text": "Hello"}, _CHAT)),
-    Endpoint("POST", "/v1/word", page.word_answer, False, ({"text": "Hello", "token": 0},), is_long=True),
-    Endpoint("POST", "/v1/why", page.why_answer, False, ({"text": "Hello", "piece": "He"},), is_long=True),
+    Endpoint("POST", "/v1/tokens", page_api.tokens_answer, False, ({"text": "Hello"}, _CHAT)),
+    Endpoint("POST", "/v1/word", page_api.word_answer, False, ({"text": "Hello", "token": 0},), is_long=True),
+    Endpoint(
+        "POST", "/v1/why", page_api.why_answer, False, ({"text": "Hello", "piece": "He"},), is_long=True
+    ),
     Endpoint(
         "POST",
         "/v1/parting",
-        page.parting_answer,
+        page_api.parting_answer,
         False,
         ({"models": ["A", "B"], "text": "Hello"}, {"text": "Hello", "ids": [1, 2, 3]}),
         is_long=True,

@@ -24,10 +24,10 @@ from ..chat.request.capabilities import Capabilities
 from ..errors import ChatError
 from ..tokenizer import Tokenizer
 from .failures import RequestError
-from .fields import field, has_field, id_of, ids_of, string_of
-from .models import Models
+from .request_body import field, has_field, id_of, ids_of, string_of
 from .request_forms import from_anthropic, from_responses
-from .streamed import Items, JoinedPieces
+from .served_models import Models
+from .streamed_answers import Items, JoinedPieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

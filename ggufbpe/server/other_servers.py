@@ -14,10 +14,10 @@ import time
 from typing import Any
 
 from .failures import RequestError
-from .fields import dict_of, field, given_flag, has_field, ids_of, required_text
 from .llama_server import detokenize_answer, pieces_text, prompt_of, tokenize_answer
-from .models import Models
-from .streamed import Items
+from .request_body import dict_of, field, given_flag, has_field, ids_of, required_text
+from .served_models import Models
+from .streamed_answers import Items
 
 
 def tokenize_either(models: Models, body: Any) -> dict[str, Any]:

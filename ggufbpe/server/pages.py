@@ -1,6 +1,6 @@
 """Everything that is not an endpoint of the API: the page, the API's description, and the metrics.
 
-app.py -> [this file] -> description.py, observed.py
+app.py -> [this file] -> api_description.py, metrics.py
 
 Pages have a Content-Security-Policy that allows requests to this server only.
 """
@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from .description import description, description_page
+from .api_description import description, description_page
 from .failures import not_found
-from .models import Models
-from .observed import Metrics
+from .metrics import Metrics
+from .served_models import Models
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _SAFE = {

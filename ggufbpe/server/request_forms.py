@@ -15,7 +15,7 @@ from typing import Any
 
 from ..chat.request.json_text import dumped
 from .failures import RequestError
-from .fields import field, has_field
+from .request_body import field, has_field
 
 Object = dict[str, Any]
 

@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from .app import Application
-from .observed import SHARED_NUMBERS, log_event, log_to_stderr
+from .metrics import SHARED_NUMBERS, log_event, log_to_stderr
 from .protocol import Protocol
 from .settings import Settings
 

@@ -1,6 +1,6 @@
 """The trace of a text as JSON, in pieces, so that a long one is not held in memory.
 
-Parts, WhyNot -> [this file] -> cli/explain.py, server/page.py
+Parts, WhyNot -> [this file] -> cli/explain.py, server/page_api.py
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from ..analysis.explain.why_not import why_not
 from ..analysis.verify.model_diff import diff
 from ..tokenizer import Tokenizer
 from .failures import RequestError, too_large
-from .fields import dict_of, given_flag, given_texts, ids_of, required_text
 from .llama_server import prompt_of
-from .models import Models
+from .request_body import dict_of, given_flag, given_texts, ids_of, required_text
+from .served_models import Models
 
 MOST_TEXTS = 4096  # in one request
 MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large

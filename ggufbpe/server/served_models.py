@@ -22,7 +22,7 @@ from ..hub.name_grammar import PREFIXES, parse_name
 from ..models import tokenizer_model
 from ..tokenizer import Tokenizer
 from .failures import RequestError
-from .fields import field
+from .request_body import field
 
 T = TypeVar("T")
 

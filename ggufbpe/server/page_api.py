@@ -24,9 +24,9 @@ from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Trace, names_of
 from .failures import RequestError, too_large
-from .fields import dict_of, given_texts, required_text
-from .models import Models
-from .own import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_flags
+from .native_api import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_flags
+from .request_body import dict_of, given_texts, required_text
+from .served_models import Models
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
