@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
+    from .prompt_tokenizer import PromptTokenizer
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,17 @@ class Ends:
     adds_eos: bool = False
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer) -> Ends:
+    def of(cls, tokenizer: PromptTokenizer) -> Ends:
         """The ends of a tokenizer's texts.
 
         Source: common_chat_templates_init in common/chat.cpp.
         """
+        vocabulary = tokenizer.vocabulary
         bos, eos = (
             b"" if token is None else tokenizer.token_to_piece(token)
-            for token in (tokenizer.bos_id, tokenizer.eos_id)
+            for token in (vocabulary.special_ids["bos"], vocabulary.special_ids["eos"])
         )
-        return cls(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
+        return cls(bos, eos, vocabulary.add_bos, vocabulary.add_eos)
 
     def without_added(self, prompt: str) -> str:
         """The prompt, one character for each byte, without a BOS and an EOS that the tokenizer will add.

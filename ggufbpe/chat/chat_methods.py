@@ -19,8 +19,8 @@ from ..models.vocabulary import GGUFWarning
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ..tokenizer import Tokenizer
     from .chats import Chats
+    from .prompt_tokenizer import PromptTokenizer
 
 
 class ChatMethods:
@@ -94,7 +94,7 @@ class ChatMethods:
             {**(chat_template_kwargs or {}), **read_by_template},
         )
         prompt = self.chats.prompt(body, chat_template, now)
-        return cast("Tokenizer", self).encode(prompt) if tokenize else prompt_text(prompt)
+        return cast("PromptTokenizer", self).encode(prompt) if tokenize else prompt_text(prompt)
 
     def _check_names(
         self, given: Iterable[str], chat_template: str | None, chat_template_kwargs: Mapping[str, Any]
@@ -126,4 +126,4 @@ class ChatMethods:
         """Makes prompts: `tok.chats.prompt(body)` takes the whole body of a request to llama-server."""
         from .chats import Chats
 
-        return Chats(cast("Tokenizer", self))
+        return Chats(cast("PromptTokenizer", self))

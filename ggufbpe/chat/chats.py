@@ -25,7 +25,7 @@ from .request.messages import Request, check_rest, request_of
 from .template.values import plain
 
 if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
+    from .prompt_tokenizer import PromptTokenizer
     from .request.capabilities import Capabilities
 
 MOST_TEMPLATES = 16  # kept prepared
@@ -34,7 +34,7 @@ MOST_TEMPLATES = 16  # kept prepared
 class Chats:
     """Makes prompts for a tokenizer."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: PromptTokenizer) -> None:
         self._named = dict(tokenizer.chat_templates)
         self._own = {CHATML, *self._named.values()}
         self._prepared: dict[str, ChatTemplate] = {}

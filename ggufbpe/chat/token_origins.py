@@ -18,7 +18,7 @@ from ..models.vocabulary import CONTROL
 from .origins import Origin, PromptInParts, PromptPart, tool_name
 
 if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
+    from .prompt_tokenizer import PromptTokenizer
 
 ADDED = Origin("added")
 _ORDER = ("added", "template", "message", "tool", "argument", "generation_prompt", "unknown")
@@ -105,7 +105,7 @@ class ChatTokens:
         }
 
 
-def chat_tokens(tokenizer: Tokenizer, rendered: PromptInParts) -> ChatTokens:
+def chat_tokens(tokenizer: PromptTokenizer, rendered: PromptInParts) -> ChatTokens:
     """The ids of a prompt as `encode` gives them, with their origins."""
     ids, spans = tokenizer.encode_with_offsets(rendered.prompt)
     before, behind = map(len, tokenizer.vocabulary.added)

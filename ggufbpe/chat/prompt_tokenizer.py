@@ -1,0 +1,29 @@
+"""What chats need of a tokenizer, as a protocol: `Tokenizer` has all of it, and imports this room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..models.vocabulary import Vocabulary
+
+
+class PromptTokenizer(Protocol):
+    """The members of `Tokenizer` that chat templates and the tokens of prompts are made with."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary, which has the ids of BOS and EOS and whether they are added."""
+
+    @property
+    def chat_templates(self) -> Mapping[str, str]:
+        """The file's chat templates by name; the default one is ""."""
+
+    def encode(self, text: bytes, /) -> list[int]:
+        """Return the ids of a prompt, with special tokens added and parsed."""
+
+    def encode_with_offsets(self, text: bytes, /) -> tuple[list[int], Sequence[tuple[int, int]]]:
+        """Return the ids of a prompt and the span of each in its bytes."""
+
+    def token_to_piece(self, token: int, /) -> bytes:
+        """Return the bytes that a token decodes to; a control token's are its text."""
