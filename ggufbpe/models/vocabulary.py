@@ -5,12 +5,12 @@ loading.py -> [this file] -> everything that encodes, decodes or inspects tokens
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, MutableSequence, Sequence
 from copy import copy
 from enum import IntFlag
 from typing import TYPE_CHECKING, NamedTuple
 
+from .._util.caller import frames_to_caller
 from .._util.llama_cpp_states import FOLLOWED
 
 if TYPE_CHECKING:
@@ -122,14 +122,3 @@ def warn_of(vocabulary: Vocabulary) -> None:
         for problem in vocabulary.warnings:
             where = f"{vocabulary.path}: " if vocabulary.path else ""
             warnings.warn(f"{where}{problem}", GGUFWarning, stacklevel=level)
-
-
-def frames_to_caller() -> int:
-    """The `stacklevel`, seen from the caller, of the first frame outside this package."""
-    import sys
-
-    level, frame = 1, sys._getframe(1)
-    package = os.path.dirname(os.path.dirname(__file__))
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        level, frame = level + 1, frame.f_back
-    return level

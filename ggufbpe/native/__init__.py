@@ -94,7 +94,7 @@ def warn_if_slow() -> None:
     _is_said = True
     import warnings
 
-    from ..models.vocabulary import frames_to_caller
+    from .._util.caller import frames_to_caller
 
     warnings.warn(
         f"ggufbpe's compiled engine does not run: {why_not_native}. The reference engine does its work, and is much "

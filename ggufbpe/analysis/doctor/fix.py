@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..._util.caller import frames_to_caller
 from ..._util.files import is_special
 from ..._util.wording import counted
 from ...errors import (
@@ -35,7 +36,7 @@ from ...gguf.tensors import check_tensors
 from ...gguf.value_types import Field, Value
 from ...hub.model_location import ModelName, locate
 from ...models.loading import load
-from ...models.vocabulary import GGUFWarning, frames_to_caller
+from ...models.vocabulary import GGUFWarning
 from .template_edits import ChatTemplates, template_edits
 
 _NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
