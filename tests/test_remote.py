@@ -48,7 +48,7 @@ from ggufbpe.gguf.writer import packed_file
 from ggufbpe.hub import remote
 from ggufbpe.hub.name_grammar import Address, HubName, OllamaName, hub_name
 from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream
-from ggufbpe.hub.remote.remote_file import FilePlace
+from ggufbpe.hub.remote.range_stream import FilePlace
 from ggufbpe.models.loading import load_vocabulary
 
 LARGE = 40 << 30  # bytes

@@ -22,8 +22,8 @@ from ..._util.extras import imported
 from ...errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..name_grammar import HubName, is_file
 from ..quantization import chosen, is_first_part, is_model, quantization
+from .range_stream import FilePlace, RemoteFile
 from .refusals import answer_error
-from .remote_file import FilePlace, RemoteFile
 
 _MOST_REDIRECTS = 5
 MOST_FILES = 20_000  # of a repository; the rest is not listed

@@ -19,7 +19,7 @@ from ..name_grammar import OllamaName
 from ..stores.ollama_store import model_layer
 from ..stores.stored_model import LARGEST_JSON
 from .http_file import Client
-from .remote_file import FilePlace
+from .range_stream import FilePlace
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

@@ -17,8 +17,7 @@ from ..name_grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import huggingface, metadata_cache
 from .forecast import ArrivingFile
 from .metadata_cache import Kept
-from .range_stream import RangeFile, RangeStream, RemoteProgress
-from .remote_file import FilePlace, RemoteFile
+from .range_stream import FilePlace, RangeFile, RangeStream, RemoteFile, RemoteProgress
 
 if TYPE_CHECKING:
     from .http_file import Client

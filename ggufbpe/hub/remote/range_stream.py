@@ -13,13 +13,37 @@ begin, only the first answer is waited for, and for real vocabularies at most a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from typing import NamedTuple, Protocol
 
 from ...errors import RemoteError
 from ...gguf.source import ByteRange
+
+# Where a remote file is: found by huggingface.py and ollama_registry.py, used by http_file.py.
+
+
+class RemoteFile(NamedTuple):
+    """A file of a repository."""
+
+    name: str  # with its folders, as "Q8_0/model-00001-of-00002.gguf"
+    size: int  # bytes
+    url: str
+
+
+class FilePlace(NamedTuple):
+    """Where a remote file is."""
+
+    name: str  # of the file that was chosen, as "hf:bartowski/Llama-3.2-1B-Instruct-GGUF/….gguf"
+    url: str
+    named: str  # the address that the user or a setting gave; only its server gets the credentials
+    secret: Mapping[str, str]  # headers for that server
+    version: (
+        str | None
+    )  # what the server calls the content: the same where it is the same; None if not known yet
+    size: int | None  # bytes, if known
+
 
 BLOCK = 1 << 19  # bytes requested first; real vocabularies have more
 TAIL = 1 << 15  # bytes requested beyond the likely end,
