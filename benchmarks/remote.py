@@ -2,8 +2,8 @@
 
     python benchmarks/remote.py [MODEL.gguf …] [--rounds 5]
 
-A server on the loopback (tests/remote_server.py), in a process of its own, has each model as a file of 40 GB, of which
-only the metadata is there. All its answers together come at a rate, each after a latency. The time is that of
+A server on the loopback (tests/helpers/remote_server.py), in a process of its own, has each model as a file of 40 GB,
+of which only the metadata is there. All its answers together come at a rate, each after a latency. The time is that of
 `remote_source` with an empty cache, in a process that has imported what it needs, and beside it, in turn, that of one
 plain request for exactly the metadata's bytes.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 from cases import GPT2, ROOT
 from timing import median_ratio, seconds
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 from remote_server import RemoteServer
 

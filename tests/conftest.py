@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [
     str(ROOT / "scripts"),
     str(ROOT / "tests" / "makers"),
+    str(ROOT / "tests" / "helpers"),
 ]  # the makers of the fixtures also read them
 
 import mending  # noqa: E402 - it needs the scripts, too

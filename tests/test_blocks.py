@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import io
-import random
 import subprocess
 import sys
-import warnings
 from array import array
-from contextlib import suppress
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import GPT2, ROOT
-from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, make_vocabulary, tokenizer_as
+from split_cases import lines, odd_text, opened, special_texts
+from synthetic import ONE_OF_EACH_FAMILY, make_vocabulary, tokenizer_as
 
-from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe import Tokenizer
 from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.analysis.explain import long_text_parts
 from ggufbpe.analysis.explain import piece_search as searches
@@ -26,11 +23,9 @@ from ggufbpe.analysis.explain import survey as surveys
 from ggufbpe.analysis.explain.survey import Wanted, survey, survey_of
 from ggufbpe.analysis.explain.why_not import why_not
 from ggufbpe.analysis.views.explain_json import of_parts
-from ggufbpe.analysis.views.explain_lines import ExplainLines
 from ggufbpe.analysis.views.explain_page import html
 from ggufbpe.analysis.views.terminal import json_bytes
 from ggufbpe.cli import main
-from ggufbpe.errors import GGUFError
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import BYTE, Vocabulary
 from ggufbpe.native import native
@@ -46,43 +41,6 @@ code = main(sys.argv[1:])
 print(peak, file=sys.stderr)
 sys.exit(code)
 """
-
-ODD = ("\n", "\n\n", "\r\n", " ", " \n", "", "  ", "<mask>", "<|endoftext|>")
-BROKEN = (
-    b"\xff",
-    b"\x81\x82\x83\x84\x85",
-    b"\xe2\x96",
-    b"\xc0\xa0",
-    b"\xed\xa0\x80",
-    b"\xf8",
-    b"\xf0\x9f\x98 ",
-)
-
-
-VOCABULARIES = sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf"))
-
-
-@cache
-def opened() -> dict[str, Tokenizer]:
-    """The recorded vocabularies that llama.cpp takes, by name."""
-    found = {}
-    for path in VOCABULARIES:
-        with suppress(GGUFError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", GGUFWarning)
-            found[path.stem] = Tokenizer.from_gguf(path, "native")
-    return found
-
-
-def odd_text(seed: str, special: list[str]) -> bytes:
-    """Characters of every kind, special tokens, white space and line ends, and bytes that are not UTF-8."""
-    choice = random.Random(seed).choice
-    lines = ("".join(choice((*CHARACTERS, *WORDS)) for _ in range(choice(range(9)))) for _ in range(150))
-    ends = (*ODD, *special)
-    return b"".join((line + choice(ends) + choice(ends)).encode() + choice((b"", *BROKEN)) for line in lines)
-
-
-def special_texts(tokenizer: Tokenizer) -> list[str]:
-    return [tokenizer.id_to_token(token) for token in tokenizer.vocabulary.special_token_ids][:9]
 
 
 def check(tokenizer: Tokenizer, data: bytes, size: int, *others: Tokenizer) -> list[bytes]:
@@ -359,10 +317,6 @@ def test_views_of_parts_are_those_of_the_whole(name: str, monkeypatch: pytest.Mo
     assert lines(found) == lines(whole)
     for words in (2, found.totals.words):
         assert "".join(html(found, words)) == "".join(html(whole, words))
-
-
-def lines(given: long_text_parts.Parts | Trace) -> list[str]:
-    return list(ExplainLines(80, False, True).lines(given, None, None, None))
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma4", "deepseek-llm"])

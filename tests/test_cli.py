@@ -18,13 +18,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gguf
 import pytest
+from commands import (
+    COMMAND,
+    NOTE,
+    Result,
+    Run,
+    assert_error,
+    posix_only,
+    run_on_terminal,
+    run_process,
+)
 from conftest import GPT2, ROOT, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,61 +54,11 @@ from ggufbpe.native import native
 
 ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
-COMMAND = [sys.executable, "-m", "ggufbpe"]
 COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
-NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
 
 _PARSER = Parser("tokenize")
 tokenize.add_arguments(_PARSER)
 TOKENIZE_FLAGS = _PARSER.flags()
-
-posix_only = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and terminals as on POSIX")
-
-
-class Result(NamedTuple):
-    code: int
-    out: bytes
-    err: str
-
-    @property
-    def text(self) -> str:
-        return self.out.decode()
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command line in this process."""
-
-    def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-        class Unread(io.BytesIO):
-            def read(self, size: int | None = -1) -> bytes:
-                raise AssertionError("standard input was read without --stdin")
-
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Unread() if stdin is None else io.BytesIO(stdin)))
-        code = main([str(argument) for argument in arguments])
-        out, err = capsysbinary.readouterr()
-        return Result(code, out, err.decode())
-
-    return run
-
-
-def run_process(*arguments: str | bytes | Path, stdin: bytes = b"", **options: Any) -> Result:
-    """Runs a command line in a process of its own."""
-    done = subprocess.run([*COMMAND, *arguments], input=stdin, capture_output=True, timeout=60, **options)
-    return Result(done.returncode, done.stdout, done.stderr.decode())
-
-
-def assert_error(result: Result, *words: str) -> None:
-    """Exit code 2, nothing on stdout, and one line that says what is wrong."""
-    lines = [line for line in result.err.splitlines() if line + "\n" != NOTE]
-    assert (result.code, result.out, len(lines)) == (2, b"", 1), result
-    assert lines[0].startswith("ggufbpe: error: ")
-    assert "Traceback" not in result.err
-    for word in words:
-        assert word in lines[0]
 
 
 def write_model(
@@ -309,37 +268,6 @@ def test_tokenize_errors(arguments: list[str | Path], word: str, run: Run) -> No
 
 
 # ---- tokenize: on a terminal ----------------------------------------------------------------------------
-
-
-def run_on_terminal(
-    *arguments: str | Path, columns: int = 80, command: Sequence[str] = COMMAND, **environment: str
-) -> Result:
-    """Runs a command line in a process whose standard output and error are a terminal; both are in `out`."""
-    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
-    controller, terminal = pty.openpty()
-    fcntl.ioctl(
-        terminal, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, sys.byteorder) for n in (24, columns, 0, 0))
-    )
-    clean = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR", "TERM")}
-    process = subprocess.Popen(
-        [*command, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        stderr=terminal,
-        env={**clean, "TERM": "xterm-256color", **environment},
-    )
-    os.close(terminal)
-    output = b""
-    while True:
-        try:
-            data = os.read(controller, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not data:
-            break
-        output += data
-    os.close(controller)
-    return Result(process.wait(timeout=60), output.replace(b"\r\n", b"\n"), "")
 
 
 PLAIN = " 15496 -> 'Hello'\n   198 -> '\n'\n   215 -> '\x1b'\n 50256 -> '<|endoftext|>'\n"

@@ -27,9 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from commands import Run, assert_error, posix_only, run
 from conftest import GPT2, missing
+from corpus_cases import EOS, TEXTS, expected, files_in, json_lines, prose
 from reference import NotPreparedError, vocabulary
-from test_cli import Run, assert_error, posix_only, run
 
 import ggufbpe
 from ggufbpe import ChatError, Tokenizer, check_corpus, decode_corpus, encode_corpus
@@ -47,29 +48,9 @@ from ggufbpe.data.corpora.storage import ChangedError, inputs_of
 
 __all__ = ["run"]  # the fixture
 
-TEXTS = ["Hello world", "", "naïve 者 \n of two lines", "<|endoftext|> as text", "x" * 300, "a\tb\r\nc", " "]
-EOS = 50256
-
-
-@pytest.fixture(scope="module")
-def tok() -> Tokenizer:
-    return Tokenizer.from_gguf(GPT2)
-
-
-def expected(tok: Tokenizer, texts: list[str] = TEXTS) -> list[list[int]]:
-    return [[*tok.encode(text, add_special=False, parse_special=False), EOS] for text in texts]
-
 
 def rows(corpus: EncodedCorpus) -> list[list[int]]:
     return [row.tolist() for row in corpus.rows()]
-
-
-def json_lines(texts: list[str] = TEXTS) -> bytes:
-    return b"".join(json.dumps({"id": n, "text": text}).encode() + b"\n" for n, text in enumerate(texts))
-
-
-def files_in(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 @pytest.fixture
@@ -404,19 +385,6 @@ def test_lines_may_be_longer_than_what_is_read_at_once() -> None:
 # ---- long texts -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of some bytes, so that small corpora have all that large ones have."""
-    monkeypatch.setattr(chunks, "CHUNK", 64)
-    monkeypatch.setattr(chunks, "_LONG", 200)
-    monkeypatch.setattr(chunk_encoder, "CHUNK", 64)
-
-
-def prose(rng: random.Random, size: int, between: str = " ") -> str:
-    words = ["low", "lower", "naïve", "12345", "者", "<|endoftext|>", "\t", "it's", "newest"]
-    return between.join(rng.choice(words) for _ in range(size))
-
-
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("by_line", [False, True])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -598,20 +566,6 @@ def test_a_number_for_people_is_as_humanize_has_it() -> None:
 
 
 # ---- the same bytes -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of all kinds of files, of some thousand documents."""
-    folder = tmp_path_factory.mktemp("large")
-    rng = random.Random(3)
-    (folder / "a.jsonl").write_bytes(json_lines([prose(rng, rng.randrange(60)) for _ in range(1500)]))
-    (folder / "b.jsonl.gz").write_bytes(gzip.compress(json_lines([prose(rng, 9) for _ in range(500)])))
-    (folder / "c.txt").write_text(prose(rng, 20_000))
-    pq.write_table(pa.table({"text": [prose(rng, 30) for _ in range(500)]}), folder / "d.parquet")
-    for number in range(40):
-        (folder / f"e{number:02}.txt").write_text(prose(rng, 20))
-    return folder
 
 
 @pytest.fixture(scope="module")

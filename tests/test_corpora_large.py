@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import Run, posix_only, run
 from conftest import GPT2
-from test_cli import Run, posix_only, run
 
 from ggufbpe import stats
 from ggufbpe.cli import count

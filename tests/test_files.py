@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import Run, assert_error, posix_only, run
 from conftest import GPT2
-from test_cli import Run, assert_error, posix_only, run
 
 from ggufbpe._util import files
 from ggufbpe._util.files import replacing, write_files

@@ -17,6 +17,7 @@ from fixture_texts import texts as fixture_texts
 from random_texts import RandomTexts
 from reference import Crash, NotPreparedError, Oracle, vocabulary
 from synthetic import make_vocabulary
+from tokenizer_json_cases import mutations
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
@@ -478,19 +479,6 @@ def test_file_that_the_library_trained(tmp_path: Path) -> None:
     assert [tok.encode(text, add_special=False) for text in ascii_texts] == [
         library.encode(text).ids for text in ascii_texts
     ]
-
-
-def mutations(value: Any, dice: random.Random) -> Any:
-    """`value` with one part, somewhere in it, left out or replaced by something of another type."""
-    if isinstance(value, (dict, list)) and value and dice.random() < 0.9:
-        copy: Any = value.copy()
-        key = dice.choice(list(value)) if isinstance(value, dict) else dice.randrange(len(value))
-        if dice.random() < 0.2:
-            del copy[key]
-        else:
-            copy[key] = mutations(value[key], dice)
-        return copy
-    return dice.choice([None, 1, -1, 1.5, "x", "\ud800", [], {}, [None], {"type": "BPE"}, True])
 
 
 def test_no_broken_file_is_a_defect() -> None:

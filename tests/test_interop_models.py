@@ -21,7 +21,7 @@ from conftest import ROOT, UNIGRAM, missing, prepared
 from exporting import FIXTURES, asked_of_version_1, differing, ids_or_none, names, real, sample, tokenizer
 from reference import T5, NotPreparedError, Oracle, published_tokenizer, vocabulary
 from sentencepiece import sentencepiece_model_pb2 as protocol
-from test_import import mutations
+from tokenizer_json_cases import mutations
 
 from ggufbpe import Tokenizer
 from ggufbpe._util.unicode_classes import class_of

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import GPT2, ROOT
+from split_cases import odd_text, opened, special_texts
 from synthetic import tokenizer_as
-from test_blocks import odd_text, opened, special_texts
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.verify.fuzz import RandomTexts

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import GPT2
-from test_fix import PRE, metadata, write_model
+from fix_cases import PRE, metadata, write_model
 
 import ggufbpe
 from ggufbpe import InterruptedChangeError

@@ -24,9 +24,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commands import Run, assert_error, posix_only, run
 from conftest import GPT2, ROOT
-from test_cli import Run, assert_error, posix_only, run
-from test_corpora import TEXTS, expected, files_in, json_lines, large, prose, small_chunks, tok
+from corpus_cases import TEXTS, expected, files_in, json_lines, large, prose, small_chunks, tok
 
 import ggufbpe
 from ggufbpe import EncodeStage, Tokenizer, encode_corpus, train

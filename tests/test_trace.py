@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from itertools import pairwise
 
 import pytest
 from conftest import GPT2, ROOT
@@ -21,9 +20,9 @@ from synthetic import (
     texts,
     tokenizer_as,
 )
+from trace_checks import check_fragments, replayed
 
 from ggufbpe import Tokenizer
-from ggufbpe.models.bpe.merge import NO_MERGE, PairRanks
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import option_texts, options, parse
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -208,17 +207,6 @@ def check(tok: Tokenizer, text: str | bytes, add_special: bool, parse_special: b
     return found
 
 
-def check_fragments(found: Trace) -> None:
-    """The fragments are the text, and each token lies in its own."""
-    ends = [fragment.end for fragment in found.fragments]
-    assert [fragment.start for fragment in found.fragments] == ([0, *ends[:-1]] if ends else [])
-    assert (ends[-1] if ends else 0) == len(found.text)
-    for token in found.tokens:
-        fragment = found.fragments[token.fragment]
-        assert fragment.start <= token.start <= token.end <= fragment.end
-        assert (token.word is None) == (fragment.kind != "text")
-
-
 def check_words(tok: Tokenizer, found: Trace) -> None:
     for number, word in enumerate(found.words):
         assert len(word.cuts) == len(found.stages)
@@ -234,20 +222,6 @@ def check_words(tok: Tokenizer, found: Trace) -> None:
         if word.whole is None:
             ranks = byte_pairs(tok).word_ids.encoder.ranks
             assert replayed(ranks, word.written, word.merges) == [symbol.text for symbol in word.symbols]
-
-
-def replayed(ranks: PairRanks, written: str, merges: tuple[Merge, ...]) -> list[str]:
-    """The symbols after `merges`, each of which must be the first of the lowest rank at its time."""
-    symbols = list(enumerate(written))
-    for merge in merges:
-        pairs = list(pairwise(symbols))
-        lowest, position = min((ranks[a, b], at) for (at, a), (_, b) in pairs)
-        assert (merge.rank, merge.position) == (lowest, position)
-        index = [at for at, _ in symbols].index(position)
-        assert (symbols[index][1], symbols[index + 1][1]) == (merge.left, merge.right)
-        symbols[index : index + 2] = [(position, merge.left + merge.right)]
-    assert all(ranks[a, b] == NO_MERGE for (_, a), (_, b) in pairwise(symbols))
-    return [text for _, text in symbols]
 
 
 NAMES = [name for name in PRE_TOKENIZERS if name != "whitespace"]

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from record_fixtures import FLAGS, REAL, as_bytes, column, read_recorded
 from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, make_vocabulary, texts
-from test_trace import check_fragments, replayed
+from trace_checks import check_fragments, replayed
 
 from ggufbpe import GGUFWarning, Tokenizer, UnsupportedTokenizerError
 from ggufbpe.analysis.explain import long_text_parts, piece_search

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import NotPreparedError, Oracle
 from synthetic import bounded, byte_tokens, make_vocabulary
+from training_cases import EVERY_SCRIPT, source_text
 
 from ggufbpe import Tokenizer, train
 from ggufbpe.cli import main
@@ -26,11 +27,6 @@ from ggufbpe.models.bpe.merge import BYTE_CHARS, PairRanks, byte_level, merge_st
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, GGUFWarning
-
-EVERY_SCRIPT = (
-    "The café's naïve coöperation; l'été, İstanbul'dan Türkçe'nin, 12345 + 3.14, x² ≠ ½.\n"
-    "def f(x):\n    if x:\n\t\treturn [x]  # 你好，世界\n\n\nשלום עולם! नमस्ते दुनिया। 👩‍💻🙂 cafe\u0301\r\n"
-)
 
 
 @pytest.fixture(scope="module", params=["reference", "compiled"], autouse=True)
@@ -269,12 +265,6 @@ def hf_merges(texts: Iterable[str], vocab_size: int, **options: int) -> list[tup
     )
     tokenizer.train_from_iterator(texts, trainer)
     return [tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
-
-
-def source_text() -> str:
-    """Some 300 kB of English prose and code: this project's own."""
-    paths = sorted(Path(__file__).parent.glob("*.py"))
-    return "".join(path.read_text(encoding="utf-8") for path in paths)[:300_000]
 
 
 def test_merges_are_those_of_hf() -> None:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import Run, assert_error, posix_only, run, run_on_terminal, run_process
 from conftest import ROOT
-from test_cli import Run, assert_error, posix_only, run, run_on_terminal, run_process
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli.train import _EXAMPLES

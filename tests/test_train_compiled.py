@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import missing
-from test_train import EVERY_SCRIPT, source_text
+from training_cases import EVERY_SCRIPT, source_text
 
 from ggufbpe import train
 from ggufbpe.data.training.learn_merges import TIES

@@ -11,11 +11,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from commands import Run, run
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, texts
-from test_cli import Run, run
 
 from ggufbpe import train
 from ggufbpe._util import extras

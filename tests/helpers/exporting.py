@@ -102,7 +102,11 @@ def asked_of_version_1(folder: Path, questions: list[dict[str, Any]]) -> list[di
     except NotPreparedError as error:
         missing(str(error))
     (folder / "questions").write_text(json.dumps(questions))
-    child = [sys.executable, str(ROOT / "tests" / "tokenizers_child.py"), str(folder / "questions")]
+    child = [
+        sys.executable,
+        str(ROOT / "tests" / "helpers" / "tokenizers_child.py"),
+        str(folder / "questions"),
+    ]
     run = subprocess.run(child, env={**os.environ, "PYTHONPATH": str(path)}, capture_output=True, check=True)
     answers: list[dict[str, Any]] = json.loads(run.stdout)
     return answers

@@ -42,7 +42,7 @@ from ggufbpe.models.pretokenizers import families
 from ggufbpe.models.vocabulary import Vocabulary
 from ggufbpe.tokenizer.inputs import text_of, tokenizer_of
 
-FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").rglob("*.gguf"))
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures").rglob("*.gguf"))
 _MOST_DATA = 1 << 26  # bytes of a file that is looked at; larger ones have holes
 _MOST_TEXT = 1 << 16  # bytes of texts that are compared a second time
 

@@ -1,0 +1,98 @@
+"""What test_cli.py shares with other tests."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ggufbpe.cli import main
+
+COMMAND = [sys.executable, "-m", "ggufbpe"]
+
+NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and terminals as on POSIX")
+
+
+class Result(NamedTuple):
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line in this process."""
+
+    def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+        class Unread(io.BytesIO):
+            def read(self, size: int | None = -1) -> bytes:
+                raise AssertionError("standard input was read without --stdin")
+
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Unread() if stdin is None else io.BytesIO(stdin)))
+        code = main([str(argument) for argument in arguments])
+        out, err = capsysbinary.readouterr()
+        return Result(code, out, err.decode())
+
+    return run
+
+
+def run_process(*arguments: str | bytes | Path, stdin: bytes = b"", **options: Any) -> Result:
+    """Runs a command line in a process of its own."""
+    done = subprocess.run([*COMMAND, *arguments], input=stdin, capture_output=True, timeout=60, **options)
+    return Result(done.returncode, done.stdout, done.stderr.decode())
+
+
+def assert_error(result: Result, *words: str) -> None:
+    """Exit code 2, nothing on stdout, and one line that says what is wrong."""
+    lines = [line for line in result.err.splitlines() if line + "\n" != NOTE]
+    assert (result.code, result.out, len(lines)) == (2, b"", 1), result
+    assert lines[0].startswith("ggufbpe: error: ")
+    assert "Traceback" not in result.err
+    for word in words:
+        assert word in lines[0]
+
+
+def run_on_terminal(
+    *arguments: str | Path, columns: int = 80, command: Sequence[str] = COMMAND, **environment: str
+) -> Result:
+    """Runs a command line in a process whose standard output and error are a terminal; both are in `out`."""
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(
+        terminal, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, sys.byteorder) for n in (24, columns, 0, 0))
+    )
+    clean = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR", "TERM")}
+    process = subprocess.Popen(
+        [*command, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+        env={**clean, "TERM": "xterm-256color", **environment},
+    )
+    os.close(terminal)
+    output = b""
+    while True:
+        try:
+            data = os.read(controller, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not data:
+            break
+        output += data
+    os.close(controller)
+    return Result(process.wait(timeout=60), output.replace(b"\r\n", b"\n"), "")

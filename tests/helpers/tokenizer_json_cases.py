@@ -1,0 +1,19 @@
+"""What test_import.py shares with other tests."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+
+def mutations(value: Any, dice: random.Random) -> Any:
+    """`value` with one part, somewhere in it, left out or replaced by something of another type."""
+    if isinstance(value, (dict, list)) and value and dice.random() < 0.9:
+        copy: Any = value.copy()
+        key = dice.choice(list(value)) if isinstance(value, dict) else dice.randrange(len(value))
+        if dice.random() < 0.2:
+            del copy[key]
+        else:
+            copy[key] = mutations(value[key], dice)
+        return copy
+    return dice.choice([None, 1, -1, 1.5, "x", "\ud800", [], {}, [None], {"type": "BPE"}, True])
