@@ -1,6 +1,6 @@
 """Build the tests of the kernel under sanitizers and run them: `python scripts/check_kernel.py`.
 
-    tests/kernel/*.cpp, ggufbpe/native/src -> .cache/kernel-tests-<sanitizers>/ -> [this file] -> exit status
+    tests/native/*.cpp, ggufbpe/native/src -> .cache/kernel-tests-<sanitizers>/ -> [this file] -> exit status
 
 Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: reused memory, words of
 every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long MINUTES`
@@ -222,7 +222,7 @@ def _compiler(kind: Kind) -> list[str]:
 
 
 def _write_tables() -> Path:
-    """The registry as numbers: one splitting of each family, in the format that tests/kernel/entries.h reads."""
+    """The registry as numbers: one splitting of each family, in the format that tests/native/entries.h reads."""
     sys.path.insert(0, str(ROOT))
     from ggufbpe.models.pretokenizers.automaton_tables import tables
     from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -268,7 +268,7 @@ def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
         if done.returncode:
             sys.exit(done.stdout + "check_kernel.py: cmake failed")
     print(f"built {where.relative_to(ROOT)} in {time.monotonic() - begun:.0f} s", flush=True)
-    return where / "tests" / "kernel"
+    return where / "tests" / "native"
 
 
 def _run(kind: Kind, command: list[object], environment: dict[str, str]) -> None:

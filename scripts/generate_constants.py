@@ -2,7 +2,7 @@
 
 Constants and enumerations are the gguf package's, but importing it costs a quarter of a second (numpy and more), as
 much as a whole run of llama-tokenize. So the few that the reader and the vocabulary need are written into their own
-module, and tests/test_generated.py fails if they differ from the package.
+module, and tests/repository/test_generated.py fails if they differ from the package.
 
     python scripts/generate_constants.py            # writes the file
     python scripts/generate_constants.py --print    # prints it

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the tests and does all the set-up they need; arguments go to pytest. Without arguments, the tests of exactness
-# (tests/conftest.py lists them) run a second time, with the reference engine.
+# (marked `both_engines`) run a second time, with the reference engine.
 #
 # Tests against real vocabularies and the real llama.cpp need `python scripts/reference.py prepare` (it downloads 75 MB
 # and compiles for some minutes). Without it they are skipped and say so; with CI=true they fail instead. Every processor

@@ -61,7 +61,7 @@ try_wheel() {
     (cd "$folder" && sh "$root/scripts/check_install.sh" native "$python")
     # Not `python -m pytest`, which would find the checkout's package first.
     GGUFBPE_ENGINE=native "$folder/environment/bin/pytest" -q -p no:cacheprovider -k "test_ids or threads or lock" \
-        tests/test_recorded.py tests/test_threads.py
+        tests/tokenizer/test_recorded.py tests/tokenizer/test_threads.py
 }
 
 rm -rf "$folder" dist

@@ -46,25 +46,11 @@ UNIGRAM = ROOT / "fixtures" / "unigram.gguf"
 PLAMO = ROOT / "fixtures" / "plamo.gguf"
 UNSPLIT = ROOT / "fixtures" / "unsplit.gguf"
 
-# The tests of exactness, which scripts/test.sh runs with each engine: what llama.cpp gave, what may be asked of a
-# tokenizer, and what is built on it. The other tests are of one engine's parts, or of none.
-BOTH_ENGINES = {
-    *("test_cli", "test_detokenize", "test_diff", "test_explain", "test_gguf_file", "test_loading_rules"),
-    *("test_malformed", "test_recorded", "test_special", "test_story", "test_threads", "test_tokenizer"),
-    *("test_trace", "test_trace_models", "test_upstream", "test_verify"),
-}
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "both_engines: a test of exactness, to be run with each engine")
     # A shell starts what it runs in the background with Ctrl-C ignored, and children inherit that; the tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.stem in BOTH_ENGINES:
-            item.add_marker("both_engines")
 
 
 def missing(what: str) -> NoReturn:

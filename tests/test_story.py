@@ -19,6 +19,8 @@ import pytest
 from conftest import missing
 from reference import NotPreparedError, llama_tokenize_command, vocabulary, with_pre
 
+pytestmark = pytest.mark.both_engines
+
 PROMPT = """\
 The invoice of 2024-11-05 says:
 

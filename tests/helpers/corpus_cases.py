@@ -1,4 +1,4 @@
-"""What test_corpora.py shares with other tests."""
+"""What test_corpus_encoding.py shares with other tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test_blocks.py shares with other tests."""
+"""What test_chunking.py shares with other tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test_import.py shares with other tests."""
+"""What test_import_files.py shares with other tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run by test_export.py with another version of the package tokenizers first on the path: ids of its own.
+"""Run by test_export_formats.py with another version of the package tokenizers first on the path: ids of its own.
 
     file of questions -> [this file] -> standard output
 

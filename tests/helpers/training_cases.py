@@ -1,4 +1,4 @@
-"""What test_train.py shares with other tests."""
+"""What test_training.py shares with other tests."""
 
 from __future__ import annotations
 

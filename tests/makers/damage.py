@@ -1,4 +1,4 @@
-"""Random damage to sound files, for tests/test_malformed.py and scripts/attack_files.py."""
+"""Random damage to sound files, for tests/gguf/test_malformed.py and scripts/attack_files.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Chat templates that cost as much as they can: each uses one operation again and again, on large values.
 
-Each must end at a limit within moments. tests/test_attacks.py runs them, and scripts/attack_server.py sends them to a
-server.
+Each must end at a limit within moments. tests/chat/template/test_template_attacks.py runs them, and
+scripts/attack_server.py sends them to a server.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Three contents, each in versions 1, 2 and 3 and in both byte orders: `types` has
 their least and greatest values, arrays of each, empty ones, and odd keys; `vocabulary` is a whole byte pair
 vocabulary of 20 tokens; `nothing` has no key. Further files: one with a tensor after the section, the first
 part of a split model, and values that only a careless program writes. `expected.json` has all of it again
-as plain values. tests/test_gguf_file.py holds the reader to it.
+as plain values. tests/gguf/test_reader.py holds the reader to it.
 
 All are written by hand (gguf_by_hand.py); what the `gguf` package can write too must be the same bytes.
 """

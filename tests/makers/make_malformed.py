@@ -7,7 +7,7 @@
 `expected.json` beside the files says for each of them: the error class of ggufbpe.errors (null where
 llama.cpp goes on and so must we), the key, the range in which the byte offset must lie, words that the
 message or the warning must have, and what llama.cpp does ("loads", "refuses" with an error, "aborts" the
-process). tests/test_malformed.py holds the package to it. Where llama.cpp loads and we do not, `why` says
+process). tests/gguf/test_malformed.py holds the package to it. Where llama.cpp loads and we do not, `why` says
 the reason.
 """
 
