@@ -7,7 +7,7 @@ of each.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._util.lazy import making
+from ._util.lazy import IMPORT_LOCK
 from ._util.llama_cpp_states import FOLLOWED
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def __getattr__(name: str) -> object:
     """Public names are imported when they are first used, so that a command pays only for what it needs."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with making:
+    with IMPORT_LOCK:
         value = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
     globals()[name] = value
     return value

@@ -40,7 +40,7 @@ from random_templates import RandomTemplates
 from record_chats import VOCABULARY, read_chats
 
 from ggufbpe import ChatError, Tokenizer
-from ggufbpe.chat.bos_eos import Ends
+from ggufbpe.chat.bos_eos import BosEos
 from ggufbpe.chat.chats import Chats
 from ggufbpe.chat.known_templates import CHATML
 from ggufbpe.chat.render import ChatTemplate
@@ -234,7 +234,7 @@ def _parses(piece: str) -> bool:
 def _is_taken(tok: Tokenizer, template: str) -> bool:
     """Whether a server of ours would start with it."""
     try:
-        return ChatTemplate(template or CHATML, Ends.of(tok)).supports_thinking in (True, False)
+        return ChatTemplate(template or CHATML, BosEos.of(tok)).supports_thinking in (True, False)
     except ChatError:
         return False
 

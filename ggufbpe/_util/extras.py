@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from .lazy import making
+from .lazy import IMPORT_LOCK
 
 _PACKAGES = {"google": "protobuf"}  # whose modules have another name than the package
 
@@ -22,7 +22,7 @@ class NotInstalledError(ModuleNotFoundError):
 def imported(module: str, extra: str, what: str) -> Any:
     """A module of a package of `extra`. `NotInstalledError` that says what it is for, such as "a plot"."""
     try:
-        with making:
+        with IMPORT_LOCK:
             return import_module(module)
     except ImportError:
         name = module.partition(".")[0]

@@ -18,10 +18,10 @@ from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
 
-making = RLock()
+IMPORT_LOCK = RLock()
 
 
-class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property is
+class cached_property(Generic[T]):  # noqa: N801 - used as functools.cached_property is
     """An attribute that is made when it is first asked for, by the first thread that asks."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
@@ -33,13 +33,13 @@ class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property i
         return "<made on first use>"
 
     @overload
-    def __get__(self, instance: None, owner: type) -> made_once[T]: ...
+    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object, owner: type) -> made_once[T] | T:
+    def __get__(self, instance: object, owner: type) -> cached_property[T] | T:
         if instance is None:
             return self
-        with making:
+        with IMPORT_LOCK:
             made = vars(instance)
             if self.name not in made:
                 made[self.name] = self.func(instance)
@@ -47,7 +47,7 @@ class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property i
             return found
 
 
-class computed_once(made_once[T]):  # noqa: N801 - used as functools.cached_property is
+class computed_once(cached_property[T]):  # noqa: N801 - used as functools.cached_property is
     """An attribute that is computed when it is first asked for, without the lock: several threads may compute it.
 
     For what runs the chat template of a stranger, which takes as long as it likes: with the lock, all threads would
@@ -67,8 +67,8 @@ class computed_once(made_once[T]):  # noqa: N801 - used as functools.cached_prop
 
 def _release() -> None:
     with suppress(RuntimeError):  # not ours: an interruption ended the wait for it
-        making.release()
+        IMPORT_LOCK.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=making.acquire, after_in_parent=_release, after_in_child=_release)
+    os.register_at_fork(before=IMPORT_LOCK.acquire, after_in_parent=_release, after_in_child=_release)

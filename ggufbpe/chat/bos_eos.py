@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ends:
+class BosEos:
     """The bytes of BOS and EOS, empty where a vocabulary has none, and whether the tokenizer adds them."""
 
     bos: bytes = b""
@@ -22,7 +22,7 @@ class Ends:
     adds_eos: bool = False
 
     @classmethod
-    def of(cls, tokenizer: PromptTokenizer) -> Ends:
+    def of(cls, tokenizer: PromptTokenizer) -> BosEos:
         """The ends of a tokenizer's texts.
 
         Source: common_chat_templates_init in common/chat.cpp.

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from .._util.lazy import made_once, making
+from .._util.lazy import IMPORT_LOCK, cached_property
 from ..gguf.metadata import Metadata
 from ..models.chat_templates import chat_templates
 from ..models.vocabulary import GGUFWarning
@@ -28,7 +28,7 @@ class ChatMethods:
 
     _metadata: Metadata | None
 
-    @made_once
+    @cached_property
     def chat_templates(self) -> dict[str, str]:
         """The file's chat templates by name, such as "tool_use"; the default one is ""."""
         return {} if self._metadata is None else chat_templates(self._metadata)
@@ -73,7 +73,7 @@ class ChatMethods:
 
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
-        with making:
+        with IMPORT_LOCK:
             from .chats import body_of, prompt_text
         if read_by_template:
             self._check_names(read_by_template, chat_template, chat_template_kwargs or {})
@@ -121,7 +121,7 @@ class ChatMethods:
                     f"the nearest is {near!r}; chat_template_kwargs={{...}} takes any name"
                 )
 
-    @made_once
+    @cached_property
     def chats(self) -> Chats:
         """Makes prompts: `tok.chats.prompt(body)` takes the whole body of a request to llama-server."""
         from .chats import Chats

@@ -14,9 +14,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .._util.lazy import making
+from .._util.lazy import IMPORT_LOCK
 from ..errors import ChatError
-from .bos_eos import Ends
+from .bos_eos import BosEos
 from .known_templates import CHATML, resolved
 from .origins import Origin, Origins, PromptInParts, PromptPart
 from .render import ChatTemplate
@@ -38,7 +38,7 @@ class Chats:
         self._named = dict(tokenizer.chat_templates)
         self._own = {CHATML, *self._named.values()}
         self._prepared: dict[str, ChatTemplate] = {}
-        self.ends = Ends.of(tokenizer)
+        self.ends = BosEos.of(tokenizer)
 
     def prompt(
         self,
@@ -66,7 +66,7 @@ class Chats:
         """
         clock = time.localtime() if now is None else now.timetuple()
         prompt, template, request = self._prompt(body, chat_template, clock)
-        with making:
+        with IMPORT_LOCK:
             from .attributed_template import AttributedTemplate
         origins = Origins()
         try:
@@ -161,7 +161,7 @@ class Chats:
         found = self._prepared.get(source)
         if found is None:
             found = ChatTemplate(source, self.ends)
-            with making:
+            with IMPORT_LOCK:
                 if len(self._prepared) >= MOST_TEMPLATES:
                     self._prepared = {
                         each: self._prepared[each] for each in self._own & self._prepared.keys()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from .._util.lazy import making
+from .._util.lazy import IMPORT_LOCK
 from ..errors import printable
 
 PREFIX = "known:"
@@ -46,7 +46,7 @@ class KnownTemplate(NamedTuple):
 
 def known_templates() -> dict[str, KnownTemplate]:
     """All of them by name."""
-    with making:
+    with IMPORT_LOCK:
         return _read()[1]
 
 
@@ -56,7 +56,7 @@ def known_build() -> str:
     >>> known_build()
     'b11549'
     """
-    with making:
+    with IMPORT_LOCK:
         return _read()[0]
 
 

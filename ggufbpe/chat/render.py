@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import Any
 
 from .._util.extras import imported
-from .._util.lazy import computed_once, making
+from .._util.lazy import IMPORT_LOCK, computed_once
 from ..errors import ChatError
-from .bos_eos import Ends
+from .bos_eos import BosEos
 from .request.capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
 from .request.continuation_check import may_be_output
 from .request.json_text import JSONError, parsed_as_llama_cpp
@@ -55,11 +55,11 @@ class ChatTemplate:
     `ChatError` if it cannot be parsed; `NotInstalledError` if jinja2 is missing.
     """
 
-    def __init__(self, source: str, ends: Ends) -> None:
+    def __init__(self, source: str, ends: BosEos) -> None:
         for known, condition in _REFUSALS:
             if all(text in source for text in known):
                 source = source.replace(condition, "{%- if false %}")
-        with making:
+        with IMPORT_LOCK:
             imported("jinja2", "chat", "a chat template")
             from .template.environment import Template
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from ..models.vocabulary import CONTROL
 from .origins import Origin, PromptInParts, PromptPart, tool_name
 
@@ -71,7 +71,7 @@ class ChatTokens:
     origins: list[Origin]
     injected: list[Injected]
 
-    @made_once
+    @cached_property
     def shares(self) -> list[Share]:
         """How many tokens each has, also if none: messages in order, then tools."""
         request = self.rendered.request

@@ -15,7 +15,7 @@ from . import _output
 from ._help import HelpFormatter
 
 if TYPE_CHECKING:
-    from ..hub.model_location import Found
+    from ..hub.model_location import ModelLocation
     from ..hub.remote.range_stream import RemoteProgress
 
 
@@ -332,7 +332,7 @@ def default_model() -> str:
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "models", "gpt2.gguf")
 
 
-def model_path(arguments: argparse.Namespace) -> str | Found:
+def model_path(arguments: argparse.Namespace) -> str | ModelLocation:
     """The model to open; a note on stderr says so if it is the one in the package."""
     named = _named_model(arguments)
     if named is not None:
@@ -341,7 +341,7 @@ def model_path(arguments: argparse.Namespace) -> str | Found:
     return default_model()
 
 
-def required_model(arguments: argparse.Namespace, command: str) -> str | Found:
+def required_model(arguments: argparse.Namespace, command: str) -> str | ModelLocation:
     """The model to open, for a command where that of the package would make no sense."""
     named = _named_model(arguments)
     if named is None:
@@ -349,14 +349,14 @@ def required_model(arguments: argparse.Namespace, command: str) -> str | Found:
     return named
 
 
-def model_paths(arguments: argparse.Namespace) -> list[str | Found]:
+def model_paths(arguments: argparse.Namespace) -> list[str | ModelLocation]:
     """The models to open where several may be named."""
     return models_of(arguments, arguments.model) or [
         model_path(argparse.Namespace(model=None, offline=arguments.offline, refresh=arguments.refresh))
     ]
 
 
-def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | Found]:
+def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | ModelLocation]:
     """The models `given` as arguments, and those named by flags, where there may be several."""
     repositories, addresses = arguments.hf_repo or [], arguments.model_url or []
     return [
@@ -366,7 +366,7 @@ def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str |
     ]
 
 
-def _named_model(arguments: argparse.Namespace) -> str | Found | None:
+def _named_model(arguments: argparse.Namespace) -> str | ModelLocation | None:
     names = ("path", "model", "hf_repo", "model_url")
     given = [(name, value) for name in names if (value := getattr(arguments, name, None)) is not None]
     if len(given) > 1:
@@ -388,13 +388,13 @@ def _named_model(arguments: argparse.Namespace) -> str | Found | None:
     return found
 
 
-def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | Found:
+def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | ModelLocation:
     from ..hub.name_grammar import hub_name
 
     return located(arguments, str(hub_name(repository, arguments.hf_file)))
 
 
-def located(arguments: argparse.Namespace, given: str) -> str | Found:
+def located(arguments: argparse.Namespace, given: str) -> str | ModelLocation:
     """The path itself if it exists; otherwise the model of that name, with a note of what was chosen."""
     if os.path.lexists(given):
         return given
@@ -408,7 +408,7 @@ def located(arguments: argparse.Namespace, given: str) -> str | Found:
     return found
 
 
-def _watch(found: Found) -> None:
+def _watch(found: ModelLocation) -> None:
     """Show the progress of reading a remote model, and say which file was chosen."""
     from ._progress import remote_progress
 

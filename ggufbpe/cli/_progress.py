@@ -16,7 +16,7 @@ from ..analysis.views import terminal
 from . import _output
 
 if TYPE_CHECKING:
-    from ..hub.model_location import Found
+    from ..hub.model_location import ModelLocation
     from ..hub.remote.range_stream import RemoteProgress
 
 PATIENCE = 1.0  # seconds before work without a bar is named
@@ -66,7 +66,7 @@ class Bar:
             sys.stderr.flush()
 
 
-def waiting_for(doing: str, model: str | Found) -> AbstractContextManager[None]:
+def waiting_for(doing: str, model: str | ModelLocation) -> AbstractContextManager[None]:
     """`waiting` for work on a model; a remote one has a bar of its own."""
     if not isinstance(model, str) and model.remote:
         return nullcontext()

@@ -15,7 +15,7 @@ from ..analysis.diagnose.id_diagnosis import diagnose
 from ..analysis.oracles.chat_answers import Prompt, Refused, answered
 from ..analysis.oracles.id_parsing import parse_ids
 from ..analysis.views import terminal
-from ..hub.model_location import Found
+from ..hub.model_location import ModelLocation
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import (
@@ -128,7 +128,7 @@ def _written(
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
 
 
-def _models(arguments: argparse.Namespace) -> tuple[Tokenizer, list[str | Found]]:
+def _models(arguments: argparse.Namespace) -> tuple[Tokenizer, list[str | ModelLocation]]:
     model, *others = model_paths(arguments)
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     if tokenizer.vocabulary.path == default_model():  # a fix must not name a file of the package

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis.views import terminal
 from ..errors import printable
-from ..hub.model_location import Found, locate
+from ..hub.model_location import ModelLocation, locate
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
 from ._files import require_free, write_outputs
@@ -20,7 +20,7 @@ from ._progress import waiting, waiting_for
 
 if TYPE_CHECKING:
     from ..convert.export_formats import Export
-    from ..convert.incompatibilities import Limit
+    from ..convert.incompatibilities import Incompatibility
     from ..convert.parity import Agreement, CheckedLibrary
     from ..tokenizer import Tokenizer
 
@@ -130,7 +130,7 @@ def _content(name: str, export: Export) -> str:
     }[name]
 
 
-def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
+def unexplained(found: Agreement | None, limits: Iterable[Incompatibility]) -> bool:
     """Whether ids differ although no known limit explains it."""
     if found is None or found.same:
         return False
@@ -172,7 +172,9 @@ def _kind(arguments: argparse.Namespace) -> str:
     return str(kind)
 
 
-def _exported(kind: str, model: str | Found, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
+def _exported(
+    kind: str, model: str | ModelLocation, arguments: argparse.Namespace
+) -> tuple[Tokenizer, Export]:
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
@@ -193,7 +195,7 @@ def _exported(kind: str, model: str | Found, arguments: argparse.Namespace) -> t
         return tokenizer, export_to(kind, vocabulary, *given, **options)
 
 
-def _chat_template(model: str | Found) -> str | None:
+def _chat_template(model: str | ModelLocation) -> str | None:
     from ..gguf.constants import TokenizerKey
     from ..gguf.reader import GGUFFile
 
@@ -205,7 +207,7 @@ def _chat_template(model: str | Found) -> str | None:
 # ---- where the files go ---------------------------------------------------------------------------------
 
 
-def _stem(model: str | Found) -> str:
+def _stem(model: str | ModelLocation) -> str:
     """What a file that is made of the model is called, without suffix."""
     if isinstance(model, str):
         return os.path.basename(model).removesuffix(".gguf")
@@ -213,7 +215,7 @@ def _stem(model: str | Found) -> str:
     return re.sub(r"[^\w.-]+", "-", os.path.basename(name.partition(":")[2] or name)).removesuffix(".gguf")
 
 
-def _paths(arguments: argparse.Namespace, kind: str, model: str | Found) -> dict[str, str]:
+def _paths(arguments: argparse.Namespace, kind: str, model: str | ModelLocation) -> dict[str, str]:
     """The path of each file to write, by its name in the export."""
     given = arguments.output
     stem = _stem(model)

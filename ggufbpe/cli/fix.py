@@ -18,7 +18,7 @@ from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
 from ..gguf.value_types import Field
-from ..hub.model_location import Found
+from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     how = {"in place": "only its metadata, in place; ", "shared": "sharing the tensors on disk; "}
     size = f"{how.get(done.written, '')}{done.size} bytes, {counted(done.tensors, 'tensor')} unchanged"
     lines.append(f"wrote {terminal.one_line(done.path)} ({size})")
-    if isinstance(model, Found) and model.store:
+    if isinstance(model, ModelLocation) and model.store:
         from ..hub.stores.all_stores import how_to_use
 
         why = f"a copy, since {model.store}'s own files are not changed"

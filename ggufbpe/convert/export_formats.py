@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..models.vocabulary import Vocabulary
-from .incompatibilities import Limit
+from .incompatibilities import Incompatibility
 from .portable_patterns import NotExpressibleError
 
 
@@ -21,7 +21,7 @@ class Export(NamedTuple):
     """Files to write, by name, and the limits: where their readers' ids differ from ours."""
 
     files: dict[str, bytes]
-    limits: tuple[Limit, ...]
+    limits: tuple[Incompatibility, ...]
 
 
 class Format(NamedTuple):

@@ -13,7 +13,7 @@ from ..errors import printable
 from ..gguf.schema import as_fields
 from ..gguf.writer import packed_file
 from .importers.recognize import Recognized
-from .incompatibilities import Limit
+from .incompatibilities import Incompatibility
 
 
 class NotImportableError(ValueError):
@@ -29,7 +29,7 @@ class Imported(NamedTuple):
     metadata: dict[str, Any]
     pre: str
     recognized: Recognized | None  # None where the name was given
-    limits: tuple[Limit, ...]
+    limits: tuple[Incompatibility, ...]
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def listed_out(vocabulary: Vocabulary) -> Vocabulary:
     )
 
 
-class Limit(NamedTuple):
+class Incompatibility(NamedTuple):
     """One way in which ids can differ: `name` is for programs, `what` for people, `number` counts the cases."""
 
     name: str
@@ -59,10 +59,10 @@ def usable_merges(vocabulary: Vocabulary) -> Merges:
     return Merges(list(pairs), dropped)
 
 
-def dropped_merges(merges: Merges) -> Iterator[Limit]:
+def dropped_merges(merges: Merges) -> Iterator[Incompatibility]:
     """Merges through texts that are not tokens, which llama.cpp applies and then falls back to bytes."""
     if merges.dropped:
-        yield Limit(
+        yield Incompatibility(
             "merges_without_tokens",
             f"{counted(len(merges.dropped), 'merge is', 'merges are')} left out, since a part or the result is not a "
             "token: "
@@ -71,10 +71,10 @@ def dropped_merges(merges: Merges) -> Iterator[Limit]:
         )
 
 
-def missing_bytes(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
+def missing_bytes(vocabulary: Vocabulary, instead: str) -> Iterator[Incompatibility]:
     """Bytes without a token; llama.cpp leaves them out of the ids, in its own way."""
     if missing := bytes_without_tokens(vocabulary):
-        yield Limit(
+        yield Incompatibility(
             "bytes_without_tokens",
             f"no token for the {'bytes' if len(missing) > 1 else 'byte'} "
             f"{_hexadecimal(missing)} of UTF-8, which llama.cpp leaves out: {instead}",
@@ -88,12 +88,12 @@ def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
     return [byte for byte in range(256) if names[byte] not in vocabulary.token_to_id and byte not in NEVER]
 
 
-def bytes_that_fail(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
+def bytes_that_fail(vocabulary: Vocabulary, instead: str) -> Iterator[Incompatibility]:
     """Bytes without a token, on which llama.cpp throws an exception (SPM)."""
     known = vocabulary.token_to_id
     missing = [byte for byte in bytes_without_tokens(vocabulary) if byte >= 0x80 or chr(byte) not in known]
     if missing:
-        yield Limit(
+        yield Incompatibility(
             "bytes_without_tokens",
             f"no token for the {'bytes' if len(missing) > 1 else 'byte'} {_hexadecimal(missing)}, on which llama.cpp "
             f"throws an exception: {instead}",
@@ -114,7 +114,7 @@ def _hexadecimal(values: list[int]) -> str:
     return ", ".join(" to ".join(f"0x{value:02X}" for value in run) for run in joined)
 
 
-def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
+def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Special tokens that can overlap in a text so that llama.cpp takes the later one because it is longer."""
     texts = {token: vocabulary.tokens[token] for token in vocabulary.special_token_ids}
     order = sort_longest_first([(len(text.encode()), token) for token, text in texts.items()])
@@ -138,7 +138,7 @@ def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
         and is_first(token, joined := f"{text}{texts[other][len(text) - start :]}")
     ]
     if found:
-        yield Limit(
+        yield Incompatibility(
             "overlapping_special_tokens",
             f"special tokens that overlap: in {_some(found)} llama.cpp takes the longer token, which comes second; "
             "others take the first",
@@ -146,7 +146,7 @@ def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
         )
 
 
-def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
+def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """User-defined tokens that a control token hides while control tokens count as plain text.
 
     Others find the control token first and then leave it; llama.cpp does not look for it at all.
@@ -166,7 +166,7 @@ def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
         )
     ]
     if found:
-        yield Limit(
+        yield Incompatibility(
             "user_defined_tokens_in_control_tokens",
             f"where special tokens are not parsed, user-defined tokens inside {_some(sorted(found))}, or "
             "beginning in it, are not found",
@@ -174,12 +174,12 @@ def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
         )
 
 
-def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
+def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Tokens that strip white space beside them: that of ASCII in llama.cpp, that of Unicode elsewhere."""
     attributes = vocabulary.attributes
     found = [t for t in vocabulary.special_token_ids if attributes[t] & (LSTRIP | RSTRIP)]
     if found:
-        yield Limit(
+        yield Incompatibility(
             "white_space_beyond_ascii",
             f"beside {_some([vocabulary.tokens[token] for token in found])}, white space is dropped: llama.cpp "
             "drops that of ASCII, others also U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, "
@@ -188,7 +188,7 @@ def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
         )
 
 
-def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterator[Limit]:
+def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterator[Incompatibility]:
     """Tokens that strip white space beside them, where `library` keeps it; not those with the attributes `unless`."""
     attributes = vocabulary.attributes
     strip = [
@@ -197,7 +197,7 @@ def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterat
         if attributes[t] & (LSTRIP | RSTRIP) and not attributes[t] & unless
     ]
     if strip:
-        yield Limit(
+        yield Incompatibility(
             "white_space_beside_tokens",
             f"white space beside {len(strip)} special tokens, such as {printable(vocabulary.tokens[strip[0]])}, is "
             f"dropped by llama.cpp and not by {library}",
@@ -205,23 +205,23 @@ def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterat
         )
 
 
-def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Limit]:
+def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Beginnings of user-defined tokens, which llama.cpp exempts from normalization (UGM)."""
     found = [
         vocabulary.tokens[t] for t in vocabulary.special_token_ids if vocabulary.attributes[t] & USER_DEFINED
     ]
     if found:
-        yield Limit(
+        yield Incompatibility(
             "user_defined_prefixes",
             f"a text with what {_some(found)} begin with is not normalized there by llama.cpp",
             len(found),
         )
 
 
-def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
+def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Texts that are only spaces, before which llama.cpp puts no other (UGM)."""
     if vocabulary.add_space_prefix and not vocabulary.remove_extra_whitespaces:
-        yield Limit(
+        yield Incompatibility(
             "texts_of_spaces", "a space is put before a text that has only spaces, and llama.cpp puts none", 1
         )
 

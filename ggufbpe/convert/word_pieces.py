@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .._util.spelling import SPACE
 from ..models.vocabulary import Vocabulary
-from .incompatibilities import Limit, counted_tokens
+from .incompatibilities import Incompatibility, counted_tokens
 
 GOES_ON = "##"
 
@@ -42,7 +42,7 @@ class WordPieces(NamedTuple):
 
     texts: list[str]
     alike: list[str]
-    limits: list[Limit]
+    limits: list[Incompatibility]
 
 
 def word_pieces(vocabulary: Vocabulary) -> WordPieces:
@@ -56,15 +56,15 @@ def word_pieces(vocabulary: Vocabulary) -> WordPieces:
     return WordPieces(texts, alike, list(_limits(vocabulary, alike)))
 
 
-def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Limit]:
+def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Incompatibility]:
     if alike:
-        yield Limit(
+        yield Incompatibility(
             "tokens_written_alike",
             f"{counted_tokens(alike, 'is', 'are')} left out, since another is written the same",
             len(alike),
         )
     if SPACE in vocabulary.token_to_id:
-        yield Limit(
+        yield Incompatibility(
             "beginning_alone",
             f"the token {SPACE!r} begins any word in llama.cpp, which the rest continues, and no word elsewhere",
             1,
@@ -72,12 +72,12 @@ def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Limit]:
     special = [vocabulary.tokens[token] for token in vocabulary.special_token_ids]
     inside = [text for text in special if text.isalnum() or text.startswith(SPACE)]
     if inside:
-        yield Limit(
+        yield Incompatibility(
             "special_tokens_in_words",
             f"{counted_tokens(inside, 'is', 'are')} found as pieces of words by llama.cpp only",
             len(inside),
         )
     if vocabulary.special_ids["unk"] is None:
-        yield Limit(
+        yield Incompatibility(
             "unknown_missing", "there is no unknown token for words that cannot be split into pieces", 1
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ModelName = str | os.PathLike[str]
 
 
-class Found:
+class ModelLocation:
     """The model that a path or name stands for. It can be given wherever a path can, and then is its file's path."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Found:
         return self.path or self.name
 
     def __repr__(self) -> str:
-        return f"<Found {self.name}: {self.path or 'remote'}>"
+        return f"<ModelLocation {self.name}: {self.path or 'remote'}>"
 
     def opened(self) -> str | Source:
         """What `GGUFFile` takes: the path, or the first bytes of a remote file, which are read once."""
@@ -91,7 +91,7 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
     return f"{first}ggufbpe fix {shlex.join((model, *changes))} -o fixed.gguf"
 
 
-def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:
+def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> ModelLocation:
     """The model that `model` stands for: the file at that path if there is one, else by its name (docs/names.md).
 
     `offline` never uses the network; `refresh` checks remote metadata that was read before. Either way, models of other
@@ -101,13 +101,13 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
     machine and the name stands for no remote one; `StoreError` if a program's store is damaged.
 
     >>> locate("ollama:gemma3")                                             # doctest: +SKIP
-    <Found ollama:gemma3:latest: /home/me/.ollama/models/blobs/sha256-…>
+    <ModelLocation ollama:gemma3:latest: /home/me/.ollama/models/blobs/sha256-…>
     """
-    if isinstance(model, Found):
+    if isinstance(model, ModelLocation):
         return model
     if os.path.lexists(model):
         path = os.fsdecode(model)
-        return Found(path, path)
+        return ModelLocation(path, path)
     from .resolve import resolve
 
-    return Found(*resolve(model), offline=offline, refresh=refresh)
+    return ModelLocation(*resolve(model), offline=offline, refresh=refresh)

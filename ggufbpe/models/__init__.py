@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from .._util.lazy import making
+from .._util.lazy import IMPORT_LOCK
 from .tokenizer_model import TokenizerModel
 
 _HOMES = {  # tokenizer.ggml.model: module and class
@@ -40,7 +40,7 @@ def tokenizer_model(name: str) -> TokenizerModel:
     """The model of a name; for one that cannot be used, what is known about it (`is_supported` is False)."""
     if name in _HOMES:
         module, made = _HOMES[name]
-        with making:
+        with IMPORT_LOCK:
             model: TokenizerModel = getattr(import_module(f".{module}", __name__), made)()
         return model
     description, default_ids = _UNSUPPORTED.get(name, ("unknown to llama.cpp", {}))

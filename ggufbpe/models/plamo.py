@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util import utf8
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from .._util.llama_cpp_states import PLAMO2_ADDS_TOKENS, lacks
 from .._util.unicode_classes import CLASSES, STARTS
 from ..errors import VocabularyError
@@ -293,16 +293,16 @@ class PlamoText(TextModel):
         self.vocabulary = vocabulary
         self._cuts_segments = cuts_segments
 
-    @made_once
+    @cached_property
     def suffixes(self) -> Suffixes:
         """Segments to ids."""
         return Suffixes(self.vocabulary.tokens, whole_scores(self.vocabulary))
 
-    @made_once
+    @cached_property
     def _byte_tokens(self) -> list[int]:
         return byte_tokens(self.vocabulary)
 
-    @made_once
+    @cached_property
     def _stranger(self) -> str:
         """A character of four bytes that is in no token, for those that llama.cpp reads beyond the end of Unicode."""
         known = set().union(*self.vocabulary.tokens)

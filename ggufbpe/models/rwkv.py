@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer
 from .tokenizer_model import NO_TOKEN, TextModel, TokenizerModel, Warn, unknown_of
@@ -119,7 +119,7 @@ class RWKVText(TextModel):
         self.vocabulary = vocabulary
         self._unknown = unknown_of(vocabulary)
 
-    @made_once
+    @cached_property
     def trie(self) -> Trie:
         """The tokens, unescaped."""
         return Trie((unescape(text), token) for token, text in enumerate(self.vocabulary.tokens))

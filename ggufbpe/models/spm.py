@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .._util import utf8
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from .._util.spelling import BYTE_TOKENS, SPACE, escape_spaces
 from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
@@ -198,12 +198,12 @@ class SpmText(TextModel):
         )  # always, except for `diagnose`
         self.prefix = self._space if vocabulary.add_space_prefix else ""
 
-    @made_once
+    @cached_property
     def word_ids(self) -> WordCache[ScoreEncoder]:
         """Words to ids."""
         return WordCache(ScoreEncoder(self.vocabulary), self._most_words)
 
-    @made_once
+    @cached_property
     def word_ends(self) -> re.Pattern[str]:
         """Matches before a space that no token joins to the preceding character: no merge crosses there."""
         joined = {

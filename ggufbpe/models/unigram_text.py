@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util import utf8
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from .._util.spelling import SPACE
 from .charsmap import Charsmap
 from .composition import composed_bytes
@@ -44,7 +44,7 @@ class UnigramText(TextModel):
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
 
-    @made_once
+    @cached_property
     def normalizer(self) -> CharsmapNormalizer:
         """Plain text to text for lookup."""
         from .token_table import tokens_with
@@ -60,13 +60,13 @@ class UnigramText(TextModel):
             vocabulary.strict_utf8,
         )
 
-    @made_once
+    @cached_property
     def lattice(self) -> Lattice:
         """Normalized text to ids."""
         lattice = _lattice(self.vocabulary, self.vocabulary.attributes, unknown_of(self.vocabulary))
         return lattice._replace(tokens=Trie(_matched(self.vocabulary)))
 
-    @made_once
+    @cached_property
     def _joined(self) -> frozenset[int]:
         """The bytes that stand before a space in some token."""
         tokens = (token for token, _ in _matched(self.vocabulary) if token.find(_SPACE, 1) > 0)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .._util import utf8
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from .._util.spelling import SPACE
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer
@@ -184,13 +184,13 @@ class WordPieceText(TextModel):
         self.vocabulary = vocabulary
         self._most_words = most_words
 
-    @made_once
+    @cached_property
     def normalizer(self) -> BertNormalizer:
         """Characters to their replacements."""
         vocabulary = self.vocabulary
         return BertNormalizer(lowercase=vocabulary.lowercase, strip_accents=vocabulary.strip_accents)
 
-    @made_once
+    @cached_property
     def word_ids(self) -> WordCache[LongestMatch]:
         """Words to ids."""
         return WordCache(LongestMatch(self.vocabulary), self._most_words)

@@ -16,7 +16,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._util import utf8
-from .._util.lazy import made_once, making
+from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.llama_cpp_states import FOLLOWED, checked_state
 from .._util.processors import processors
 from ..chat.chat_methods import ChatMethods
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .reference_engine import Pipeline
+    from .reference_engine import ReferenceEngine
     from .trace import Trace
 
 CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
@@ -350,7 +350,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
         `tok.trace(text).ids` equals `tok.encode(text)`. ggufbpe/tokenizer/trace.py describes the classes.
         """
-        with making:
+        with IMPORT_LOCK:
             from .trace import trace
         return trace(self, text, add_special=add_special, parse_special=parse_special)
 
@@ -383,7 +383,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     # ---- the vocabulary -------------------------------------------------------------------------
 
-    @made_once
+    @cached_property
     def nl_id(self) -> int | None:
         """The id that llama.cpp takes for a line break; None if the vocabulary has none."""
         # llama.cpp asks before it knows special tokens. A generator, so that only models that ask encode the text.
@@ -397,7 +397,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         made_of = self._vocabulary if self._metadata is None else packed(self._metadata)
         return _unpickled, (type(self), made_of, self._engine_name, self._cache_bytes, self.llama_cpp)
 
-    @made_once
+    @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the tokenizer in hex, the same for every file with this tokenizer, whatever else it holds."""
         import hashlib
@@ -439,7 +439,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     # ---- the steps ------------------------------------------------------------------------------
 
-    @made_once
+    @cached_property
     def _engine(self) -> Engine:
         """What computes ids, made on first use."""
         if not isinstance(self._given_engine, str):
@@ -450,15 +450,19 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
         return NativeEngine(self.vocabulary, self._cache_bytes)
 
-    @made_once
-    def pipeline(self) -> Pipeline:
+    @cached_property
+    def pipeline(self) -> ReferenceEngine:
         """The reference engine: the steps from text to ids in plain Python."""
-        from .reference_engine import Pipeline
+        from .reference_engine import ReferenceEngine
 
         given = self._given_engine
-        return given if isinstance(given, Pipeline) else Pipeline(self.vocabulary, self._cache_bytes)
+        return (
+            given
+            if isinstance(given, ReferenceEngine)
+            else ReferenceEngine(self.vocabulary, self._cache_bytes)
+        )
 
-    @made_once
+    @cached_property
     def _pieces(self) -> tuple[Pieces, Pieces]:
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from .._util.lazy import making
+from .._util.lazy import IMPORT_LOCK
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ Text = str | bytes | bytearray | memoryview
 @cache  # even a repeated import statement takes as long as encoding a short text
 def numpy() -> Any:
     """Return the module numpy, imported on first use: importing it takes longer than opening a vocabulary."""
-    with making:
+    with IMPORT_LOCK:
         import numpy
     return numpy
 

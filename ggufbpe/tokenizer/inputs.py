@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from .._util.wording import short_names
 from ..errors import printable
-from ..hub.model_location import Found
+from ..hub.model_location import ModelLocation
 from . import Tokenizer
 from .engine import Text
 
@@ -48,7 +48,7 @@ def tokenizers_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict
 def _name(model: Model) -> str:
     if isinstance(model, Tokenizer):
         return model.name or model.pre
-    return model.name if isinstance(model, Found) else os.fspath(model)
+    return model.name if isinstance(model, ModelLocation) else os.fspath(model)
 
 
 def text_of(text: TextOrPath) -> bytes:

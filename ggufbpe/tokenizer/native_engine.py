@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from ..native.lazy_strings import compiled, strings_of
 from .engine import numpy
@@ -18,7 +18,7 @@ from .token_offsets import TokenOffsets
 if TYPE_CHECKING:
     from ..native._native import Encoder
     from .engine import Ids, Offsets, Text
-    from .reference_engine import Pipeline
+    from .reference_engine import ReferenceEngine
 
 
 class NativeEngine:
@@ -108,12 +108,12 @@ class NativeEngine:
 
         return compiled_splitter(self._vocabulary.pre_tokenizer).cut(data, start)
 
-    @made_once
-    def _reference(self) -> Pipeline:
+    @cached_property
+    def _reference(self) -> ReferenceEngine:
         """The reference engine, for the words of models that the compiled engine does not split into words."""
-        from .reference_engine import Pipeline
+        from .reference_engine import ReferenceEngine
 
-        return Pipeline(self._vocabulary)
+        return ReferenceEngine(self._vocabulary)
 
 
 def _encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from .._util import utf8
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from .engine import Text, numpy
 from .special_tokens import SpecialTokens
 
@@ -27,7 +27,7 @@ BYTES_OF_A_WORD = 256  # in the cache, with its ids and dictionary entry; most t
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Pipeline:
+class ReferenceEngine:
     """The engine in plain Python (ggufbpe/tokenizer/engine.py describes the interface). One thread "
     "encodes each text."""
 
@@ -47,22 +47,22 @@ class Pipeline:
         """
         self.vocabulary = vocabulary
         self._most_words = None if cache_bytes is None else cache_bytes // BYTES_OF_A_WORD
-        self._before, self._behind = vocabulary.added
+        self._prefix_ids, self._suffix_ids = vocabulary.added
         self._given_special, self._given_plain_text = special, plain_text
 
-    @made_once
+    @cached_property
     def special(self) -> SpecialTokens:
         """The step from text to fragments."""
         return self._given_special or SpecialTokens(self.vocabulary)
 
-    @made_once
+    @cached_property
     def plain_text(self) -> TextModel:
         """The step from plain fragments to ids."""
         return self._given_plain_text or self.vocabulary.tokenizer_model.text_model(
             self.vocabulary, self._most_words
         )
 
-    @made_once
+    @cached_property
     def _continued_text(self) -> TextModel:
         """The same after another text: without a space in front."""
         vocabulary = self.vocabulary._replace(add_space_prefix=False)
@@ -160,20 +160,20 @@ class Pipeline:
         """The same, in runs: a generator of single words would take longer than looking them up."""
         source = self.source(text)
         if add_special:
-            yield (tuple(self._before),)
+            yield (tuple(self._prefix_ids),)
         for token, start, end in self.special.partition(source, parse_special):
             if token is not None:
                 yield ((token,),)
             else:
                 yield from self._text_model_at(start, continues).runs(source[start:end])
         if add_special:
-            yield (tuple(self._behind),)
+            yield (tuple(self._suffix_ids),)
 
     def encode_with_offsets(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool
     ) -> tuple[list[int], list[tuple[int, int]]]:
         source = self.source(text)
-        ids = [*self._before] if add_special else []
+        ids = [*self._prefix_ids] if add_special else []
         spans = [(0, 0)] * len(ids)
         byte, character = 0, 0
         for token, start, end in self.special.partition(source, parse_special):
@@ -189,6 +189,6 @@ class Pipeline:
             byte += utf8.byte_length(fragment)
         if add_special:
             end = byte + utf8.byte_length(source[character:])
-            ids += self._behind
-            spans += [(end, end)] * len(self._behind)
+            ids += self._suffix_ids
+            spans += [(end, end)] * len(self._suffix_ids)
         return ids, spans

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .._util.lazy import made_once
+from .._util.lazy import cached_property
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 
 SPACES = " \t\n\v\f\r"  # isspace in the C locale
@@ -87,7 +87,7 @@ class SpecialTokens:
             )
         return self._searches[key]
 
-    @made_once
+    @cached_property
     def _longest_first(self) -> list[int]:
         """The special tokens in the order in which llama.cpp goes through them."""
         lengths = [(len(self._vocabulary.tokens[i].encode()), i) for i in self._vocabulary.special_token_ids]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._util.lazy import making
+from .._util.lazy import IMPORT_LOCK
 from .._util.utf8 import byte_length
 from .._util.wording import counted
 from ..errors import UnsupportedTokenizerError
@@ -114,7 +114,7 @@ def tracer_of(tokenizer: Tokenizer) -> Tracer:
     """The tracer of plain text. `UnsupportedTokenizerError` for a model whose steps cannot be traced."""
     found = tokenizer.pipeline.plain_text
     if isinstance(found, Traceable):
-        with making:  # imported here
+        with IMPORT_LOCK:  # imported here
             return found.tracer()
     error = UnsupportedTokenizerError(
         f"the tokenizer is {tokenizer.model} ({tokenizer.vocabulary.tokenizer_model.description}), whose steps cannot "

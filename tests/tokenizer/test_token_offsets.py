@@ -16,7 +16,7 @@ from ggufbpe import Tokenizer
 from ggufbpe.analysis.verify.fuzz import RandomTexts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
-from ggufbpe.tokenizer.reference_engine import Pipeline
+from ggufbpe.tokenizer.reference_engine import ReferenceEngine
 
 pytestmark = [
     pytest.mark.skipif(native is None, reason="there is no compiled engine"),
@@ -88,7 +88,7 @@ def test_of_texts_longer_than_a_block(name: str) -> None:
 
 def test_no_step_of_the_reference_engine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("encode_with_offsets", "pre_tokenize"):
-        monkeypatch.setattr(Pipeline, name, None)
+        monkeypatch.setattr(ReferenceEngine, name, None)
     text = "naïve café<|endoftext|> 中文, and so on\n".encode() * 99 + b"\xff"
     paths = [ROOT / "fixtures" / "vocabs" / f"{name}.gguf" for name in ONE_OF_EACH]
     for tokenizer in [tokenizer_as("gpt-2"), tokenizer_as("whitespace"), *map(Tokenizer.from_gguf, paths)]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ...chat.bos_eos import Ends
+from ...chat.bos_eos import BosEos
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from ..doctor.proposal import Compared, Trial, prove
@@ -27,7 +27,7 @@ from .text_changes import TEXT_CHANGES
 SearchIds = Callable[[bytes, list[int]], list[Answer]]
 
 
-def _stripped(ends: Ends, text: bytes) -> tuple[bytes, int, int]:
+def _stripped(ends: BosEos, text: bytes) -> tuple[bytes, int, int]:
     """A text without BOS before and EOS after it, and how many of each were removed, at most two."""
     counts = [0, 0]
     while ends.bos and counts[0] < 2 and text.startswith(ends.bos):
@@ -73,7 +73,7 @@ def _proposed(
     return tuple(told)
 
 
-def _prompt_fits(ends: Ends, expected: bytes, prompt: bytes, changed: int) -> list[Causes]:
+def _prompt_fits(ends: BosEos, expected: bytes, prompt: bytes, changed: int) -> list[Causes]:
     if prompt == expected:
         return [()]
     (ours, *one), (theirs, *other) = _stripped(ends, prompt), _stripped(ends, expected)
@@ -96,7 +96,7 @@ def _letters(text: bytes) -> bytes:
     return text.translate(None, _NO_LETTERS).lower()
 
 
-def _whole(searching: ChatSearch, ends: Ends, found: list[tuple[Causes, bytes]]) -> tuple[Explanation, ...]:
+def _whole(searching: ChatSearch, ends: BosEos, found: list[tuple[Causes, bytes]]) -> tuple[Explanation, ...]:
     """Explanations of the whole prompt; those with plain jinja2 also say where prompts first differ."""
     own = searching.own.prompt
     ours = None if own is None else _stripped(ends, own)[0]

@@ -26,7 +26,7 @@ from ...models.word_cache import WordCache
 from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
 from ...tokenizer.engine import Text
-from ...tokenizer.reference_engine import Pipeline
+from ...tokenizer.reference_engine import ReferenceEngine
 from ...tokenizer.special_tokens import SpecialTokens
 
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts, and characters of each; at most about 300 MB
@@ -152,7 +152,7 @@ class Variants:
         if not isinstance(plain_text, BytePairText):
             raise TypeError(f"the tokenizer is {vocabulary.model}, not byte pair encoding")
         plain_text = plain_text.sharing(splits, self._words_of(vocabulary, way == BY_ID))
-        return Tokenizer(vocabulary, Pipeline(vocabulary, special=found[1], plain_text=plain_text))
+        return Tokenizer(vocabulary, ReferenceEngine(vocabulary, special=found[1], plain_text=plain_text))
 
     def forget_texts(self) -> None:
         """Empty the caches of words."""
@@ -192,9 +192,9 @@ def _heeded(vocabulary: Vocabulary, way: str) -> tuple[object, ...]:
 def _made(vocabulary: Vocabulary, way: str) -> Tokenizer:
     if way in ("", SPACE_ONCE):
         return SpacedTokenizer(vocabulary) if way else Tokenizer(vocabulary)
-    pipeline = Pipeline(vocabulary)
+    pipeline = ReferenceEngine(vocabulary)
     if way != READ_AS_REFERENCE:
-        pipeline = Pipeline(vocabulary, plain_text=Fallback(pipeline.plain_text, vocabulary, way))
+        pipeline = ReferenceEngine(vocabulary, plain_text=Fallback(pipeline.plain_text, vocabulary, way))
     return Tokenizer(vocabulary, pipeline)
 
 

@@ -34,13 +34,13 @@ def template_errors(model: Facts) -> Iterator[Finding]:
     if not model.templates:
         return
     try:
-        from ...chat.bos_eos import Ends
+        from ...chat.bos_eos import BosEos
         from ...chat.render import ChatTemplate
 
         is_broken = False
         for name, source in model.templates.items():
             try:
-                ChatTemplate(source, Ends())
+                ChatTemplate(source, BosEos())
             except ChatError as error:
                 is_broken |= not name
                 yield _error(model, name, "cannot be parsed", error)

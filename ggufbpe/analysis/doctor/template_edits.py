@@ -85,14 +85,14 @@ def template_text(template: TextOrPath) -> str:
 
 def _try(text: str, name: str) -> None:
     """Make a prompt with the template. Its markers are not checked; doctor does that."""
-    from ...chat.bos_eos import Ends
+    from ...chat.bos_eos import BosEos
     from ...chat.render import ChatTemplate
     from ...chat.request.messages import Message, Request
 
     tools = ({"type": "function", "function": {"name": "f", "description": "", "parameters": {}}},)
     try:
         request = Request((Message("user", "Hello"),), tools if name == "tool_use" else ())
-        ChatTemplate(text, Ends()).prompt(request, time.localtime())
+        ChatTemplate(text, BosEos()).prompt(request, time.localtime())
     except ChatError as error:
         raise ChatError(f"{error.reason} ({_UNWRITTEN})", error.line) from None
     except NotInstalledError as error:

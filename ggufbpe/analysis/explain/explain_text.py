@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from ..._util.lazy import making
+from ..._util.lazy import IMPORT_LOCK
 from ...tokenizer.inputs import Model, TextOrPath, text_of, tokenizer_of
 from ...tokenizer.trace import Trace
 
@@ -46,7 +46,7 @@ def explain(
         )
     if not (add_special and parse_special):
         raise ValueError("special tokens are always added and parsed in chats")
-    with making:
+    with IMPORT_LOCK:
         from ...chat.token_origins import chat_tokens
     body = text if isinstance(text, Mapping) else {"messages": text}
     chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, chat_template, now))

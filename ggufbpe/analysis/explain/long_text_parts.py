@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ..._util.lazy import made_once
+from ..._util.lazy import cached_property
 from ...models.tracers.trace_types import Cut, Fragment
 from ...tokenizer.chunking import blocks
 from ...tokenizer.trace import Part, Totals, Trace, trace_part, traced_parts, tracer_of
@@ -46,12 +46,12 @@ class Parts:
         for part, (starts, ends) in zip(self._traced(), self._edges):
             yield Part(part.before, _with_edges(part, starts, ends))
 
-    @made_once
+    @cached_property
     def model(self) -> Trace:
         """A trace of no text, with the model's name and its stages."""
         return trace_part(self.tokenizer, b"", **self.flags, begins=False, ends=False)
 
-    @made_once
+    @cached_property
     def totals(self) -> Totals:
         """The totals of the whole text."""
         self.file.seek(0)
@@ -120,7 +120,7 @@ class Parts:
                 last = found.fragments[-1] if found.fragments else None
             before += count
 
-    @made_once
+    @cached_property
     def _edges(self) -> list[tuple[dict[int, int], dict[int, Cut]]]:
         """For each part, by stage: where its first piece begins, if earlier, and the cut that ends its last piece.
 

@@ -14,7 +14,7 @@ from ...tokenizer import Tokenizer
 from .oracle import Answer, Failure, Oracle, OracleError, not_installed, of_crash
 
 
-class InProcess(Oracle):
+class LlamaLibrary(Oracle):
     """The llama.cpp library of a Python package, in a child process that is restarted when it crashes or hangs.
 
     `package` is a distribution that llama_cpp_child.py knows, or a folder with the library.
@@ -74,15 +74,15 @@ def library_folder(rest: str, model: str, tokenizer: Tokenizer, seconds: float) 
         raise OracleError(
             f"there is no {printable(rest, 200)}; llama-cpp: takes a folder with llama.cpp's library"
         )
-    return InProcess(path, model, seconds, name=f"llama.cpp in {printable(rest, 200)}")
+    return LlamaLibrary(path, model, seconds, name=f"llama.cpp in {printable(rest, 200)}")
 
 
-def in_process(package: str) -> Callable[[str, str, Tokenizer, float], Oracle]:
+def llama_library(package: str) -> Callable[[str, str, Tokenizer, float], Oracle]:
     """A function that opens llama.cpp in the package of this name."""
 
     def opened(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
         if rest:
             raise OracleError(f"{package} takes nothing after a colon: it opens the model of -m")
-        return InProcess(package, model, seconds)
+        return LlamaLibrary(package, model, seconds)
 
     return opened

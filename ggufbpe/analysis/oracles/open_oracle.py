@@ -18,7 +18,7 @@ from ...tokenizer import Tokenizer
 from .against import NEED_ARGUMENT, Against, against_of
 from .hub_oracle import on_the_hub
 from .library_oracle import tiktoken_library, tokenizers_library
-from .llama_library import in_process, library_folder
+from .llama_library import library_folder, llama_library
 from .llama_tokenize import LlamaTokenize
 from .oracle import Oracle, OracleError
 from .recorded_ids import other_model, recorded
@@ -43,8 +43,8 @@ def open_oracle(given: str | Against, model: str, tokenizer: Tokenizer, seconds:
 ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "llama-tokenize": LlamaTokenize,
     "llama-cpp": library_folder,
-    "llama-cpp-python": in_process("llama-cpp-python"),
-    "xllamacpp": in_process("xllamacpp"),
+    "llama-cpp-python": llama_library("llama-cpp-python"),
+    "xllamacpp": llama_library("xllamacpp"),
     "server": Server,
     "tokenizers": tokenizers_library,
     "tiktoken": tiktoken_library,

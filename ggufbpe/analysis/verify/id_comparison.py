@@ -21,7 +21,7 @@ from typing import Any
 
 from ...chat.known_templates import resolved
 from ...data.corpora.records import Report, raised
-from ...hub.model_location import Found
+from ...hub.model_location import ModelLocation
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import ChatOrBody, Model, tokenizer_of
 from ..oracles.against import Against as Meant
@@ -38,7 +38,7 @@ from .result import Progress, Result, Text
 BATCH_BYTES = 1 << 18
 
 
-Against = str | Tokenizer | Found | os.PathLike[str] | Oracle | Meant | Iterable[Iterable[int]]
+Against = str | Tokenizer | ModelLocation | os.PathLike[str] | Oracle | Meant | Iterable[Iterable[int]]
 
 
 def verify(
@@ -119,14 +119,14 @@ def _require_possible(oracle: Oracle, has_chats: bool, has_special: bool, fuzz: 
         )
 
 
-_Meant = Tokenizer | Found | Oracle | Meant | Iterable[Iterable[int]]
+_Meant = Tokenizer | ModelLocation | Oracle | Meant | Iterable[Iterable[int]]
 
 
 def _meant(against: Against) -> _Meant:
     """`against` with the meaning of a text or path. `OracleError` if it has none."""
     if isinstance(against, str):
         return against_of(against)
-    if isinstance(against, os.PathLike) and not isinstance(against, Found):
+    if isinstance(against, os.PathLike) and not isinstance(against, ModelLocation):
         path = os.fspath(against)
         return Meant(kind_of_file(path), path)
     return against
@@ -137,7 +137,7 @@ def _oracle(against: _Meant, tokenizer: Tokenizer, timeout: float) -> Iterator[O
     """What `against` means, open."""
     if isinstance(against, Oracle):
         yield against  # its owner closes it
-    elif isinstance(against, (Tokenizer, Found)):
+    elif isinstance(against, (Tokenizer, ModelLocation)):
         yield OtherModel(tokenizer_of(against))
     elif isinstance(against, Meant):
         with tokenizer.gguf_file() as path, open_oracle(against, path, tokenizer, timeout) as oracle:

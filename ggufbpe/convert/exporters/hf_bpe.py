@@ -19,7 +19,7 @@ from ...models.bpe.merge import CHAR_BYTES, WordEncoder
 from ...models.vocabulary import Vocabulary
 from ...tokenizer.detokenization import quoted_token
 from .. import incompatibilities
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError, oniguruma
 from ..upstream_patterns import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
 from .boundary_markers import AT_BORDERS, border_steps
@@ -123,7 +123,7 @@ def _decoder(vocabulary: Vocabulary) -> dict[str, Any] | None:
 # ---- what only some models have -------------------------------------------------------------------------
 
 
-def _line_breaks(vocabulary: Vocabulary) -> Iterator[Limit]:
+def _line_breaks(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Words of line breaks that are tokens, which llama.cpp takes without merges (Gemma 4)."""
     if not vocabulary.pre_tokenizer.newline_runs:
         return
@@ -132,7 +132,7 @@ def _line_breaks(vocabulary: Vocabulary) -> Iterator[Limit]:
     unmade = [word for word in words if len(encoder.merged(list(word))) > 1]
     if unmade:
         lengths = ", ".join(str(len(word)) for word in unmade[:5])
-        yield Limit(
+        yield Incompatibility(
             "runs_of_line_breaks",
             f"{len(unmade)} runs of line breaks are tokens that no merges make, which only llama.cpp takes: those of "
             f"{lengths}{' …' if len(unmade) > 5 else ''}",
@@ -140,11 +140,11 @@ def _line_breaks(vocabulary: Vocabulary) -> Iterator[Limit]:
         )
 
 
-def _other_models(vocabulary: Vocabulary) -> Iterator[Limit]:
+def _other_models(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     if vocabulary.tokenizer_model.has_sequences:
-        yield Limit("dna", "sequences between <dna> and </dna> are encoded like any other text", 1)
+        yield Incompatibility("dna", "sequences between <dna> and </dna> are encoded like any other text", 1)
     if vocabulary.makes_lower_case:
-        yield Limit(
+        yield Incompatibility(
             "lower_case",
             "letters that got a lower case after Unicode 15.1 are lowercased by libraries that know it",
             1,
@@ -154,42 +154,42 @@ def _other_models(vocabulary: Vocabulary) -> Iterator[Limit]:
 # ---- what only some versions of the library have ----------------------------------------------------------
 
 
-def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
+def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Incompatibility]:
     """What depends on the version of the library that reads the file."""
     family = vocabulary.pre_tokenizer.family
     way = _way(vocabulary, code_points)
     if way is _Way.BORDERS:
-        yield Limit(
+        yield Incompatibility(
             "border_character",
             "the noncharacter U+FDEF, which should not be in texts, is left out here: a normalizer puts it after words",
             1,
         )
     if way is _Way.CODE_POINTS:
-        yield Limit(
+        yield Incompatibility(
             NOT_IN_1,
             "tokenizers 1.0 does not read lists of code points, 0.x does (without --code-points, both read the file)",
             1,
         )
     elif incompatibilities.bytes_without_tokens(vocabulary):
-        yield Limit(
+        yield Incompatibility(
             NOT_IN_1, "tokenizers 1.0 does not read a vocabulary without a token for each byte; 0.x does", 1
         )
     elif found := _characters_of_their_own(vocabulary):
-        yield Limit(
+        yield Incompatibility(
             "tokens_of_one_character",
             f"{len(found)} tokens of one character that no merges make, such as "
             f"{quoted_token(vocabulary, found[0])}, are only found by tokenizers 1.0",
             len(found),
         )
     if way is _Way.ORIGINAL and family in BY_ITS_UNICODE:
-        yield Limit(
+        yield Incompatibility(
             "newer_unicode",
             "characters that came after Unicode 15.1 are not letters, digits or marks in llama.cpp; here they are what "
             "the library's Unicode version says (--code-points lists those of 15.1, for tokenizers 0.x)",
             1,
         )
     if way is _Way.ORIGINAL and family in IGNORING_CASE:
-        yield Limit(
+        yield Incompatibility(
             "long_s",
             "ſ (U+017F) after an apostrophe is a contraction in tokenizers 0.x, which ignores case there, and not "
             "in llama.cpp and 1.0",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 
 NOT_IN_1 = "not_read_by_tokenizers_1"
 
@@ -22,7 +22,7 @@ class HFParts(NamedTuple):
     pre_tokenizer: Part
     decoder: Part
     model: dict[str, Any]
-    limits: list[Limit]
+    limits: list[Incompatibility]
     scores: Mapping[int, float] = {}  # of tokens whose score the model's part does not give
     second_type: int = 0  # not 0: of two texts, the second begins without BOS
 

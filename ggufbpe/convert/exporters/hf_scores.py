@@ -14,7 +14,7 @@ from ..._util.spelling import BYTE_OF, SPACE
 from ...models.spm import ranks_of
 from ...models.vocabulary import Vocabulary
 from .. import incompatibilities
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..score_merges import ScoreMerges, merges_by_scores
 from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence
 
@@ -55,9 +55,9 @@ def _decoder(add_space_prefix: bool) -> Part:
     return sequence("decoders", [replace(SPACE, " "), {"type": "ByteFallback"}, {"type": "Fuse"}, *strip])
 
 
-def _merging(merges: ScoreMerges) -> Iterator[Limit]:
+def _merging(merges: ScoreMerges) -> Iterator[Incompatibility]:
     if merges.circular:
-        yield Limit(
+        yield Incompatibility(
             "order_of_equal_scores",
             f"{incompatibilities.counted_tokens(merges.circular, 'is', 'are')} made of pairs of equal "
             "score that can overlap in a "
@@ -65,7 +65,7 @@ def _merging(merges: ScoreMerges) -> Iterator[Limit]:
             len(merges.circular),
         )
     if merges.unmade:
-        yield Limit(
+        yield Incompatibility(
             "tokens_without_merges",
             f"{incompatibilities.counted_tokens(merges.unmade, 'is', 'are')} joined by llama.cpp from "
             "characters that are not "
@@ -74,7 +74,7 @@ def _merging(merges: ScoreMerges) -> Iterator[Limit]:
         )
     bytes_in = [left + right for left, right in merges.pairs if left in BYTE_OF or right in BYTE_OF]
     if bytes_in:
-        yield Limit(
+        yield Incompatibility(
             "merged_byte_tokens",
             f"{incompatibilities.counted_tokens(bytes_in, 'begins or ends', 'begin or end')} with the "
             "text of a byte token, "

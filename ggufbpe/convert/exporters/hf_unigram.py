@@ -23,7 +23,7 @@ from ...errors import printable
 from ...models.tokenizer_model import first_attributes
 from ...models.vocabulary import NORMAL, UNUSED, USER_DEFINED, Vocabulary
 from .. import incompatibilities
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError
 from .hf_parts import HFParts, replace, sequence
 
@@ -97,11 +97,11 @@ def _scores(vocabulary: Vocabulary) -> Sequence[float]:
     return vocabulary.scores or [0.0] * len(vocabulary.tokens)
 
 
-def _limits(vocabulary: Vocabulary) -> Iterator[Limit]:
+def _limits(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     scores, first, texts = _scores(vocabulary), first_attributes(vocabulary), vocabulary.tokens
     hidden = [texts[token] for token, kind in enumerate(first) if not kind & (NORMAL | UNUSED | USER_DEFINED)]
     if hidden:
-        yield Limit(
+        yield Incompatibility(
             "control_tokens_in_text",
             f"{incompatibilities.counted_tokens(hidden, 'is', 'are')} found in plain text by the library "
             "and not by llama.cpp",
@@ -110,7 +110,7 @@ def _limits(vocabulary: Vocabulary) -> Iterator[Limit]:
     low = min((scores[t] for t, kind in enumerate(first) if kind & NORMAL), default=0.0)
     unused = [texts[t] for t, kind in enumerate(first) if kind & UNUSED and scores[t] < low]
     if unused:
-        yield Limit(
+        yield Incompatibility(
             "scores_of_unused_tokens",
             f"{incompatibilities.counted_tokens(unused, 'has', 'have')} a score below those of all normal "
             "tokens, and get the "
@@ -118,21 +118,21 @@ def _limits(vocabulary: Vocabulary) -> Iterator[Limit]:
             len(unused),
         )
     if vocabulary.special_ids["unk"] is None:
-        yield Limit(
+        yield Incompatibility(
             "unknown_missing",
             "there is no unknown token: a text that needs one is an error in the library",
             1,
         )
     yield from incompatibilities.user_defined_prefixes(vocabulary)
     if vocabulary.nfc:
-        yield Limit(
+        yield Incompatibility(
             "older_composition",
             "the library composes texts (NFC) by older tables of Unicode: marks that are newer, such as U+07FD, are "
             "not put in order with other marks",
             1,
         )
     if vocabulary.charsmap:
-        yield Limit(
+        yield Incompatibility(
             "charsmap_by_graphemes",
             "the library replaces a character together with the marks on it: the accent of U+FF21 U+0301 and the "
             "line feed of CR LF are lost there, and llama.cpp keeps them",

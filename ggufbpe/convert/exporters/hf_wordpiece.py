@@ -17,7 +17,7 @@ from ..._util.unicode_classes import CONTROL, DECOMPOSED, LOWER, decomposed
 from ...models.vocabulary import Vocabulary
 from ...models.wordpiece import CJK, BertNormalizer
 from ..code_points import bracket, ranges_where
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..upstream_patterns import split
 from ..word_pieces import GOES_ON, word_pieces
 from .hf_parts import HFParts, Part, replace, sequence
@@ -102,20 +102,22 @@ def _set_of(belongs: Callable[[int], bool]) -> str:
     return bracket(ranges_where(belongs, _BORDERS))
 
 
-def _readers(code_points: bool) -> Iterator[Limit]:
-    yield Limit("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1)
-    yield Limit(
+def _readers(code_points: bool) -> Iterator[Incompatibility]:
+    yield Incompatibility(
+        "escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1
+    )
+    yield Incompatibility(
         "newer_unicode",
         "characters that came after Unicode 15.1 have no class, case or accents in llama.cpp; here they have what the "
         "library's Unicode version says",
         1,
     )
     if code_points:
-        yield Limit(
+        yield Incompatibility(
             "not_read_by_tokenizers_1", "tokenizers 1.0 does not read lists of punctuation, 0.x does", 1
         )
     else:
-        yield Limit(
+        yield Incompatibility(
             "older_punctuation",
             "some hundred characters, such as U+2E4A or U+11660, are punctuation in Unicode 15.1 and not in the "
             "library's own older tables (--code-points lists them, for tokenizers 0.x)",

@@ -22,7 +22,7 @@ from ...models.tokenizer_model import first_attributes
 from ...models.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError
 from .hf_config import config_of
 
@@ -119,21 +119,21 @@ def _pieces(vocabulary: Vocabulary) -> list[str]:
 # ---- limits ---------------------------------------------------------------------------------------------
 
 
-def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
+def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
     if vocabulary.tokenizer_model.algorithm == "scores":
         yield from incompatibilities.bytes_that_fail(
             vocabulary, "the unknown token stands for the character here"
         )
         yield from _merged(vocabulary, kinds)
     else:
-        yield Limit(
+        yield Incompatibility(
             "rounded_sums",
             "sentencepiece adds scores up in single precision, llama.cpp in double: of two nearly equal ways "
             "it may take the other",
             1,
         )
         if vocabulary.nfc:
-            yield Limit(
+            yield Incompatibility(
                 "composed_texts",
                 "llama.cpp composes texts (NFC) before it applies the charsmap; sentencepiece does not, and has no "
                 "setting for it; --to tokenizer.json can carry it",
@@ -141,7 +141,7 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
             )
         unused = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.UNUSED]
         if unused:
-            yield Limit(
+            yield Incompatibility(
                 "unused_tokens",
                 f"{incompatibilities.counted_tokens(unused, 'is', 'are')} unused: llama.cpp finds them in "
                 "texts, sentencepiece "
@@ -155,7 +155,7 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
     yield from _beside_user_defined(vocabulary, kinds)
 
 
-def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
+def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
     """Tokens that llama.cpp merges like any other, and sentencepiece does not, or takes apart again."""
     known = vocabulary.token_to_id
 
@@ -168,7 +168,7 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
     plain = (TokenType.NORMAL, TokenType.USER_DEFINED)
     found = [text for text, kind in zip(vocabulary.tokens, kinds) if kind not in plain and is_made(text)]
     if found:
-        yield Limit(
+        yield Incompatibility(
             "merged_special_tokens",
             f"{incompatibilities.counted_tokens(found, 'is', 'are')} merged from plain text by llama.cpp "
             "whatever the type, "
@@ -177,12 +177,12 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
         )
 
 
-def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
+def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
     found = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.USER_DEFINED]
     if not found:
         return
     if vocabulary.add_space_prefix or vocabulary.remove_extra_whitespaces:
-        yield Limit(
+        yield Incompatibility(
             "spaces_beside_user_defined_tokens",
             f"{incompatibilities.counted_tokens(found, 'parts', 'part')} a text in llama.cpp, which puts "
             "a space before each "

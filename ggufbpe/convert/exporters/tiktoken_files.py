@@ -33,7 +33,7 @@ from ...models.vocabulary import CONTROL, UNKNOWN, Vocabulary
 from ...tokenizer.detokenization import quoted_token
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError, one_regex
 
 RANKS, SIDE = "ranks.tiktoken", "ranks.tiktoken.json"
@@ -152,7 +152,7 @@ class _Ranks:
 
     # ---- limits ---------------------------------------------------------------------------------
 
-    def _limits(self) -> Iterator[Limit]:
+    def _limits(self) -> Iterator[Incompatibility]:
         vocabulary = self._vocabulary
         yield from incompatibilities.dropped_merges(self._merges)
         yield from incompatibilities.missing_bytes(vocabulary, "tiktoken cannot encode a text that has one")
@@ -162,9 +162,11 @@ class _Ranks:
         yield from _prefixes([vocabulary.tokens[token] for token in vocabulary.special_token_ids])
         yield from incompatibilities.kept_spaces(vocabulary, "tiktoken")
         if vocabulary.tokenizer_model.has_sequences:
-            yield Limit("dna", "sequences between <dna> and </dna> are encoded like any other text", 1)
+            yield Incompatibility(
+                "dna", "sequences between <dna> and </dna> are encoded like any other text", 1
+            )
 
-    def _missing_merges(self) -> Iterator[Limit]:
+    def _missing_merges(self) -> Iterator[Incompatibility]:
         """Tokens that tiktoken may make from two others for which there is no merge."""
         known, ranks, pairs = self._vocabulary.token_to_id, self.ranks, set(self._merges.pairs)
         results = [ranks.get(known[a + b], -1) for a, b in self._merges.pairs]
@@ -185,14 +187,14 @@ class _Ranks:
             if any(known.get(a) in ranks and known.get(b) in ranks and (a, b) not in pairs for a, b in ways)
         ]
         if found:
-            yield Limit(
+            yield Incompatibility(
                 "pairs_without_merges",
                 f"{len(found)} tokens that tiktoken can also make from two tokens for which the model has no merge, "
                 f"such as {quoted_token(self._vocabulary, found[0])}",
                 len(found),
             )
 
-    def _ties(self) -> Iterator[Limit]:
+    def _ties(self) -> Iterator[Incompatibility]:
         """Tokens with several merges, of which llama.cpp may apply one that is not the first in the text."""
         by_result: defaultdict[str, Pairs] = defaultdict(list)
         for pair in self._merges.pairs:
@@ -207,7 +209,7 @@ class _Ranks:
         ]
         if found:
             token = self._vocabulary.token_to_id[found[0]]
-            yield Limit(
+            yield Incompatibility(
                 "order_of_equal_tokens",
                 f"{len(found)} tokens that overlap themselves and have several merges, such as "
                 f"{quoted_token(self._vocabulary, token)}: in a repetitive text, llama.cpp may join another pair first "
@@ -216,12 +218,12 @@ class _Ranks:
             )
 
 
-def _prefixes(texts: Iterable[str]) -> Iterator[Limit]:
+def _prefixes(texts: Iterable[str]) -> Iterator[Incompatibility]:
     """Special tokens that begin with another one; which of the two tiktoken takes is random."""
     known = set(texts)
     found = [text for text in known if any(text[:length] in known for length in range(1, len(text)))]
     if found:
-        yield Limit(
+        yield Incompatibility(
             "special_tokens_that_begin_alike",
             f"{len(found)} special tokens, such as {printable(min(found), 40)}, begin with the text of another; "
             "tiktoken takes either, llama.cpp the longer",

@@ -13,7 +13,7 @@ from ...errors import printable
 from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError
 from ..word_pieces import word_pieces
 from .hf_config import config_of, types_told
@@ -53,7 +53,7 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
             for token in vocabulary.special_token_ids
         },
     }
-    normalization = Limit(
+    normalization = Incompatibility(
         "normalization",
         "characters are normalized in the reader's own way: BERT keeps all letters of a Hangul "
         "syllable and spacing marks, which llama.cpp drops with accents (--to tokenizer.json does as llama.cpp)",

@@ -19,7 +19,7 @@ from ..exporters.boundary_markers import AT_BORDERS, BORDER
 from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
 from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..upstream_patterns import split
 from .recognize import parts_of
 
@@ -104,10 +104,10 @@ class HFDocument:
 
     # ---- BOS and EOS ----------------------------------------------------------------------------
 
-    def ends(self) -> tuple[dict[str, int], list[Limit]]:
+    def ends(self) -> tuple[dict[str, int], list[Incompatibility]]:
         """The ids added to each text, "bos" before it and "eos" after it, and what cannot be added."""
         found: dict[str, int] = {}
-        told: list[Limit] = []
+        told: list[Incompatibility] = []
         for part in self.parts("post_processor"):
             kind = part.get("type")
             if kind in ("BertProcessing", "RobertaProcessing"):
@@ -123,7 +123,7 @@ class HFDocument:
             )
         return token
 
-    def _template(self, part: dict[str, Any], told: list[Limit]) -> Iterator[tuple[str, int]]:
+    def _template(self, part: dict[str, Any], told: list[Incompatibility]) -> Iterator[tuple[str, int]]:
         before: list[int] = []
         after: list[int] = []
         side = before
@@ -135,12 +135,12 @@ class HFDocument:
         for name, ids in (("bos", before), ("eos", after)):
             if len(ids) > 1:
                 what = f"{len(ids)} tokens are added for {name.upper()} to a text, and llama.cpp adds one"
-                told.append(Limit("more_than_one_end", what, len(ids)))
+                told.append(Incompatibility("more_than_one_end", what, len(ids)))
             if ids:
                 yield name, self._checked(ids[0])
 
 
-def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str) -> Iterator[Limit]:
+def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str) -> Iterator[Incompatibility]:
     """What added tokens do that llama.cpp does only for some models, by `pre`, `architecture` and `name`."""
     name, added = name.lower(), read.added
     strips_mask = pre in STRIPS_MASK or any(part in architecture for part in STRIPPING_ARCHITECTURES)
@@ -156,7 +156,7 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
         texts = [token["content"] for token in added if token.get(flag)]
         found = [text for text in texts if text not in carried.get(flag, ())]
         if found:
-            yield Limit(
+            yield Incompatibility(
                 flag,
                 f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does only for models of some names",
                 len(found),
@@ -164,7 +164,7 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
     changes = [part.get("type") for part in read.parts("normalizer")]
     normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
     if normalized:
-        yield Limit(
+        yield Incompatibility(
             "normalized_tokens",
             f"{listed(normalized, len(normalized), _MORE)} are found in the normalized text, which llama.cpp does "
             "not have",

@@ -19,7 +19,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import STRIPS_MASK
 from ..exporters.boundary_markers import borders
 from ..imported import NotImportableError
-from ..incompatibilities import NEVER, Limit
+from ..incompatibilities import NEVER, Incompatibility
 from .hf_document import HFDocument, added_token_limits
 from .recognize import Recognized, patterns_of, recognize
 
@@ -34,7 +34,7 @@ class BytePairImport:
         self._model, self._ids, self._tokens = read.model, read.ids, read.tokens
         self._byte_level = _is_byte_level(read)
         self.types = self._typed()
-        self._lost: list[Limit] = []
+        self._lost: list[Incompatibility] = []
         self.merges = self._merge_list()
         self.recognized: Recognized | None = None
         self.entry = self._pre_tokenizer(pre)
@@ -45,7 +45,7 @@ class BytePairImport:
         written = self._config.text(_K.MODEL)
         return written if written in ("gpt2", "gemma4", "hybriddna") else usual
 
-    def limits(self, architecture: str, name: str, keys: dict[str, Any]) -> Iterator[Limit]:
+    def limits(self, architecture: str, name: str, keys: dict[str, Any]) -> Iterator[Incompatibility]:
         """What llama.cpp has no place for in a model of these names, whose metadata is `keys`."""
         yield from self._lost
         yield from _normalizers(self._read, self._byte_level)
@@ -71,7 +71,7 @@ class BytePairImport:
             (found if parts(text) == pair else lost).append(text)
         if lost:
             self._lost.append(
-                Limit(
+                Incompatibility(
                     "merges_with_spaces",
                     f"{len(lost)} merges left out, such as {printable(lost[0], 40)}: llama.cpp cuts a merge at its "
                     "first space",
@@ -135,12 +135,12 @@ class BytePairImport:
         entries = [entry for entry in PRE_TOKENIZERS.values() if entry.family == family]
         return min(entries, key=distance)
 
-    def _defaults(self, keys: dict[str, Any]) -> Iterator[Limit]:
+    def _defaults(self, keys: dict[str, Any]) -> Iterator[Incompatibility]:
         wanted = [_K.EOS_ID] + [_K.BOS_ID] * (not self.entry.no_default_bos)
         missing = [key for key in wanted if key not in keys]
         if missing and keys[_K.MODEL] == "gpt2" and len(self._tokens) > 11:
             names = " and ".join("BOS" if key == _K.BOS_ID else "EOS" for key in missing)
-            yield Limit(
+            yield Incompatibility(
                 "default_ids",
                 f"no {names} is named, so llama.cpp takes token 11, {printable(self._tokens[11])}; a "
                 "tokenizer_config.json beside the file would name it",
@@ -149,21 +149,21 @@ class BytePairImport:
 
     # ---- what cannot be carried -----------------------------------------------------------------
 
-    def _splitting(self) -> Iterator[Limit]:
+    def _splitting(self) -> Iterator[Incompatibility]:
         """Where llama.cpp is known to split differently from the patterns."""
         if self.recognized is None or self.recognized.exact or not self._byte_level:
             return
         for difference in DIFFERENCES.get(self.entry.family, ()):
-            yield Limit(
+            yield Incompatibility(
                 "splitting", f"on {difference.characters}, llama.cpp splits differently: {difference.what}", 1
             )
-        yield Limit(
+        yield Incompatibility(
             "newer_unicode",
             "characters that came after Unicode 15.1 have no class in llama.cpp: they are not letters",
             1,
         )
 
-    def _flags(self) -> Iterator[Limit]:
+    def _flags(self) -> Iterator[Incompatibility]:
         model, entry = self._model, self.entry
         missing = [
             byte for byte, char in enumerate(BYTE_CHARS) if char not in self._ids and byte not in NEVER
@@ -171,17 +171,17 @@ class BytePairImport:
         if missing and self._byte_level:
             unknown = model.get("unk_token")
             instead = f"has {printable(unknown)} for them" if unknown else "lets their neighbours merge"
-            yield Limit(
+            yield Incompatibility(
                 "bytes_without_tokens",
                 f"{len(missing)} bytes of UTF-8 have no token; llama.cpp leaves them out after merging, the file "
                 f"{instead}",
                 len(missing),
             )
         if model.get("dropout"):
-            yield Limit("dropout", "merges are dropped at random, which llama.cpp never does", 1)
+            yield Incompatibility("dropout", "merges are dropped at random, which llama.cpp never does", 1)
         for part in self._read.parts("pre_tokenizer"):
             if part.get("type") == "ByteLevel" and part.get("add_prefix_space"):
-                yield Limit(
+                yield Incompatibility(
                     "add_prefix_space",
                     "a space is put before a text that begins without one; llama.cpp puts none",
                     1,
@@ -189,7 +189,7 @@ class BytePairImport:
         if bool(model.get("ignore_merges")) != entry.ignore_merges:
             unmade = self._unmade()
             if unmade:
-                yield Limit(
+                yield Incompatibility(
                     "ignore_merges",
                     f"{len(unmade)} tokens, such as {printable(unmade[0], 40)}, are not what merging makes of their "
                     f"text; words that are such a token are {'not ' if model.get('ignore_merges') else ''}taken whole "
@@ -231,7 +231,7 @@ def _is_byte_level(read: HFDocument) -> bool:
     raise NotImportableError("the tokens are neither bytes nor characters with bytes to fall back to")
 
 
-def _normalizers(read: HFDocument, byte_level: bool) -> Iterator[Limit]:
+def _normalizers(read: HFDocument, byte_level: bool) -> Iterator[Incompatibility]:
     """Normalizers that change a text; llama.cpp has none except the escaped spaces of Gemma 4."""
     for part in read.parts("normalizer"):
         kind = part.get("type")
@@ -242,7 +242,7 @@ def _normalizers(read: HFDocument, byte_level: bool) -> Iterator[Limit]:
             and part.get("content") == SPACE
         )
         if not escapes:
-            yield Limit(
+            yield Incompatibility(
                 "normalizer",
                 f"the normalizer {kind} changes texts before they are split; llama.cpp does not, so "
                 "texts that it would change get other ids",

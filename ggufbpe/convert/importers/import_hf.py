@@ -17,7 +17,7 @@ from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...models import SUPPORTED, tokenizer_model
 from ..exporters.hf_config import HFConfig
 from ..imported import Imported, NotImportableError, pack, read_json, require_utf8
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from .hf_document import HFDocument, added_token_limits
 from .import_bpe import BytePairImport
 from .import_scores import goes_by_scores, import_scores
@@ -95,7 +95,7 @@ def finished(
     config: HFConfig,
     architecture: str | None,
     name: str | None,
-    limits: list[Limit],
+    limits: list[Incompatibility],
 ) -> Imported:
     """The metadata of a vocabulary that is not split by patterns: its keys and those of the model."""
     models = (tokenizer_model(each) for each in SUPPORTED)

@@ -23,7 +23,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ..exporters.hf_config import GGUF_SECTION, HFConfig, looks_special
 from ..exporters.hf_parts import replace
 from ..imported import Imported, NotImportableError, read_json
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from .import_hf import import_tokenizer
 from .recognize import Recognized
 
@@ -255,14 +255,14 @@ def _ends(config: HFConfig, built_in: _Class | None, ids: dict[str, int]) -> dic
 
 def _unexplained(
     vocab: dict[str, Any], made: set[str], added: list[dict[str, Any]], byte_level: bool
-) -> Iterator[Limit]:
+) -> Iterator[Incompatibility]:
     """Tokens that no merge makes and nothing names: no text has them."""
     known = {token["content"] for token in added}
     found = [text for text in vocab if len(text) > 1 and text not in made and text not in known]
     if not byte_level:
         found = [text for text in found if not re.fullmatch("<0x[0-9A-F]{2}>", text)]
     if found:
-        yield Limit(
+        yield Incompatibility(
             "special_tokens",
             f"no merge makes {listed(found, len(found), ' and {} more')}, and no tokenizer_config.json beside the "
             "file names them special, so only pre-tokenizers that take whole words find them",

@@ -15,7 +15,7 @@ from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.spm import ranks_of
 from ..exporters.hf_parts import replace
-from ..incompatibilities import Limit, counted_tokens
+from ..incompatibilities import Incompatibility, counted_tokens
 from ..score_merges import Pair, merges_by_scores, scores_by_merges
 from .hf_document import HFDocument
 
@@ -30,7 +30,7 @@ def goes_by_scores(read: HFDocument, written_algorithm: str) -> bool:
     )
 
 
-def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
+def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibility]]:
     """The keys of SPM, and what llama.cpp does differently."""
     pairs = list(read.merge_pairs())
     types = read.types[:]
@@ -53,7 +53,7 @@ def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     return keys, [*told, *_limits(read)]
 
 
-def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limit]]:
+def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Incompatibility]]:
     written = read.config.written_scores(len(read.tokens))
     if len(written) == len(read.tokens):
         scores = [written[token] for token in range(len(read.tokens))]
@@ -68,7 +68,7 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limi
     others = [left + right for left, right in expected if (left, right) not in known]
     if others:
         told.append(
-            Limit(
+            Incompatibility(
                 "pairs_without_merges",
                 f"{counted_tokens(others, 'is', 'are')} also the text of two tokens that the file has no merge for; "
                 "llama.cpp joins these, too",
@@ -77,7 +77,7 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limi
         )
     if made.shared and [pair for pair in expected if pair in known] != pairs:
         told.append(
-            Limit(
+            Incompatibility(
                 "merges_apart",
                 f"{counted_tokens(made.shared, 'has', 'have')} merges between those of others; they have one score in "
                 "llama.cpp, which joins the leftmost first",
@@ -97,11 +97,11 @@ def _puts_space(read: HFDocument) -> bool:
     return prepends or any(scheme != "never" for scheme in schemes)
 
 
-def _limits(read: HFDocument) -> Iterator[Limit]:
+def _limits(read: HFDocument) -> Iterator[Incompatibility]:
     own = ({"type": "Prepend", "prepend": SPACE}, replace(" ", SPACE))
     for part in read.parts("normalizer"):
         if part not in own:
-            yield Limit(
+            yield Incompatibility(
                 "normalizer",
                 f"the normalizer {part.get('type')} changes texts, and llama.cpp takes them as they are",
                 1,
@@ -109,17 +109,19 @@ def _limits(read: HFDocument) -> Iterator[Limit]:
     for part in read.parts("pre_tokenizer"):
         kind = part.get("type")
         if kind != "Metaspace":
-            yield Limit("splitting", f"the file splits text by {kind}, and llama.cpp does not split it", 1)
+            yield Incompatibility(
+                "splitting", f"the file splits text by {kind}, and llama.cpp does not split it", 1
+            )
             continue
         if part.get("prepend_scheme") == "first":
-            yield Limit(
+            yield Incompatibility(
                 "first_prefix",
                 "a space goes only before the text; llama.cpp puts one after special tokens, too",
                 1,
             )
         joined = [text for text in read.tokens if text.find(SPACE, 1) > 0]
         if part.get("split", True) and joined:
-            yield Limit(
+            yield Incompatibility(
                 "splitting",
                 f"{counted_tokens(joined, 'has', 'have')} a space that is not the first character: the file splits "
                 "text before spaces, and llama.cpp does not",
@@ -127,7 +129,7 @@ def _limits(read: HFDocument) -> Iterator[Limit]:
             )
     missing = sum(name not in read.ids for name in BYTE_TOKENS)
     if missing or not read.model.get("byte_fallback"):
-        yield Limit(
+        yield Incompatibility(
             "bytes_without_tokens",
             f"{missing} bytes have no token, and llama.cpp throws an exception for a character that needs one"
             if missing
@@ -135,6 +137,8 @@ def _limits(read: HFDocument) -> Iterator[Limit]:
             missing or 1,
         )
     if read.model.get("ignore_merges"):
-        yield Limit("ignore_merges", "words that are tokens are taken whole; llama.cpp merges them", 1)
+        yield Incompatibility(
+            "ignore_merges", "words that are tokens are taken whole; llama.cpp merges them", 1
+        )
     if read.model.get("dropout"):
-        yield Limit("dropout", "merges are dropped at random, which llama.cpp never does", 1)
+        yield Incompatibility("dropout", "merges are dropped at random, which llama.cpp never does", 1)

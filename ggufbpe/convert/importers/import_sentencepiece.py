@@ -18,7 +18,7 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
 from ..exporters.sentencepiece_model import BPE, UNIGRAM, protocol
 from ..imported import NotImportableError
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from .import_unigram import require_charsmap
 
 _K = TokenizerKey
@@ -94,7 +94,7 @@ def read_model(data: bytes) -> Any:
 
 def import_sentencepiece(
     data: bytes, config: HFConfig, *, fairseq: bool = False
-) -> tuple[str, dict[str, Any], list[Limit]]:
+) -> tuple[str, dict[str, Any], list[Incompatibility]]:
     """The algorithm, the keys from a tokenizer.model and the files beside it, and what llama.cpp does differently.
 
     With `fairseq`, ids are those of XLM-RoBERTa: four special tokens first and a mask last.
@@ -143,40 +143,46 @@ def _special_ids(model: Any, pieces: _Pieces, config: HFConfig) -> Iterator[tupl
     yield from found.items()
 
 
-def _limits(model: Any, algorithm: str, pieces: _Pieces) -> Iterator[Limit]:
+def _limits(model: Any, algorithm: str, pieces: _Pieces) -> Iterator[Incompatibility]:
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
     is_unigram = algorithm == "unigram"
     if not is_unigram and normalizer.precompiled_charsmap:
-        yield Limit("normalizer", "llama.cpp does not apply the file's charsmap: its SPM has none", 1)
+        yield Incompatibility(
+            "normalizer", "llama.cpp does not apply the file's charsmap: its SPM has none", 1
+        )
     if not is_unigram and normalizer.remove_extra_whitespaces:
-        yield Limit(
+        yield Incompatibility(
             "extra_white_space",
             "several spaces become one and those at the ends are dropped; llama.cpp keeps them",
             1,
         )
     if trainer.treat_whitespace_as_suffix or not normalizer.escape_whitespaces:
-        yield Limit("white_space", "the file puts spaces after words, or leaves them as they are", 1)
+        yield Incompatibility(
+            "white_space", "the file puts spaces after words, or leaves them as they are", 1
+        )
     if trainer.byte_fallback and is_unigram:
-        yield Limit("byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1)
+        yield Incompatibility(
+            "byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1
+        )
     if not trainer.byte_fallback and not is_unigram:
-        yield Limit(
+        yield Incompatibility(
             "bytes_without_tokens",
             "the file has no byte tokens; for a character that is not a token, llama.cpp throws an exception",
             1,
         )
     if TokenType.USER_DEFINED in pieces.types:
-        yield Limit(
+        yield Incompatibility(
             "spaces_beside_user_defined_tokens",
             "user-defined tokens split a text in llama.cpp, which puts a space before each part that is plain text",
             pieces.types.count(TokenType.USER_DEFINED),
         )
     if TokenType.UNUSED in pieces.types:
-        yield Limit(
+        yield Incompatibility(
             "unused_tokens",
             "llama.cpp makes unused tokens from text like any other",
             pieces.types.count(TokenType.UNUSED),
         )
     if is_unigram:
-        yield Limit(
+        yield Incompatibility(
             "rounded_sums", "scores are added in single precision there, and in double in llama.cpp", 1
         )

@@ -17,7 +17,7 @@ from ..._util.spelling import SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.charsmap import lacks
 from ..imported import NotImportableError
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from .hf_document import HFDocument
 
 _K = TokenizerKey
@@ -29,7 +29,7 @@ _WITHOUT_STEP = (
 )
 
 
-def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
+def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibility]]:
     """The keys of UGM, and what llama.cpp does differently."""
     unknown = read.model.get("unk_id")
     size = len(read.tokens)
@@ -42,14 +42,18 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     for index, score in read.config.written_scores(size).items():
         scores[index] = score
     single = array("f", scores).tolist()
-    told: list[Limit] = []
+    told: list[Incompatibility] = []
     rounded = sum(map(operator.ne, single, scores))
     if rounded:
         told.append(
-            Limit("rounded_scores", "a GGUF has scores in single precision; these have more digits", rounded)
+            Incompatibility(
+                "rounded_scores", "a GGUF has scores in single precision; these have more digits", rounded
+            )
         )
     if not {TokenType.UNUSED, TokenType.BYTE}.isdisjoint(types) and not read.config.section:
-        told.append(Limit("unused_tokens", "llama.cpp finds unused tokens in texts by their scores", 1))
+        told.append(
+            Incompatibility("unused_tokens", "llama.cpp finds unused tokens in texts by their scores", 1)
+        )
     charsmap, removes, puts, composes = _normalization(read, told)
     keys: dict[str, Any] = {
         _K.TOKEN_TYPE: types,
@@ -73,7 +77,7 @@ def require_charsmap(data: bytes) -> bytes:
     return data
 
 
-def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bool, bool]:
+def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes, bool, bool, bool]:
     """Return the charsmap, and whether spaces are merged, a space is put before a text, and texts are composed."""
     charsmap, removes, puts, composes = b"", False, False, False
     for part in (*read.parts("normalizer"), *read.parts("pre_tokenizer")):
@@ -93,17 +97,21 @@ def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bo
             puts = puts or part.get("prepend_scheme", "always") != "never"
         elif kind not in ("Strip", "Replace") or not _is_about_spaces(part):
             told.append(
-                Limit("normalizer", f"the step {kind} changes texts, and {_WITHOUT_STEP[kind == 'NFC']}", 1)
+                Incompatibility(
+                    "normalizer", f"the step {kind} changes texts, and {_WITHOUT_STEP[kind == 'NFC']}", 1
+                )
             )
     if removes and not any(
         map(_takes_last_spaces, (*read.parts("normalizer"), *read.parts("pre_tokenizer")))
     ):
         told.append(
-            Limit("spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them", 1)
+            Incompatibility(
+                "spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them", 1
+            )
         )
     if composes:
         told.append(
-            Limit(
+            Incompatibility(
                 "composition",
                 "texts are composed (NFC), which llama.cpp does from build b11739 on; older builds do not",
                 1,
@@ -128,22 +136,24 @@ def _is_about_spaces(part: dict[str, Any]) -> bool:
     return part.get("type") == "Strip" or pattern.get("String") == " " or pattern.get("Regex") == _ENDS
 
 
-def _limits(read: HFDocument) -> Iterator[Limit]:
+def _limits(read: HFDocument) -> Iterator[Incompatibility]:
     if read.model.get("byte_fallback"):
-        yield Limit("byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1)
+        yield Incompatibility(
+            "byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1
+        )
     if any(part.get("type") == "WhitespaceSplit" for part in read.parts("pre_tokenizer")):
-        yield Limit(
+        yield Incompatibility(
             "white_space",
             "the file splits at all white space of Unicode; llama.cpp only at what the charsmap maps to a space",
             1,
         )
     if any(part.get("type") == "Precompiled" for part in read.parts("normalizer")):
-        yield Limit(
+        yield Incompatibility(
             "charsmap_by_graphemes",
             "the library replaces a character together with the marks on it, llama.cpp the longest sequence in the map",
             1,
         )
-    yield Limit(
+    yield Incompatibility(
         "control_tokens_in_text",
         "the library finds control tokens in plain text, too, and llama.cpp does not",
         1,

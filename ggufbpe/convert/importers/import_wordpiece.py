@@ -18,7 +18,7 @@ from ...models import tokenizer_model
 from ..exporters.hf_config import HFConfig
 from ..exporters.hf_wordpiece import word_piece_normalizer
 from ..imported import NotImportableError
-from ..incompatibilities import Limit
+from ..incompatibilities import Incompatibility
 from ..word_pieces import GOES_ON, as_token
 from .hf_document import HFDocument
 
@@ -28,14 +28,14 @@ _MOST_ADDED = 100_000  # ids without a word piece in between
 _ENDLESS = 1 << 20  # characters of a word
 
 
-def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
+def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibility]]:
     """The keys of WPM, and what llama.cpp does differently."""
     prefix = read.model.get("continuing_subword_prefix", GOES_ON)
     if prefix != GOES_ON:
         raise NotImportableError(
             f"continuing pieces begin with {printable(prefix)}, and must begin with {GOES_ON!r}"
         )
-    told: list[Limit] = []
+    told: list[Incompatibility] = []
     flags = _flags(read, told)
     ends, _ = read.ends()
     keys: dict[str, Any] = {**flags}
@@ -45,7 +45,7 @@ def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
             keys[key] = token
     if {"bos", "eos"} - ends.keys():
         told.append(
-            Limit(
+            Incompatibility(
                 "always_added",
                 "the file does not add both CLS and SEP to a text, and llama.cpp always does",
                 1,
@@ -54,13 +54,17 @@ def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
     longest = read.model.get("max_input_chars_per_word", 100)
     if longest < _ENDLESS:
         told.append(
-            Limit(
+            Incompatibility(
                 "long_words",
                 f"a word of more than {longest} characters is unknown; llama.cpp has no such limit",
                 1,
             )
         )
-    told.append(Limit("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1))
+    told.append(
+        Incompatibility(
+            "escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1
+        )
+    )
     types = read.types[:]
     read.config.set_types(types)
     keys[_K.TOKEN_TYPE] = types
@@ -109,7 +113,7 @@ def _exported(config: HFConfig) -> bool:
     return tokenizer_model(config.text(_K.MODEL)).algorithm == "word pieces"
 
 
-def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, Any], list[Limit]]:
+def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, Any], list[Incompatibility]]:
     """The same from the lines of a vocab.txt."""
     lines, types = lines[:], [int(TokenType.NORMAL)] * len(lines)
     special: set[int] = set()
@@ -143,7 +147,7 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
     return keys, [_NORMALIZATION]
 
 
-_NORMALIZATION = Limit(
+_NORMALIZATION = Incompatibility(
     "normalization",
     "llama.cpp keeps only the first letter of a Hangul syllable, and with accents it drops all marks, which BERT's own "
     "normalizer keeps; it has the punctuation of Unicode 15.1",
@@ -165,7 +169,7 @@ def _as_tokens(texts: list[str], special: Container[int], types: list[int]) -> l
     return tokens
 
 
-def _flags(read: HFDocument, told: list[Limit]) -> dict[str, bool]:
+def _flags(read: HFDocument, told: list[Incompatibility]) -> dict[str, bool]:
     lowercase = strip_accents = False
     for part in read.parts("normalizer"):
         if part.get("type") == "BertNormalizer":
@@ -177,8 +181,10 @@ def _flags(read: HFDocument, told: list[Limit]) -> dict[str, bool]:
     if read.document.get("normalizer") != word_piece_normalizer(lowercase, strip_accents):
         told.append(_NORMALIZATION)
     else:
-        told.append(Limit("older_punctuation", "llama.cpp has the punctuation of Unicode 15.1", 1))
+        told.append(Incompatibility("older_punctuation", "llama.cpp has the punctuation of Unicode 15.1", 1))
     told.append(
-        Limit("newer_unicode", "characters that came after Unicode 15.1 have no class in llama.cpp", 1)
+        Incompatibility(
+            "newer_unicode", "characters that came after Unicode 15.1 have no class in llama.cpp", 1
+        )
     )
     return {_K.NORMALIZER_LOWERCASE: lowercase, _K.NORMALIZER_STRIP_ACCENTS: strip_accents}

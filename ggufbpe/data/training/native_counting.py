@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from ... import native
-from ..._util.lazy import making
+from ..._util.lazy import IMPORT_LOCK
 from ..._util.processors import processors
 from .learn_merges import LearnedMerge, Rules
 from .word_counts import Splitting
@@ -33,7 +33,7 @@ def counter_of(
     texts: Iterable[str], split: Splitting, cut: Callable[[str], Iterable[str]] | None, threads: int | None
 ) -> Any:
     """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""
-    with making:
+    with IMPORT_LOCK:
         from ...models.pretokenizers.automaton_tables import compiled_splitter
 
     assert native.native is not None

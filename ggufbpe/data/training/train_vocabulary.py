@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from ..._util.lazy import making
+from ..._util.lazy import IMPORT_LOCK
 from ...errors import printable
 from ...gguf.metadata import Overrides
 from ...hub.model_location import ModelName, locate
@@ -135,7 +135,7 @@ def _form(
     end_of_word: str | None,
     seed: Vocabulary | None,
 ) -> Form:
-    with making:
+    with IMPORT_LOCK:
         from ...models import model_with_pre
 
     first = next(iter(added.special), None)

@@ -17,11 +17,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..._util.lazy import made_once, making
+from ..._util.lazy import IMPORT_LOCK, cached_property
 from ..._util.spelling import BYTE_OF, unescape_spaces
 from ...errors import printable
 from ...gguf.metadata import Overrides
-from ...hub.model_location import Found
+from ...hub.model_location import ModelLocation
 from ...models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
@@ -71,7 +71,7 @@ class Form(NamedTuple):
 class Seed(NamedTuple):
     """The model file that a vocabulary continues, and overrides of its keys."""
 
-    model: Found
+    model: ModelLocation
     overrides: Overrides = MappingProxyType({})
 
 
@@ -184,7 +184,7 @@ class TrainedVocabulary:
         file is replaced in one step. Warns (`GGUFWarning`) if a GGUF has to name BOS and EOS without a special token
         for them.
         """
-        with making:
+        with IMPORT_LOCK:
             from .save_vocabulary import save
 
         save(self, path)
@@ -206,7 +206,7 @@ class TrainedVocabulary:
             ),
         )
 
-    @made_once
+    @cached_property
     def token_to_id(self) -> dict[str, int]:
         """The id of each token."""
         return {token: index for index, token in enumerate(self.tokens)}
@@ -214,20 +214,20 @@ class TrainedVocabulary:
     def __repr__(self) -> str:
         return f"<TrainedVocabulary {self.form.splitting.pre} of {len(self.tokens)} tokens>"
 
-    @made_once
+    @cached_property
     def _special(self) -> SpecialTokens:
         return SpecialTokens(self.as_vocabulary())
 
-    @made_once
+    @cached_property
     def _encoder(self) -> WordEncoder:
         vocabulary = self.as_vocabulary()
         return WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
 
-    @made_once
+    @cached_property
     def _cache(self) -> dict[str, tuple[int, ...]]:
         return {}
 
-    @made_once
+    @cached_property
     def _ranks(self) -> PairRanks:
         return _Ranks(self.merges)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..._util import utf8
-from ..._util.lazy import made_once
+from ..._util.lazy import cached_property
 from ..._util.spelling import SPACE, escape_spaces
 from ..pretokenizers.splitter import splitter
 from ..tokenizer_model import TextModel
@@ -57,12 +57,12 @@ class BytePairText(TextModel):
         self._most_words = most_words
         self._given_splitter, self._given_word_ids = splitter, word_ids
 
-    @made_once
+    @cached_property
     def splitter(self) -> Splits:
         """The step from plain text to words."""
         return self._given_splitter or splitter(self.vocabulary.pre_tokenizer)
 
-    @made_once
+    @cached_property
     def word_ids(self) -> WordCache[WordEncoder]:
         """The step from words to ids."""
         if self._given_word_ids is not None:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, overload
 
 from ..._util.extras import imported
-from ..._util.lazy import made_once
+from ..._util.lazy import cached_property
 from ..._util.unicode_classes import CLASSES, STARTS
 from ...errors import printable
 from .pattern import HAN
@@ -71,7 +71,7 @@ class Patterns(Sequence[Any]):
             pieces = [part for piece in pieces for part in _cut(pattern, piece)]
         return pieces
 
-    @made_once
+    @cached_property
     def other_characters(self) -> tuple[int, ...]:
         """The code points that `regex` puts into another class than llama.cpp, among the classes that are used.
 

@@ -26,7 +26,7 @@ from itertools import accumulate, compress
 from operator import not_
 from typing import NamedTuple
 
-from ..._util.lazy import made_once
+from ..._util.lazy import cached_property
 from ..._util.unicode_classes import class_of
 from .pattern import (
     CLASS_LETTERS,
@@ -116,7 +116,7 @@ class Splitter:
             found.append(pieces)
         return found
 
-    @made_once
+    @cached_property
     def _labelled(self) -> list[Callable[[str], Iterator[Piece]]]:
         return [_labelled(self._alphabet, stage) for stage in self._entry.stages]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..._util import utf8
-from ..._util.lazy import made_once
+from ..._util.lazy import cached_property
 from ..._util.spelling import escape_spaces
 from ..._util.utf8 import Offsets, char_ends
 from ...native import native
@@ -99,12 +99,12 @@ class BytePairTracer(MergeTracer):
         super().__init__(text)
         self._text = text
 
-    @made_once
+    @cached_property
     def stages(self) -> tuple[TracedStage, ...]:
         """Those of the vocabulary's pre-tokenizer."""
         return stages_of(self._text.vocabulary.pre_tokenizer)
 
-    @made_once
+    @cached_property
     def _splitter(self) -> Splitter:
         return splitter(self._text.vocabulary.pre_tokenizer)
 

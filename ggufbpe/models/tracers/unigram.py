@@ -13,7 +13,7 @@ from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from ..._util.lazy import made_once
+from ..._util.lazy import cached_property
 from ..._util.spelling import SPACE, escape_spaces
 from .trace_types import (
     Change,
@@ -104,7 +104,7 @@ class UnigramTracer(Tracer):
         for token, start, end, score in self._lattice.ways(text):
             yield Edge(token, _shown(text[start:end]), start, end - start, score)
 
-    @made_once
+    @cached_property
     def _is_finite(self) -> bool:
         """Whether all scores are finite, so that each character can be reached."""
         return isfinite(sum(self._lattice.scores)) and isfinite(self._lattice.unknown_score)

@@ -31,7 +31,7 @@ from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.special_ids import MADE_CONTROL
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
-from ggufbpe.tokenizer.reference_engine import Pipeline
+from ggufbpe.tokenizer.reference_engine import ReferenceEngine
 
 Ids = list[int]
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
@@ -659,7 +659,7 @@ def test_spaces_that_are_not_escaped() -> None:
     tokenizer = model("llama-spm")
     bare = tokenizer.vocabulary.pre_tokenizer._replace(escape_whitespaces=False)
     vocabulary = tokenizer.vocabulary._replace(pre_tokenizer=bare, add_space_prefix=False)
-    ids = Tokenizer(vocabulary, Pipeline(vocabulary)).encode("a b")
+    ids = Tokenizer(vocabulary, ReferenceEngine(vocabulary)).encode("a b")
     assert [tokenizer.id_to_token(token) for token in ids] == ["<s>", "a", "<0x20>", "b"]
     assert first_ids(tokenizer, b"a b", ids) == ["space_prefix", "escape_whitespaces"]
     gpt2 = model("gpt-2")

@@ -18,7 +18,7 @@ from chats import VOCABULARY
 from hostile_templates import HOSTILE
 
 from ggufbpe import ChatError, Tokenizer
-from ggufbpe.chat.bos_eos import Ends
+from ggufbpe.chat.bos_eos import BosEos
 from ggufbpe.chat.render import ChatTemplate
 from ggufbpe.chat.template import run_limits
 from ggufbpe.chat.template.environment import Template
@@ -114,7 +114,7 @@ def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(run_limits, "MOST_STEPS", 20_000)  # each is run some ten times
     monkeypatch.setattr(run_limits, "MOST_CHARACTERS", 1 << 20)
     with pytest.raises(ChatError):
-        _ = ChatTemplate(source_of(name), Ends()).supports_thinking
+        _ = ChatTemplate(source_of(name), BosEos()).supports_thinking
 
 
 FEWER_STEPS, FEWER_CHARACTERS = 200_000, 2_000_000

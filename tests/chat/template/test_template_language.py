@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ggufbpe import ChatError
-from ggufbpe.chat.bos_eos import Ends
+from ggufbpe.chat.bos_eos import BosEos
 from ggufbpe.chat.render import ChatTemplate
 from ggufbpe.chat.request.messages import Message, Request
 from ggufbpe.chat.template.environment import Template
@@ -378,10 +378,10 @@ CHANGING: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("name", CHANGING)
 def test_messages_are_changed(name: str) -> None:
     source, expected = CHANGING[name]
-    template = ChatTemplate(source, Ends())
+    template = ChatTemplate(source, BosEos())
     assert template.prompt(Request((Message("user", "GO"),)), NOW) == expected
 
 
 def test_messages_are_taken_away() -> None:
     with pytest.raises(ChatError, match="takes messages away"):
-        _ = ChatTemplate("{% set m = messages.pop(0) %}{{ m.content }}", Ends()).capabilities
+        _ = ChatTemplate("{% set m = messages.pop(0) %}{{ m.content }}", BosEos()).capabilities

@@ -42,7 +42,7 @@ from ggufbpe.models.plamo import in_ten_thousandths
 from ggufbpe.models.spm import ScoreRanks, ranks_of
 from ggufbpe.models.tracers.trace_types import Edge, Word, WordLattice
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
-from ggufbpe.tokenizer.reference_engine import Pipeline
+from ggufbpe.tokenizer.reference_engine import ReferenceEngine
 from ggufbpe.tokenizer.trace import Trace, tracer_of
 
 pytestmark = pytest.mark.both_engines
@@ -429,7 +429,7 @@ def test_a_model_that_cannot_tell_its_steps_says_so(monkeypatch: pytest.MonkeyPa
     class Silent:
         """A text model that has no tracer."""
 
-    monkeypatch.setattr(Pipeline, "plain_text", Silent())
+    monkeypatch.setattr(ReferenceEngine, "plain_text", Silent())
     with pytest.raises(UnsupportedTokenizerError, match="whose steps cannot be traced yet"):
         Tokenizer(opened("spm").vocabulary).trace("hello")
 
