@@ -4,7 +4,7 @@
 
 #include "charsmaps.h"
 #include "entries.h"
-#include "own_steps.h"
+#include "preprocessing.h"
 #include "plamo/plamo_model.h"
 #include "rwkv/rwkv_model.h"
 #include "special.h"
@@ -181,7 +181,7 @@ void check_vocabulary() {
     Strings merges;
     for (size_t i = 0; i < COUNT; ++i) merges.add("token" + std::to_string(i) + " token" + std::to_string(i * 7919 % COUNT));
     const auto splitter = model::made_entry("words", false).splitter;
-    check("merges", 30, [&](const Poll &poll) { BPEModel(tokens, merges, splitter, {}, OwnStep::none, 1 << 20, poll); });
+    check("merges", 30, [&](const Poll &poll) { BPEModel(tokens, merges, splitter, {}, Preprocessing::none, 1 << 20, poll); });
 }
 
 // Opening a model, and what it makes of its tokens when the first long text comes.
@@ -198,7 +198,7 @@ void check_models() {
     const std::vector<uint16_t> normal(COUNT, NORMAL), user_defined(COUNT, USER_DEFINED);
     const UGMOptions options{true, true, -1};
     const auto check_model = [](const char *name, size_t least, const auto &make) {
-        check(name, least, [&](const Poll &poll) { make(poll)->expect(SIZE, poll); });
+        check(name, least, [&](const Poll &poll) { make(poll)->prepare_for(SIZE, poll); });
     };
     for (const auto &texts : {tokens, alike}) {
         check_model("RWKV", 4, [&](const Poll &poll) { return std::make_unique<RWKVModel>(*texts, -1, CACHE, poll); });
@@ -219,7 +219,7 @@ void check_models() {
     long_one->add(repeated("ab", 200'000));
     long_one->index();
     const SpmModel of_long(long_one, std::vector<float>(), true, CACHE);
-    check("SPM, a long token", 0, [&](const Poll &poll) { of_long.expect(SIZE, poll); });
+    check("SPM, a long token", 0, [&](const Poll &poll) { of_long.prepare_for(SIZE, poll); });
 }
 
 // What a charsmap costs to open, by its size: however often its units lead to the same places, and its keys to the same replacement.

@@ -130,7 +130,7 @@ void check_exceptions() {
         const auto poll = [&] {
             if (has_thrown) throw Signal();
         };
-        on_threads(2, 2, poll, [&](Turns &, const Poll &poll_here, bool is_caller) {
+        on_threads(2, 2, poll, [&](WorkCounter &, const Poll &poll_here, bool is_caller) {
             if (is_caller) {
                 for (;;) poll_here();
             }

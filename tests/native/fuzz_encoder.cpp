@@ -142,8 +142,8 @@ model::Vocabulary random_vocabulary(Choices &choices, bool escape_spaces, const 
     }
     std::sort(v.special.begin(), v.special.end(), [](const auto &a, const auto &b) { return a.id < b.id; });
     if (choices.one_in(6)) {
-        v.own_step = choices.of(std::vector<OwnStep>{OwnStep::k_mers, OwnStep::spaced_words, OwnStep::lowered_words});
-        if (v.own_step == OwnStep::k_mers) {
+        v.own_step = choices.of(std::vector<Preprocessing>{Preprocessing::k_mers, Preprocessing::spaced_words, Preprocessing::lowered_words});
+        if (v.own_step == Preprocessing::k_mers) {
             for (const char *token : {"<dna>", "</dna>", "<oov>"}) {
                 if (!choices.one_in(10)) v.tokens.push_back(token);
             }

@@ -244,7 +244,7 @@ void check(TextModel &model, const std::string &text, int32_t kind, Choices &cho
     for (int time = 0; time < 3; ++time) {
         if (time == 2) {
             model.clear_cache();
-            model.expect(text.size(), NO_POLL);
+            model.prepare_for(text.size(), NO_POLL);
         }
         std::vector<Part> parts;
         const Part whole{kind, exact.data(), exact.size()};

@@ -418,7 +418,7 @@ inline std::vector<int32_t> one_or_none(int32_t token) { return token < 0 ? std:
 struct Vocabulary {
     std::vector<std::string> tokens, merges;
     ggufbpe::MergeOptions options;
-    ggufbpe::OwnStep own_step = ggufbpe::OwnStep::none;
+    ggufbpe::Preprocessing own_step = ggufbpe::Preprocessing::none;
     std::vector<ggufbpe::SpecialToken> special;
     int32_t bos = -1, eos = -1;
     bool strict_utf8 = true;
@@ -443,7 +443,7 @@ public:
     // Text in which no special tokens are looked for.
     std::vector<int32_t> plain(const std::string &text) const {
         std::vector<int32_t> ids;
-        if (vocabulary_.own_step == ggufbpe::OwnStep::k_mers && id_of("<dna>") >= 0 && id_of("</dna>") >= 0 && id_of("<oov>") >= 0) {
+        if (vocabulary_.own_step == ggufbpe::Preprocessing::k_mers && id_of("<dna>") >= 0 && id_of("</dna>") >= 0 && id_of("<oov>") >= 0) {
             sequences(text, ids);
         } else {
             runs(text, ids);
@@ -498,9 +498,9 @@ private:
     }
 
     void runs(const std::string &text, std::vector<int32_t> &ids) const {
-        using ggufbpe::OwnStep;
+        using ggufbpe::Preprocessing;
         std::vector<Character> run;
-        const bool drops = vocabulary_.own_step == OwnStep::spaced_words || vocabulary_.own_step == OwnStep::lowered_words;
+        const bool drops = vocabulary_.own_step == Preprocessing::spaced_words || vocabulary_.own_step == Preprocessing::lowered_words;
         for (Character c : decoded(text, vocabulary_.strict_utf8)) {
             const bool is_escaped = vocabulary_.options.escape_spaces && c.code_point == ' ' && c.size == 1;
             if (drops && !is_escaped && ggufbpe::class_letter(c.code_point) == 'W') {
@@ -508,7 +508,7 @@ private:
                 run.clear();
                 continue;
             }
-            if (vocabulary_.own_step == OwnStep::lowered_words) {
+            if (vocabulary_.own_step == Preprocessing::lowered_words) {
                 for (const auto &pair : ggufbpe::LOWER) {
                     if (pair[0] != c.code_point) continue;
                     c.code_point = pair[1];

@@ -111,7 +111,7 @@ class BytePairModel(TokenizerModel):
         )
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """The change made to plain text before it is split: a name of `native/src/own_steps.h`, "" for none."""
+        """The change made to plain text before it is split: a name of `native/src/preprocessing.h`, "" for none."""
         return ""
 
 

@@ -27,11 +27,11 @@ namespace ggufbpe {
 
 namespace {
 
-OwnStep own_step_of(const std::string &name) {
-    if (name.empty()) return OwnStep::none;
-    if (name == "k_mers") return OwnStep::k_mers;
-    if (name == "spaced_words") return OwnStep::spaced_words;
-    if (name == "lowered_words") return OwnStep::lowered_words;
+Preprocessing own_step_of(const std::string &name) {
+    if (name.empty()) return Preprocessing::none;
+    if (name == "k_mers") return Preprocessing::k_mers;
+    if (name == "spaced_words") return Preprocessing::spaced_words;
+    if (name == "lowered_words") return Preprocessing::lowered_words;
     throw nb::value_error("there is no such step");
 }
 

@@ -20,7 +20,7 @@ const uint64_t WordKey::MASKS[16][2] = {
 
 // The buckets after the first one, which was full when the word was inserted.
 bool WordTable::find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
-    for (size_t turn = 0; turn < REACH; bucket = (bucket + ++turn) & mask_) {
+    for (size_t turn = 0; turn < MAX_PROBES; bucket = (bucket + ++turn) & mask_) {
         for (const Slot &slot : buckets_[bucket].slots) {
             const uint64_t high = slot.high.load(std::memory_order_acquire);
             if (high == 0) return false;
@@ -71,7 +71,7 @@ bool WordTable::Writer::insert(const WordKey &key, size_t bucket, const unsigned
     WordTable &table = *table_;
     if (table.used_.load(std::memory_order_relaxed) + kept_ >= table.slot_count() / 8 * 5) return false;
     if (table.record_bytes_.load(std::memory_order_relaxed) >= table.most_record_bytes_) return false;
-    for (size_t turn = 0; turn < REACH; bucket = (bucket + ++turn) & table.mask_) {
+    for (size_t turn = 0; turn < MAX_PROBES; bucket = (bucket + ++turn) & table.mask_) {
         for (Slot &slot : table.buckets_[bucket].slots) {
             uint64_t high = slot.high.load(std::memory_order_acquire);
             if (high == key.high && slot.low.load(std::memory_order_relaxed) == key.low) {  // another thread was faster
@@ -133,32 +133,32 @@ void WordTable::copy_slot(const Slot &slot, WordTable &to, Writer &writer) {
 WordTables WordCache::replace(const std::shared_ptr<WordTable> &full) {
     std::unique_lock<Mutex> growing(growing_, std::try_to_lock);
     const WordTables now = tables();
-    if (!growing || full != now.current) return now;
+    if (!growing || full != now.young_generation) return now;
     const size_t slots = full->slot_count(), record_bytes = full->bytes() - slots * sizeof(WordTable::Slot);
     size_t grown = 4 * slots;
     while (grown > slots && grown * sizeof(WordTable::Slot) + record_bytes > most_bytes_) grown /= 2;
     auto next = new_table(grown);
     if (grown == slots) return put_in_place_of(full, {next, full});
     full->copy_to(*next);
-    return put_in_place_of(full, {next, now.former});
+    return put_in_place_of(full, {next, now.old_generation});
 }
 
-bool WordCache::expect(size_t words) {
+bool WordCache::prepare_for(size_t words) {
     std::lock_guard<Mutex> growing(growing_);
     const WordTables now = tables();
-    size_t slots = now.current->slot_count();
+    size_t slots = now.young_generation->slot_count();
     while (slots / 2 < words && 2 * slots * sizeof(WordTable::Slot) <= most_bytes_ / 2) slots *= 2;
-    if (slots == now.current->slot_count() || now.current->used() > slots / 16) return false;
+    if (slots == now.young_generation->slot_count() || now.young_generation->used() > slots / 16) return false;
     auto next = new_table(slots);
-    now.current->copy_to(*next);
-    put_in_place_of(now.current, {next, now.former});
+    now.young_generation->copy_to(*next);
+    put_in_place_of(now.young_generation, {next, now.old_generation});
     return true;
 }
 
 // Replaces a table unless the cache was emptied in the meantime; returns the tables in force.
 WordTables WordCache::put_in_place_of(const std::shared_ptr<WordTable> &replaced, WordTables next) {
     std::lock_guard<Mutex> lock(mutex_);
-    if (tables_.current == replaced) {
+    if (tables_.young_generation == replaced) {
         tables_ = std::move(next);
         replaced->retired.store(true, std::memory_order_release);
     }
@@ -167,13 +167,13 @@ WordTables WordCache::put_in_place_of(const std::shared_ptr<WordTable> &replaced
 
 void WordCache::clear() {
     std::lock_guard<Mutex> lock(mutex_);
-    tables_.current->retired.store(true, std::memory_order_release);
+    tables_.young_generation->retired.store(true, std::memory_order_release);
     tables_ = {new_table(FIRST_SLOTS), nullptr};
 }
 
 size_t WordCache::bytes() const {
     const WordTables now = tables();
-    return now.current->bytes() + (now.former ? now.former->bytes() : 0);
+    return now.young_generation->bytes() + (now.old_generation ? now.old_generation->bytes() : 0);
 }
 
 }  // namespace ggufbpe

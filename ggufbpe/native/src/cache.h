@@ -159,7 +159,7 @@ public:
 private:
     // Buckets where a key may be, from its own on, in steps of 1, 2, 3, …: neighbours fill up together, and even a table that
     // is half empty has many full ones in a row.
-    static constexpr size_t REACH = 16;
+    static constexpr size_t MAX_PROBES = 16;
 
     static bool is_word(const Found &found, const unsigned char *word) {
         const Record &record = record_of(found);
@@ -194,14 +194,14 @@ private:
 
 // The tables in force.
 struct WordTables {
-    std::shared_ptr<WordTable> current;
-    std::shared_ptr<const WordTable> former;  // holds words to be forgotten unless used again; may be null
+    std::shared_ptr<WordTable> young_generation;
+    std::shared_ptr<const WordTable> old_generation;  // holds words to be forgotten unless used again; may be null
 };
 
 class WordCache {
 public:
     // At most this many bytes; while a table is being replaced, up to half as many more.
-    explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes / 2) { tables_.current = new_table(FIRST_SLOTS); }
+    explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes / 2) { tables_.young_generation = new_table(FIRST_SLOTS); }
 
     WordTables tables() const {
         std::lock_guard<Mutex> lock(mutex_);
@@ -214,7 +214,7 @@ public:
     WordTables replace(const std::shared_ptr<WordTable> &full);
 
     // Makes room for about `words` words, if the bound allows it and there are not many already.
-    bool expect(size_t words);  // whether another table is in force now
+    bool prepare_for(size_t words);  // whether another table is in force now
 
     void clear();
     size_t bytes() const;

@@ -22,8 +22,8 @@ namespace ggufbpe {
 
 class CachingModel : public TextModel {
 public:
-    void expect(size_t bytes, const Poll &) const override {
-        if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
+    void prepare_for(size_t bytes, const Poll &) const override {
+        if (cache_.prepare_for(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
     }
     size_t cache_bytes() const override { return cache_.bytes(); }
     uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
@@ -38,7 +38,7 @@ protected:
         WordTable::Writer writer;
         Ids word_ids;  // of the last encoded word
 
-        bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
+        bool is_outdated() const { return tables.young_generation && tables.young_generation->retired.load(std::memory_order_acquire); }
         size_t bytes() const override { return TextModel::Scratch::bytes() + word_ids.bytes(); }
     };
 
@@ -46,7 +46,7 @@ protected:
 
     void begin(TextModel::Scratch &scratch) const override {
         auto &own = static_cast<Scratch &>(scratch);
-        if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
+        if (!own.tables.young_generation || own.is_outdated()) own.tables = cache_.tables();
     }
     void end(TextModel::Scratch &scratch) const override {
         auto &own = static_cast<Scratch &>(scratch);
@@ -65,19 +65,19 @@ protected:
     // then new words are not kept.
     WordTables next_tables(Scratch &scratch) const {
         scratch.writer.count_kept();
-        return cache_.replace(scratch.tables.current);
+        return cache_.replace(scratch.tables.young_generation);
     }
 
     // Puts the ids of a word into the table, or into the next one if it is full.
-    void keep(const unsigned char *word, size_t size, const WordKey &key, const int32_t *ids, size_t count,
+    void cache_or_rotate(const unsigned char *word, size_t size, const WordKey &key, const int32_t *ids, size_t count,
               Scratch &scratch) const {
         for (int turn = 0; turn < 2; ++turn) {
-            WordTable &table = *scratch.tables.current;
+            WordTable &table = *scratch.tables.young_generation;
             WordTable::Found found;
             scratch.writer.write_to(table);
             if (scratch.writer.insert(key, table.bucket(key.hash()), word, size, ids, count, found)) return;
             WordTables next = next_tables(scratch);
-            if (next.current == scratch.tables.current) return;
+            if (next.young_generation == scratch.tables.young_generation) return;
             scratch.tables = std::move(next);
             drop_outdated_tables();
         }
@@ -85,7 +85,7 @@ protected:
 
     // Whether the former table has a word, whose ids are then in `scratch.word_ids`.
     static bool find_in_former(const WordKey &key, const unsigned char *word, Scratch &scratch) {
-        const WordTable *const former = scratch.tables.former.get();
+        const WordTable *const former = scratch.tables.old_generation.get();
         WordTable::Found found;
         if (!former || !former->find(key, former->bucket(key.hash()), word, found)) return false;
         scratch.word_ids.clear();
@@ -122,7 +122,7 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
     WordKey keys[Words::MOST];
     size_t buckets[Words::MOST];
     if (scratch.is_outdated()) scratch.tables = cache_.tables();
-    const WordTable *table = scratch.tables.current.get();
+    const WordTable *table = scratch.tables.young_generation.get();
     for (size_t i = 0; i < words.count; ++i) {
         keys[i] = WordKey::of(words.starts[i], words.sizes[i], static_cast<size_t>(end - words.starts[i]));
         buckets[i] = table->bucket(keys[i].hash());
@@ -161,9 +161,9 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
             misses += may_be_known;
         }
         if (may_be_known) {
-            keep(words.starts[i], words.sizes[i], keys[i], scratch.word_ids.data(), scratch.word_ids.size(), scratch);
-            if (scratch.tables.current.get() != table) {  // replaced by a larger one
-                table = scratch.tables.current.get();
+            cache_or_rotate(words.starts[i], words.sizes[i], keys[i], scratch.word_ids.data(), scratch.word_ids.size(), scratch);
+            if (scratch.tables.young_generation.get() != table) {  // replaced by a larger one
+                table = scratch.tables.young_generation.get();
                 for (size_t k = i; k < words.count; ++k) buckets[k] = table->bucket(keys[k].hash());
             }
         }

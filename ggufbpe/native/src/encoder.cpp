@@ -184,7 +184,7 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     SharedWork<std::vector<std::vector<Partition::Match>>> found((text.size + SEARCHED - 1) / SEARCHED);
     std::atomic<bool> all_valid{true};
     const bool is_checked = !text.is_valid && !model_->reads_bytes();
-    on_threads(found->size(), threads, poll, [&](Turns &turns, const Poll &poll_here, bool) {
+    on_threads(found->size(), threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
         for (size_t turn; turns.take(turn);) {
             const size_t start = turn * SEARCHED, end = std::min(start + SEARCHED, text.size);
             if (special) special->find(text.data, text.size, start, end, (*found)[turn], poll_here);
@@ -248,7 +248,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     } else {
         SharedWork<OrderedIds> ordered(ids, spans.size());
         std::atomic<size_t> total{0};
-        on_threads(spans.size(), threads, poll, [&](Turns &turns, const Poll &poll_here, bool) {
+        on_threads(spans.size(), threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
             TextModel::Lease scratch(*model_);
             for (size_t turn; turns.take(turn);) {
                 Ids made = ordered->spare();
@@ -285,7 +285,7 @@ void Encoder::encode_any(const Text &text, const EncodeOptions &options, size_t 
 }
 
 void Encoder::encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const {
-    if (text.size >= LONG_TEXT) model_->expect(text.size, poll);
+    if (text.size >= LONG_TEXT) model_->prepare_for(text.size, poll);
     Sink sink(ids);
     encode_any(text, options, threads, sink, poll);
 }
@@ -298,7 +298,7 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
 
 void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
                                 const Poll &poll) const {
-    if (text.size >= LONG_TEXT) model_->expect(text.size, poll);
+    if (text.size >= LONG_TEXT) model_->prepare_for(text.size, poll);
     if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
     Sink sink(ids, &spans);
     TextModel::Lease scratch(*model_);
@@ -377,7 +377,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
         all_bytes += text.size;
         longest = std::max(longest, text.size);
     }
-    if (all_bytes >= LONG_TEXT) model_->expect(all_bytes, poll);
+    if (all_bytes >= LONG_TEXT) model_->prepare_for(all_bytes, poll);
     // A few long texts are each divided among the threads.
     const bool few = groups.size() < 2 * threads && longest >= WORTH_SHARING;
     const uint64_t forks = fork_count();
@@ -390,7 +390,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
         if (!few && threads > 1 && fork_count() != forks) throw Forked();  // code run by Python's collector may have forked
         waiting->give_back(taken);
     };
-    on_threads(groups.size(), few ? 1 : threads, poll, [&](Turns &turns, const Poll &poll_here, bool is_caller) {
+    on_threads(groups.size(), few ? 1 : threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool is_caller) {
         std::optional<TextModel::Lease> scratch;
         if (!few) scratch.emplace(*model_);
         for (size_t turn; turns.take(turn);) {

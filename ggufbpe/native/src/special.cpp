@@ -360,7 +360,7 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
         for (; spaces_end < size && is_space(text[spaces_end]); pace.count(1)) ++spaces_end;
     };
     // The text that a match may touch: itself, and white space that one of its tokens may strip.
-    auto reach = [&](const Match &match) -> std::pair<size_t, size_t> {
+    auto touched_range = [&](const Match &match) -> std::pair<size_t, size_t> {
         const size_t end = match.at + tokens_[match.rank].text.size();
         if (!strips_) return {match.at, end};
         find_run(match.at);
@@ -372,9 +372,9 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
     size_t done = 0;  // up to here everything is in fragments
     Match *const all_end = matches.data() + matches.size();
     for (Match *first = matches.data(), *next; first < all_end; first = next) {
-        auto [start, end] = reach(*first);
+        auto [start, end] = touched_range(*first);
         for (next = first + 1; next < all_end; ++next) {
-            const auto [from, to] = reach(*next);
+            const auto [from, to] = touched_range(*next);
             if (from >= end) break;
             end = std::max(end, to);
             pace.count(4);

@@ -23,7 +23,7 @@
 namespace ggufbpe {
 
 struct Fragment {
-    int32_t token;  // -1 for plain text; see also own_steps.h
+    int32_t token;  // -1 for plain text; see also preprocessing.h
     size_t start, end;
 };
 

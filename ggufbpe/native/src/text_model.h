@@ -20,14 +20,14 @@
 
 namespace ggufbpe {
 
-class Premise;
+class ExactSumCheck;
 
 // A part of a text that is encoded on its own. `token` is an id, or the kind of text, as in a Fragment.
 struct Part {
     int32_t token;
     const unsigned char *data;
     size_t size;
-    std::shared_ptr<Premise> premise = nullptr;  // what the parts of a divided text take for granted, if they do
+    std::shared_ptr<ExactSumCheck> sum_check = nullptr;  // what the parts of a divided text take for granted, if they do
 };
 
 // Thrown while a part is encoded if what it takes for granted is not so: ids of parts are wrong, the text must be encoded whole.
@@ -107,7 +107,7 @@ public:
     virtual bool reads_bytes() const { return false; }
 
     // Announces that about so many bytes are to come: what they need is made once, before threads begin.
-    virtual void expect(size_t, const Poll &) const {}
+    virtual void prepare_for(size_t, const Poll &) const {}
 
     virtual size_t cache_bytes() const { return 0; }
     virtual uint64_t cache_misses() const { return 0; }

@@ -25,9 +25,9 @@
 namespace ggufbpe {
 
 // The remaining turns, for all threads that share them.
-class Turns {
+class WorkCounter {
 public:
-    explicit Turns(size_t count) : count_(count) {}
+    explicit WorkCounter(size_t count) : count_(count) {}
 
     // The next one; false if there is none, or when all must stop.
     bool take(size_t &turn) {
@@ -52,14 +52,14 @@ private:
 template <typename Run>
 void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
     if (threads <= 1 || count <= 1) {
-        Turns turns(count);
+        WorkCounter turns(count);
         run(turns, poll, true);
         return;
     }
     struct Stopped {};
     struct State {
         explicit State(size_t count) : turns(count) {}
-        Turns turns;
+        WorkCounter turns;
         std::mutex error_mutex;
         std::exception_ptr error;
         std::vector<std::thread> others;

@@ -109,7 +109,7 @@ void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_
     bounds.push_back(size);
     const uint64_t forks = fork_count();
     try {
-        on_threads(parts, parts, poll, [&](Turns &turns, const Poll &poll_here, bool) {
+        on_threads(parts, parts, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
             for (size_t i; turns.take(i);) count(splitter, text, bounds[i], bounds[i + 1], position_, tables_[i], poll_here);
         });
     } catch (...) {

@@ -20,14 +20,14 @@ constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a po
 }  // namespace
 
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-                   const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll)
+                   const MergeOptions &options, Preprocessing own_step, size_t cache_bytes, const Poll &poll)
     : CachingModel(cache_bytes), escape_spaces_(options.escape_spaces) {
     // encode_text() makes room for the ids of a word and no more.
     if (options.prepend_space && !options.escape_spaces) throw std::invalid_argument("only escaped spaces are put before words");
     auto merger = std::make_unique<const Merger>(tokens, merges, options, poll);
-    if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(std::move(tokens));
-    const bool lowers = own_step == OwnStep::lowered_words;
-    if (lowers || own_step == OwnStep::spaced_words) {
+    if (own_step == Preprocessing::k_mers) k_mers_ = KMers::of(std::move(tokens));
+    const bool lowers = own_step == Preprocessing::lowered_words;
+    if (lowers || own_step == Preprocessing::spaced_words) {
         spaced_words_ = std::make_unique<SpacedWords>(lowers, escape_spaces_);
         splitter = splitter->parted_at_white_space();
     }
@@ -264,7 +264,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     };
     for (size_t from = 0; from < words; from += GROUP) {
         const size_t group = std::min(GROUP, words - from);
-        const WordTable &table = *scratch.tables.current;
+        const WordTable &table = *scratch.tables.young_generation;
         for (size_t i = 0; i < group; ++i) {
             const uint32_t start = starts[from + i];
             keys[i] = WordKey::of(text + start, starts[from + i + 1] - start, readable - start);

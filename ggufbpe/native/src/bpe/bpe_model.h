@@ -3,7 +3,7 @@
 //     text -> split/ -> words -> cache.h -> ids
 //                                   ^ new words: merger.h
 //
-// Two kinds of models built on it have a step of their own first: own_steps.h.
+// Two kinds of models built on it have a step of their own first: preprocessing.h.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "bpe/merger.h"
 #include "caching_model.h"
 #include "lazy.h"
-#include "own_steps.h"
+#include "preprocessing.h"
 #include "split/splitter.h"
 
 namespace ggufbpe {
@@ -27,7 +27,7 @@ public:
 
     // Words are looked up by `tokens`.
     BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-             const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll = NO_POLL);
+             const MergeOptions &options, Preprocessing own_step, size_t cache_bytes, const Poll &poll = NO_POLL);
     ~BPEModel() override;
 
     void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;
@@ -78,9 +78,9 @@ private:
     void encode_missing(Scratch &scratch, const Poll &poll) const;
     static void find_different(Scratch &scratch);
     void find_in_former(Scratch &scratch) const;
-    WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch,
+    WordTable::Found cache_or_rotate(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch,
                           bool &keeps) const;
-    WordTable::Found keep(const Merger::Word &word, const WordKey &key, const WordTable::Found &former, Scratch &scratch,
+    WordTable::Found cache_or_rotate(const Merger::Word &word, const WordKey &key, const WordTable::Found &former, Scratch &scratch,
                           bool &keeps) const;
     bool insert(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch, bool &keeps,
                 WordTable::Found &found) const;

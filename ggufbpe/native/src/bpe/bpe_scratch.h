@@ -25,7 +25,7 @@ struct BPEModel::Missing {
 };
 
 struct BPEModel::Scratch : CachingModel::Scratch {
-    std::string changed;  // by own_steps.h
+    std::string changed;  // by preprocessing.h
     std::string shown;    // a word with spaces as U+2581
     Splitter::Scratch split;
     Merger::Scratch merge;

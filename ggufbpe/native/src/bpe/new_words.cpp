@@ -36,7 +36,7 @@ void BPEModel::find_different(Scratch &scratch) {
 
 // Takes the distinct words that the former table has from there; the others are left to be encoded.
 void BPEModel::find_in_former(Scratch &scratch) const {
-    const WordTable *former = scratch.tables.former.get();
+    const WordTable *former = scratch.tables.old_generation.get();
     scratch.new_founds.resize(scratch.words.size());
     scratch.to_encode.clear();
     for (size_t k = 0; k < scratch.words.size(); ++k) {
@@ -63,19 +63,19 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
     scratch.results.resize(count);
     merger(poll).encode_many(all ? words.data() : scratch.words_to_encode.data(), count, scratch.results.data(), scratch.merge, poll);
     constexpr size_t AHEAD = 24;
-    scratch.writer.write_to(*scratch.tables.current);
+    scratch.writer.write_to(*scratch.tables.young_generation);
     bool keeps = true;
     for (size_t k = 0, encoded = 0; k < words.size(); ++k) {
         if (k + AHEAD < words.size()) {
-            const WordTable &table = *scratch.tables.current;
+            const WordTable &table = *scratch.tables.young_generation;
             table.prefetch(table.bucket(scratch.word_keys[k + AHEAD].hash()));
         }
         WordTable::Found &found = scratch.new_founds[k];
         if (encoded < count && scratch.to_encode[encoded] == k) {
             const Merger::Result &result = scratch.results[encoded++];
-            found = keep(words[k], scratch.word_keys[k], scratch.merge.ids.data() + result.start, result.count, scratch, keeps);
+            found = cache_or_rotate(words[k], scratch.word_keys[k], scratch.merge.ids.data() + result.start, result.count, scratch, keeps);
         } else {
-            found = keep(words[k], scratch.word_keys[k], found, scratch, keeps);
+            found = cache_or_rotate(words[k], scratch.word_keys[k], found, scratch, keeps);
         }
     }
     scratch.writer.count_kept();
@@ -85,17 +85,17 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
 // Replaces a full table. False while another thread is about to replace it: then new words are not kept.
 bool BPEModel::take_next_tables(Scratch &scratch) const {
     WordTables next = next_tables(scratch);
-    if (next.current == scratch.tables.current) return false;
+    if (next.young_generation == scratch.tables.young_generation) return false;
     scratch.replaced.push_back(std::move(scratch.tables));
     scratch.tables = std::move(next);
-    scratch.writer.write_to(*scratch.tables.current);
+    scratch.writer.write_to(*scratch.tables.young_generation);
     drop_outdated_tables();
     return true;
 }
 
 // Puts the ids of a word into the table, if the word is short enough and the table `keeps` more; the answer is valid until the
 // next words are encoded.
-WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count,
+WordTable::Found BPEModel::cache_or_rotate(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count,
                                 Scratch &scratch, bool &keeps) const {
     WordTable::Found found;
     if (insert(word, key, ids, count, scratch, keeps, found)) return found;
@@ -108,7 +108,7 @@ WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, co
 }
 
 // The same for a word found in the former table, which this thread holds until the next words are encoded.
-WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, const WordTable::Found &former,
+WordTable::Found BPEModel::cache_or_rotate(const Merger::Word &word, const WordKey &key, const WordTable::Found &former,
                                 Scratch &scratch, bool &keeps) const {
     WordTable::Found found;
     if (former.third & WordTable::IN_RECORD) {
@@ -124,7 +124,7 @@ bool BPEModel::insert(const Merger::Word &word, const WordKey &key, const int32_
                       bool &keeps, WordTable::Found &found) const {
     if (!keeps || word.size > WordTable::LONGEST) return false;
     const auto insert_now = [&] {
-        const size_t bucket = scratch.tables.current->bucket(key.hash());
+        const size_t bucket = scratch.tables.young_generation->bucket(key.hash());
         return scratch.writer.insert(key, bucket, word.data, word.size, ids, count, found);
     };
     if (insert_now()) return true;

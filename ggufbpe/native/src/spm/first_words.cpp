@@ -9,7 +9,7 @@ namespace ggufbpe {
 bool FirstWords::append_ids(const unsigned char *text, size_t size, bool has_prefix, Sink &ids) const {
     constexpr char SPACE[] = "\xE2\x96\x81";
     constexpr uint64_t NO_TOKEN = UINT64_MAX;
-    if (size > LONGEST || ids.spans() || !first_bytes_.take(size)) return false;
+    if (size > LONGEST || ids.spans() || !build_budget_.take(size)) return false;
     char written[3 * (LONGEST + 1)];
     uint16_t starts[LONGEST + 2];  // of each symbol, and where the last one ends
     uint64_t orders[LONGEST + 2];  // of each symbol joined to the next one

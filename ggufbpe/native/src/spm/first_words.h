@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "first_bytes.h"
+#include "lazy_build_budget.h"
 #include "sink.h"
 #include "string_array.h"
 
@@ -41,7 +41,7 @@ public:
 private:
     const std::shared_ptr<const Strings> tokens_;
     const std::shared_ptr<const std::vector<float>> scores_;
-    const FirstBytes first_bytes_;
+    const LazyBuildBudget build_budget_;
 };
 
 }  // namespace ggufbpe

@@ -121,8 +121,8 @@ void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     }
 }
 
-void SpmModel::expect(size_t bytes, const Poll &poll) const {
-    BPEModel::expect(bytes, poll);
+void SpmModel::prepare_for(size_t bytes, const Poll &poll) const {
+    BPEModel::prepare_for(bytes, poll);
     tables(poll);
 }
 

@@ -39,7 +39,7 @@ public:
     // Before spaces that no token joins to the preceding character.
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
     int32_t continued(int32_t token) const override;
-    void expect(size_t bytes, const Poll &poll) const override;
+    void prepare_for(size_t bytes, const Poll &poll) const override;
 
 private:
     SpmModel(std::shared_ptr<const Strings> tokens, std::shared_ptr<const std::vector<float>> scores, bool add_space_prefix,

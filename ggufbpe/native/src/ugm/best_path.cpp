@@ -81,7 +81,7 @@ void UGMModel::encode_in_windows(const Word &word, double sum, Scratch &scratch,
 void UGMModel::begin_path(double sum, size_t size, Scratch &scratch) const {
     scratch.sums.assign(size < ring_ ? size + 1 : ring_, -DBL_MAX);
     scratch.sums[0] = sum;
-    scratch.reach_of_word = 0;
+    scratch.max_abs_sum_of_word = 0;
     scratch.path.assign(1, UNREACHED);
 }
 
@@ -131,7 +131,7 @@ size_t UGMModel::extend_path(size_t from, size_t stop, size_t base, const TokenT
         for (size_t i = at; i < behind; ++i) sums[(base + i) & mask] = -DBL_MAX;  // for the text `ring_` bytes later
         pace.count(end - at + 1);
     }
-    scratch.reach_of_word = std::max(scratch.reach_of_word, largest + largest_);
+    scratch.max_abs_sum_of_word = std::max(scratch.max_abs_sum_of_word, largest + largest_);
     return at;
 }
 

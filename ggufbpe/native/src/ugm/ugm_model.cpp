@@ -135,12 +135,12 @@ const TokenTrie &UGMModel::trie(const Poll &poll) const {
 // The trie for a word of so many bytes; null if it is looked up, part by part, among the tokens.
 const TokenTrie *UGMModel::trie_for(size_t bytes, const Poll &poll) const {
     const bool may_be_looked_up = tokens_->indexed() && tokens_->are_different() && bytes <= LONGEST_LOOKED_UP;
-    if (!trie_.is_made() && may_be_looked_up && first_bytes_.take(bytes)) return nullptr;
+    if (!trie_.is_made() && may_be_looked_up && build_budget_.take(bytes)) return nullptr;
     return &trie(poll);
 }
 
-void UGMModel::expect(size_t bytes, const Poll &poll) const {
-    CachingModel::expect(bytes, poll);
+void UGMModel::prepare_for(size_t bytes, const Poll &poll) const {
+    CachingModel::prepare_for(bytes, poll);
     trie(poll);
 }
 
@@ -243,7 +243,7 @@ void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
     // Where sums will hardly stay exact, encoding parts would be in vain.
     const bool is_divisible = has_words_ && part.size > worth_dividing && mean_ * double(part.size) < most_;
     size_t start = 0, from = is_divisible ? first_cut(part, pace) : part.size;
-    std::shared_ptr<Premise> premise;
+    std::shared_ptr<ExactSumCheck> sum_check;
     while (part.size - start > worth_dividing && part.size - from > worth_dividing) {
         size_t end = std::max(start + size, from);
         while (end < part.size && !is_separator_[part.data[end]]) {
@@ -251,11 +251,11 @@ void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
             pace.count(1);
         }
         if (end == part.size) break;
-        if (!premise && !may_be_cached(0, part.size)) premise = std::make_shared<Premise>();
-        parts.push_back({start ? CONTINUED : part.token, part.data + start, end - start, premise});
+        if (!sum_check && !may_be_cached(0, part.size)) sum_check = std::make_shared<ExactSumCheck>();
+        parts.push_back({start ? CONTINUED : part.token, part.data + start, end - start, sum_check});
         start = end;
     }
-    if (start < part.size) parts.push_back({start ? CONTINUED : part.token, part.data + start, part.size - start, premise});
+    if (start < part.size) parts.push_back({start ? CONTINUED : part.token, part.data + start, part.size - start, sum_check});
 }
 
 void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
@@ -267,7 +267,7 @@ void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     }
     Spans *const spans = ids.spans();
     compose(part.data, part.size, options_.strict_utf8, own.composed, spans ? &own.changes : nullptr, pace);
-    const Part composed{part.token, own.composed.data(), own.composed.size(), part.premise};
+    const Part composed{part.token, own.composed.data(), own.composed.size(), part.sum_check};
     const unsigned char *const origin = spans ? spans->origin : nullptr;
     const size_t first = spans ? spans->size() : 0;
     if (spans) spans->origin = composed.data;
@@ -280,13 +280,13 @@ void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
 void UGMModel::encode_composed(const Part &part, Scratch &own, Sink &ids, const Poll &poll) const {
     own.is_prefix_due = options_.add_space_prefix && part.token != CONTINUED;
     own.sum = 0;
-    own.reach = 0;
+    own.max_abs_sum = 0;
     own.sources.are_wanted = ids.spans();
     own.sources.space_start = nullptr;
     own.sources.read = part.data;
     if (has_words_) {
         encode_words(part, own, ids, poll);
-        if (part.premise && !(part.premise->add(own.sum, own.reach) < most_)) throw NotDivisible();
+        if (part.sum_check && !(part.sum_check->add(own.sum, own.max_abs_sum) < most_)) throw NotDivisible();
         return;
     }
     Pace pace(poll);
@@ -310,7 +310,7 @@ UGMModel::Word UGMModel::next_word(const unsigned char *&p, const unsigned char 
 
 void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
     const unsigned char *p = part.data, *end = part.data + part.size;
-    const bool tracks = part.premise || !may_be_cached(0, part.size);
+    const bool tracks = part.sum_check || !may_be_cached(0, part.size);
     Pace pace(poll);
     while (p < end && !options_.remove_extra_whitespaces && scratch.is_prefix_due) {
         const Word word = next_word(p, end, pace);
@@ -325,7 +325,7 @@ void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const
             count += words[count].size > 0;
         }
         encode_group(words, count, end, tracks, scratch, ids, pace);
-        if (part.premise && !(scratch.reach < most_)) throw NotDivisible();
+        if (part.sum_check && !(scratch.max_abs_sum < most_)) throw NotDivisible();
     }
 }
 
@@ -336,32 +336,32 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
     if (scratch.is_outdated()) scratch.tables = cache_.tables();
     for (size_t i = 0; i < count; ++i) {
         keys[i] = WordKey::of(words[i].data, words[i].size, static_cast<size_t>(end - words[i].data));
-        const WordTable &table = *scratch.tables.current;
+        const WordTable &table = *scratch.tables.young_generation;
         table.prefetch(table.bucket(keys[i].hash()));
         bytes += words[i].size + 1;  // and U+2581
     }
     // One bound for all words, and for each only where that one fails.
-    const double most_of_all = tracks ? reach(scratch.sum, bytes) : 0;
+    const double most_of_all = tracks ? max_abs_sum(scratch.sum, bytes) : 0;
     const bool looks_at_each = tracks && !(most_of_all < most_);
-    if (tracks && !looks_at_each) scratch.reach = std::max(scratch.reach, most_of_all);
+    if (tracks && !looks_at_each) scratch.max_abs_sum = std::max(scratch.max_abs_sum, most_of_all);
     for (size_t i = 0; i < count; ++i) {
         const Word &word = words[i];
         if (looks_at_each) {
-            const double most = reach(scratch.sum, word.size);
+            const double most = max_abs_sum(scratch.sum, word.size);
             if (!(most < most_)) {
                 encode_word(word, scratch.sum, scratch, ids, pace);
                 scratch.sum = scratch.sum_of_word;
-                scratch.reach = std::max(scratch.reach, scratch.reach_of_word);
+                scratch.max_abs_sum = std::max(scratch.max_abs_sum, scratch.max_abs_sum_of_word);
                 continue;
             }
-            scratch.reach = std::max(scratch.reach, most);
+            scratch.max_abs_sum = std::max(scratch.max_abs_sum, most);
         }
-        const WordTable &table = *scratch.tables.current;
+        const WordTable &table = *scratch.tables.young_generation;
         WordTable::Found found;
         bool is_known = word.size <= WordTable::LONGEST && table.find(keys[i], table.bucket(keys[i].hash()), word.data, found);
         bool is_current = is_known;
-        if (!is_known && word.size <= WordTable::LONGEST && scratch.tables.former) {
-            const WordTable &former = *scratch.tables.former;
+        if (!is_known && word.size <= WordTable::LONGEST && scratch.tables.old_generation) {
+            const WordTable &former = *scratch.tables.old_generation;
             is_known = former.find(keys[i], former.bucket(keys[i].hash()), word.data, found);
         }
         if (is_known) {
@@ -381,7 +381,7 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
             if (ids.spans()) append_spans(word, known, known_count, scratch, *ids.spans(), pace);
             if (!is_current) {
                 scratch.found.assign(known, known + kept_count);
-                keep(word.data, word.size, keys[i], scratch.found.data(), kept_count, scratch);
+                cache_or_rotate(word.data, word.size, keys[i], scratch.found.data(), kept_count, scratch);
             }
             continue;
         }
@@ -390,7 +390,7 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
         if (word.size > WordTable::LONGEST) continue;
         count_misses(1);
         if (scratch.unknown) scratch.found.push_back(-1 - static_cast<int32_t>(scratch.unknown));
-        keep(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
+        cache_or_rotate(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
     }
     scratch.writer.count_kept();
 }

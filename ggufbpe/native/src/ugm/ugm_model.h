@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "caching_model.h"
-#include "first_bytes.h"
+#include "lazy_build_budget.h"
 #include "lazy.h"
 #include "ugm/charsmap.h"
 #include "token_trie.h"
@@ -49,7 +49,7 @@ public:
              const Poll &poll = NO_POLL);
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
-    void expect(size_t bytes, const Poll &poll) const override;
+    void prepare_for(size_t bytes, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool reads_bytes() const override { return true; }
     int32_t continued(int32_t token) const override;
@@ -69,8 +69,8 @@ private:
     void set_scores(const Strings &tokens, const std::vector<uint16_t> &matched_by, const std::vector<uint16_t> &attributes,
                     std::vector<float> scores, Pace &pace);
     void find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by, Pace &pace);
-    double reach(double sum, size_t bytes) const { return std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_; }
-    bool may_be_cached(double sum, size_t bytes) const { return has_words_ && reach(sum, bytes) < most_; }
+    double max_abs_sum(double sum, size_t bytes) const { return std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_; }
+    bool may_be_cached(double sum, size_t bytes) const { return has_words_ && max_abs_sum(sum, bytes) < most_; }
     size_t first_cut(const Part &part, Pace &pace) const;
     Word next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const;
     void encode_composed(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
@@ -107,7 +107,7 @@ private:
     Charsmap charsmap_;
     std::shared_ptr<const Strings> tokens_;
     Lazy<TokenTrie> trie_;            // of the tokens that text may become
-    FirstBytes first_bytes_;          // encoded without it
+    LazyBuildBudget build_budget_;          // encoded without it
     TokenTrie user_defined_;
     bool has_user_defined_ = false;
     std::vector<float> scores_;       // of tokens, as they are added

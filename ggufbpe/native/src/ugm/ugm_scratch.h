@@ -17,12 +17,12 @@ namespace ggufbpe {
 
 // That the sums of a text are exact, which is known when all its parts are encoded. Their order does not matter, so every part
 // counts as if all others came before it.
-class Premise {
+class ExactSumCheck {
 public:
     // Adds a part. Returns what sums of the text reached at most so far: for the part that ends last, those of all parts.
-    double add(double sum, double reach) {
+    double add(double sum, double max_abs_sum) {
         change(sum_, [&](double old) { return old + std::fabs(sum); });
-        change(reach_, [&](double old) { return old < reach ? reach : old; });
+        change(reach_, [&](double old) { return old < max_abs_sum ? max_abs_sum : old; });
         return sum_.load() + reach_.load();
     }
 
@@ -65,8 +65,8 @@ struct UGMModel::Scratch : CachingModel::Scratch {
     std::vector<int32_t> found;     // ids of a word
     size_t unknown = 0;             // characters of it
     double sum = 0;                 // of the text so far, if it is needed
-    double reach = 0;               // what sums of the part reached at most, whichever path they belong to
-    double sum_of_word = 0, reach_of_word = 0;
+    double max_abs_sum = 0;               // what sums of the part reached at most, whichever path they belong to
+    double sum_of_word = 0, max_abs_sum_of_word = 0;
     std::vector<Word> words;
 
     size_t bytes() const override {

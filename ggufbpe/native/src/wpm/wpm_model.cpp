@@ -52,8 +52,8 @@ const WPMModel::Matcher &WPMModel::matcher(const Poll &poll) const {
     return matcher_.get([&] { return std::make_unique<Matcher>(*tokens_, poll); });
 }
 
-void WPMModel::expect(size_t bytes, const Poll &poll) const {
-    CachingModel::expect(bytes, poll);
+void WPMModel::prepare_for(size_t bytes, const Poll &poll) const {
+    CachingModel::prepare_for(bytes, poll);
     matcher(poll);
 }
 
@@ -211,7 +211,7 @@ void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &sc
 bool WPMModel::match_first(Scratch &scratch) const {
     constexpr size_t LONGEST = 64;  // bytes: the time grows with their square
     const std::string &written = scratch.written;
-    if (written.size() > LONGEST || !tokens_->are_different() || !first_bytes_.take(written.size())) return false;
+    if (written.size() > LONGEST || !tokens_->are_different() || !build_budget_.take(written.size())) return false;
     char word[BEGIN.size() + LONGEST];
     const char *const end = std::copy(written.begin(), written.end(), std::copy(BEGIN.begin(), BEGIN.end(), word));
     Ids &ids = scratch.word_ids;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "caching_model.h"
-#include "first_bytes.h"
+#include "lazy_build_budget.h"
 #include "lazy.h"
 #include "token_trie.h"
 #include "string_array.h"
@@ -32,7 +32,7 @@ public:
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
-    void expect(size_t bytes, const Poll &poll) const override;
+    void prepare_for(size_t bytes, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
@@ -51,7 +51,7 @@ private:
     Normalizer normalizer_;
     const std::shared_ptr<const Strings> tokens_;
     Lazy<Matcher> matcher_;  // for more than the first words
-    const FirstBytes first_bytes_;
+    const LazyBuildBudget build_budget_;
     int32_t unknown_;
 };
 

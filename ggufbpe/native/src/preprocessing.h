@@ -21,7 +21,7 @@
 
 namespace ggufbpe {
 
-enum class OwnStep {
+enum class Preprocessing {
     none,
     k_mers,
     spaced_words,

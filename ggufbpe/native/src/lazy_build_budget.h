@@ -9,7 +9,7 @@
 
 namespace ggufbpe {
 
-class FirstBytes {
+class LazyBuildBudget {
 public:
     // Looking up so many bytes of Llama 2 takes half a millisecond longer than by its table, which takes four to build.
     static constexpr size_t MOST = size_t(1) << 13;

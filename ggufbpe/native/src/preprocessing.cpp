@@ -1,4 +1,4 @@
-#include "own_steps.h"
+#include "preprocessing.h"
 
 #include <algorithm>
 #include <cstring>
