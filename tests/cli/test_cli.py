@@ -31,6 +31,7 @@ from commands import (
     Run,
     assert_error,
     posix_only,
+    run,
     run_on_terminal,
     run_process,
 )
@@ -55,6 +56,8 @@ from ggufbpe.native import native
 pytestmark = pytest.mark.both_engines
 
 ENGINE = "reference" if native is None else "native"
+__all__ = ["run"]  # the fixture
+
 MALFORMED = ROOT / "fixtures" / "malformed"
 COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
 

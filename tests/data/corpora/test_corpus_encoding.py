@@ -29,7 +29,7 @@ import pytest
 import zstandard
 from commands import Run, assert_error, posix_only, run
 from conftest import GPT2, missing
-from corpus_cases import EOS, TEXTS, expected, files_in, json_lines, prose
+from corpus_cases import EOS, TEXTS, expected, files_in, json_lines, large, prose, small_chunks, tok
 from reference import NotPreparedError, vocabulary
 
 import ggufbpe
@@ -46,7 +46,7 @@ from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.shard_reader import EncodedCorpus
 from ggufbpe.data.corpora.storage import ChangedError, inputs_of
 
-__all__ = ["run"]  # the fixture
+__all__ = ["large", "run", "small_chunks", "tok"]  # fixtures
 
 
 def rows(corpus: EncodedCorpus) -> list[list[int]]:
