@@ -102,9 +102,9 @@ CASES: dict[str, dict[str, str]] = {
         "child": "tok.encode_with_offsets('a')",
     },
     "the thread that forks makes something itself": {
-        "setup": "from ggufbpe._util.lazy import making",
+        "setup": "from ggufbpe._util.lazy import IMPORT_LOCK",
         "other": "Tokenizer.from_gguf(tiny, {engine!r}).encode('a')",
-        "child": "from ggufbpe._util.lazy import making\n    with making: " + ENCODE_ANEW,
+        "child": "from ggufbpe._util.lazy import IMPORT_LOCK\n    with IMPORT_LOCK: " + ENCODE_ANEW,
     },
 }
 
@@ -135,7 +135,7 @@ def test_a_thread_may_fork_while_it_makes_something() -> None:
         f"""
         import os, signal, sys, warnings
         from ggufbpe import Tokenizer
-        from ggufbpe._util.lazy import making
+        from ggufbpe._util.lazy import IMPORT_LOCK
         tok = Tokenizer.from_gguf(sys.argv[1])
         def fork(*_):
             pid = os.fork()
@@ -145,7 +145,7 @@ def test_a_thread_may_fork_while_it_makes_something() -> None:
             statuses.append(os.waitpid(pid, 0)[1])
         statuses = []
         signal.signal(signal.SIGUSR1, fork)
-        with making:
+        with IMPORT_LOCK:
             os.kill(os.getpid(), signal.SIGUSR1)
             fork()
         print(statuses, tok.encode("Hello world"), tok.words("a"))

@@ -500,13 +500,13 @@ def test_a_form_is_read_by_what_it_is_for(form: str, corpus: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> None:
-    dtype = ggufbpe.data.corporarpora.shard_formats.dtype_of(FORMS[form], 70_000)
+    dtype = ggufbpe.data.corpora.shard_formats.dtype_of(FORMS[form], 70_000)
     assert dtype == ("int32" if form == "megatron" else "uint32")
     writer = FORMS[form].writer(
         FORMS[form],
-        ggufbpe.data.corporarpora.storage.folder_at(str(tmp_path)),
+        ggufbpe.data.corpora.storage.folder_at(str(tmp_path)),
         "part-00000",
-        ggufbpe.data.corporarpora.byte_formats.Layout(dtype, "gpt2.gguf", None),
+        ggufbpe.data.corpora.byte_formats.Layout(dtype, "gpt2.gguf", None),
     )
     writer.write([np.array([1, 69_999, 2], dtype)], np.array([2, 1]))
     writer.finish()
@@ -627,7 +627,7 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ggufbpe.data.corporarpora.manifest, "finish", stop)
+        patch.setattr(ggufbpe.data.corpora.manifest, "finish", stop)
         with pytest.raises(StopError):
             encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", **options)
     found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", resume=True, **options)
@@ -908,7 +908,7 @@ def test_check_holds_a_sample_to_the_tokenizer(corpus: Path, tmp_path: Path, tok
     ids[3] += 1
     ids.tofile(out / "part-00000.bin")
     with (out / "part-00000.bin").open("rb") as file:
-        digest = ggufbpe.data.corporarpora.hashed_files.file_hash(file)
+        digest = ggufbpe.data.corpora.hashed_files.file_hash(file)
     manifest = (out / "manifest.json").read_text().replace(found.shards[0].files[0].sha256, digest)
     (out / "manifest.json").write_text(manifest)
     assert check_corpus(out).is_right
