@@ -654,6 +654,23 @@ def test_scores_of_a_best_path_that_are_lost_cannot_be_guessed(name: str) -> Non
     assert best.causes[0].detail["problem"] == "flat"
 
 
+def test_swapped_tokens_are_named_beside_other_scores() -> None:
+    """Under other scores nothing else shows them: a text is put together from other tokens there."""
+    right = model("llama-spm")
+    text = (
+        "The quick man saw the dog, and 42 of the dogs saw a man; naïve façades, Straße and camelCase! " * 3
+    )
+    scores = list(right.vocabulary.scores)[::-1]
+    pair = [right.encode(f" {word}", add_special=False)[-1] for word in ("man", "dog")]
+    others = dict(zip(pair, reversed(pair)))
+    ids = [others.get(token, token) for token in right.encode(text)]
+    best = diagnose(changed(right, scores=scores), text, ids).explanations[0]
+    assert {(cause.id, cause.detail["problem"]) for cause in best.causes} == {
+        ("vocabulary", "exchanged"),
+        ("scores", "other"),
+    }
+
+
 def test_spaces_that_are_not_escaped() -> None:
     """Where the byte of a space is a token, which no tool that escapes spaces ever gives."""
     tokenizer = model("llama-spm")

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from conftest import GPT2
-from reference import with_pre
+from reference import vocabulary, with_pre
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.diagnose.id_diagnosis import diagnose
-from ggufbpe.analysis.diagnose.several import Several, _texts_of_lost
+from ggufbpe.analysis.diagnose.several import Several
+from ggufbpe.analysis.diagnose.texts_of_ids import swapped, texts_of_lost
 from ggufbpe.analysis.doctor.marker_tokens import MarkerTokens
 from ggufbpe.analysis.doctor.proposal import (
     ENDS,
@@ -306,8 +307,28 @@ def test_several_causes_are_found_over_all_texts(tmp_path: Path) -> None:
 def test_lost_tokens_are_read_off_the_texts() -> None:
     tok = Tokenizer.from_gguf(GPT2)
     ids = [50257, *tok.encode("user\nHi"), 50258, *tok.encode("\nbye")]
-    found = _texts_of_lost(tok, [Compared(b"<|im_start|>user\nHi<|im_end|>\nbye", ids)])
+    found = texts_of_lost(tok, [Compared(b"<|im_start|>user\nHi<|im_end|>\nbye", ids)])
     assert found == {50257: "<|im_start|>", 50258: "<|im_end|>"}
+
+
+@pytest.mark.parametrize(
+    ("text", "exchange", "found"),
+    [
+        ("the man and the dog, or a man", ("man", "dog"), [("man", "dog")]),
+        ("one man and a cat", ("man", "dog"), []),  # only one of them: other text is as likely
+        ("the man and the dog", (), []),
+    ],
+)
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
+def test_swapped_tokens_are_read_off_the_texts(
+    name: str, text: str, exchange: tuple[str, ...], found: list[tuple[str, str]]
+) -> None:
+    tok = Tokenizer.from_gguf(GPT2 if name == "gpt-2" else vocabulary(name))
+    pair = [tok.encode(f" {word}", add_special=False)[-1] for word in exchange]
+    others = dict(zip(pair, reversed(pair)))
+    ids = [others.get(token, token) for token in tok.encode(text)]
+    pairs = swapped(tok, [Compared(text.encode(), ids)])
+    assert [{tok.id_to_token(token)[-3:] for token in each} for each in pairs] == list(map(set, found))
 
 
 def test_a_tokenizer_that_was_diagnosed_is_freed() -> None:

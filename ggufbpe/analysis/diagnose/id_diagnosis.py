@@ -189,6 +189,11 @@ def _is_of_lost_tokens(cause: Cause) -> bool:
     return cause.detail.get("problem") == "out of range"
 
 
+def _is_of_few_ids(cause: Cause) -> bool:
+    """Return whether a cause changes a few ids only, but never by chance."""
+    return cause.id in ("bos", "eos", "sep") or cause.detail.get("problem") == "exchanged"
+
+
 def _several(
     tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], same: Sequence[Tokenizer]
 ) -> list[Answer]:
@@ -198,14 +203,15 @@ def _several(
     found = several.found()
     before = agreeing_share(encoding(*flags)(tokenizer, compared), compared.ids)
     least = max(_LEAST_SHARE, before + _LEAST_GAIN * (1 - before))
-    if all(cause.id in ("bos", "eos", "sep") for cause in found.causes):
-        least = before  # a few ids, but not by chance
+    if all(map(_is_of_few_ids, found.causes)):
+        least = before
     if not found.causes or found.explains < least:
         return []
     variant = several.variant(found.state, compared.text)
     if found.explains == 1:
         return [Answer(found.causes, 1.0, variant, found.expected)]
-    rest = Nearest(several.tokenizer(found.state), compared.text, compared.ids, *flags).partial()[0]
+    ids = variant.with_exchange(compared.ids)
+    rest = Nearest(several.tokenizer(found.state), compared.text, ids, *flags).partial()[0]
     known = {cause.id for cause in found.causes}
     more = tuple(cause for cause in rest.causes if cause.id not in known)
     return [Answer((*found.causes, *more), found.explains, variant, found.expected)]

@@ -13,7 +13,6 @@ explain only shows beside it.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import MarkerTokens
-from ..doctor.proposal import Compared, Encode, end_of_token, parts_of
+from ..doctor.proposal import Compared, Encode, parts_of
 from . import causes
 from .agreement import common
 from .cause_search import named_pre
@@ -44,6 +43,7 @@ from .framing import framing, name_of_added
 from .id_evidence import is_lossless, shifts
 from .model_changes import model_changes
 from .text_changes import TextChange, space_prefix
+from .texts_of_ids import swapped, texts_of_lost
 from .variants import BY_ID, Variant, Variants, variants_of
 
 _MOST_BYTES = 12_000  # of texts by which changes are chosen
@@ -52,8 +52,6 @@ _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by c
 _LEAST_OF_MERGES = 0.05  # of other merges, likewise
 _LEAST_OF_SCORES = 0.5  # of other scores, after which nearly everything agrees if they are right
 _LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
-_SURE, _LONGEST_MARKER = 3, 80  # tokens behind a lost one by which its end is found, and bytes of its text
-_MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off is no token of a model
 _MOST_EXCHANGED = 8  # pairs of tokens
 SECONDS = 2.0  # of processor time, for trying changes
 
@@ -118,7 +116,7 @@ class Several:
     def found(self) -> Found:
         """Return the changes after which most ids agree."""
         tried: Sequence[Compared] = self._telling(self._base)
-        steps = doubted = self._doubted(tried)
+        steps = evident = [*self._doubted(tried), *self._swapped(tried)]
         self._end = time.thread_time() + SECONDS
         for _ in range(_MOST_STEPS):
             state = self._after(steps)
@@ -131,7 +129,7 @@ class Several:
             if best is None or time.thread_time() > self._end:
                 break
             steps = [*steps, best]
-        return self._told(self._needed(steps, doubted, tried))
+        return self._told(self._needed(steps, evident, tried))
 
     def _doubted(self, tried: Sequence[Compared]) -> list[Step]:
         """The pre-tokenizer that the tokens point to, if they do not fit the file's and the ids fit that one."""
@@ -146,6 +144,11 @@ class Several:
         share = self._agreeing(self._base, tried)
         likely = [step for step in self._pre_steps() if evidence.name in step.names]
         return [step for step in likely if self._agreeing(step.apply(self._base), tried) >= share]
+
+    def _swapped(self, tried: Sequence[Compared]) -> list[Step]:
+        """Tokens that have each other's ids, as the texts show; other scores or merges may hide it in the ids."""
+        pairs = swapped(self._tokenizer, tried) if self._like is None else ()
+        return [_exchange(pairs)] if pairs else []
 
     def _telling(self, state: State) -> list[Compared]:
         """The shortest texts that still differ, and some that agree; empty if none differs."""
@@ -180,10 +183,10 @@ class Several:
                 break
         return best
 
-    def _needed(self, steps: list[Step], doubted: Sequence[Step], tried: Sequence[Compared]) -> list[Step]:
-        """Those steps without which fewer ids would agree, and those that other evidence speaks for."""
+    def _needed(self, steps: list[Step], evident: Sequence[Step], tried: Sequence[Compared]) -> list[Step]:
+        """Those steps without which fewer ids would agree, and those that are `evident` without the ids."""
         share = self._agreeing(self._after(steps), tried)
-        for step in [step for step in steps[:-1] if step not in doubted]:
+        for step in [step for step in steps[:-1] if step not in evident]:
             others = [other for other in steps if other is not step]
             if self._agreeing(self._after(others), tried) >= share:
                 steps = others
@@ -373,7 +376,7 @@ class Several:
             found = {token: (text, self._like.attributes[token]) for token, text in others}
         else:
             found = {
-                token: (text, CONTROL) for token, text in _texts_of_lost(self._tokenizer, differing).items()
+                token: (text, CONTROL) for token, text in texts_of_lost(self._tokenizer, differing).items()
             }
         if found:
             yield Step("lost", _encoding(_with_tokens(found)), least=_LEAST_GAIN)
@@ -530,31 +533,9 @@ def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
     return change
 
 
-def _texts_of_lost(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[int, str]:
-    """The texts of ids that a vocabulary lacks, read off what is between the tokens that it has."""
-    size = len(tokenizer.vocabulary.tokens)
-    votes: dict[int, Counter[bytes]] = {}
-    for text, ids, *_ in compared:
-        at = 0
-        for index, token in enumerate(ids):
-            if 0 <= token < size:
-                piece = tokenizer.token_to_piece(token)
-                at = max(end_of_token(piece, text, at), at)
-                continue
-            behind = ids[index + 1 : index + 1 + _SURE]
-            if not all(0 <= other < size for other in behind):
-                behind = behind[: next(n for n, other in enumerate(behind) if not 0 <= other < size)]
-            # special tokens may have white space around them that the text has not, or the ids have not
-            pieces = [tokenizer.token_to_piece(other).strip(b" ") for other in behind]
-            follows = rb"\s*".join(map(re.escape, filter(None, pieces)))
-            match = re.compile(follows).search(text, at + 1) if follows else None
-            end = match.start() if match else len(text) if index + 1 == len(ids) else -1
-            if at < end <= at + _LONGEST_MARKER and size <= token < size + _MOST_LOST:
-                votes.setdefault(token, Counter())[text[at:end].rstrip()] += 1
-                at = end
-    best = {token: counts.most_common(1)[0][0] for token, counts in votes.items()}
-    found = {token: text.decode("utf-8", "replace") for token, text in best.items()}
-    return {token: text for token, text in found.items() if text not in tokenizer.vocabulary.token_to_id}
+def _exchange(pairs: tuple[tuple[int, int], ...]) -> Step:
+    """The step after which the tokens of each pair have each other's ids."""
+    return Step("vocabulary", lambda given: given._replace(exchanged=pairs))
 
 
 def _with_text_change(change: TextChange) -> Callable[[State], State]:
