@@ -18,6 +18,7 @@ from ..doctor.proposal import Compared, end_of_token
 
 _SURE = 3  # tokens behind an id by which the end of its text is found
 _LONGEST = 80  # bytes of a text that an id may stand for
+_LOST_SIGHT = 2000  # bytes within which the tokens are found again behind a text that they do not have
 _MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off is no token of a model
 _MOST_SWAPPED = 8  # pairs; ids that differ more are those of another vocabulary
 
@@ -81,20 +82,20 @@ def _read_in(tokenizer: Tokenizer, compared: Compared) -> Iterator[tuple[int, by
         end = len(text) if index + 1 == len(ids) else end
         if at < end <= at + _LONGEST:
             yield token, text[at:end].rstrip()
-            at = end
+        at = max(end, at)
 
 
 def _end_before(behind: Sequence[bytes | None], text: bytes, start: int) -> int:
     """Return the place at or behind `start` where the pieces `behind` an id begin; -1 if there is none.
 
-    The farthest of them may be wrong as well; then the others decide.
+    The farthest of them may be wrong as well; then the others decide, if they are near.
     """
-    known = list(takewhile(lambda piece: piece is not None, behind))
+    known = [piece.strip(b" ") for piece in takewhile(lambda piece: piece is not None, behind) if piece]
     for count in range(len(known), 0, -1):
         # special tokens may have white space around them that the text has not, or the ids have not
-        shown = [re.escape(piece.strip(b" ")) for piece in known[:count] if piece]
-        follows = rb"\s*".join(filter(None, shown))
-        match = re.compile(follows).search(text, start, start + _LONGEST + len(follows)) if follows else None
+        follows = rb"\s*".join(re.escape(piece) for piece in known[:count] if piece)
+        most = _LOST_SIGHT if count == _SURE else _LONGEST
+        match = re.compile(follows).search(text, start, start + most + len(follows)) if follows else None
         if match:
             return match.start()
     return -1
