@@ -98,6 +98,8 @@ def with_added(texts: list[str], types: list[int], merges: tuple[str, ...] | Non
     )
 
 
+FEW_MERGES = 5000  # of 50,000
+FILLER = [f"filler{number}" for number in range(100)]
 CHAT = ["<|im_start|>", "<|im_end|>", "<think>", "<h2>", "</s>"]
 
 
@@ -137,10 +139,33 @@ def test_without_merges_only_bars_tell_markers_from_text(
 
 def test_a_well_known_name_far_from_the_markers_is_text() -> None:
     """As <s> is in Qwen 2's vocabulary."""
-    filler = [f"filler{number}" for number in range(100)]
-    vocabulary = with_added(["</s>", *filler, *CHAT[:2]], [NORMAL] * 103)
+    vocabulary = with_added(["</s>", *FILLER, *CHAT[:2]], [NORMAL] * 103)
     first = len(gpt2_vocabulary().tokens)
     assert first not in MarkerTokens(vocabulary).group_of([first + 101])
+
+
+@pytest.mark.parametrize(
+    ("texts", "kinds", "markers"),
+    [  # of ids counted from the first added token
+        ([*FILLER, "<s>", *FILLER, "<|x|>"], [NORMAL] * 202, [201]),
+        (["<s>", "<|x|>"], [NORMAL, CONTROL], [0, 1]),
+        (["<|x|>", "\xff", "\xfe", "word"], [NORMAL] * 4, [0, 1, 2]),  # no UTF-8 has these bytes
+    ],
+)
+def test_where_merges_are_missing_they_do_not_tell_markers_from_text(
+    texts: list[str], kinds: list[int], markers: list[int]
+) -> None:
+    vocabulary = with_added(texts, kinds, merges=gpt2_vocabulary().merges[:FEW_MERGES])
+    first, known = len(gpt2_vocabulary().tokens), MarkerTokens(vocabulary)
+    assert [token - first for token in range(first, len(vocabulary.tokens)) if token in known] == markers
+
+
+def test_a_special_id_of_a_padding_token_does_not_make_it_a_marker() -> None:
+    """The id is wrong rather than the type."""
+    vocabulary = with_added(["[unused1]", "[CLS]", "[SEP]"], [NORMAL] * 3)
+    first = len(gpt2_vocabulary().tokens)
+    vocabulary = vocabulary._replace(special_ids={**vocabulary.special_ids, "bos": first})
+    assert MarkerTokens(vocabulary).group_of([first + 1]) == [first + 1, first + 2]
 
 
 @pytest.mark.parametrize("text", ["hello", "[", "<", "]", "Ġ<", "ing"])
