@@ -25,7 +25,9 @@ from ggufbpe import GGUFError, Tokenizer, cli
 from ggufbpe.analysis.diagnose import id_diagnosis as diagnosing
 from ggufbpe.analysis.diagnose.agreement import agreeing_share
 from ggufbpe.analysis.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
+from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.id_diagnosis import Answer, diagnose, search
+from ggufbpe.analysis.diagnose.model_changes import model_changes
 from ggufbpe.analysis.doctor.proposal import Proposal
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -691,6 +693,17 @@ def test_scores_and_charsmap_of_another_file(tmp_path: Path) -> None:
         found = diagnose(wrong, MIXED.encode(), right.encode(MIXED), others=[right]).explanations
         causes_of = [item.causes[0] for item in found if len(item.causes) == 1]
         assert (field, right.vocabulary.path) in [(each.id, each.detail.get("model")) for each in causes_of]
+
+
+def test_scores_of_a_file_that_has_more_tokens() -> None:
+    right = model("phi-3").vocabulary
+    fewer = right._replace(tokens=right.tokens[:32000], scores=right.scores[:32000][::-1])
+    changes = [
+        change(Encoding(fewer, True))
+        for kind, change in model_changes(fewer, [model("phi-3")])
+        if kind == "scores"
+    ]
+    assert right.scores[:32000] in [each.vocabulary.scores for each in changes]
 
 
 OTHER_CHANGES: tuple[dict[str, Any], ...] = (
