@@ -178,10 +178,15 @@ def search(
             vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]
             told.update(map(repr, vague))
         more = [item for item in found if not told.issuperset(map(repr, item.causes))]
-        return sorted([*several, *more], key=lambda item: -item.explains)
+        return sorted([*several, *more], key=lambda item: (not _has_exchange(item), -item.explains))
     finally:
         for each in searches:
             each.variants.forget_texts()
+
+
+def _has_exchange(answer: Answer) -> bool:
+    """Return whether an answer says that tokens are swapped, which is read off the texts, and so no other text."""
+    return any(cause.detail.get("problem") == "exchanged" for cause in answer.causes)
 
 
 def _is_of_lost_tokens(cause: Cause) -> bool:
