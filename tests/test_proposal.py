@@ -16,17 +16,8 @@ from ggufbpe.analysis.diagnose.id_diagnosis import diagnose
 from ggufbpe.analysis.diagnose.several import Several
 from ggufbpe.analysis.diagnose.texts_of_ids import swapped, texts_of_lost
 from ggufbpe.analysis.doctor.marker_tokens import MarkerTokens
-from ggufbpe.analysis.doctor.proposal import (
-    ENDS,
-    Compared,
-    Proposal,
-    Trial,
-    end_of_token,
-    ends_of,
-    parts_of,
-    prove,
-    prove_by_parts,
-)
+from ggufbpe.analysis.doctor.proposal import ENDS, Proposal, Trial, prove, prove_by_parts
+from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds, end_of_token, ends_of, parts_of
 from ggufbpe.analysis.verify.model_diff import diff
 from ggufbpe.analysis.verify.weighing import change_to, weigh
 from ggufbpe.gguf.change import Change, all_of
@@ -191,7 +182,7 @@ LINES = "The first line\nand another\n\n  indented\nlast"
 )
 def test_parts_are_whole_lines_and_have_the_ids_of_the_text(text: str, parts: int) -> None:
     tok = Tokenizer.from_gguf(GPT2)
-    found = parts_of(tok, Compared(text.encode(), [END, *tok.encode(text)]))
+    found = parts_of(tok, TextWithIds(text.encode(), [END, *tok.encode(text)]))
     assert len(found) == parts
     assert b"".join(part.text for part in found) == text.encode()
     assert [token for part in found for token in part.ids] == [END, *tok.encode(text)]
@@ -200,7 +191,7 @@ def test_parts_are_whole_lines_and_have_the_ids_of_the_text(text: str, parts: in
 
 def test_ids_of_another_text_are_not_cut() -> None:
     tok = Tokenizer.from_gguf(GPT2)
-    compared = Compared(LINES.encode(), tok.encode("something\nelse"))
+    compared = TextWithIds(LINES.encode(), tok.encode("something\nelse"))
     assert parts_of(tok, compared) == [compared]
 
 
@@ -235,7 +226,7 @@ def test_what_is_around_a_text_is_not_what_the_text_begins_with(
 ) -> None:
     tok = Tokenizer.from_gguf(GPT2)
     given = [*head, *tok.encode(own + text + own), *tail]
-    before, behind = ends_of(tok, Compared((own + text + own).encode(), given))
+    before, behind = ends_of(tok, TextWithIds((own + text + own).encode(), given))
     assert (before.ids, behind.ids) == (head, tail)
 
 
@@ -261,7 +252,7 @@ def test_a_change_is_proposed_if_it_helps_and_harms_nothing(
 ) -> None:
     tok = opened(with_pre(GPT2, pre, tmp_path / "model.gguf"))
     with Trial(tok) as trial:
-        found = prove(trial, change, [Compared(text.encode(), ids)])
+        found = prove(trial, change, [TextWithIds(text.encode(), ids)])
     assert objection in found.objection
     assert bool(objection) == bool(found.objection)
     command = fix_command(tok.vocabulary.path, change.arguments)
@@ -273,8 +264,8 @@ def test_a_text_that_is_right_must_stay_right() -> None:
     as_qwen2 = Tokenizer(load(GPT2, {K.PRE: "qwen2"})[0])
     texts = ["in 2024", "and 1999"]
     compared = [
-        Compared(texts[0].encode(), as_qwen2.encode(texts[0])),
-        Compared(texts[1].encode(), tok.encode(texts[1])),
+        TextWithIds(texts[0].encode(), as_qwen2.encode(texts[0])),
+        TextWithIds(texts[1].encode(), tok.encode(texts[1])),
     ]
     with Trial(tok) as trial:
         found = prove(trial, PRE, compared)
@@ -313,7 +304,7 @@ def test_where_no_whole_text_is_explained_its_ends_are_compared() -> None:
     """The words have unknown ids, so that only BOS can be mended."""
     tok = Tokenizer.from_gguf(GPT2)
     with Trial(tok) as trial:
-        found = prove_by_parts(trial, BOS, [Compared(b"Hi there", [END, 5, 6, 7])])
+        found = prove_by_parts(trial, BOS, [TextWithIds(b"Hi there", [END, 5, 6, 7])])
     assert found.unit in (ENDS, "text")
     assert found.explained == (found.unit == ENDS)
 
@@ -324,7 +315,7 @@ def test_where_no_whole_text_is_explained_its_ends_are_compared() -> None:
 def test_several_causes_are_found_over_all_texts(tmp_path: Path) -> None:
     tok = opened(with_pre(GPT2, "qwen2", tmp_path / "model.gguf", extra={K.ADD_BOS: True}))
     texts = ["in 2024 and 1999", "I'LL count 1234567", "no numbers"]
-    found = Several(tok, [Compared(text.encode(), RIGHT(text)) for text in texts]).found()
+    found = Several(tok, [TextWithIds(text.encode(), RIGHT(text)) for text in texts]).found()
     assert {cause.id for cause in found.causes} == {"pre_type", "bos"}
     assert (found.explains, found.explained) == (1.0, [True] * 3)
 
@@ -332,7 +323,7 @@ def test_several_causes_are_found_over_all_texts(tmp_path: Path) -> None:
 def test_lost_tokens_are_read_off_the_texts() -> None:
     tok = Tokenizer.from_gguf(GPT2)
     ids = [50257, *tok.encode("user\nHi"), 50258, *tok.encode("\nbye")]
-    found = texts_of_lost(tok, [Compared(b"<|im_start|>user\nHi<|im_end|>\nbye", ids)])
+    found = texts_of_lost(tok, [TextWithIds(b"<|im_start|>user\nHi<|im_end|>\nbye", ids)])
     assert found == {50257: "<|im_start|>", 50258: "<|im_end|>"}
 
 
@@ -352,7 +343,7 @@ def test_swapped_tokens_are_read_off_the_texts(
     pair = [tok.encode(f" {word}", add_special=False)[-1] for word in exchange]
     others = dict(zip(pair, reversed(pair)))
     ids = [others.get(token, token) for token in tok.encode(text)]
-    pairs = swapped(tok, [Compared(text.encode(), ids)])
+    pairs = swapped(tok, [TextWithIds(text.encode(), ids)])
     assert [{tok.id_to_token(token)[-3:] for token in each} for each in pairs] == list(map(set, found))
 
 

@@ -30,7 +30,8 @@ from functools import partial
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
-from ..doctor.proposal import Compared, Trial, encoding, prove, prove_by_parts
+from ..doctor.proposal import Trial, prove, prove_by_parts
+from ..doctor.texts_with_ids import TextWithIds, encoding
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
@@ -100,13 +101,13 @@ def _diagnose_text(
 ) -> Diagnosis:
     tokenizer, data, given = tokenizer_of(model), text_of(text), token_ids(ids)
     models = list(map(tokenizer_of, others))
-    found, meaning, flags = answers(tokenizer, Compared(data, given), (add_special, parse_special), models)
-    explanations = proposed(tokenizer, found, Compared(data, given), *flags)
+    found, meaning, flags = answers(tokenizer, TextWithIds(data, given), (add_special, parse_special), models)
+    explanations = proposed(tokenizer, found, TextWithIds(data, given), *flags)
     return Diagnosis(not found, tuple(explanations), meaning)
 
 
 def answers(
-    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], others: Sequence[Tokenizer] = ()
+    tokenizer: Tokenizer, compared: TextWithIds, flags: tuple[bool, bool], others: Sequence[Tokenizer] = ()
 ) -> tuple[list[Answer], str, tuple[bool, bool]]:
     """Return why ids are not the tokenizer's own, the best explanation first; nothing if they are.
 
@@ -127,7 +128,11 @@ def answers(
 
 
 def proposed(
-    tokenizer: Tokenizer, found: Iterable[Answer], compared: Compared, add_special: bool, parse_special: bool
+    tokenizer: Tokenizer,
+    found: Iterable[Answer],
+    compared: TextWithIds,
+    add_special: bool,
+    parse_special: bool,
 ) -> list[Explanation]:
     """Return answers as explanations; the first one whose change helps and harms nothing has a command."""
     encode = encoding(add_special, parse_special)
@@ -172,7 +177,7 @@ def search(
         found = _best(searches)
         if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
             return found
-        several = _several(tokenizer, Compared(text, ids), flags, same)
+        several = _several(tokenizer, TextWithIds(text, ids), flags, same)
         told = {repr(cause) for item in several for cause in item.causes}
         if several:  # which says more than these
             vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]
@@ -200,7 +205,7 @@ def _is_of_few_ids(cause: Cause) -> bool:
 
 
 def _several(
-    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], same: Sequence[Tokenizer]
+    tokenizer: Tokenizer, compared: TextWithIds, flags: tuple[bool, bool], same: Sequence[Tokenizer]
 ) -> list[Answer]:
     """What several causes explain, with what the rest looks like after them; nothing if they explain nothing."""
     add_special, parse_special = flags

@@ -24,7 +24,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import MarkerTokens
-from ..doctor.proposal import Compared, Encode, parts_of
+from ..doctor.texts_with_ids import Encode, TextWithIds, parts_of
 from . import causes
 from .agreement import common
 from .cause_search import named_pre
@@ -95,7 +95,7 @@ class Several:
     def __init__(
         self,
         tokenizer: Tokenizer,
-        compared: Sequence[Compared],
+        compared: Sequence[TextWithIds],
         *,
         add_special: bool = True,
         parse_special: bool = True,
@@ -115,7 +115,7 @@ class Several:
 
     def found(self) -> Found:
         """Return the changes after which most ids agree."""
-        tried: Sequence[Compared] = self._telling(self._base)
+        tried: Sequence[TextWithIds] = self._telling(self._base)
         steps = evident = [*self._doubted(tried), *self._swapped(tried)]
         self._end = time.thread_time() + SECONDS
         for _ in range(_MOST_STEPS):
@@ -131,7 +131,7 @@ class Several:
             steps = [*steps, best]
         return self._told(self._needed(steps, evident, tried))
 
-    def _doubted(self, tried: Sequence[Compared]) -> list[Step]:
+    def _doubted(self, tried: Sequence[TextWithIds]) -> list[Step]:
         """The pre-tokenizer that the tokens point to, if they do not fit the file's and the ids fit that one."""
         own = self._vocabulary
         if self._like is not None or own.tokenizer_model.ignores_pre:
@@ -145,12 +145,12 @@ class Several:
         likely = [step for step in self._pre_steps() if evidence.name in step.names]
         return [step for step in likely if self._agreeing(step.apply(self._base), tried) >= share]
 
-    def _swapped(self, tried: Sequence[Compared]) -> list[Step]:
+    def _swapped(self, tried: Sequence[TextWithIds]) -> list[Step]:
         """Tokens that have each other's ids, as the texts show; other scores or merges may hide it in the ids."""
         pairs = swapped(self._tokenizer, tried) if self._like is None else ()
         return [_exchange(pairs)] if pairs else []
 
-    def _telling(self, state: State) -> list[Compared]:
+    def _telling(self, state: State) -> list[TextWithIds]:
         """The shortest texts that still differ, and some that agree; empty if none differs."""
         differing = [each for each, is_same in zip(self._compared, self._explained(state)) if not is_same]
         if not differing:
@@ -161,11 +161,11 @@ class Several:
         agreeing = [each for each in self._compared if each not in chosen and each not in differing]
         return chosen + _some(agreeing, _MOST_BYTES // 4)
 
-    def _parts(self, each: Compared) -> list[Compared]:
+    def _parts(self, each: TextWithIds) -> list[TextWithIds]:
         """A text, or if it is long, its lines."""
         return parts_of(self._tokenizer, each) if len(each.text) > _MOST_BYTES else [each]
 
-    def _best(self, state: State, steps: Sequence[Step], tried: Sequence[Compared]) -> Step | None:
+    def _best(self, state: State, steps: Sequence[Step], tried: Sequence[TextWithIds]) -> Step | None:
         """The change after which most ids agree, if these are more than before."""
         taken = {step.kind for step in steps}
         best, most = None, self._agreeing(state, tried)
@@ -183,7 +183,7 @@ class Several:
                 break
         return best
 
-    def _needed(self, steps: list[Step], evident: Sequence[Step], tried: Sequence[Compared]) -> list[Step]:
+    def _needed(self, steps: list[Step], evident: Sequence[Step], tried: Sequence[TextWithIds]) -> list[Step]:
         """Those steps without which fewer ids would agree, and those that are `evident` without the ids."""
         share = self._agreeing(self._after(steps), tried)
         for step in [step for step in steps[:-1] if step not in evident]:
@@ -197,11 +197,11 @@ class Several:
 
     # ---- ids --------------------------------------------------------------------------------------------
 
-    def ids(self, state: State, compared: Compared) -> list[int]:
+    def ids(self, state: State, compared: TextWithIds) -> list[int]:
         """Return the ids of a text in a state."""
         return self._of(state, compared, self.tokenizer(state))
 
-    def _of(self, state: State, compared: Compared, tokenizer: Tokenizer) -> list[int]:
+    def _of(self, state: State, compared: TextWithIds, tokenizer: Tokenizer) -> list[int]:
         """The ids of a text in a state, of which `tokenizer` is the tokenizer."""
         variant = self.variant(state, compared.text)
         head, tail = variant.head * compared.has_begin, variant.tail * compared.has_end
@@ -228,7 +228,7 @@ class Several:
         """Return all that the ids of a text in a state depend on."""
         return _variant(state, text, self._add_special)
 
-    def _agreeing(self, state: State, compared: Sequence[Compared]) -> float:
+    def _agreeing(self, state: State, compared: Sequence[TextWithIds]) -> float:
         """The share of the ids of all texts that agree, in order."""
         tokenizer = self.tokenizer(state)
         agree = total = 0
@@ -241,12 +241,12 @@ class Several:
             total += max(len(ours), len(each.ids))
         return agree / total if total else 1.0
 
-    def _all_agree(self, state: State, compared: Iterable[Compared]) -> bool:
+    def _all_agree(self, state: State, compared: Iterable[TextWithIds]) -> bool:
         return all(self.ids(state, each) == each.ids for each in compared)
 
     # ---- what is tried ----------------------------------------------------------------------------------
 
-    def _steps(self, state: State, tried: Sequence[Compared]) -> Iterator[Step]:
+    def _steps(self, state: State, tried: Sequence[TextWithIds]) -> Iterator[Step]:
         differing = [each for each in tried if self.ids(state, each) != each.ids]
         for name in ("bos", "eos"):
             yield from self._end_steps(state, name, tried)
@@ -258,7 +258,7 @@ class Several:
             yield from self._text_steps(differing)
             yield from self._vocabulary_steps(state, differing)
 
-    def _says_the_same(self, each: Compared) -> bool:
+    def _says_the_same(self, each: TextWithIds) -> bool:
         """Whether ids decode to their text, so that no change of the text leads to them."""
         known = [token for token in each.ids if 0 <= token < len(self._vocabulary.tokens)]
         return each.text.strip() in b"".join(map(self._tokenizer.token_to_piece, known))
@@ -276,7 +276,7 @@ class Several:
             least = 0.0 if entry.byte_encode == own.byte_encode else _LEAST_OF_OTHER_KIND
             yield Step("pre", _encoding(with_pre(group, masks), _bos_by_name), tuple(group), least)
 
-    def _type_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
+    def _type_steps(self, state: State, differing: Sequence[TextWithIds]) -> Iterator[Step]:
         """Types that markers must have, as the ids show: parsed, or encoded as plain text."""
         vocabulary, parse = state.encoding.vocabulary, state.encoding.parse_special
         tokenizer = self.tokenizer(state)
@@ -327,7 +327,7 @@ class Several:
     def _markers(self) -> MarkerTokens:
         return MarkerTokens(self._vocabulary, self._tokenizer.chat_templates.get("", ""))
 
-    def _end_steps(self, state: State, name: str, tried: Sequence[Compared]) -> Iterator[Step]:
+    def _end_steps(self, state: State, name: str, tried: Sequence[TextWithIds]) -> Iterator[Step]:
         """What else may be before or behind each text, as their first or last ids show."""
         at, vocabulary = (0 if name == "bos" else -1), state.encoding.vocabulary
         special = vocabulary.special_ids[name_of_added(vocabulary, name)]
@@ -360,7 +360,7 @@ class Several:
             by_id = _encoding(lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID))
             yield Step("merges", by_id, least=_LEAST_OF_MERGES)
 
-    def _text_steps(self, differing: Sequence[Compared]) -> Iterator[Step]:
+    def _text_steps(self, differing: Sequence[TextWithIds]) -> Iterator[Step]:
         changes = text_changes_of(self._vocabulary)
         if "add_space_prefix" not in self._vocabulary.tokenizer_model.flags:
             changes.append(space_prefix("at the beginning", lambda data: b" " + data))
@@ -368,7 +368,7 @@ class Several:
             if any(change.apply(each.text) != each.text for each in differing):
                 yield Step(change.cause.id, _with_text_change(change), least=_LEAST_GAIN)
 
-    def _lost_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
+    def _lost_steps(self, state: State, differing: Sequence[TextWithIds]) -> Iterator[Step]:
         """Tokens that only the other side has."""
         size = len(state.encoding.vocabulary.tokens)
         if self._like is not None:
@@ -381,7 +381,7 @@ class Several:
         if found:
             yield Step("lost", _encoding(_with_tokens(found)), least=_LEAST_GAIN)
 
-    def _vocabulary_steps(self, state: State, differing: Sequence[Compared]) -> Iterator[Step]:
+    def _vocabulary_steps(self, state: State, differing: Sequence[TextWithIds]) -> Iterator[Step]:
         """Ids that are shifted, and tokens that have each other's ids."""
         pairs: set[tuple[int, int]] = set()
         for each in differing:
@@ -409,7 +409,7 @@ class Several:
         found = sorted((cause for each in told.values() for cause in each), key=_place)
         outside = [step for step in steps if not any(cause.change for cause in told[step.kind])]
 
-        def expected(changed: Tokenizer, compared: Compared) -> list[int]:
+        def expected(changed: Tokenizer, compared: TextWithIds) -> list[int]:
             base = State(Encoding(changed.vocabulary, self._base.encoding.parse_special))
             after = self._after(outside, base)
             vocabulary, _, way, _ = after.encoding
@@ -472,9 +472,9 @@ def _place(cause: Cause) -> int:
     return -1 if cause.id == "pre_type" else CAUSES.index(cause.id)
 
 
-def _some(compared: Iterable[Compared], most: int) -> list[Compared]:
+def _some(compared: Iterable[TextWithIds], most: int) -> list[TextWithIds]:
     """The shortest, up to so many bytes, but at least one if there is any."""
-    chosen: list[Compared] = []
+    chosen: list[TextWithIds] = []
     size = 0
     for each in sorted(compared, key=lambda each: len(each.text)):
         size += len(each.text)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from ...tokenizer import Tokenizer
-from ..doctor.proposal import Compared, end_of_token
+from ..doctor.texts_with_ids import TextWithIds, end_of_token
 
 _SURE = 3  # tokens behind an id by which the end of its text is found
 _LONGEST = 80  # bytes of a text that an id may stand for
@@ -23,7 +23,7 @@ _MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off 
 _MOST_SWAPPED = 8  # pairs; ids that differ more are those of another vocabulary
 
 
-def texts_of_lost(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[int, str]:
+def texts_of_lost(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> dict[int, str]:
     """Return the texts of ids that the vocabulary lacks, as far as the texts tell them."""
     size = len(tokenizer.vocabulary.tokens)
     found = {
@@ -34,7 +34,7 @@ def texts_of_lost(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[in
     return {token: text for token, text in found.items() if text not in tokenizer.vocabulary.token_to_id}
 
 
-def swapped(tokenizer: Tokenizer, compared: Iterable[Compared]) -> tuple[tuple[int, int], ...]:
+def swapped(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> tuple[tuple[int, int], ...]:
     """Return the pairs of tokens each of which stands in the ids where the texts have the text of the other."""
     size = len(tokenizer.vocabulary.tokens)
     read = {token: text for token, text in _read(tokenizer, compared).items() if token < size}
@@ -50,7 +50,7 @@ def swapped(tokenizer: Tokenizer, compared: Iterable[Compared]) -> tuple[tuple[i
     return tuple(found) if is_clear else ()
 
 
-def _read(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[int, bytes]:
+def _read(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> dict[int, bytes]:
     """Return the text that most often stands where an id does, for ids that do not stand for their own text."""
     votes: dict[int, Counter[bytes]] = {}
     fitting: Counter[int] = Counter()
@@ -64,7 +64,7 @@ def _read(tokenizer: Tokenizer, compared: Iterable[Compared]) -> dict[int, bytes
     return {token: text for token, (text, count) in best.items() if count > fitting[token]}
 
 
-def _read_in(tokenizer: Tokenizer, compared: Compared) -> Iterator[tuple[int, bytes | None]]:
+def _read_in(tokenizer: Tokenizer, compared: TextWithIds) -> Iterator[tuple[int, bytes | None]]:
     """Yield each id of a text that has a text of its own there, with that; None where it is the token's."""
     size, (text, ids, *_) = len(tokenizer.vocabulary.tokens), compared
     pieces = [tokenizer.token_to_piece(token) if 0 <= token < size else None for token in ids]

@@ -16,7 +16,8 @@ from ..diagnose.encoding_changes import Encoding
 from ..diagnose.model_changes import other_models
 from ..diagnose.several import Found, Several, State
 from ..diagnose.variants import variants_of
-from ..doctor.proposal import Compared, Proposal, Trial, encoding, prove_by_parts
+from ..doctor.proposal import Proposal, Trial, prove_by_parts
+from ..doctor.texts_with_ids import TextWithIds, encoding
 from ..oracles.oracle import Oracle
 from .weighing import weigh
 
@@ -31,8 +32,8 @@ class Explaining:
         self,
         tokenizer: Tokenizer,
         oracle: Oracle,
-        differing: Sequence[Compared],
-        agreeing: Sequence[Compared],
+        differing: Sequence[TextWithIds],
+        agreeing: Sequence[TextWithIds],
         flags: tuple[bool, bool],
     ) -> None:
         """`flags` are `add_special` and `parse_special` of the comparison."""
