@@ -282,7 +282,7 @@ DEFECTS = (
         "tokens",
         _tokens_lost,
         False,
-        r"vocabulary:|out of range|lack|only|fewer|missing|lost tokens",
+        r"vocabulary:|out of range|lost tokens|tokens? fewer|tokens? only in|number of tokens",
     ),
     Defect("space_prefix", "space prefix", _space_prefix, True, r"space_prefix|space before|leading space"),
     Defect("scores", "scores", _scores, False, r"score"),

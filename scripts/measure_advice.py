@@ -16,11 +16,13 @@ is printed is run in a scratch folder, and the model that it writes is compared 
     nothing      no command was printed, although one could mend the model, and a cause has not been named
     too little   the command leaves a difference that a command could have mended
     unnamed      no command can mend what the texts show, and the cause has not been named
-    harm         something that was right before is wrong after: ids, decoded text, or a new finding of `doctor`
+    harm         something that was right before is wrong after: ids, decoded text, or a new finding of `doctor`; or
+                 the healthy model is to be changed
 
 What a command can mend is known from the defects. `doctor` alone cannot see all of it; `diff` must not offer a command
 where both models look healthy. Of a model that adds EOS and no BOS, `diagnose` also takes the ids that the command
-llama-tokenize prints, which have neither; so there it cannot see that the flag of EOS is wrong.
+llama-tokenize prints, which have neither; so if the good model adds neither, it cannot see that the flag of EOS is
+wrong.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ _THE_SAME = re.compile(r"^the same: .*$", re.MULTILINE)  # what `diff` says of s
 
 ADVICE = {
     "diagnose": "diagnose -m bad.gguf -f text.txt --ids good.json",
-    "verify": "verify -m bad.gguf --against gguf:good.gguf texts",
+    "verify": "verify -m bad.gguf --against good.gguf texts",
     "diff bad good": "diff bad.gguf good.gguf -f text.txt",
     "diff good bad": "diff good.gguf bad.gguf -f text.txt",
     "doctor": "doctor bad.gguf",
@@ -139,8 +141,9 @@ class Trial:
 
     @cached_property
     def _is_eos_doubtful(self) -> bool:
-        """Whether ids without EOS are the broken model's own as well, as the command llama-tokenize prints them."""
-        return self.bad.vocabulary.add_eos and not self.bad.vocabulary.add_bos
+        """Whether ids with neither BOS nor EOS are the broken model's own as well, as llama-tokenize prints them."""
+        ours, right = self.bad.vocabulary, self.good.vocabulary
+        return ours.add_eos and not (ours.add_bos or right.add_bos or right.add_eos)
 
     def visible_to(self, advice: str) -> list[Defect]:
         """The defects that the compared texts show to one kind of advice."""
@@ -185,13 +188,15 @@ class Trial:
     def _follow(self, command: str) -> tuple[Tokenizer | None, str]:
         """The model that a command writes, None if it is refused, and why, or what harm it does."""
         source = Path(shlex.split(command)[2]).name
+        if source == "good.gguf":
+            return self.good, "the healthy model is changed"
         before = set(self.folder.iterdir())
         code, said = run(command, self.folder)
         new = [path for path in self.folder.iterdir() if path not in before]
         if code or len(new) != 1:
             return None, said.strip()
         fixed = self._opened(new[0])
-        harm = self._harm(fixed, self.good if source == "good.gguf" else self.bad, new[0], source)
+        harm = self._harm(fixed, self.bad, new[0], source)
         new[0].unlink()
         return fixed, harm
 

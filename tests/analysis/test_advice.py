@@ -23,10 +23,7 @@ CASES = {  # of each vocabulary that is quick to read
     "falcon": 6,
     "baichuan": 4,
 }
-NOT_MENDED = {
-    # Tokens for single bytes have lost their types with all others; merges that are cut hide that nothing merges them.
-    ("deepseek-coder", 5): "too little",
-}
+NOT_MENDED: dict[tuple[str, int], str] = {}
 """The cases, by vocabulary and number, in which something is left that a command could have mended."""
 
 

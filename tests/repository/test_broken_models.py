@@ -100,6 +100,7 @@ BAD_TYPE = "ggufbpe fix bad.gguf --set tokenizer.ggml.pre=gpt-2 --set-token-type
         (["pre_missing"], "OK: nothing to fix", "nothing"),
         (["pre_missing"], BAD_TYPE, "harm"),
         (["pre_missing"], "ggufbpe fix good.gguf --set tokenizer.ggml.pre=default -o fixed.gguf", "harm"),
+        (["pre_missing"], "ggufbpe fix good.gguf --set general.name=good -o fixed.gguf", "harm"),
         (["merges_cut"], "the words are merged differently", "named"),
         (["merges_cut"], "OK: nothing to fix", "unnamed"),
         (["merges_cut", "pre_missing"], f"merges differ {PRE}=gpt-2 -o fixed.gguf", "mended"),

@@ -16,7 +16,7 @@ from ...models.pretokenizers.pretokenizer_evidence import telltales
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
-from ..doctor.proposal import Compared, Encode
+from ..doctor.texts_with_ids import Encode, TextWithIds
 from . import causes
 from .causes import CAUSES, Cause
 from .changes import MOST_CHANGES, ChangedText, Changes
@@ -264,7 +264,7 @@ def expected_of(answer: Answer, ours: Vocabulary, add_special: bool) -> Encode |
     by_hand = {cause.id for cause in answer.causes if cause.id in ("bos", "eos", "sep") and not cause.change}
     is_cut = {"start": variant.kept[0] is not None, "end": variant.kept[1] is not None}
 
-    def expected(tokenizer: Tokenizer, compared: Compared) -> list[int]:
+    def expected(tokenizer: Tokenizer, compared: TextWithIds) -> list[int]:
         vocabulary = tokenizer.vocabulary._replace(**kept)
         before, behind = vocabulary.added if add_special else ([], [])
         asked = variant._replace(vocabulary=vocabulary)

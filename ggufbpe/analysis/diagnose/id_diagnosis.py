@@ -30,7 +30,8 @@ from functools import partial
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
-from ..doctor.proposal import Compared, Trial, encoding, prove, prove_by_parts
+from ..doctor.proposal import Trial, prove, prove_by_parts
+from ..doctor.texts_with_ids import TextWithIds, encoding
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
@@ -100,13 +101,13 @@ def _diagnose_text(
 ) -> Diagnosis:
     tokenizer, data, given = tokenizer_of(model), text_of(text), token_ids(ids)
     models = list(map(tokenizer_of, others))
-    found, meaning, flags = answers(tokenizer, Compared(data, given), (add_special, parse_special), models)
-    explanations = proposed(tokenizer, found, Compared(data, given), *flags)
+    found, meaning, flags = answers(tokenizer, TextWithIds(data, given), (add_special, parse_special), models)
+    explanations = proposed(tokenizer, found, TextWithIds(data, given), *flags)
     return Diagnosis(not found, tuple(explanations), meaning)
 
 
 def answers(
-    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], others: Sequence[Tokenizer] = ()
+    tokenizer: Tokenizer, compared: TextWithIds, flags: tuple[bool, bool], others: Sequence[Tokenizer] = ()
 ) -> tuple[list[Answer], str, tuple[bool, bool]]:
     """Return why ids are not the tokenizer's own, the best explanation first; nothing if they are.
 
@@ -127,7 +128,11 @@ def answers(
 
 
 def proposed(
-    tokenizer: Tokenizer, found: Iterable[Answer], compared: Compared, add_special: bool, parse_special: bool
+    tokenizer: Tokenizer,
+    found: Iterable[Answer],
+    compared: TextWithIds,
+    add_special: bool,
+    parse_special: bool,
 ) -> list[Explanation]:
     """Return answers as explanations; the first one whose change helps and harms nothing has a command."""
     encode = encoding(add_special, parse_special)
@@ -172,16 +177,21 @@ def search(
         found = _best(searches)
         if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
             return found
-        several = _several(tokenizer, Compared(text, ids), flags, same)
+        several = _several(tokenizer, TextWithIds(text, ids), flags, same)
         told = {repr(cause) for item in several for cause in item.causes}
         if several:  # which says more than these
             vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]
             told.update(map(repr, vague))
         more = [item for item in found if not told.issuperset(map(repr, item.causes))]
-        return sorted([*several, *more], key=lambda item: -item.explains)
+        return sorted([*several, *more], key=lambda item: (not _has_exchange(item), -item.explains))
     finally:
         for each in searches:
             each.variants.forget_texts()
+
+
+def _has_exchange(answer: Answer) -> bool:
+    """Return whether an answer says that tokens are swapped, which is read off the texts, and so no other text."""
+    return any(cause.detail.get("problem") == "exchanged" for cause in answer.causes)
 
 
 def _is_of_lost_tokens(cause: Cause) -> bool:
@@ -189,8 +199,13 @@ def _is_of_lost_tokens(cause: Cause) -> bool:
     return cause.detail.get("problem") == "out of range"
 
 
+def _is_of_few_ids(cause: Cause) -> bool:
+    """Return whether a cause changes a few ids only, but never by chance."""
+    return cause.id in ("bos", "eos", "sep") or cause.detail.get("problem") == "exchanged"
+
+
 def _several(
-    tokenizer: Tokenizer, compared: Compared, flags: tuple[bool, bool], same: Sequence[Tokenizer]
+    tokenizer: Tokenizer, compared: TextWithIds, flags: tuple[bool, bool], same: Sequence[Tokenizer]
 ) -> list[Answer]:
     """What several causes explain, with what the rest looks like after them; nothing if they explain nothing."""
     add_special, parse_special = flags
@@ -198,14 +213,15 @@ def _several(
     found = several.found()
     before = agreeing_share(encoding(*flags)(tokenizer, compared), compared.ids)
     least = max(_LEAST_SHARE, before + _LEAST_GAIN * (1 - before))
-    if all(cause.id in ("bos", "eos", "sep") for cause in found.causes):
-        least = before  # a few ids, but not by chance
+    if all(map(_is_of_few_ids, found.causes)):
+        least = before
     if not found.causes or found.explains < least:
         return []
     variant = several.variant(found.state, compared.text)
     if found.explains == 1:
         return [Answer(found.causes, 1.0, variant, found.expected)]
-    rest = Nearest(several.tokenizer(found.state), compared.text, compared.ids, *flags).partial()[0]
+    ids = variant.with_exchange(compared.ids)
+    rest = Nearest(several.tokenizer(found.state), compared.text, ids, *flags).partial()[0]
     known = {cause.id for cause in found.causes}
     more = tuple(cause for cause in rest.causes if cause.id not in known)
     return [Answer((*found.causes, *more), found.explains, variant, found.expected)]

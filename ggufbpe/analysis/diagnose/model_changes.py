@@ -134,8 +134,9 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
             ),
         )
     for other in others:
-        if len(other.vocabulary.scores) == size and other.vocabulary.scores != vocabulary.scores:
-            yield "scores", _of_other("scores", vocabulary, other.vocabulary)
+        theirs = other.vocabulary.scores[:size]  # the file may have lost tokens behind these
+        if len(theirs) == size and theirs != vocabulary.scores:
+            yield "scores", _of_other("scores", vocabulary, other.vocabulary._replace(scores=theirs))
 
 
 def is_flat(scores: Sequence[float]) -> bool:

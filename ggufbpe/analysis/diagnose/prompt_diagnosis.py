@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ...chat.bos_eos import BosEos
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
-from ..doctor.proposal import Compared, Trial, prove
+from ..doctor.proposal import Trial, prove
+from ..doctor.texts_with_ids import TextWithIds
 from . import chat_causes
 from .agreement import agreeing_share
 from .cause_search import Answer
@@ -54,7 +55,7 @@ def diagnose_prompt(
 
 
 def _proposed(
-    tokenizer: Tokenizer, explanations: Sequence[Explanation], compared: Sequence[Compared | None]
+    tokenizer: Tokenizer, explanations: Sequence[Explanation], compared: Sequence[TextWithIds | None]
 ) -> tuple[Explanation, ...]:
     """Explanations of a chat, the first of which whose change helps and harms nothing has a command.
 
@@ -137,7 +138,7 @@ def diagnose_chat_ids(
     if own is not None and tokenizer.encode(own) == given:
         return Diagnosis(True, ())
     if found := searching.found(fitting.causes):
-        compared = [Compared(fitting.without_added(prompt), given) for _, prompt in found]
+        compared = [TextWithIds(fitting.without_added(prompt), given) for _, prompt in found]
         return Diagnosis(
             False, _proposed(tokenizer, _whole(searching, tokenizer.chats.ends, found), compared)
         )
@@ -148,7 +149,7 @@ def diagnose_chat_ids(
     changed = [partial] if len(partial.causes) > 1 else []
     whole = [item for item in of_ids if item.explains == 1 and _is_of_ids(item.causes)]
     told = whole or [*changed, *of_ids]
-    return Diagnosis(False, _proposed(tokenizer, told, [Compared(own, given)] * len(told)))
+    return Diagnosis(False, _proposed(tokenizer, told, [TextWithIds(own, given)] * len(told)))
 
 
 def _is_of_ids(causes: Causes) -> bool:

@@ -82,12 +82,14 @@ class Variant(NamedTuple):
         tokenizer = variants.tokenizer(self.vocabulary, self.way)
         return self._around(encoded(tokenizer, self.text, self.parse_special).first(count))[:count]
 
+    def with_exchange(self, ids: list[int]) -> list[int]:
+        """Return `ids` in which the `exchanged` tokens have each other's ids; applied again, `ids` themselves."""
+        others = {a: b for pair in self.exchanged for a, b in (pair, pair[::-1])}
+        return [others.get(token, token) for token in ids] if others else ids
+
     def _around(self, core: list[int]) -> list[int]:
         start, by = self.shift
-        if self.exchanged:
-            others = {a: b for pair in self.exchanged for a, b in (pair, pair[::-1])}
-            core = [others.get(token, token) for token in core]
-        ids = [*self.head, *core[slice(*self.kept)], *self.tail]
+        ids = [*self.head, *self.with_exchange(core)[slice(*self.kept)], *self.tail]
         return [token + by if token >= start else token for token in ids] if by else ids
 
 

@@ -13,15 +13,16 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from ...models.bpe.merge import results
+from ...models.bpe.merge import BYTE_CHARS, results
 from ...models.special_ids import MADE_CONTROL
 from ...models.vocabulary import BYTE, CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
-from .token_checks import CONTROL_LIKE, PADDING
+from .token_checks import BARS, CONTROL_LIKE, NEAR, PADDING, lacks_merges
 
 # The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
 _BRACKETED = re.compile(r"(<\|?|<｜|\[|>>)[^\s<>|｜\[\]]+(?: [^\s<>|｜\[\]]+)*(\|?>|｜>|\]|<<)")
-_BARS = re.compile(r"[|｜]")
-_NEAR = 64  # ids: how far apart markers of one group may be
+_OF_NO_TEXT = frozenset(
+    BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))
+)  # bytes that UTF-8 lacks
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 
 
@@ -31,6 +32,7 @@ class MarkerTokens:
     def __init__(self, vocabulary: Vocabulary, template: str = "") -> None:
         self._tokens, self._attributes = vocabulary.tokens, vocabulary.attributes
         self._merges = vocabulary.merges
+        self._of_no_text = _OF_NO_TEXT if vocabulary.pre_tokenizer.byte_encode else frozenset()
         self._special_ids = {token for token in vocabulary.special_ids.values() if token is not None}
         self._template = template
         self._added: dict[int, list[int]] = {}  # what `added_text_at` has found
@@ -45,11 +47,20 @@ class MarkerTokens:
             return False
         text = self._tokens[token]
         return bool(
-            CONTROL_LIKE.fullmatch(text)
+            (CONTROL_LIKE.fullmatch(text) and (not self._lacks_merges or self._is_added(token)))
             or text in MADE_CONTROL
             or text in self._template
             or any(self._is_special(near) or self._is_bracketed(near) for near in (token - 1, token + 1))
         )
+
+    def _is_added(self, token: int) -> bool:
+        """Check that a token with the name of a marker has bars in it, or a token near it that is special by its type.
+
+        What llama.cpp makes special by its text may be ordinary text, as "</s>" of Qwen 2 is, which stands near "<s>".
+        """
+        near = filter(self._is_special, range(token - NEAR, token + NEAR + 1))
+        is_near = any(self._tokens[other] not in MADE_CONTROL for other in near)
+        return is_near or BARS.search(self._tokens[token]) is not None
 
     def _is_special(self, token: int) -> bool:
         return 0 <= token < len(self._tokens) and self._attributes[token] & SPECIAL_TYPES != 0
@@ -66,12 +77,20 @@ class MarkerTokens:
         return not self._attributes[token] & BYTE and not self._is_merged(token)
 
     def _is_merged(self, token: int) -> bool:
-        return self._tokens[token] in self._results
+        """Check that merges produce a token; where most of them are missing, that they may have produced it."""
+        text = self._tokens[token]
+        if text in self._results:
+            return True
+        return self._lacks_merges and text not in self._of_no_text and not _BRACKETED.fullmatch(text)
 
     @cached_property
     def _results(self) -> frozenset[str]:
         """The texts that merges produce."""
         return frozenset(results(self._merges))
+
+    @cached_property
+    def _lacks_merges(self) -> bool:
+        return bool(self._merges) and lacks_merges(self._tokens, self._results)
 
     def added_text_at(self, token: int) -> list[int]:
         """Return the tokens without brackets that were added to the vocabulary together with `token`.
@@ -119,17 +138,20 @@ class MarkerTokens:
         waiting = sorted(found)
         others = [token for token in self._not_special if self._brackets(token) in brackets]
         if not self._merges:
-            others = [token for token in others if _BARS.search(self._tokens[token])]
+            others = [token for token in others if BARS.search(self._tokens[token])]
         others = [token for token in others if "|" in self._tokens[token] or not self._is_padding(token)]
         while waiting:
             token = waiting.pop()
-            near = [other for other in others if other not in found and abs(other - token) <= _NEAR]
+            near = [other for other in others if other not in found and abs(other - token) <= NEAR]
             found.update(near)
             waiting += near
         usual = {token for token in self._not_special if CONTROL_LIKE.fullmatch(self._tokens[token])}
-        usual = {token for token in usual if _BARS.search(self._tokens[token]) or _is_near(token, found)}
+        usual = {token for token in usual if BARS.search(self._tokens[token]) or _is_near(token, found)}
         usual = {token for token in usual if "|" in self._tokens[token] or not self._is_padding(token)}
-        return sorted(found | usual | (self._special_ids & set(self._not_special)))
+        special_ids = {
+            token for token in self._special_ids if not self._is_padding(token)
+        }  # else the id is wrong
+        return sorted(found | usual | (special_ids & set(self._not_special)))
 
     def _is_padding(self, token: int) -> bool:
         return PADDING.fullmatch(self._tokens[token]) is not None
@@ -155,4 +177,4 @@ class MarkerTokens:
 
 
 def _is_near(token: int, others: Iterable[int]) -> bool:
-    return any(abs(token - other) <= _NEAR for other in others)
+    return any(abs(token - other) <= NEAR for other in others)

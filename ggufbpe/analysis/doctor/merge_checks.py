@@ -17,6 +17,7 @@ from .token_checks import is_name
 _K = TokenizerKey
 
 _SHARE_UNREACHABLE = 0.01  # of all tokens; more than this is more than leftovers of training
+_SHARE_OF_WHOLE_WORDS = 0.1  # likewise, where words that are tokens are taken whole; Llama 3 has 0.5 %
 
 
 def merge_parts(model: Facts) -> Iterator[Finding]:
@@ -65,21 +66,22 @@ def unreachable(model: Facts) -> Iterator[Finding]:
     if not found:
         return
     whole = model.entry.ignore_merges
-    many = len(found) > _SHARE_UNREACHABLE * len(model.tokens)
+    many = len(found) > (_SHARE_OF_WHOLE_WORDS if whole else _SHARE_UNREACHABLE) * len(model.tokens)
     texts = [model.tokens[index] for index in found]
     yield Finding(
-        "note" if whole or not many else "warning",
+        "warning" if many else "note",
         "unreachable_tokens",
-        "Some tokens only come out of a text as whole words."
+        f"{'Many' if many else 'Some'} tokens only come out of a text as whole words"
+        f"{', as if merges were missing' * many}."
         if whole
         else f"{'Many' if many else 'A few'} tokens never come out of a text{', as if merges were missing' * many}.",
         f"{model.pre} takes a word that is a token whole, without merging, so they occur as whole words, but not "
-        "as parts of words."
+        f"as parts of words.{' Many such tokens mean that tokens and merges are not from the same model.' * many}"
         if whole
         else "Encoding never gives them. A few may be left over from training or were added later; many mean that "
         "tokens and merges are not from the same model, or that the model needs a pre-tokenizer that ignores merges "
         "for whole words, as llama-bpe does.",
-        "nothing to do" if whole or not many else "convert the model again",
+        "convert the model again" if many else "nothing to do",
         model.token(found[0]),
         {"count": len(found), "ids": found[:100], "texts": texts[:100]},
         f"Merging does not produce {counted(len(found), 'token')}: {listed(found, len(found), shown=model.quoted)}.",

@@ -15,11 +15,9 @@ Any other change is an observation: `Proposal.command` is empty, and `Proposal.o
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from itertools import takewhile
 from typing import NamedTuple
 
 from ..._util.wording import counted
@@ -38,101 +36,13 @@ from .marker_tokens import MarkerTokens
 from .merge_checks import unreachable
 from .pretokenizer_checks import pre_tokenizer
 from .template_edits import template_edits
+from .texts_with_ids import Encode, TextWithIds, encoding, ends_of, parts_of
 
 _K = TokenizerKey
 ENDS = "what is around a text"  # BOS and EOS, as a unit that is compared
 _WIDENINGS = 2
 _SAMPLE = 4096  # tokens whose bytes are compared where a change may affect all of them
 _TEMPLATE_NAMES = "tokenizer.chat_templates"  # a list that llama.cpp does not read
-
-
-class Compared(NamedTuple):
-    """A text with the ids that the other side gives for it; or a part of one, which may lack its begin and its end."""
-
-    text: bytes
-    ids: list[int]
-    has_begin: bool = True
-    has_end: bool = True
-
-
-Encode = Callable[[Tokenizer, Compared], list[int]]
-"""The ids of a text by a tokenizer, under the conditions of a comparison."""
-
-
-def encoding(add_special: bool = True, parse_special: bool = True) -> Encode:
-    """Return the `Encode` of a comparison with these flags of `Tokenizer.encode`."""
-
-    def encode(tokenizer: Tokenizer, compared: Compared) -> list[int]:
-        text, _, has_begin, has_end = compared
-        if has_begin and has_end:
-            return tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
-        ids = tokenizer.encode(text, add_special=False, parse_special=parse_special, continues=not has_begin)
-        before, behind = tokenizer.vocabulary.added if add_special else ([], [])
-        return [*before * has_begin, *ids, *behind * has_end]
-
-    return encode
-
-
-_LINE = re.compile(rb"\n(?=[^\s])")
-_SPACE = re.compile(rb"\s+")
-
-
-def parts_of(tokenizer: Tokenizer, compared: Compared, least: int = 0) -> list[Compared]:
-    """Cut a text with its ids into lines of at least `least` bytes; the text alone where that cannot be done.
-
-    It is cut behind a line break that ends a token of the other side and is not followed by white space: there, every
-    pre-tokenizer begins a word. What is before and behind the text stays with the first and the last part.
-    """
-    size, text = len(tokenizer.vocabulary.tokens), compared.text
-    pieces = [tokenizer.token_to_piece(token) if 0 <= token < size else b"" for token in compared.ids]
-    cuts = {match.end() for match in _LINE.finditer(text)}
-    found: list[Compared] = []
-    start = at = begin = 0
-    for index, piece in enumerate(pieces):
-        end = end_of_token(piece, text, at) if piece else -1
-        is_before = at == index == 0 and end < 0
-        if is_before or at == len(text):
-            continue
-        if end < 0:
-            return [compared]
-        at = end
-        if at in cuts and at - start >= least:
-            found.append(Compared(text[start:at], compared.ids[begin : index + 1], not found, False))
-            start, begin = at, index + 1
-    if at < len(text) or not found:
-        return [compared]
-    return [*found, Compared(text[start:], compared.ids[begin:], False)]
-
-
-def end_of_token(piece: bytes, text: bytes, at: int) -> int:
-    """Return where a token ends that begins at `at`; -1 if it is not there.
-
-    The token may have a space that the model adds, and a special token before it may have taken white space away.
-    """
-    shown = piece.removeprefix(b" ")
-    space = _SPACE.match(text, at)
-    for start in (at, space.end() if space else at):
-        for part in (piece, shown):
-            if part and text.startswith(part, start):
-                return start + len(part)
-    return -1 if shown else at
-
-
-def ends_of(tokenizer: Tokenizer, compared: Compared) -> list[Compared]:
-    """Return what the other side has before and behind a text, as parts that have no text of their own.
-
-    Special tokens that the text itself begins or ends with are left to the text.
-    """
-    text, ids, has_begin, has_end = compared
-    special = set(tokenizer.vocabulary.special_token_ids)
-    pieces = {token: tokenizer.token_to_piece(token) for token in special.intersection(ids)}
-    head = list(takewhile(pieces.__contains__, ids))
-    tail = list(takewhile(pieces.__contains__, reversed(ids[len(head) :])))[::-1]
-    while head and text.startswith(pieces[head[-1]]):
-        text = text[len(pieces[head.pop()]) :]
-    while tail and text.endswith(pieces[tail[0]]):
-        text = text[: -len(pieces[tail.pop(0)])]
-    return [Compared(b"", head, True, False)] * has_begin + [Compared(b"", tail, False, True)] * has_end
 
 
 class Proposal(NamedTuple):
@@ -246,7 +156,7 @@ class Trial:
 def prove(
     trial: Trial,
     change: Change,
-    compared: Sequence[Compared] = (),
+    compared: Sequence[TextWithIds] = (),
     *,
     encode: Encode | None = None,
     expected: Encode | None = None,
@@ -308,7 +218,7 @@ def prove(
 def prove_by_parts(
     trial: Trial,
     change: Change,
-    compared: Sequence[Compared],
+    compared: Sequence[TextWithIds],
     *,
     encode: Encode | None = None,
     expected: Encode | None = None,
@@ -330,7 +240,11 @@ def prove_by_parts(
 
 
 def _texts(
-    before: Tokenizer | None, after: Tokenizer, compared: Iterable[Compared], encode: Encode, expected: Encode
+    before: Tokenizer | None,
+    after: Tokenizer,
+    compared: Iterable[TextWithIds],
+    encode: Encode,
+    expected: Encode,
 ) -> tuple[int, int, int]:
     """Return how many texts differ before the change, how many of them it explains, and how many others it breaks."""
     differing = explained = broken = 0
@@ -344,7 +258,7 @@ def _texts(
     return differing, explained, broken
 
 
-def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[Compared]) -> str:
+def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[TextWithIds]) -> str:
     """Return a token, quoted, that decodes to other bytes after the change and must not; "" if there is none."""
     before, tokenizer = trial.before.tokenizer, after.tokenizer
     if (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
@@ -22,6 +22,10 @@ CONTROL_LIKE = re.compile(
     r"<(?:BOS_TOKEN|EOS_TOKEN|PAD|EOT|EOS|BOS|\|?endoftext\|?)>|"
     r"\[/?INST\]|\[(?:BOS|EOS|PAD|CLS|SEP|MASK|EOT|gMASK|/?TOOL_[A-Z]+|/?SYSTEM_PROMPT|/?AVAILABLE_TOOLS)\]"
 )
+BARS = re.compile(r"[|｜]")
+NEAR = 64  # ids: how far apart markers of one group may be
+_BRACKETS = ("<", "[", ">")  # what markers begin with
+_SHARE_LACKING = 0.1  # of the tokens; vocabularies have less than 1 % that no merge produces
 _HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i> and <b>
 
 
@@ -84,19 +88,36 @@ def padding_tokens(model: Facts) -> Iterator[Finding]:
         )
 
 
-def control_types(model: Facts) -> Iterator[Finding]:
-    """Normal tokens that look like control tokens. Not those that merges make: Qwen 2's "</s>" is text."""
+def lacks_merges(tokens: Sequence[str], merged: Container[str]) -> bool:
+    """Check that many tokens are not `merged`, the results of merges: then no merge tells added tokens from text."""
+    unmerged = sum(len(each) > 1 and each[0] not in _BRACKETS and each not in merged for each in tokens)
+    return unmerged > _SHARE_LACKING * len(tokens)
+
+
+def marker_like(model: Facts) -> list[int]:
+    """Return the tokens that look like control tokens and that no merge makes: Qwen 2's "</s>" is text."""
     text = _HTML if "<i>" in model.ids else frozenset()
     found = [
         index
         for index, token in enumerate(model.tokens)
         if token[:1] in ("<", "[")
-        and model.is_normal(index)
-        and not model.is_made_normal(index)
         and CONTROL_LIKE.fullmatch(token)
-        and not PADDING.fullmatch(token)
         and token not in model.merged
         and token not in text
+    ]
+    if found and model.pairs and lacks_merges(model.tokens, model.merged):
+        found = [index for index in found if _is_added(model, index)]
+    return found
+
+
+def control_types(model: Facts) -> Iterator[Finding]:
+    """Normal tokens that look like control tokens."""
+    found = [
+        index
+        for index in marker_like(model)
+        if model.is_normal(index)
+        and not model.is_made_normal(index)
+        and not PADDING.fullmatch(model.tokens[index])
     ]
     if found:
         names = [model.tokens[index] for index in found]
@@ -112,6 +133,13 @@ def control_types(model: Facts) -> Iterator[Finding]:
             counted(len(found), "token looks like a marker and is", "tokens look like markers and are")
             + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}.",
         )
+
+
+def _is_added(model: Facts, token: int) -> bool:
+    """Check that a token with the name of a marker is one: by bars in the name, or by a special token near it."""
+    near = range(max(token - NEAR, 0), min(token + NEAR + 1, len(model.tokens)))
+    normal = int(TokenType.NORMAL)
+    return bool(BARS.search(model.tokens[token])) or any(model.type_of(other) != normal for other in near)
 
 
 def made_control(model: Facts) -> Iterator[Finding]:

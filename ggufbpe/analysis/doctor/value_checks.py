@@ -10,7 +10,7 @@ from ...gguf.edit_arguments import argument_for
 from ...gguf.schema import KEY_TYPES, NOT_REFUSED, has_right_type, wrong_type
 from .facts import Facts
 from .finding import Finding, Where
-from .token_checks import CONTROL_LIKE, is_name
+from .token_checks import is_name, marker_like
 
 _K = TokenizerKey
 
@@ -68,7 +68,7 @@ def lengths(model: Facts) -> Iterator[Finding]:
                 f"There {'is' if length == 1 else 'are'} {counted(length, name[:-1])} for {counted(size, 'token')}.",
             )
     if model.tokens and _K.TOKEN_TYPE not in model.file and model.kind.is_supported:
-        like = [index for index, token in enumerate(model.tokens) if CONTROL_LIKE.fullmatch(token)]
+        like = marker_like(model)
         yield Finding(
             "warning",
             "types_missing",

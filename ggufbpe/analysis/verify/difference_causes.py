@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...tokenizer import Tokenizer
-from ..doctor.proposal import Compared
+from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure
 from .align import align, own_row, place
 from .explaining import Explaining
@@ -255,7 +255,7 @@ class Examining(Comparing):
         from ..diagnose.id_diagnosis import answers
 
         others = [self._oracle.tokenizer] if self._oracle.tokenizer else []
-        found, *_ = answers(model, Compared(text, ids), (add_special, self._parse_special), others)
+        found, *_ = answers(model, TextWithIds(text, ids), (add_special, self._parse_special), others)
         for answer in found:
             other_text = any(cause.id == "text_differs" for cause in answer.causes)
             if self._oracle.recorded or not other_text:  # the oracle was asked about this very text

@@ -13,10 +13,12 @@ from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ..diagnose.causes import Cause
 from ..diagnose.encoding_changes import Encoding
+from ..diagnose.encoding_states import EncodingState
 from ..diagnose.model_changes import other_models
-from ..diagnose.several import Found, Several, State
+from ..diagnose.several import FoundCauses, Several
 from ..diagnose.variants import variants_of
-from ..doctor.proposal import Compared, Proposal, Trial, encoding, prove_by_parts
+from ..doctor.proposal import Proposal, Trial, prove_by_parts
+from ..doctor.texts_with_ids import TextWithIds, encoding
 from ..oracles.oracle import Oracle
 from .weighing import weigh
 
@@ -31,8 +33,8 @@ class Explaining:
         self,
         tokenizer: Tokenizer,
         oracle: Oracle,
-        differing: Sequence[Compared],
-        agreeing: Sequence[Compared],
+        differing: Sequence[TextWithIds],
+        agreeing: Sequence[TextWithIds],
         flags: tuple[bool, bool],
     ) -> None:
         """`flags` are `add_special` and `parse_special` of the comparison."""
@@ -61,16 +63,16 @@ class Explaining:
         )
 
     @cached_property
-    def found(self) -> Found | None:
+    def found(self) -> FoundCauses | None:
         """The changes after which most ids agree; None if the ids are of another vocabulary."""
         if self.is_of_other_vocabulary or not self._differing:
             return None
         if self._other_model is None:
             return self._several.found()
         model, cause = self._other_model
-        state = State(Encoding(model.vocabulary, self._flags[1]))
+        state = EncodingState(Encoding(model.vocabulary, self._flags[1]))
         every = [True] * (len(self._differing) + len(self._agreeing))
-        return Found((cause,), 1.0, state, every, encoding(*self._flags))
+        return FoundCauses((cause,), 1.0, state, every, encoding(*self._flags))
 
     @cached_property
     def _other_model(self) -> tuple[Tokenizer, Cause] | None:

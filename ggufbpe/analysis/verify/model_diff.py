@@ -18,8 +18,9 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizers_of
 from ..diagnose.causes import of_two_models, with_known_pre
 from ..diagnose.variants import variants_of
-from ..doctor.proposal import Compared, Proposal, Trial, prove
+from ..doctor.proposal import Proposal, Trial, prove
 from ..doctor.round_trip_checks import SAMPLES
+from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.recorded_ids import OtherModel
 from .explaining import Explaining, are_alike
 from .given_texts import ReadingTexts, Source, read_texts
@@ -135,7 +136,7 @@ def _proposal(
     trial: Trial, good_trial: Trial, broken: Tokenizer, good: Tokenizer, texts: Sequence[bytes]
 ) -> Proposal | None:
     """Return the change that makes the broken model like the good one."""
-    compared = [Compared(text, good.encode(text)) for text in texts]
+    compared = [TextWithIds(text, good.encode(text)) for text in texts]
     change = change_to(trial, good_trial)
     proposal = prove(trial, change, compared)
     if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for

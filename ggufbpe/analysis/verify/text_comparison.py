@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..._util.unicode_classes import class_of
 from ...tokenizer import Tokenizer
 from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
-from ..doctor.proposal import Compared
+from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure, Oracle
 from .align import Placed, Row, Span, align, own_row, place
 from .result import Difference, Example, FailureGroup, Progress, Result, Shown, Text
@@ -35,10 +35,10 @@ class Kept:
     """Texts with their ids that are kept as evidence: the first ones, until they are many."""
 
     def __init__(self) -> None:
-        self.texts: list[Compared] = []
+        self.texts: list[TextWithIds] = []
         self._size = 0
 
-    def add(self, compared: Compared) -> None:
+    def add(self, compared: TextWithIds) -> None:
         """Keep a text, unless those that are kept are many already."""
         size = self._size + len(compared.text)
         if not self.texts or (len(self.texts) < _MOST_TEXTS and size <= _MOST_BYTES):
@@ -96,7 +96,7 @@ class Comparing:
                 self._failed(text, answer)
             else:
                 result.oracle_tokens += len(answer)
-                (self._agreeing if answer == ids else self._differing).add(Compared(text.data, answer))
+                (self._agreeing if answer == ids else self._differing).add(TextWithIds(text.data, answer))
                 if answer != ids:
                     self._differs(text, answer)
             result.texts += 1

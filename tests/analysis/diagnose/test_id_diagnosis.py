@@ -25,7 +25,9 @@ from ggufbpe import GGUFError, Tokenizer, cli
 from ggufbpe.analysis.diagnose import id_diagnosis as diagnosing
 from ggufbpe.analysis.diagnose.agreement import agreeing_share
 from ggufbpe.analysis.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
+from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.id_diagnosis import Answer, diagnose, search
+from ggufbpe.analysis.diagnose.model_changes import model_changes
 from ggufbpe.analysis.doctor.proposal import Proposal
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -654,6 +656,23 @@ def test_scores_of_a_best_path_that_are_lost_cannot_be_guessed(name: str) -> Non
     assert best.causes[0].detail["problem"] == "flat"
 
 
+def test_swapped_tokens_are_named_beside_other_scores() -> None:
+    """Under other scores nothing else shows them: a text is put together from other tokens there."""
+    right = model("llama-spm")
+    text = (
+        "The quick man saw the dog, and 42 of the dogs saw a man; naïve façades, Straße and camelCase! " * 3
+    )
+    scores = list(right.vocabulary.scores)[::-1]
+    pair = [right.encode(f" {word}", add_special=False)[-1] for word in ("man", "dog")]
+    others = dict(zip(pair, reversed(pair)))
+    ids = [others.get(token, token) for token in right.encode(text)]
+    best = diagnose(changed(right, scores=scores), text, ids).explanations[0]
+    assert {(cause.id, cause.detail["problem"]) for cause in best.causes} == {
+        ("vocabulary", "exchanged"),
+        ("scores", "other"),
+    }
+
+
 def test_spaces_that_are_not_escaped() -> None:
     """Where the byte of a space is a token, which no tool that escapes spaces ever gives."""
     tokenizer = model("llama-spm")
@@ -674,6 +693,17 @@ def test_scores_and_charsmap_of_another_file(tmp_path: Path) -> None:
         found = diagnose(wrong, MIXED.encode(), right.encode(MIXED), others=[right]).explanations
         causes_of = [item.causes[0] for item in found if len(item.causes) == 1]
         assert (field, right.vocabulary.path) in [(each.id, each.detail.get("model")) for each in causes_of]
+
+
+def test_scores_of_a_file_that_has_more_tokens() -> None:
+    right = model("phi-3").vocabulary
+    fewer = right._replace(tokens=right.tokens[:32000], scores=right.scores[:32000][::-1])
+    changes = [
+        change(Encoding(fewer, True))
+        for kind, change in model_changes(fewer, [model("phi-3")])
+        if kind == "scores"
+    ]
+    assert right.scores[:32000] in [each.vocabulary.scores for each in changes]
 
 
 OTHER_CHANGES: tuple[dict[str, Any], ...] = (

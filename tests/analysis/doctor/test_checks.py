@@ -336,6 +336,11 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "warning",
         lambda: with_tokens(*(f"Ġq{number}zx" for number in range(100))),
     ),
+    "many whole words": (
+        "unreachable_tokens",
+        "warning",
+        lambda: {K.PRE: "tekken", K.MERGES: trained()[K.MERGES][:20]},
+    ),
     "few unreachable": ("unreachable_tokens", "note", lambda: with_tokens("Ġqzxqzx")),
     "a byte without a token": ("bytes_missing", "warning", lambda: without_token("^")),
     "no control characters": ("bytes_missing", "note", lambda: without_token("ā")),
@@ -370,7 +375,10 @@ def test_each_defect_is_the_first_finding(defect: str, tmp_path: Path) -> None:
     expected, severity, changes = DEFECTS[defect]
     findings = found_in(variant(tmp_path, changes()))
     first = findings[0]
-    if defect == "splits otherwise":  # tekken cuts some of the tokens, which comes first
+    if defect in (
+        "splits otherwise",
+        "many whole words",
+    ):  # tekken cuts some of the tokens, which comes first
         assert first.id == "pre_doubtful"
         first = findings[1]
     assert (first.id, first.severity) == (expected, severity), findings
@@ -393,6 +401,18 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     tested |= {expected for _, _, expected, _ in OTHER_DEFECTS.values()}
     assert len(ids) > 24
     assert ids <= tested  # but for pre_doubtful, on whole vocabularies, below
+
+
+@pytest.mark.parametrize("types", [None, [NORMAL] * 100_000], ids=["without types", "all normal"])
+def test_where_merges_are_missing_only_bars_tell_markers(types: list[int] | None, tmp_path: Path) -> None:
+    """As "<s>" of Qwen 2 is text, which merges make."""
+    filler = [f"filler{number}" for number in range(500)]
+    keys = with_tokens("<s>", *filler, "<|x|>")
+    keys[K.TOKEN_TYPE] = types and types[: len(keys[K.LIST])]
+    found = found_in(variant(tmp_path, keys))
+    tokens = [str(keys[K.LIST].index(text)) for text in ("<s>", "<|x|>")]
+    fixes = " ".join(each.fix for each in found if each.id in ("types_missing", "control_type"))
+    assert [f"{token}=CONTROL" in fixes for token in tokens] == [False, True]
 
 
 def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:

@@ -8,24 +8,16 @@ from pathlib import Path
 
 import pytest
 from conftest import GPT2
-from reference import with_pre
+from reference import vocabulary, with_pre
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.diagnose.id_diagnosis import diagnose
-from ggufbpe.analysis.diagnose.several import Several, _texts_of_lost
+from ggufbpe.analysis.diagnose.several import Several
+from ggufbpe.analysis.diagnose.texts_of_ids import swapped, texts_of_lost
 from ggufbpe.analysis.doctor.marker_tokens import MarkerTokens
-from ggufbpe.analysis.doctor.proposal import (
-    ENDS,
-    Compared,
-    Proposal,
-    Trial,
-    end_of_token,
-    ends_of,
-    parts_of,
-    prove,
-    prove_by_parts,
-)
+from ggufbpe.analysis.doctor.proposal import ENDS, Proposal, Trial, prove, prove_by_parts
+from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds, end_of_token, ends_of, parts_of
 from ggufbpe.analysis.verify.model_diff import diff
 from ggufbpe.analysis.verify.weighing import change_to, weigh
 from ggufbpe.gguf.change import Change, all_of
@@ -97,6 +89,8 @@ def with_added(texts: list[str], types: list[int], merges: tuple[str, ...] | Non
     )
 
 
+FEW_MERGES = 5000  # of 50,000
+FILLER = [f"filler{number}" for number in range(100)]
 CHAT = ["<|im_start|>", "<|im_end|>", "<think>", "<h2>", "</s>"]
 
 
@@ -136,10 +130,33 @@ def test_without_merges_only_bars_tell_markers_from_text(
 
 def test_a_well_known_name_far_from_the_markers_is_text() -> None:
     """As <s> is in Qwen 2's vocabulary."""
-    filler = [f"filler{number}" for number in range(100)]
-    vocabulary = with_added(["</s>", *filler, *CHAT[:2]], [NORMAL] * 103)
+    vocabulary = with_added(["</s>", *FILLER, *CHAT[:2]], [NORMAL] * 103)
     first = len(gpt2_vocabulary().tokens)
     assert first not in MarkerTokens(vocabulary).group_of([first + 101])
+
+
+@pytest.mark.parametrize(
+    ("texts", "kinds", "markers"),
+    [  # of ids counted from the first added token
+        ([*FILLER, "<s>", *FILLER, "<|x|>"], [NORMAL] * 202, [201]),
+        (["<s>", "<|x|>"], [NORMAL, CONTROL], [0, 1]),
+        (["<|x|>", "\xff", "\xfe", "word"], [NORMAL] * 4, [0, 1, 2]),  # no UTF-8 has these bytes
+    ],
+)
+def test_where_merges_are_missing_they_do_not_tell_markers_from_text(
+    texts: list[str], kinds: list[int], markers: list[int]
+) -> None:
+    vocabulary = with_added(texts, kinds, merges=gpt2_vocabulary().merges[:FEW_MERGES])
+    first, known = len(gpt2_vocabulary().tokens), MarkerTokens(vocabulary)
+    assert [token - first for token in range(first, len(vocabulary.tokens)) if token in known] == markers
+
+
+def test_a_special_id_of_a_padding_token_does_not_make_it_a_marker() -> None:
+    """The id is wrong rather than the type."""
+    vocabulary = with_added(["[unused1]", "[CLS]", "[SEP]"], [NORMAL] * 3)
+    first = len(gpt2_vocabulary().tokens)
+    vocabulary = vocabulary._replace(special_ids={**vocabulary.special_ids, "bos": first})
+    assert MarkerTokens(vocabulary).group_of([first + 1]) == [first + 1, first + 2]
 
 
 @pytest.mark.parametrize("text", ["hello", "[", "<", "]", "Ġ<", "ing"])
@@ -165,7 +182,7 @@ LINES = "The first line\nand another\n\n  indented\nlast"
 )
 def test_parts_are_whole_lines_and_have_the_ids_of_the_text(text: str, parts: int) -> None:
     tok = Tokenizer.from_gguf(GPT2)
-    found = parts_of(tok, Compared(text.encode(), [END, *tok.encode(text)]))
+    found = parts_of(tok, TextWithIds(text.encode(), [END, *tok.encode(text)]))
     assert len(found) == parts
     assert b"".join(part.text for part in found) == text.encode()
     assert [token for part in found for token in part.ids] == [END, *tok.encode(text)]
@@ -174,7 +191,7 @@ def test_parts_are_whole_lines_and_have_the_ids_of_the_text(text: str, parts: in
 
 def test_ids_of_another_text_are_not_cut() -> None:
     tok = Tokenizer.from_gguf(GPT2)
-    compared = Compared(LINES.encode(), tok.encode("something\nelse"))
+    compared = TextWithIds(LINES.encode(), tok.encode("something\nelse"))
     assert parts_of(tok, compared) == [compared]
 
 
@@ -209,7 +226,7 @@ def test_what_is_around_a_text_is_not_what_the_text_begins_with(
 ) -> None:
     tok = Tokenizer.from_gguf(GPT2)
     given = [*head, *tok.encode(own + text + own), *tail]
-    before, behind = ends_of(tok, Compared((own + text + own).encode(), given))
+    before, behind = ends_of(tok, TextWithIds((own + text + own).encode(), given))
     assert (before.ids, behind.ids) == (head, tail)
 
 
@@ -235,7 +252,7 @@ def test_a_change_is_proposed_if_it_helps_and_harms_nothing(
 ) -> None:
     tok = opened(with_pre(GPT2, pre, tmp_path / "model.gguf"))
     with Trial(tok) as trial:
-        found = prove(trial, change, [Compared(text.encode(), ids)])
+        found = prove(trial, change, [TextWithIds(text.encode(), ids)])
     assert objection in found.objection
     assert bool(objection) == bool(found.objection)
     command = fix_command(tok.vocabulary.path, change.arguments)
@@ -247,8 +264,8 @@ def test_a_text_that_is_right_must_stay_right() -> None:
     as_qwen2 = Tokenizer(load(GPT2, {K.PRE: "qwen2"})[0])
     texts = ["in 2024", "and 1999"]
     compared = [
-        Compared(texts[0].encode(), as_qwen2.encode(texts[0])),
-        Compared(texts[1].encode(), tok.encode(texts[1])),
+        TextWithIds(texts[0].encode(), as_qwen2.encode(texts[0])),
+        TextWithIds(texts[1].encode(), tok.encode(texts[1])),
     ]
     with Trial(tok) as trial:
         found = prove(trial, PRE, compared)
@@ -287,7 +304,7 @@ def test_where_no_whole_text_is_explained_its_ends_are_compared() -> None:
     """The words have unknown ids, so that only BOS can be mended."""
     tok = Tokenizer.from_gguf(GPT2)
     with Trial(tok) as trial:
-        found = prove_by_parts(trial, BOS, [Compared(b"Hi there", [END, 5, 6, 7])])
+        found = prove_by_parts(trial, BOS, [TextWithIds(b"Hi there", [END, 5, 6, 7])])
     assert found.unit in (ENDS, "text")
     assert found.explained == (found.unit == ENDS)
 
@@ -298,7 +315,7 @@ def test_where_no_whole_text_is_explained_its_ends_are_compared() -> None:
 def test_several_causes_are_found_over_all_texts(tmp_path: Path) -> None:
     tok = opened(with_pre(GPT2, "qwen2", tmp_path / "model.gguf", extra={K.ADD_BOS: True}))
     texts = ["in 2024 and 1999", "I'LL count 1234567", "no numbers"]
-    found = Several(tok, [Compared(text.encode(), RIGHT(text)) for text in texts]).found()
+    found = Several(tok, [TextWithIds(text.encode(), RIGHT(text)) for text in texts]).found()
     assert {cause.id for cause in found.causes} == {"pre_type", "bos"}
     assert (found.explains, found.explained) == (1.0, [True] * 3)
 
@@ -306,8 +323,28 @@ def test_several_causes_are_found_over_all_texts(tmp_path: Path) -> None:
 def test_lost_tokens_are_read_off_the_texts() -> None:
     tok = Tokenizer.from_gguf(GPT2)
     ids = [50257, *tok.encode("user\nHi"), 50258, *tok.encode("\nbye")]
-    found = _texts_of_lost(tok, [Compared(b"<|im_start|>user\nHi<|im_end|>\nbye", ids)])
+    found = texts_of_lost(tok, [TextWithIds(b"<|im_start|>user\nHi<|im_end|>\nbye", ids)])
     assert found == {50257: "<|im_start|>", 50258: "<|im_end|>"}
+
+
+@pytest.mark.parametrize(
+    ("text", "exchange", "found"),
+    [
+        ("the man and the dog, or a man", ("man", "dog"), [("man", "dog")]),
+        ("one man and a cat", ("man", "dog"), []),  # only one of them: other text is as likely
+        ("the man and the dog", (), []),
+    ],
+)
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
+def test_swapped_tokens_are_read_off_the_texts(
+    name: str, text: str, exchange: tuple[str, ...], found: list[tuple[str, str]]
+) -> None:
+    tok = Tokenizer.from_gguf(GPT2 if name == "gpt-2" else vocabulary(name))
+    pair = [tok.encode(f" {word}", add_special=False)[-1] for word in exchange]
+    others = dict(zip(pair, reversed(pair)))
+    ids = [others.get(token, token) for token in tok.encode(text)]
+    pairs = swapped(tok, [TextWithIds(text.encode(), ids)])
+    assert [{tok.id_to_token(token)[-3:] for token in each} for each in pairs] == list(map(set, found))
 
 
 def test_a_tokenizer_that_was_diagnosed_is_freed() -> None:

@@ -1,0 +1,253 @@
+"""The changes that a search over several texts tries, one by one, in a state that others have led to.
+
+    encoding_states.py -> [this file] -> several.py
+
+Defects of a file act on different ids: the pre-tokenizer on words, types on markers, flags on the ends of a text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, reduce
+
+from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
+from ..doctor.marker_tokens import MarkerTokens
+from ..doctor.texts_with_ids import TextWithIds
+from . import causes
+from .changes import groups_of_pre, text_changes_of
+from .encoding_changes import (
+    Encoding,
+    EncodingChange,
+    with_ignore_merges,
+    with_merges,
+    with_parse_special,
+    with_pre,
+    with_types,
+)
+from .encoding_states import EncodingState, SearchStep, States, around
+from .framing import name_of_added
+from .id_evidence import shifts
+from .model_changes import model_changes
+from .text_changes import TextChange, space_prefix
+from .texts_of_ids import texts_of_lost
+from .variants import BY_ID
+
+_LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
+_LEAST_OF_MERGES = 0.05  # of other merges, likewise
+_LEAST_OF_SCORES = 0.5  # of other scores, after which nearly everything agrees if they are right
+_LEAST_OF_OTHER_KIND = 0.8  # of a pre-tokenizer for tokens that are written in another alphabet
+_MOST_EXCHANGED = 8  # pairs of tokens
+FIELD = {"bos": "head", "eos": "tail"}
+
+
+class Steps(States):
+    """The changes that may be tried in a state."""
+
+    def _steps(self, state: EncodingState, tried: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+        differing = [each for each in tried if self.ids(state, each) != each.ids]
+        for name in ("bos", "eos"):
+            yield from self._end_steps(state, name, tried)
+        yield from self._pre_steps()
+        yield from self._type_steps(state, differing)
+        yield from self._model_steps()
+        yield from self._lost_steps(state, differing)
+        if not (self._is_lossless and all(self._says_the_same(each) for each in differing)):
+            yield from self._text_steps(differing)
+            yield from self._vocabulary_steps(state, differing)
+
+    def _says_the_same(self, each: TextWithIds) -> bool:
+        """Whether ids decode to their text, so that no change of the text leads to them."""
+        known = [token for token in each.ids if 0 <= token < len(self._vocabulary.tokens)]
+        return each.text.strip() in b"".join(map(self._tokenizer.token_to_piece, known))
+
+    def _pre_steps(self) -> Iterator[SearchStep]:
+        if self._like is not None:
+            entry, own = self._like.pre_tokenizer, self._vocabulary.pre_tokenizer
+            differs = entry != own and self._vocabulary.tokenizer_model.has_pre_tokenizer
+            groups = [([entry.name], True)] if differs and entry.name in PRE_TOKENIZERS else []
+        else:
+            groups = groups_of_pre(self._vocabulary, any(b"<mask>" in each.text for each in self._compared))
+        for group, masks in groups:
+            masks = masks and "<mask>" in self._vocabulary.token_to_id
+            entry, own = PRE_TOKENIZERS[group[0]], self._vocabulary.pre_tokenizer
+            least = 0.0 if entry.byte_encode == own.byte_encode else _LEAST_OF_OTHER_KIND
+            yield SearchStep("pre", on_encoding(with_pre(group, masks), _bos_by_name), tuple(group), least)
+
+    def _type_steps(self, state: EncodingState, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+        """Types that markers must have, as the ids show: parsed, or encoded as plain text."""
+        vocabulary, parse = state.encoding.vocabulary, state.encoding.parse_special
+        tokenizer = self.tokenizer(state)
+        special = tokenizer.pipeline.special
+        parsed: set[int] = set()
+        plain: set[int] = set()
+        for each in differing:
+            source = tokenizer.pipeline.source(each.text)
+            ours = {token for token, _, _ in special.partition(source, parse) if token is not None}
+            theirs = set(each.ids)
+            plain |= ours - theirs
+            parsed |= {token for token in theirs - ours if self._may_be_parsed(token, each.text, vocabulary)}
+        parsed, plain = parsed - plain, plain - parsed
+        for some, others in ((parsed, plain), (parsed, set()), (set(), plain)):
+            if some or others:
+                types = self._types_of(some) | dict.fromkeys(sorted(others), NORMAL)
+                yield SearchStep("types", on_encoding(with_types(vocabulary, types)))
+
+    def _types_of(self, parsed: set[int]) -> dict[int, int]:
+        """The attributes of markers that are `parsed`, and of those near them that no text has as plain text."""
+        tokens, found = self._vocabulary.tokens, {}
+        for token, kind in self._markers.types_of(parsed).items():
+            if token in parsed or not any(
+                tokens[token].encode() in each.text and token not in each.ids for each in self._compared
+            ):
+                found[token] = kind if self._base.encoding.parse_special else USER_DEFINED
+        return found if self._like is None else found | self._types_of_like(found)
+
+    def _types_of_like(self, types: Iterable[int]) -> dict[int, int]:
+        """The attributes that the other model has for tokens."""
+        assert self._like is not None
+        known = {token: self._like.token_to_id.get(self._vocabulary.tokens[token]) for token in types}
+        kinds = {token: self._like.attributes[other] for token, other in known.items() if other is not None}
+        return {
+            token: kind & (SPECIAL_TYPES | NORMAL)
+            for token, kind in kinds.items()
+            if kind & (SPECIAL_TYPES | NORMAL)
+        }
+
+    def _may_be_parsed(self, token: int, text: bytes, vocabulary: Vocabulary) -> bool:
+        return (
+            token in self._markers
+            and not vocabulary.attributes[token] & SPECIAL_TYPES
+            and vocabulary.tokens[token].encode() in text
+        )
+
+    @cached_property
+    def _markers(self) -> MarkerTokens:
+        return MarkerTokens(self._vocabulary, self._tokenizer.chat_templates.get("", ""))
+
+    def _end_steps(
+        self, state: EncodingState, name: str, tried: Sequence[TextWithIds]
+    ) -> Iterator[SearchStep]:
+        """What else may be before or behind each text, as their first or last ids show."""
+        at, vocabulary = (0 if name == "bos" else -1), state.encoding.vocabulary
+        special = vocabulary.special_ids[name_of_added(vocabulary, name)]
+        ends = Counter(each.ids[at] for each in tried if each.ids)
+        usual = [end for end, _ in ends.most_common(2) if self._may_be_end(end, special, ends, len(tried))]
+        found: list[tuple[int, ...]] = [(), *((end,) for end in usual), *((end, end) for end in usual)]
+        for end in found:
+            own = around(state, self._add_special)[name != "bos"]
+            if end != own:
+                yield SearchStep(name, lambda given, end=end: given._replace(**{FIELD[name]: end}))  # type: ignore[misc]
+
+    def _may_be_end(self, token: int, special: int | None, ends: Counter[int], count: int) -> bool:
+        """Whether a token that texts begin or end with may have been added."""
+        if not 0 <= token < len(self._vocabulary.tokens):
+            return False
+        is_special = token == special or self._vocabulary.attributes[token] & SPECIAL_TYPES != 0
+        return is_special or token in self._markers or (ends[token] == count > 2)
+
+    def _model_steps(self) -> Iterator[SearchStep]:
+        yield SearchStep("parse_special", on_encoding(with_parse_special))
+        if not self._vocabulary.tokenizer_model.has_pre_tokenizer:
+            for kind, change in model_changes(self._vocabulary, self._same):
+                yield SearchStep(
+                    kind, on_encoding(change), least=_LEAST_OF_SCORES if kind == "scores" else 0.0
+                )
+            return
+        yield SearchStep("ignore_merges", on_encoding(with_ignore_merges), least=_LEAST_OF_MERGES)
+        for other in self._same:
+            if list(other.vocabulary.merges) != list(self._vocabulary.merges):
+                yield SearchStep("merges", on_encoding(with_merges(other.vocabulary)), least=_LEAST_OF_MERGES)
+        if self._like is None:
+            by_id = on_encoding(lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID))
+            yield SearchStep("merges", by_id, least=_LEAST_OF_MERGES)
+
+    def _text_steps(self, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+        changes = text_changes_of(self._vocabulary)
+        if "add_space_prefix" not in self._vocabulary.tokenizer_model.flags:
+            changes.append(space_prefix("at the beginning", lambda data: b" " + data))
+        for change in changes:
+            if any(change.apply(each.text) != each.text for each in differing):
+                yield SearchStep(change.cause.id, _with_text_change(change), least=_LEAST_GAIN)
+
+    def _lost_steps(self, state: EncodingState, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+        """Tokens that only the other side has."""
+        size = len(state.encoding.vocabulary.tokens)
+        if self._like is not None:
+            others = enumerate(self._like.tokens[size:], size) if len(self._like.tokens) > size else ()
+            found = {token: (text, self._like.attributes[token]) for token, text in others}
+        else:
+            found = {
+                token: (text, CONTROL) for token, text in texts_of_lost(self._tokenizer, differing).items()
+            }
+        if found:
+            yield SearchStep("lost", on_encoding(_with_tokens(found)), least=_LEAST_GAIN)
+
+    def _vocabulary_steps(
+        self, state: EncodingState, differing: Sequence[TextWithIds]
+    ) -> Iterator[SearchStep]:
+        """Ids that are shifted, and tokens that have each other's ids."""
+        pairs: set[tuple[int, int]] = set()
+        for each in differing:
+            ours = self.ids(state, each)
+            for shift in shifts(ours, each.ids):
+                yield SearchStep("vocabulary", lambda given, s=shift: given._replace(shift=s))  # type: ignore[misc]
+            if len(ours) == len(each.ids):
+                pairs.update((a, b) for a, b in zip(ours, each.ids) if a != b)
+        others = Counter(token for token, _ in pairs)
+        # both must have come in the other's place, or another word in the text would do as well
+        sure = tuple(
+            sorted((a, b) for a, b in pairs if a < b and (b, a) in pairs and others[a] == others[b] == 1)
+        )
+        if 0 < len(sure) <= _MOST_EXCHANGED:
+            yield SearchStep("vocabulary", lambda given: given._replace(exchanged=sure))
+
+
+def on_encoding(*changes: EncodingChange) -> Callable[[EncodingState], EncodingState]:
+    """The changes of an encoding as one of a state."""
+
+    def apply(state: EncodingState) -> EncodingState:
+        return state._replace(encoding=reduce(lambda given, change: change(given), changes, state.encoding))
+
+    return apply
+
+
+def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
+    """The change that puts tokens behind the others, each with its text and attribute; gaps get names."""
+
+    def change(encoding: Encoding) -> Encoding:
+        own = encoding.vocabulary
+        more = range(len(own.tokens), max(found) + 1)
+        texts = [found[token][0] if token in found else f"[LOST_{token}]" for token in more]
+        kinds = [found[token][1] if token in found else UNUSED for token in more]
+        special = (token for token, kind in zip(more, kinds) if kind & SPECIAL_TYPES)
+        vocabulary = own._replace(
+            tokens=[*own.tokens, *texts],
+            token_to_id={**dict(own.token_to_id), **dict(zip(texts, more))},
+            attributes=[*own.attributes, *kinds],
+            special_token_ids=(*own.special_token_ids, *special),
+            scores=[*own.scores, *[0.0] * len(more)] if own.scores else (),
+        )
+        if own.first_attributes:
+            vocabulary = vocabulary._replace(first_attributes=vocabulary.attributes)
+        return encoding._replace(vocabulary=vocabulary)
+
+    return change
+
+
+def exchange(pairs: tuple[tuple[int, int], ...]) -> SearchStep:
+    """The step after which the tokens of each pair have each other's ids."""
+    return SearchStep("vocabulary", lambda given: given._replace(exchanged=pairs))
+
+
+def _with_text_change(change: TextChange) -> Callable[[EncodingState], EncodingState]:
+    return lambda state: state._replace(texts=(*state.texts, change))
+
+
+def _bos_by_name(encoding: Encoding) -> Encoding:
+    """Whether BOS is added follows from the pre-tokenizer, if the file does not say."""
+    vocabulary = encoding.vocabulary
+    entry, said = vocabulary.pre_tokenizer, vocabulary.named_add_bos
+    added = (entry.add_bos if said is None else said) or entry.always_add_bos
+    return encoding._replace(vocabulary=vocabulary._replace(add_bos=added))
