@@ -186,7 +186,7 @@ def test_help_has_every_attribute_of_the_tokenizer() -> None:
     """With what it is, as `help(Tokenizer)` shows it; also those that are set on first use."""
     shown = pydoc.render_doc(ggufbpe.Tokenizer, renderer=pydoc.plaintext)
     names = [name for name in dir(ggufbpe.Tokenizer) if not name.startswith("_")]
-    assert {"bos_id", "tokenizer.engine", "eot_id", "nl_id", "pre", "vocabulary"} <= set(names)
+    assert {"bos_id", "engine", "eot_id", "nl_id", "pre", "vocabulary"} <= set(names)
     for name in names:
         said = inspect.getdoc(inspect.getattr_static(ggufbpe.Tokenizer, name))
         assert said, name
