@@ -298,7 +298,7 @@ REPRS: dict[str, tuple[Callable[[], Any], str]] = {
     "answer": (lambda: ggufbpe.why_not(GPT2, "a b", "ab"), "<WhyNot 'ab': absent>"),
     "result": (
         lambda: ggufbpe.verify(GPT2, [[64]], "a"),
-        "<Result of comparing with recorded ids: 1 text, 0 different, 0 failed>",
+        "<Verification against recorded ids: 1 text, 0 different, 0 failed>",
     ),
     "differences": (
         lambda: ggufbpe.verify("a.gguf", "b.gguf", "in 2024").differences,
@@ -306,7 +306,7 @@ REPRS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "compared": (
         lambda: ggufbpe.compare(["a.gguf", "b.gguf"], "in 2024"),
-        "<Compared: 7 bytes; a 2 tokens, b 4 tokens>",
+        "<Comparison: 7 bytes; a 2 tokens, b 4 tokens>",
     ),
     "diff": (
         lambda: ggufbpe.diff("a.gguf", "b.gguf"),

@@ -11,7 +11,7 @@ from ..analysis.oracles.against import USAGES, Against, against_of
 from ..analysis.verify.chat_comparison import Chat
 from ..analysis.verify.given_texts import Source
 from ..analysis.verify.id_comparison import verify
-from ..analysis.verify.result import Progress, Result, Text
+from ..analysis.verify.result import Progress, Text, Verification
 from ..analysis.views import terminal
 from ..analysis.views.html_page import require_jinja
 from ..analysis.views.report_page import to_html
@@ -241,7 +241,7 @@ def _check_chats(arguments: argparse.Namespace, meant: Against) -> None:
         )
 
 
-def _report(arguments: argparse.Namespace, result: Result) -> None:
+def _report(arguments: argparse.Namespace, result: Verification) -> None:
     if arguments.json:
         _output.write(terminal.json_bytes(result.to_dict()))
     elif arguments.html != "-":  # which is standard output: nothing but the page goes there

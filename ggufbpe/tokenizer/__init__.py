@@ -220,7 +220,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         tokenize`, passes `tok.add_bos` here: a model that adds EOS but no BOS gets no EOS from it.)
         `parse_special` recognizes control tokens in the text. Bytes need not be UTF-8: each undecodable byte counts
         as U+FFFD. A `str` with a lone surrogate raises `ValueError`, because UTF-8 cannot encode it. `continues`
-        means that the text follows one that was cut off (see `cut`), so no space is put before it.
+        means that the text follows one that was split off (see `find_split_point`), so no space is put before it.
 
         Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
         """
@@ -325,25 +325,37 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         _check_threads(threads)
         return self._engine.count(text, add_special, parse_special, threads, continues)
 
-    def words(self, text: Text) -> list[str]:
-        """The words into which the pre-tokenizer cuts `text`; special tokens are not recognized.
+    def pre_tokenize(self, text: Text) -> list[str]:
+        """Return the words into which the pre-tokenizer splits `text`; special tokens are not recognized.
 
-        Words are as merging sees them, but not in the byte-level alphabet; models that escape spaces have U+2581.
+        A word is the text that merging starts from. Spaces that the model escapes are U+2581, but a word of a
+        byte-level model is written in plain text, not in the byte-level alphabet.
         """
         return self._engine.pre_tokenize(text)
 
+    def words(self, text: Text) -> list[str]:
+        """Call `pre_tokenize`; both names stay."""
+        return self._engine.pre_tokenize(text)
+
     def count_words(self, text: Text) -> int:
-        """The number of `words`, without storing them."""
+        """Return the number of words that `pre_tokenize` returns, without storing them."""
         return self._engine.count_pre_tokens(text)
 
-    def cut(self, data: bytes, start: int) -> int:
+    def find_split_point(self, data: bytes, start: int) -> int:
         """Return the first position from `start` on, other than 0, where `data` can be split without changing any id.
 
-        The second part must be encoded with `continues=True`. Only ends of characters count, and special tokens are
-        not considered. Returns `len(data)` where there is no such position, which is always so for UGM, and in the
-        reference engine.
+        The position is a number of bytes, between two characters. Encode `data[position:]` with `continues=True`.
+        Special tokens are not considered. Returns `len(data)` if no such position is known: always for Unigram (t5)
+        models, and with the reference engine.
         """
         return self._engine.find_split_point(data, start, continues=True)
+
+    def cut(self, data: bytes, start: int) -> int:
+        """Call `find_split_point`. The name `cut` is deprecated and will be removed in the next version."""
+        import warnings
+
+        warnings.warn("Tokenizer.cut is now Tokenizer.find_split_point", DeprecationWarning, stacklevel=2)
+        return self.find_split_point(data, start)
 
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """Every step from `text` to its ids: fragments, words, merges and tokens, as plain data classes.

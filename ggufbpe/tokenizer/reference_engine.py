@@ -28,8 +28,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ReferenceEngine:
-    """The engine in plain Python (ggufbpe/tokenizer/engine.py describes the interface). One thread "
-    "encodes each text."""
+    """The engine in plain Python (ggufbpe/tokenizer/engine.py describes the interface).
+
+    One thread encodes each text.
+    """
 
     name: Literal["reference"] = "reference"
 

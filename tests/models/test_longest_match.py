@@ -77,8 +77,8 @@ def test_offsets_of_rwkv_are_bytes(engine: str) -> None:
 
 
 def test_words_are_normalized() -> None:
-    assert opened("wpm").words("Héllo,\tWÖRLD\u00ad 中文") == ["hello", ",", "world", "中", "文"]
-    assert opened("wpm-cased").words("Héllo,\tWÖRLD") == ["Héllo", ",", "WÖRLD"]
+    assert opened("wpm").pre_tokenize("Héllo,\tWÖRLD\u00ad 中文") == ["hello", ",", "world", "中", "文"]
+    assert opened("wpm-cased").pre_tokenize("Héllo,\tWÖRLD") == ["Héllo", ",", "WÖRLD"]
 
 
 @pytest.mark.skipif(native is None, reason="there is no compiled engine")

@@ -288,15 +288,21 @@ def test_every_method(engine: Any, model: str) -> None:
     assert tok.encode_with_offsets(text)[0] == ids
     stream = tok.decode_stream()
     assert "".join(map(stream.push, ids)) + stream.finish() == tok.decode(ids)
-    assert "".join(tok.words(text)) == text
+    assert "".join(tok.pre_tokenize(text)) == text
     assert pickle.loads(pickle.dumps(tok)).encode(text) == ids
     assert tok.token_to_piece(tok.nl_id) == b"\n"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_words_are_segments(engine: Any) -> None:
-    assert opened("plamo2", engine).words("\ufeffa  b") == ["a  b"]
-    assert opened("plamo3", engine).words("a  b\uee00c<|plamo:x|>") == ["a", "  ", "b", "c", "<|plamo:x|>"]
+    assert opened("plamo2", engine).pre_tokenize("\ufeffa  b") == ["a  b"]
+    assert opened("plamo3", engine).pre_tokenize("a  b\uee00c<|plamo:x|>") == [
+        "a",
+        "  ",
+        "b",
+        "c",
+        "<|plamo:x|>",
+    ]
 
 
 @pytest.mark.skipif(native is None, reason="the reference engine alone has nothing to be held to")

@@ -94,7 +94,7 @@ def test_long_runs(name: str, unit: str) -> None:
 
 
 def test_words_end_where_no_token_goes_on(engine: str) -> None:
-    assert opened("spm", engine).words("hel  wor d wo h") == ["▁hel", "▁▁wor", "▁d", "▁wo▁h"]
+    assert opened("spm", engine).pre_tokenize("hel  wor d wo h") == ["▁hel", "▁▁wor", "▁d", "▁wo▁h"]
 
 
 def test_a_token_may_stand_across_words(engine: Any, tmp_path: Path) -> None:

@@ -433,9 +433,9 @@ def test_offsets(engine: Any, text: str | bytes, spans: list[tuple[int, int]]) -
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_words(engine: Any) -> None:
-    assert Tokenizer(vocabulary(), engine).words(" a b\nﬁ") == ["▁a", "▁b", "▁ab"]
+    assert Tokenizer(vocabulary(), engine).pre_tokenize(" a b\nﬁ") == ["▁a", "▁b", "▁ab"]
     joined = vocabulary({**WORDS, "a▁b": -1.0})
-    assert Tokenizer(joined, engine).words("a b b") == ["▁a▁b", "▁b"]
+    assert Tokenizer(joined, engine).pre_tokenize("a b b") == ["▁a▁b", "▁b"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
+import collections.abc
 import doctest
 import importlib
 import inspect
@@ -11,8 +13,10 @@ import pydoc
 import re
 import subprocess
 import sys
+import typing
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
 from conftest import GPT2, ROOT
@@ -56,6 +60,33 @@ def test_there_are_examples() -> None:
 def test_public_names_are_sorted_and_listed_once() -> None:
     assert ggufbpe.__all__ == sorted(set(ggufbpe.__all__))
     assert {"Tokenizer", "GGUFError", "GGUFWarning", "TokenAttribute"} <= set(ggufbpe.__all__)
+
+
+def test_type_checkers_see_the_same_public_names() -> None:
+    stub = ast.parse((ROOT / "ggufbpe" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    assert {(alias.name, alias.asname): node.module for node in imports for alias in node.names} == {
+        (name, name): home for name, home in ggufbpe._HOMES.items()
+    }
+    variables = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
+    assert variables == {"LLAMA_CPP", "__version__"}
+
+
+FUNCTIONS = {
+    name: getattr(ggufbpe, name) for name in ggufbpe.__all__ if inspect.isfunction(getattr(ggufbpe, name))
+}
+METHODS = {
+    f"Tokenizer.{name}": getattr(ggufbpe.Tokenizer, name)
+    for name in dir(ggufbpe.Tokenizer)
+    if not name.startswith("_") and callable(getattr(ggufbpe.Tokenizer, name))
+}
+NOT_OURS = {*dir(builtins), *dir(typing), *dir(collections.abc), "np", "npt", "NDArray", "int32", "int64"}
+
+
+@pytest.mark.parametrize("function", {**FUNCTIONS, **METHODS}.values(), ids=[*FUNCTIONS, *METHODS])
+def test_types_that_public_functions_return_are_public(function: Any) -> None:
+    returned = function.__annotations__["return"]
+    assert set(re.findall(r"\w+", returned)) <= {*ggufbpe.__all__, *NOT_OURS}
 
 
 @pytest.mark.parametrize("name", ggufbpe.__all__)

@@ -51,7 +51,7 @@ def check(tokenizer: Tokenizer, data: bytes, size: int, *others: Tokenizer) -> l
         assert list(chain(*(tokenizer.encode(each, **flags) for each in found))) == tokenizer.encode(
             data, **flags
         )
-        assert list(chain(*map(tokenizer.words, found))) == tokenizer.words(data)
+        assert list(chain(*map(tokenizer.pre_tokenize, found))) == tokenizer.pre_tokenize(data)
     return found
 
 
@@ -183,7 +183,11 @@ def test_a_text_that_goes_on_has_no_space_before_it(engine: Any) -> None:
 @pytest.mark.parametrize("model", ["spm", "wpm"])
 def test_the_beginning_is_no_place_to_cut(model: str) -> None:
     tokenizer = Tokenizer(opened()[model].vocabulary)
-    assert tokenizer.cut(b"hello world, hello", 0) == tokenizer.cut(b"hello world, hello", 1) < 18
+    assert (
+        tokenizer.find_split_point(b"hello world, hello", 0)
+        == tokenizer.find_split_point(b"hello world, hello", 1)
+        < 18
+    )
 
 
 @pytest.mark.parametrize("name", ["spm", "nomic-bert-moe", "rwkv", "wpm", "plamo2", "plamo3"])

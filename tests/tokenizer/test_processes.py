@@ -84,9 +84,9 @@ CASES: dict[str, dict[str, str]] = {
     },
     "others encode": {"other": "tok.encode('Hello world, and some more words')", "child": ENCODE},
     "others ask for all that is made once": {
-        "other": "new = Tokenizer.from_gguf(tiny, {engine!r}); new.nl_id; new.words('a'); new.decode([1]); "
+        "other": "new = Tokenizer.from_gguf(tiny, {engine!r}); new.nl_id; new.pre_tokenize('a'); new.decode([1]); "
         "new.trace('a'); new.encode_with_offsets('a')",
-        "child": "new = Tokenizer.from_gguf(tiny, {engine!r}); new.nl_id; new.words('a'); new.decode([1]); "
+        "child": "new = Tokenizer.from_gguf(tiny, {engine!r}); new.nl_id; new.pre_tokenize('a'); new.decode([1]); "
         "new.trace('a'); new.encode_with_offsets('a')",
     },
     "others train": {
@@ -148,7 +148,7 @@ def test_a_thread_may_fork_while_it_makes_something() -> None:
         with IMPORT_LOCK:
             os.kill(os.getpid(), signal.SIGUSR1)
             fork()
-        print(statuses, tok.encode("Hello world"), tok.words("a"))
+        print(statuses, tok.encode("Hello world"), tok.pre_tokenize("a"))
         """
     )
     assert run(program) == "[0, 0] [15496, 995] ['a']"

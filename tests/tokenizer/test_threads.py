@@ -70,7 +70,13 @@ def all_answers(tok: Tokenizer, order: list[int]) -> dict[int, object]:
         ids = [tok.encode(source, **flags) for flags in FLAGS]
         stream = tok.decode_stream()
         streamed = "".join(map(stream.push, ids[0])) + stream.finish()
-        answers[index] = ids, tok.encode_with_offsets(source), tok.words(source), tok.decode(ids[0]), streamed
+        answers[index] = (
+            ids,
+            tok.encode_with_offsets(source),
+            tok.pre_tokenize(source),
+            tok.decode(ids[0]),
+            streamed,
+        )
     return answers
 
 

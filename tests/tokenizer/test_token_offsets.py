@@ -54,8 +54,8 @@ def check(tokenizer: Tokenizer, some_texts: list[bytes]) -> None:
         for flag in (True, False):
             assert answer(tokenizer, text, flag) == answer(reference, text, flag), text
     for text in some_texts:
-        words = reference.words(text)
-        assert tokenizer.words(text) == words, text
+        words = reference.pre_tokenize(text)
+        assert tokenizer.pre_tokenize(text) == words, text
         assert tokenizer.count_words(text) == len(words), text
 
 
@@ -95,7 +95,7 @@ def test_no_step_of_the_reference_engine_is_taken(monkeypatch: pytest.MonkeyPatc
         ids, offsets = tokenizer.encode_with_offsets(text, add_special=False)
         assert ids == tokenizer.encode(text, add_special=False)
         assert len(offsets) == len(ids)
-        assert len(tokenizer.words(text.decode("utf-8", "ignore"))) > 0
+        assert len(tokenizer.pre_tokenize(text.decode("utf-8", "ignore"))) > 0
 
 
 @pytest.mark.parametrize("text", ["", "Hello world", b"\xff a"])

@@ -128,7 +128,7 @@ def test_encode_and_decode_hello_world() -> None:
     assert GPT2.encode_with_offsets("Hello world") == ([15496, 995], [(0, 5), (5, 11)])
     assert GPT2.encode_batch(["Hello", b" world", ""]) == [[15496], [995], []]
     assert GPT2.count("Hello world") == 2
-    assert GPT2.words("Hello world") == ["Hello", " world"]
+    assert GPT2.pre_tokenize("Hello world") == ["Hello", " world"]
     assert GPT2.token_to_piece(995) == b" world"
     assert GPT2.id_to_token(995) == "Ġworld"
     assert GPT2.token_to_id("Ġworld") == 995
@@ -378,8 +378,19 @@ def test_every_form_gives_the_same_ids(name: str) -> None:
 def test_ids_of_plain_text_are_those_of_its_words(text: str) -> None:
     for name in ("gpt-2", "llama-bpe", "deepseek-llm"):
         tok = tokenizer_as(name)
-        by_word = [tok.encode(word, add_special=False, parse_special=False) for word in tok.words(text)]
-        assert by_word == [list(byte_pairs(tok).word_ids.encoder.ids(word)) for word in tok.words(text)]
+        by_word = [
+            tok.encode(word, add_special=False, parse_special=False) for word in tok.pre_tokenize(text)
+        ]
+        assert by_word == [
+            list(byte_pairs(tok).word_ids.encoder.ids(word)) for word in tok.pre_tokenize(text)
+        ]
+
+
+def test_older_names_of_methods_give_the_same() -> None:
+    assert GPT2.words("Hello world") == GPT2.pre_tokenize("Hello world")
+    with pytest.warns(DeprecationWarning, match=r"Tokenizer\.cut is now Tokenizer\.find_split_point"):
+        position = GPT2.cut(b"Hello world", 1)
+    assert position == GPT2.find_split_point(b"Hello world", 1)
 
 
 # ---- offsets --------------------------------------------------------------------------------------------
@@ -508,7 +519,7 @@ def test_spaces_of_broken_bytes_are_escaped_but_not_overlong_ones() -> None:
     ids, spans = tok.encode_with_offsets(b"a \xff\xc0\xa0a")
     assert ids == tok.encode(b"a \xff\xc0\xa0a") == [0, 1, 3, 2, 0]
     assert spans == [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6)]
-    assert tok.words(b"a \xff") == ["a▁\ufffd"]
+    assert tok.pre_tokenize(b"a \xff") == ["a▁\ufffd"]
 
 
 def test_white_space_that_a_special_token_strips_is_in_no_span() -> None:
@@ -551,7 +562,7 @@ def test_whitespace_model(
     text: str, lowercase: bool, words: list[str], tokens: list[str], spans: list[tuple[int, int]]
 ) -> None:
     tok = whitespace_tokenizer(lowercase)
-    assert tok.words(text) == words
+    assert tok.pre_tokenize(text) == words
     ids, found = tok.encode_with_offsets(text)
     assert [tok.id_to_token(token) for token in ids] == tokens
     assert found == spans

@@ -1,6 +1,6 @@
 """Examines kinds of differences: shrinks each to its smallest text, and finds the step that differs and the cause.
 
-text_comparison.py -> [this file] -> Result -> id_comparison.py
+text_comparison.py -> [this file] -> Verification -> id_comparison.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compares our ids with an oracle's, and finds the smallest text and the cause of each kind of difference.
 
-    given_texts.py, oracle -> [this file] -> Result -> report.py, cli/verify.py
+    given_texts.py, oracle -> [this file] -> Verification -> report.py, cli/verify.py
 
 Texts come one by one and only examples are kept, so a corpus may be of any size. Differences are first grouped by the
 tokens on both sides (such as "N" for digits against "N|N"); the first text of each kind is kept. At the end each is
@@ -33,7 +33,7 @@ from .chat_comparison import Chat, ComparingChats, read_chats
 from .difference_causes import Examining
 from .fuzz import texts_for
 from .given_texts import ReadingTexts, Source, read_texts
-from .result import Progress, Result, Text
+from .result import Progress, Text, Verification
 
 BATCH_BYTES = 1 << 18
 
@@ -58,7 +58,7 @@ def verify(
     timeout: float = 30.0,
     report: Report | None = None,
     progress: Progress | None = None,
-) -> Result:
+) -> Verification:
     """Compare the ids of texts with those of another tokenizer: what differs, where, and why.
 
     `model` is a `Tokenizer` or the path of a file. `against` is a `Tokenizer`, a list of ids for each text, or what the
@@ -162,7 +162,7 @@ def ids_compared(
     parse_special: bool = True,
     progress: Progress = lambda *_: None,
     propose: bool = True,
-) -> Result:
+) -> Verification:
     """Compare texts with an oracle that is open; without `propose`, no change of the model is proposed.
 
     Raises `OracleError` where the oracle has no more to say.

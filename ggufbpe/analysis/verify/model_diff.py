@@ -25,7 +25,7 @@ from ..oracles.recorded_ids import OtherModel
 from .explaining import Explaining, are_alike
 from .given_texts import ReadingTexts, Source, read_texts
 from .id_comparison import ids_compared
-from .result import Result
+from .result import Verification
 from .template_diff import template_differences
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
 from .weighing import change_to, weigh
@@ -44,7 +44,7 @@ class Differences:
     models: tuple[str, str]
     names: tuple[str, str]
     sections: Sections
-    texts: Result | None
+    texts: Verification | None
     suspect: int | None = None
     reasons: tuple[str, ...] = ()
     proposal: Proposal | None = None
@@ -147,7 +147,7 @@ def _proposal(
     return explaining.proposal_on(trial, change)
 
 
-def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Result:
+def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Verification:
     """How the two encode the texts, without the cause that the ids are b's, which is clear."""
     result = ids_compared(a, OtherModel(b, names[1]), texts, propose=False)
     for difference in result.differences:

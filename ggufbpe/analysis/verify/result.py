@@ -85,8 +85,8 @@ class FailureGroup:
         return f"<FailureGroup {self.kind}: {counted(self.texts, 'text')}>"
 
 
-class Result:
-    """The result of a comparison."""
+class Verification:
+    """The result of `verify`: what was compared, and how the ids differ."""
 
     def __init__(self, oracle: str) -> None:
         self.oracle = oracle
@@ -171,7 +171,7 @@ class Result:
         chats = (
             f"{counted(self.chats.chats, 'chat')}, {self.chats.different} different; " if self.chats else ""
         )
-        return f"<Result of comparing with {self.oracle}: {chats}{counts}>"
+        return f"<Verification against {self.oracle}: {chats}{counts}>"
 
 
 def _rate(size: int, seconds: float) -> float | None:

@@ -18,7 +18,7 @@ from .stretches import Stretches
 
 
 @dataclass(frozen=True, repr=False)
-class Compared:
+class Comparison:
     """The result of `compare`: the names of the models, the text, and its stretches in order."""
 
     names: tuple[str, ...]
@@ -46,12 +46,12 @@ class Compared:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name} {counted(n, 'token')}" for name, n in zip(self.names, self.counts))
-        return f"<Compared: {counted(len(self.text), 'byte')}; {counts}>"
+        return f"<Comparison: {counted(len(self.text), 'byte')}; {counts}>"
 
 
 def compare(
     models: Iterable[Model] | Mapping[str, Model], text: TextOrPath, *, parse_special: bool = True
-) -> Compared:
+) -> Comparison:
     """Split a text with several models: the stretches between the places where all of them split it, in order.
 
     `models` are of any kind, each a `Tokenizer` or the path of a file; a mapping gives them names. `text` is a `str`,
@@ -67,4 +67,4 @@ def compare(
     model is given, `GGUFError` for one that cannot be used.
     """
     tokenizers, data = tokenizers_of(models), text_of(text)
-    return Compared(tuple(tokenizers), data, Stretches(list(tokenizers.values()), data, parse_special))
+    return Comparison(tuple(tokenizers), data, Stretches(list(tokenizers.values()), data, parse_special))

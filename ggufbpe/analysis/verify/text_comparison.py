@@ -14,7 +14,7 @@ from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
 from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure, Oracle
 from .align import Placed, Row, Span, align, own_row, place
-from .result import Difference, Example, FailureGroup, Progress, Result, Shown, Text
+from .result import Difference, Example, FailureGroup, Progress, Shown, Text, Verification
 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
@@ -23,7 +23,7 @@ _MOST_SHOWN = 24  # tokens of a differing span that are shown
 _MOST_BYTES, _MOST_TEXTS = 1 << 20, 2000
 
 
-class Comparison(NamedTuple):
+class AlignedRows(NamedTuple):
     """Both rows of one text, aligned."""
 
     ours: Row
@@ -71,7 +71,7 @@ class Comparing:
             Kept(),
             Kept(),
         )  # what a change has to explain, and to leave as it is
-        self.result = Result(oracle.name)
+        self.result = Verification(oracle.name)
 
     # ---- comparing ------------------------------------------------------------------------------
 
@@ -134,16 +134,16 @@ class Comparing:
                     self._recorded[kind] = ids
             self._kinds[kind].places += 1
 
-    def _aligned(self, text: bytes, ids: list[int]) -> Comparison:
+    def _aligned(self, text: bytes, ids: list[int]) -> AlignedRows:
         ours = own_row(
             self._tokenizer, text, add_special=self._add_special, parse_special=self._parse_special
         )
         theirs = place(self._oracle.tokenizer or self._tokenizer, text, ids, ours)
-        return Comparison(ours, theirs, align(ours, theirs))
+        return AlignedRows(ours, theirs, align(ours, theirs))
 
     # ---- kinds ----------------------------------------------------------------------------------
 
-    def _kind(self, comparison: Comparison, span: Span) -> str:
+    def _kind(self, comparison: AlignedRows, span: Span) -> str:
         """The kind of a difference, by the tokens on both sides."""
         sides = comparison.ours[slice(*span.left)], comparison.theirs[slice(*span.right)]
         special = any(token.id in self._special for side in sides for token in side)
@@ -185,7 +185,7 @@ class Comparing:
         return "".join(found)
 
 
-def example_of(text: Text, comparison: Comparison, number: int) -> Example:
+def example_of(text: Text, comparison: AlignedRows, number: int) -> Example:
     """The part of a comparison that is kept: the tokens around span `number`."""
     spans = comparison.spans
     rows: list[list[Shown]] = []

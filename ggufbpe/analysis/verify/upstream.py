@@ -26,7 +26,7 @@ from ...models.vocabulary import GGUFWarning
 from ...tokenizer import Tokenizer
 from ..doctor.finding import Finding, Where
 from .id_comparison import verify
-from .result import Difference, Result
+from .result import Difference, Verification
 
 TEXTS = 300
 _MOST = 8  # repositories that are tried; a merged model may name many
@@ -89,7 +89,7 @@ def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool)
     raise RemoteNotFoundError("the metadata names no repository on the hub", path=model, remedy=remedy)
 
 
-def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
+def _findings(result: Verification, repository: str, key: str) -> Iterator[Finding]:
     told = f"the tokenizer.json of {repository}"
     for group in result.failures[:1] if result.failed else ():
         failed = f"{told[0].upper()}{told[1:]} gives no ids for {counted(result.failed, 'text')} of {result.texts}."

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ..._util.wording import counted
 from ..verify.align import Row
-from ..verify.side_by_side import Compared
+from ..verify.side_by_side import Comparison
 from . import terminal
 from .drawing import beside, columns, drawn, piece, unbroken
 
@@ -21,18 +21,20 @@ _WIDTH_OF_TABLE = 40  # columns from which on the numbers leave room for the nam
 _BAR = "│"
 
 
-def compared_as_json(compared: Compared) -> Iterator[bytes]:
+def compared_as_json(compared: Comparison) -> Iterator[bytes]:
     """`compared.to_dict()` as JSON, stretch by stretch."""
     stretches = (stretch.to_dict() for stretch in compared.stretches)
     return terminal.json_parts(compared.summary(), "stretches", stretches)
 
 
-def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool, width: int) -> Iterator[str]:
+def shown_lines(
+    compared: Comparison, *, ids: bool, everything: bool, color: bool, width: int
+) -> Iterator[str]:
     """The verdict, a line a model, and the stretches that are cut differently; with `everything`, all of them."""
     return drawn(_parts(compared, ids, everything, width), color, width)
 
 
-def _parts(compared: Compared, ids: bool, everything: bool, width: int) -> Iterator[RenderableType]:
+def _parts(compared: Comparison, ids: bool, everything: bool, width: int) -> Iterator[RenderableType]:
     parted = compared.stretches.differing
     size = counted(len(compared.text), "byte")
     verdict = f"cut differently in {counted(parted, 'place')}" if parted else "cut alike by all"

@@ -1,6 +1,6 @@
 """The result of `verify`, as lines for a terminal.
 
-analysis/verify/ -> Result -> [this file] -> cli/verify.py
+analysis/verify/ -> Verification -> [this file] -> cli/verify.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text as Line
 
 from ..._util.wording import counted, percent
-from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text
+from ..verify.result import Difference, Example, FailureGroup, Shown, Text, Verification
 from . import terminal
 from .cause_lines import cause_lines, proposal_lines
 from .chat_report_lines import chat_parts
@@ -35,11 +35,11 @@ class ReportLines:
         self._sides = models or ("ours", "theirs")
         self._label = min(1 + max(7, *map(len, self._sides)), width // 3)
 
-    def lines(self, result: Result, note: str) -> Iterator[str]:
+    def lines(self, result: Verification, note: str) -> Iterator[str]:
         """The result, line by line."""
         return drawn(self._parts(result, note), self._color, self._width)
 
-    def _parts(self, result: Result, note: str) -> Iterator[RenderableType]:
+    def _parts(self, result: Verification, note: str) -> Iterator[RenderableType]:
         if result.chats is not None:
             yield from chat_parts(result.chats, self._sides, result.oracle)
             if not result.texts:
@@ -61,7 +61,7 @@ class ReportLines:
             yield ""
             yield from proposal_lines(result.proposal)
 
-    def _summary(self, result: Result, note: str) -> Iterator[RenderableType]:
+    def _summary(self, result: Verification, note: str) -> Iterator[RenderableType]:
         text, oracle = verdict(result), terminal.one_line(result.oracle)
         if result.different:
             places = sum(difference.places for difference in result.differences) + result.other_places

@@ -1,6 +1,6 @@
 """The result of a comparison as an HTML page.
 
-verify.py: Result -> [this file], analysis/views/templates/report.html -> cli/verify.py
+verify.py: Verification -> [this file], analysis/views/templates/report.html -> cli/verify.py
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..._util.wording import counted, percent
-from ..verify.result import Example, Result, Shown
+from ..verify.result import Example, Shown, Verification
 from .chat_words import chat_verdict, sides_of, title_of
 from .html_page import rendered
 from .terminal import visible_text
@@ -19,10 +19,10 @@ from .terminal import visible_text
 _TEXT_SHOWN = 2000  # bytes of a text that the page shows
 
 
-def verdict(result: Result) -> str:
+def verdict(result: Verification) -> str:
     """The result in a few words.
 
-    >>> verdict(Result("nobody"))
+    >>> verdict(Verification("nobody"))
     'nothing was compared'
     """
     if result.different:
@@ -47,7 +47,7 @@ def rate(size: int, seconds: float) -> str:
 # ---- HTML -----------------------------------------------------------------------------------------------
 
 
-def to_html(result: Result, model: str, note: str = "") -> str:
+def to_html(result: Verification, model: str, note: str = "") -> str:
     """The page: a summary, and each difference with both sides aligned. `NotInstalledError` without jinja2."""
     return "".join(
         rendered(

@@ -47,7 +47,7 @@ from ggufbpe.analysis.verify.fuzz import RandomTexts, texts_for
 from ggufbpe.analysis.verify.given_texts import cut_into_texts
 from ggufbpe.analysis.verify.id_comparison import verify
 from ggufbpe.analysis.verify.model_diff import diff
-from ggufbpe.analysis.verify.result import Result, Text
+from ggufbpe.analysis.verify.result import Text, Verification
 from ggufbpe.analysis.verify.shrink import Shrinking, shrink
 from ggufbpe.analysis.views.terminal import isolated
 from ggufbpe.cli import main
@@ -92,7 +92,7 @@ class Engine(Oracle):
         return [self._answers(text, self._tokenizer.encode(text, **flags)) for text in texts]
 
 
-def compared(tokenizer: Tokenizer, oracle: Oracle, *texts: bytes, **flags: bool) -> Result:
+def compared(tokenizer: Tokenizer, oracle: Oracle, *texts: bytes, **flags: bool) -> Verification:
     return verify(tokenizer, oracle, [Text("test", 0, text) for text in texts], **flags)
 
 

@@ -157,7 +157,7 @@ def test_numbers_are_those_of_naive_counting(parts: list[bytes]) -> None:
     pieces = [tokenizer.token_to_piece(token, special=False) for token in whole]
     assert row.bytes == sum(map(len, parts))
     assert row.tokens == len(whole)
-    assert row.pieces == sum(len(tokenizer.words(part)) for part in parts)
+    assert row.pieces == sum(len(tokenizer.pre_tokenize(part)) for part in parts)
     assert row.single_byte_tokens == sum(len(piece) == 1 for piece in pieces)
     assert row.partial_tokens == sum(not is_utf8(piece) for piece in pieces)
     assert row.used_tokens == len({t for t in whole if not tokenizer.vocabulary.attributes[t] & CONTROL})
@@ -236,7 +236,7 @@ def test_numbers_do_not_depend_on_the_parts(tmp_path: Path) -> None:
     text = path.read_text()
     assert (row.texts, row.words, row.characters) == (1, len(text.split()), len(text))
     assert row.tokens == len(tokenizer.encode(text, add_special=False))
-    assert row.pieces == len(tokenizer.words(text))
+    assert row.pieces == len(tokenizer.pre_tokenize(text))
 
 
 @pytest.mark.usefixtures("small_blocks")

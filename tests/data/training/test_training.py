@@ -138,7 +138,7 @@ def test_explain_shows_what_is_easily_confused(
     def explained(text: str) -> list[list[str]]:
         assert main(["explain", "-m", str(path), "--json", text]) == 0
         words = json.loads(capsysbinary.readouterr().out)["words"]
-        assert [word["text"] for word in words] == tok.words(text)
+        assert [word["text"] for word in words] == tok.pre_tokenize(text)
         assert [
             token for word in words for symbol in word["symbols"] for token in symbol["ids"]
         ] == tok.encode(text)
