@@ -1,7 +1,4 @@
-"""Numbers the texts of a request, so that a prompt can be split by where its parts come from.
-
-Request -> [this file] -> Request of attributed texts -> attribution -> prompt -> [this file] -> parts
-"""
+"""Numbers the texts of a request, so that a prompt can be divided by the message or field that each part comes from."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The prompt of a request: what llama.cpp does before and after it runs the template.
-
-Request, template -> [this file] -> prompt
+"""Renders the prompt of a request: what llama.cpp does before and after it runs the template.
 
 Messages are changed into what the template takes (capabilities, families), the template is run, a BOS and an EOS that
 the tokenizer will add are removed, and an answer to be continued is appended.

@@ -1,6 +1,4 @@
-"""The tokens of a prompt by origin, and text of messages that became special tokens.
-
-PromptInParts, Tokenizer -> [this file] -> ChatTokens -> views, cli
+"""Groups the tokens of a prompt by origin, and finds text of messages that became special tokens.
 
 A token belongs to the part of the prompt in which it begins.
 """

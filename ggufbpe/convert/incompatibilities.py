@@ -1,9 +1,7 @@
-"""What a format cannot carry: found in the vocabulary, and reported with the characters or tokens concerned.
+"""Finds what a format cannot express in a vocabulary, with the characters or tokens concerned.
 
-    vocabulary -> [this file] -> the limits that an `Export` comes with
-
-Each function gives the limits of one kind, for formats that have it. Without limits, the ids are the same for every
-text that is UTF-8, as far as is known; parity.py tests it.
+Each function yields the incompatibilities of one kind, for formats that have it. An export without any gives
+llama.cpp's ids for every text that is UTF-8, as far as is known; parity.py tests it.
 """
 
 from __future__ import annotations

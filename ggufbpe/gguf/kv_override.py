@@ -1,6 +1,4 @@
-"""Overrides of metadata in the form of llama.cpp's flag `--override-kv`.
-
-    KEY=TYPE:VALUE,... -> [this file] -> metadata.py (overrides)
+"""Parses llama.cpp's flag `--override-kv KEY=TYPE:VALUE,...` into overrides of metadata.
 
 Source: common/arg.cpp (`--override-kv`, parse_csv_row), common/common.cpp (string_parse_kv_override), and
 src/llama-model-loader.cpp (GGUFMeta: which override a key takes).

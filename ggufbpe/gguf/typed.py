@@ -1,6 +1,4 @@
-"""Metadata values by type, as llama.cpp reads them.
-
-    metadata.py, schema.py -> [this file] -> models/ and models/
+"""Reads metadata values by type, as llama.cpp does.
 
 llama.cpp takes a value of one type and no other (schema.py), and its strings are C strings: they end at the first NUL
 (gguf_get_val_str, gguf_get_arr_str).

@@ -1,8 +1,7 @@
-"""A model given by its path or name.
+"""Turns a path or a name of a model into what `GGUFFile` opens.
 
-    path or name -> [this file] -> hub/, unless there is something at the path -> what `GGUFFile` opens
-
-Every function and command that takes a model comes here. `hub/` is imported only for what is not an existing path.
+Every function and command that takes a model calls this module. The rest of `hub/` is imported only for an argument
+that is not an existing path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""From a name to a model: a file on this machine, or a remote one whose metadata is downloaded.
-
-    name -> name_grammar.py -> the stores of this machine -> [this file] -> model_location.py -> all that takes a model
+"""Finds the model that a name means: a file on this machine, or a remote one whose metadata is downloaded.
 
 A path that exists always wins, then a model on this machine, and only then, if the name says where, a remote one.
 """

@@ -1,7 +1,5 @@
 """The interface of a tokenizer model: how its vocabulary is loaded, and how plain text becomes ids.
 
-    models/ (loading), tokenizer/ (ids), and all that inspects a tokenizer -> [this file] -> a room of `models/`
-
 `TokenizerModel` is what holds for every vocabulary of the model; `TextModel`, made from one vocabulary, does the work.
 The compiled engine has its counterpart in `native/src/text_model.h`.
 """

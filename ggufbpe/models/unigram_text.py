@@ -1,4 +1,4 @@
-"""Unigram models in plain Python: what text becomes before it is looked up, and its best path.
+"""Encodes text by a unigram model in plain Python: normalization, then the best path.
 
     fragment -> CharsmapNormalizer (composition, user-defined tokens, Charsmap, spaces) -> lattice.py -> ids
 

@@ -1,7 +1,4 @@
-"""The description of the API, as OpenAPI and as a page.
-
-endpoints.py -> [this file] -> /openapi.json, /docs
-"""
+"""Describes the API, as OpenAPI (/openapi.json) and as a page (/docs)."""
 
 from __future__ import annotations
 

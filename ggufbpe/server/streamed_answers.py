@@ -1,7 +1,4 @@
-"""Answers many times as large as their requests: the JSON is made while it is sent and never held as a whole.
-
-llama_server.py, other_servers.py -> [this file] -> app.py
-"""
+"""Streams answers that are many times as large as their requests, so that their JSON is never held as a whole."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where a piece stands in a traced text, and the step that is the reason at each place.
-
-    Trace -> [this file] -> reasons.py -> piece_search.py
+"""Finds where a piece stands in a traced text, and the step that is the reason at each place.
 
 Whether a piece forms by merging is decided within it: as long as no merge joins a part of it to what is outside, its
 own symbols merge as they would alone. So the merges of the piece alone are the ones to compare with. With longest

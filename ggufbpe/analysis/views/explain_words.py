@@ -1,9 +1,7 @@
-"""A trace in words.
+"""Describes the trace of a text in words, for a terminal and for HTML.
 
-    analysis/explain/ -> [this file] -> explain_lines.py (a terminal), explain_page.py (HTML)
-
-Sentences are lists of plain strings and of quotes, whose text is the user's or the model's: whoever shows a
-sentence makes the quotes safe for where they go.
+Sentences are lists of plain strings and of quotes, whose text is the user's or the model's: whoever shows a sentence
+makes the quotes safe for where they go.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The result of `verify`, as lines for a terminal.
-
-analysis/verify/ -> Result -> [this file] -> cli/verify.py
-"""
+"""Shows the result of `verify` as lines for a terminal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Text on its way to a terminal, and JSON: nothing in it takes effect there.
+"""Makes text safe for a terminal and for JSON, so that no control sequence in it takes effect.
 
-But: draws nothing, which drawing.py does, and writes nothing, which cli/_output.py does.
+drawing.py draws, and cli/_output.py writes.
 """
 
 from __future__ import annotations

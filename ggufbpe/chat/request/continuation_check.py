@@ -1,6 +1,4 @@
-"""Whether an answer that is to go on could be the start of what a model writes.
-
-the start of an answer, what the request wants -> [this file] -> yes or no -> chat/render.py
+"""Checks that a prefilled assistant message is a valid start of the model's output.
 
 Before it generates anything, llama-server reads the start of the answer with the parser of the model's output, and
 refuses the chat if the parser fails at the first byte. A text that ends early does not fail, nor does one that goes

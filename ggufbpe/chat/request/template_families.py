@@ -1,8 +1,6 @@
-"""Templates that llama.cpp knows by what their source has, and handles in a way of their own.
+"""Recognizes templates that llama.cpp handles specially, by what their source contains.
 
-source -> [this file] -> Handling: messages changed before, the prompt after, the start of an answer that goes on
-
-For all others, `reasoning` and `output` find out what is needed.
+For all other templates, `reasoning` and `output` find out what is needed.
 
 Source: common_chat_template_detect_params_init in common/chat.cpp, and common/parsers/.
 """

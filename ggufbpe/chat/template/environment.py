@@ -1,8 +1,8 @@
-"""Templates compiled and run: jinja2's nodes and its immutable sandbox, with llama.cpp's grammar and operators.
+"""Compiles and runs templates with jinja2's nodes and its immutable sandbox, by llama.cpp's grammar and operators.
 
-source -> lexer -> parser -> compiler -> [this file] -> text
+    source -> lexer.py -> parser.py -> compiler.py -> environment.py, which runs it with runtime.py -> text
 
-Only this file and those that it imports here use jinja2; everything else imports this one where it is used.
+Only this module and those that it imports use jinja2; every other module imports this one where it is used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The expressions of a parsed template as Python source.
-
-jinja2.nodes -> [this file] -> compiler
+"""Compiles the expressions of a parsed template to Python source.
 
 Every name, member, call, filter, test and operator is a call of `run`. What most templates do most of the time is
 written out in front of that call, for values of the types in `PLAIN` alone: `v` and `t` hold a value for as long as it

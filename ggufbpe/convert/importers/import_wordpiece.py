@@ -1,8 +1,7 @@
-"""WordPiece from a tokenizer.json or a vocab.txt: the pieces as llama.cpp writes them, and BERT's flags.
+"""Imports WordPiece from a tokenizer.json or a vocab.txt: the pieces as llama.cpp writes them, and BERT's flags.
 
-    HFDocument, or lines -> convert/word_pieces.py -> [this file] -> import_hf.py, import_files.py
-
-convert_hf_to_gguf.py writes U+2581 before user-defined tokens, too, so that they are never found; here it does not.
+convert_hf_to_gguf.py writes U+2581 before user-defined tokens, too, so that they are never found; this module does
+not.
 """
 
 from __future__ import annotations

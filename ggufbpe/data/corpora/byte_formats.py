@@ -1,6 +1,4 @@
-"""Raw ids with an index of documents in another file: the formats of Megatron, nanotron and numpy.
-
-    ids, lengths -> [this file] -> part-00000.bin and .idx, or as the form has it
+"""Writes raw ids with an index of documents in another file: the formats of Megatron, nanotron and numpy.
 
 Sources: Megatron-LM, megatron/core/datasets/indexed_dataset.py (_IndexWriter); datatrove, pipeline/tokens/tokenizer.py
 (TokenizedFile), whose files nanotron reads; numpy.lib.format.

@@ -1,6 +1,4 @@
-"""Encodes a chunk of a corpus: the ids of its documents, in one array as they will be written.
-
-    chunks.py -> [this file], on any thread -> Encoded -> shard_writer.py
+"""Encodes a chunk of a corpus, on any thread: the ids of its documents, in one array as they will be written.
 
 A bad record (a line that is not JSON, a row without a text) is returned with its number and the reason.
 """

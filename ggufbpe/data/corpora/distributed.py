@@ -1,10 +1,10 @@
-"""A corpus to shards by whoever runs functions on other machines; the bytes are those of one machine.
+"""Distributed encoding of a corpus to shards; output is byte-identical to a single-machine run.
 
-    segments -> encoded anywhere -> counts of their batches -> [this file]: which documents each shard has
+    segments -> encoded anywhere -> counts of their batches -> here: which documents each shard has
              -> written anywhere -> what was written, in order -> manifest
 
-Shards are written while later segments are encoded, and segments removed that no other shard needs. They come in
-waves, so that what lies between encoding and writing does not grow with the corpus.
+Shards are written while later segments are encoded, and segments that no other shard needs are removed. Shards are
+written in waves, so that the data between encoding and writing does not grow with the corpus.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Decompression, lines and records of JSON lines.
-
-    corpus_files.py -> files -> [this file] -> bytes, records -> count, stats, train, verify, encode
+"""Decompresses files and reads their lines and JSON records.
 
 The name of a file says how it is compressed (.gz, .zst) and whether its lines are JSON (.jsonl, .ndjson), each with a
-text of its own.
-
-But: callers decide about bytes that are not UTF-8, and about files that cannot be read.
+text of its own. Callers decide about bytes that are not UTF-8, and about files that cannot be read.
 """
 
 from __future__ import annotations

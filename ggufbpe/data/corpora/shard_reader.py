@@ -1,7 +1,4 @@
-"""Reads shards: their ids, and their documents as text.
-
-folder -> [this file] -> ids, texts; findings
-"""
+"""Reads shards: their ids, and their documents as text."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
 """The result of training: a vocabulary that encodes, decodes and can be saved.
 
-    merges -> [this file] -> ids, save_vocabulary.py -> vocab.gguf
+If llama.cpp can hold the vocabulary, words are encoded by the encoder that reads its files (merge.py). The classic
+forms, with an end-of-word symbol, an unknown token or a splitting that llama.cpp does not have, are encoded in this
+module, by the same merging.
 
-If llama.cpp can hold the vocabulary, words are encoded by the same encoder that reads its files (merge.py). The classic
-forms, with an end-of-word symbol, an unknown token or a splitting that llama.cpp does not have, are encoded here, by
-the same merging.
-
-But: for a whole tokenizer, with BOS, offsets and traces, save the GGUF and open it.
+For a whole tokenizer, with BOS, offsets and traces, save the GGUF and open it.
 """
 
 from __future__ import annotations

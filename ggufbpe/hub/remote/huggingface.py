@@ -1,9 +1,7 @@
-"""The Hugging Face hub: the files of a repository, and where one of them is.
+"""Lists the files of a repository on the Hugging Face hub and finds the address of one.
 
-    HubName -> [this file], by huggingface_hub -> an address and credentials -> http_file.py
-
-The library has its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and others. Its errors
-become ours, with what to do.
+The work is done by the package huggingface_hub, which reads its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE
+and others. Its errors become this project's, with a remedy.
 """
 
 from __future__ import annotations

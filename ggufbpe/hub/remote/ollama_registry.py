@@ -1,11 +1,9 @@
-"""Ollama's registry: a manifest says which blob is the model.
-
-    OllamaName -> [this file], by the registry's manifests -> an address -> http_file.py
+"""Finds the address of a model in Ollama's registry, whose manifest says which blob is the model.
 
 Source: server/images.go, pullModelManifest; server/download.go; types/model/name.go, BaseURL.
 
-But: private models, for which Ollama signs requests with its key, are not requested; `ollama pull` gets them, and they
-are read from its store.
+Private models are not requested, because Ollama signs requests for them with its key. `ollama pull` downloads them,
+and they are then read from Ollama's store.
 """
 
 from __future__ import annotations

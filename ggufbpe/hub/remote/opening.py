@@ -1,8 +1,7 @@
 """Opens a remote file: from the cache, or by downloading its metadata.
 
-reference -> [this file] -> a source for gguf/
-    metadata_cache.py <-|-> huggingface.py, ollama_registry.py -> a place -> http_file.py or fsspec_file.py
-        -> range_stream.py -> forecast.py
+reference -> metadata_cache.py, and if it is not there:     huggingface.py or ollama_registry.py -> address ->
+http_file.py or fsspec_file.py -> range_stream.py, with forecast.py
 """
 
 from __future__ import annotations

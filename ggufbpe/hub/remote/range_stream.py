@@ -1,7 +1,4 @@
-"""The bytes of a remote file, requested in ranges as the walk over its metadata finds out how many it needs.
-
-    section.py and forecast.py, what is certain and what is likely -> [this file] -> ranges -> http_file.py,
-        fsspec_file.py
+"""Streams a remote file's metadata, requesting ranges as the walk over it finds out how many bytes it needs.
 
 The first range is one block. The next reaches to the likely end, and a little further for the last keys. The likely
 end errs on the low side and improves as bytes arrive; so the rest is requested only when what is in flight lasts no

@@ -1,7 +1,4 @@
-"""All stores of this machine together.
-
-ollama_store.py, huggingface_cache.py, llama_cpp_cache.py, lm_studio.py -> [this file] -> resolve.py, the list of models
-"""
+"""Finds and lists models in all stores of this machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A model in another program's store, and how such stores are read: nothing in them is trusted.
-
-the folders of a program -> [this file] -> ollama_store.py, huggingface_cache.py, llama_cpp_cache.py, lm_studio.py
-"""
+"""Describes a model in another program's store, and reads such stores without trusting their contents."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-r"""The patterns of the registry, parsed: from text to a small tree over sets of code points.
-
-    registry entry -> [this file] -> splitter.py (the reference), and any other engine that runs patterns
+r"""Parses the registry's patterns into small trees over sets of code points.
 
 llama.cpp writes its patterns in the ECMAScript syntax of the C++ standard regex. Classes do not mean there what they
 mean elsewhere, so sets are resolved here, by llama.cpp's rules (src/unicode.cpp, unicode_regex_split):

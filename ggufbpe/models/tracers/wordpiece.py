@@ -1,7 +1,4 @@
-"""The steps of WordPiece: what each character becomes, words, and the tokens that match at each place of a word.
-
-WordPieceText (models/wordpiece.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
-"""
+"""Traces WordPiece: what each character becomes, words, and the tokens that match at each position of a word."""
 
 from __future__ import annotations
 
