@@ -58,7 +58,7 @@ class Chats:
     def parts(
         self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
     ) -> PromptInParts:
-        """The same prompt in parts: which bytes are the template's own, and which message the others come from.
+        """The prompt of a request in parts: what the template writes itself, and what comes from which message.
 
         This runs the template two more times.
         """

@@ -37,7 +37,7 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """Its name, such as `messages[2].content`."""
+        """The origin's name, such as `messages[2].content`."""
         if self.kind == "message":
             return f"messages[{self.index}]{'.' if self.field else ''}{self.field}"
         if self.kind == "tool":
@@ -89,7 +89,7 @@ class Origins:
         return self._known[ord(number)].kind
 
     def of_request(self, request: Request) -> Request:
-        """The same request with attributed texts."""
+        """A copy of the request with attributed texts."""
         return replace(
             request,
             messages=tuple(self._of_message(*each) for each in enumerate(request.messages)),

@@ -279,7 +279,7 @@ class ChatTemplate:
         last: Message | None,
         now: time.struct_time,
     ) -> tuple[str, str, bool]:
-        """The same for a template that llama.cpp knows."""
+        """The prompt, the start of the answer, and whether that start is valid, for a template that llama.cpp knows."""
         text, opening = (
             self._run_twice(names, request, now)
             if family.both_prompts

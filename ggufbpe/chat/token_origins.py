@@ -32,7 +32,7 @@ class Share(NamedTuple):
     fields: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The row as `--json` prints it."""
         more = {"role": self.role, "fields": self.fields} if self.origin.kind == "message" else {}
         return {**self.origin.to_dict(), "tokens": self.tokens, **more}
 
@@ -49,7 +49,7 @@ class Injected(NamedTuple):
     role: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The token as `--json` prints it."""
         place = {"token": self.token, "id": self.id, "start": self.start, "end": self.end, "text": self.text}
         return {**place, **self.origin.to_dict(), **({"role": self.role} if self.role else {})}
 

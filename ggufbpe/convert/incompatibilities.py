@@ -18,7 +18,7 @@ from ..tokenizer.special_tokens import sort_longest_first
 
 
 def listed_out(vocabulary: Vocabulary) -> Vocabulary:
-    """The same vocabulary in plain Python lists and a dict, which JSON and long loops want."""
+    """A copy of the vocabulary with plain Python lists and a dict, for JSON and long loops."""
     return vocabulary._replace(
         tokens=list(vocabulary.tokens),
         token_to_id=dict(vocabulary.token_to_id.items()),

@@ -91,7 +91,7 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """The same as read by C's `atof`, except hexadecimal numbers."""
+    """The number that a text begins with, as C's `atof` reads it, but without hexadecimal: 0 if there is none."""
     found = re.match(
         r"(?i)[ \t-\r]*([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))", text
     )

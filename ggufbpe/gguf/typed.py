@@ -81,7 +81,7 @@ def strings(file: Metadata, key: str) -> list[str]:
 
 
 def compiled_strings(file: Metadata, key: str) -> LazyStrings | None:
-    """The same by the compiled engine; None without one, or if a string has a NUL or is not UTF-8."""
+    """An array of strings by the compiled engine; None without it, or if a string has a NUL or is not UTF-8."""
     require(file, key)
     found = file.strings(key)
     return None if found is None else LazyStrings(found)

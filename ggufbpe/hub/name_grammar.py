@@ -70,7 +70,7 @@ class HubName:
 
     @property
     def repository(self) -> str:
-        """As "bartowski/Llama-3.2-1B-Instruct-GGUF"."""
+        """Owner and repository, such as "bartowski/Llama-3.2-1B-Instruct-GGUF"."""
         return f"{self.owner}/{self.repo}"
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Address:
 
     @property
     def scheme(self) -> str:
-        """As "https"."""
+        """The scheme of the address in lower case, such as "https"."""
         return self.url.partition("://")[0].lower()
 
     def __str__(self) -> str:

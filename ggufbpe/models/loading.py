@@ -54,7 +54,10 @@ def load(
     data: bytes | None = None,
     llama_cpp: str = FOLLOWED,
 ) -> tuple[Vocabulary, Metadata]:
-    """The same with `overrides` in place of some keys, and the metadata it read.
+    """The vocabulary of a GGUF file, and the metadata that was read, with `overrides` in place of some keys.
+
+    Instead of a path, an open source, or the bytes `data` that `packed` gave, may be read. `llama_cpp` is one of
+    `states.STATES`. Raises the errors of `load_vocabulary`.
 
     It may also come from an open source, or from `data` that `packed` gave. `llama_cpp` is one of `states.STATES`.
     """

@@ -85,7 +85,7 @@ class Plamo2Model(TokenizerModel):
             )
 
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
-        """As the file says; before b11549, nothing around a text of PLaMo-2."""
+        """The ids before and after a text that the file asks for; before b11549, PLaMo-2 has none."""
         if PLAMO2_ADDS_TOKENS in lacks(vocabulary.llama_cpp, "rule"):
             return [], []
         return super().added(vocabulary)
@@ -334,7 +334,7 @@ class PlamoText(TextModel):
                     yield from self.byte_spans(read, first + start)
 
     def byte_spans(self, read: Characters, at: int) -> Iterator[tuple[int, int, int]]:
-        """The same for the bytes of a character that is in no token."""
+        """(id, start, end) of the byte tokens of a character that is in no token."""
         begin, stop = read.bounds[at], read.bounds[at + 1]
         data = read.seen(at)
         same = len(data) == stop - begin  # otherwise the text has it in another form

@@ -107,7 +107,7 @@ def _examples(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def description_page() -> Iterator[str]:
-    """The same as a page, without scripts and external resources."""
+    """The description of the API as an HTML page, without scripts and external resources."""
     return rendered(
         "server.html",
         title="ggufbpe serve",

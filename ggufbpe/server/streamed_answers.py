@@ -107,7 +107,7 @@ def answer_json(answer: Any) -> bytes:
 
 
 def json_or_stream(answer: Any) -> bytes | StreamedAnswer:
-    """The same; for an answer with streamed values, its parts."""
+    """The JSON of an answer; for an answer with streamed values, a `StreamedAnswer` that yields its parts."""
     if isinstance(answer, dict) and any(isinstance(value, Items | JoinedPieces) for value in answer.values()):
         return StreamedAnswer(answer)
     return answer_json(answer)

@@ -222,7 +222,7 @@ def _length(match: Match, piece: Sought) -> int:
 
 
 def _in_lattice(word: Word, span: tuple[int, int], piece: Sought, is_compared: bool) -> Place | None:
-    """The same in a lattice; None inside a character, where no token begins.
+    """The reason of a piece in a lattice; None if the span begins inside a character, where no token begins.
 
     If an edge is not taken, no path through it is better; finding the best such path takes time linear in the word.
     """

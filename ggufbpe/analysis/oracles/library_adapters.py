@@ -45,7 +45,7 @@ def open_tokenizers(data: bytes) -> Adapter:
 
 
 def _pipeline(package: Any, data: bytes) -> Encode:
-    """The same with 1.0, which reads from a file, and refuses what it cannot run only when a text is encoded."""
+    """An encoder of tokenizers 1.0, which reads a file and refuses what it cannot run only when a text is encoded."""
     with tempfile.NamedTemporaryFile(prefix="ggufbpe-", suffix=".json", delete=False) as file:
         file.write(data)
     try:

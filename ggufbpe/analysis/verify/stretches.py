@@ -32,7 +32,7 @@ class Stretch(NamedTuple):
     tokens: list[Row]
 
     def to_dict(self) -> dict[str, Any]:
-        """As `ggufbpe compare --json` writes it; a piece that is not UTF-8 also has its bytes in hexadecimal."""
+        """The stretch as `ggufbpe compare --json` writes it; a piece that is not UTF-8 also has hexadecimal bytes."""
         rows = [list(map(_object, row)) for row in self.tokens]
         return {"start": self.start, "end": self.end, "same": self.is_same, "tokens": rows}
 

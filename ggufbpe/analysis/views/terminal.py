@@ -49,7 +49,7 @@ def json_parts(value: Mapping[str, object], name: str, items: Iterable[object]) 
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """The same as text, in one line without `indent`."""
+    """`value` as JSON, in one line without `indent`, with invisible characters escaped."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, indent=indent)

@@ -106,7 +106,10 @@ def _after_scalar(text: str, at: int) -> int | None:
 
 
 def _after_value(text: str, at: int) -> int | None:
-    """The same for any value. Without recursion, since nesting can be as deep as the message is long."""
+    """Where any JSON value ends; None if the text ends first, `_NO_JSON` if there is none.
+
+    The function is not recursive, since nesting can be as deep as the message is long.
+    """
     closing: list[str] = []  # brackets of the arrays and objects that `at` is in
     is_key = may_close = False  # what may come next
     while at < len(text):

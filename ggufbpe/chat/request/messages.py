@@ -74,7 +74,7 @@ class Message:
         return out
 
     def trimmed(self) -> Message:
-        """The same without white space around its texts."""
+        """A copy of the message without white space around its texts."""
         return replace(
             self,
             content=self.content.strip(WHITE_SPACE),

@@ -90,12 +90,12 @@ class Handling:
 
 
 def _as_thinking(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Reasoning under another name."""
+    """Messages whose reasoning is called `thinking`."""
     return [{**m, "thinking": m["reasoning_content"]} if "reasoning_content" in m else m for m in messages]
 
 
 def _as_thinking_alone(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """The same; a message with tool calls then has no content."""
+    """Messages whose reasoning is called `thinking`, and which have no content if they have tool calls."""
     out = _as_thinking(messages, arguments)
     for message in out:
         if "thinking" in message and message.get("tool_calls"):

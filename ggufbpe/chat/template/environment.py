@@ -88,7 +88,7 @@ class Template:
         )
 
     def render_by(self, run: Runtime, names: Scope) -> str:
-        """The same with a given run."""
+        """The text that the template writes for `names`, by the given run."""
         root = self._root if CONSTANTS.keys().isdisjoint(names) else self._root_of_names
         look_at_clock(True)
         try:
@@ -104,7 +104,7 @@ class Template:
 
     @computed_once
     def _root_of_names(self) -> Any:
-        """The same for a request that redefines `true`, `false` or `none`."""
+        """The compiled template for a request that redefines `true`, `false` or `none`."""
         return self._compiled_with(constants=False).root_render_func
 
     def _line(self, error: BaseException) -> int | None:

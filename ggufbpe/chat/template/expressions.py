@@ -91,7 +91,7 @@ class Expressions:
         return f"run.chained({found})"
 
     def _one(self, node: nodes.Node, left: str) -> str:
-        """The same for an expression whose leftmost operand is written already."""
+        """Source of an expression whose leftmost operand is already written, as `left`."""
         method = _EXPRESSIONS.get(type(node))
         if method is None:
             raise TemplateSyntaxError(f"Unexpected expression: {type(node).__name__}", node.lineno)

@@ -91,7 +91,7 @@ def _openings(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]]]:
 
 
 def _ways(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]] | None]:
-    """The same; None where nothing is consumed."""
+    """The openings of a node (see `_openings`), with None for a way that consumes nothing."""
     if isinstance(node, Chars):
         yield ranges(node.set), ()
     elif isinstance(node, Choice):

@@ -113,7 +113,7 @@ def _exported(config: HFConfig) -> bool:
 
 
 def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, Any], list[Incompatibility]]:
-    """The same from the lines of a vocab.txt."""
+    """Metadata and incompatibilities of the word pieces in the lines of a vocab.txt."""
     lines, types = lines[:], [int(TokenType.NORMAL)] * len(lines)
     special: set[int] = set()
     for index, text, added in config.added_tokens():

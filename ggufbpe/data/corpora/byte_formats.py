@@ -112,7 +112,7 @@ def nanotron_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
 
 
 def nanotron_ends(folder: Folder, stem: str) -> Any:
-    """The same, read."""
+    """Read the ends of documents from a shard of nanotron's format, as an int64 array."""
     numpy = imported("numpy", "corpora", "shards")
     return numpy.frombuffer(folder.read(f"{stem}.ds.index"), "<u8").astype(numpy.int64)
 
@@ -156,7 +156,7 @@ def npy_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
 
 
 def npy_ends(folder: Folder, stem: str) -> Any:
-    """The same, read."""
+    """Read the ends of documents from a shard in numpy's format, as an int64 array."""
     numpy = imported("numpy", "corpora", "shards")
     with folder.open(f"{stem}.index.npy") as file:
         return numpy.frombuffer(file.read()[NPY_HEADER:], "<i8")

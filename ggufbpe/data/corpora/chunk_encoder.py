@@ -239,7 +239,7 @@ class ChunkEncoder:
         return [part for ids in found for part in (*before, ids, *behind)], lengths
 
     def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
-        """As llama-server encodes a prompt; BOS and EOS are added where they are wanted and not there yet."""
+        """The ids of chats as llama-server encodes their prompts; BOS and EOS are added where wanted and missing."""
         found: list[Any] = []
         lengths, kept = [], []
         for record, messages in zip(records, texts):

@@ -184,7 +184,7 @@ class ChunkReader:
 
 
 class _Whole:
-    """A stream, after its beginning was read."""
+    """A stream whose beginning was read already."""
 
     def __init__(self, head: bytes, stream: Any) -> None:
         self._head, self._stream = io.BytesIO(head), stream
@@ -197,7 +197,7 @@ class _Whole:
 
 
 class _Line(_Whole):
-    """The same up to the line break, which is left out; `behind` is what was read after it."""
+    """A stream up to its line break, which is left out; `behind` is what was read after the line break."""
 
     behind = b""
     _has_ended = False

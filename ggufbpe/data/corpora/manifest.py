@@ -155,7 +155,7 @@ def written_names(folder: Folder) -> list[str]:
 
 
 def to_json(found: Mapping[str, Any]) -> bytes:
-    """As a file has it."""
+    """A manifest as the bytes of its JSON file."""
     return json.dumps(found, indent=1).encode() + b"\n"
 
 

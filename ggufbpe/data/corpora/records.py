@@ -115,7 +115,7 @@ def is_binary_table(name: str) -> bool:
 
 
 def is_table(name: str) -> bool:
-    """The same, or a file of comma-separated values."""
+    """Whether a file is named as a table of parquet, arrow or comma-separated values."""
     return is_binary_table(name) or without_compression(name).endswith(".csv")
 
 

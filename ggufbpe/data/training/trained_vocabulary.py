@@ -119,7 +119,7 @@ class TrainedVocabulary:
         return ids
 
     def tokenize(self, text: str) -> list[str]:
-        """The same as tokens. Without an unknown token, a character that is not a token stands for itself.
+        """The tokens of `text`. Without an unknown token, a character that is not a token stands for itself.
 
         >>> from ggufbpe import train
         >>> train(["low lower"], vocab_size=7, pre="words", units="chars").tokenize("slow")
@@ -163,7 +163,7 @@ class TrainedVocabulary:
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The same as bytes."""
+        """The bytes that `ids` stand for."""
         data = b"".join(map(self.token_bytes, ids))
         return data.removesuffix(b" ") if self.form.end_of_word is not None else data
 

@@ -116,7 +116,7 @@ def file_parts(files: Iterable[File], reading: CorpusOptions, size: int) -> list
 
 
 def texts_of_part(part: FilePart, reading: CorpusOptions) -> Iterator[str]:
-    """Its texts, as `texts_of` reads them in the whole."""
+    """The texts of a part of a file, as `texts_of` reads them in the whole file."""
     if part.end is None:
         yield from _texts_at(part.name, part.path, reading, lambda raw: None)
         return

@@ -82,7 +82,7 @@ class Splitter:
         return list(self.iterate(text))
 
     def iterate(self, text: str) -> Iterable[str]:
-        """The same, lazily for a text so long that a list would fill memory."""
+        """The words of `text`, lazily if the text is so long that a list would fill memory."""
         is_ascii = text.isascii()
         collapsed = text if is_ascii else self._alphabet.collapse(text)
         for split in self._stages:

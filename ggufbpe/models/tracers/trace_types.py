@@ -270,7 +270,7 @@ class Traceable(Protocol):
     """A `TextModel` (models/tokenizer_model.py) whose steps can be traced."""
 
     def tracer(self) -> Tracer:
-        """Its tracer."""
+        """The tracer of this model."""
         ...
 
 
