@@ -29,16 +29,14 @@ class RemoteFile(NamedTuple):
     url: str
 
 
-class FilePlace(NamedTuple):
-    """Where a remote file is."""
+class RemoteLocation(NamedTuple):
+    """The address of a remote file, and what is known of the file before it is opened."""
 
     name: str  # of the file that was chosen, as "hf:bartowski/Llama-3.2-1B-Instruct-GGUF/….gguf"
     url: str
     named: str  # the address that the user or a setting gave; only its server gets the credentials
     secret: Mapping[str, str]  # headers for that server
-    version: (
-        str | None
-    )  # what the server calls the content: the same where it is the same; None if not known yet
+    version: str | None  # an ETag or a date, equal while the content is; None if not known yet
     size: int | None  # bytes, if known
 
 
