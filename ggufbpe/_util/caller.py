@@ -1,4 +1,4 @@
-"""Where a warning points: at the line outside this package that led to it."""
+"""Finds the line outside of this package that led to a warning, for the warning to point at."""
 
 from __future__ import annotations
 

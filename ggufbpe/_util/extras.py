@@ -1,7 +1,4 @@
-"""Packages that only an extra of ggufbpe brings, imported where they are used.
-
-the name of a package, what it is for -> [this file] -> the module, or an error that names the extra
-"""
+"""Imports packages that only an extra of ggufbpe brings, and raises an error that names the extra if one is missing."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Files that appear whole or not at all: written without a name, or under a temporary one, and then put in place.
+"""Writes files that appear whole or not at all: without a name, or under a temporary one, and then put in place.
 
-    target -> [this file] -> a nameless file, or a temporary name, to write to -> target
+The target is never opened, so its old content stays until the new one is whole, and an error names the target, not
+the temporary file. Where the system has nameless files (Linux's O_TMPFILE), a killed process leaves nothing.
+Elsewhere the temporary file is locked while it is written, and `remove_abandoned` deletes those that nobody holds any
+more.
 
-The target is never opened, so what it was stays until the new one is whole, and an error names the target, not the
-temporary file. Where the system has nameless files (Linux's O_TMPFILE), a killed process leaves nothing. Elsewhere the
-temporary file is locked while it is written, and `remove_abandoned` deletes those that nobody holds any more.
-
-But: what is not a regular file (a device, a pipe) is written to directly. Two files are two renames; a machine that
-goes down between them leaves one new and one old.
+A target that is not a regular file (a device, a pipe) is written to directly. Two files are two renames; a machine
+that goes down between them leaves one new and one old.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Attributes made and modules imported on first use: by one thread, and never half-done in a child process.
-
-    all that is lazy -> [this file]
+"""Attributes computed and modules imported on first use, by one thread, and never half-done in a child process.
 
 `os.fork` copies only the thread that calls it. What another thread holds or has half made at that moment stays so in
-the child for ever: the lock of `functools.cached_property` (Python 3.10 and 3.11), that of a module being imported. So
-all of it is done under one lock, which a fork waits for. The lock is reentrant: making one thing makes others, and a
-signal handler may fork in the middle of it.
+the child for ever: the lock of `functools.cached_property` (Python 3.10 and 3.11), or that of a module being
+imported. So all of this is done under one lock, which a fork waits for. The lock is reentrant: computing one
+attribute computes others, and a signal handler may fork in the middle of it.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Offsets:
 
     @classmethod
     def of_parts(cls, own: list[int], bounds: list[int]) -> Offsets:
-        """The same for parts of several characters: `own` is where each begins in the piece, and the piece's end."""
+        """Offsets for parts of several characters: `own` is where each begins in the piece, then the piece's end."""
         made = cls.__new__(cls)
         made._set(own, bounds)
         return made

@@ -1,4 +1,4 @@
-"""Numbers and lists in sentences, for messages and findings. `errors.printable` has how a single text is shown."""
+"""Formats numbers and lists in sentences, for messages and findings. `errors.printable` formats a single text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Runs a template again over texts that know their origins, so that the prompt has them, too.
+"""Runs a template again over attributed strings, so that each character of the prompt has an origin.
 
-ChatTemplate, Request of attributed texts -> [this file] -> prompt with origins
-
-Also without the generation prompt, to find where that begins.
+The template is also run without the generation prompt, to find where that begins.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""BOS and EOS as templates write them, and how they are removed from a prompt.
-
-Tokenizer -> [this file] -> Ends -> chats.py, render.py; analysis/diagnose/prompt_diagnosis.py, server/llama_server.py
-"""
+"""BOS and EOS as templates write them, and how they are removed from a prompt."""
 
 from __future__ import annotations
 

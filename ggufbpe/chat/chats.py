@@ -1,7 +1,5 @@
 """The chats of one tokenizer: its templates, each prepared once, and the prompt and ids of a request.
 
-Tokenizer, the body of a request -> [this file] -> prompt, ids
-
 Source: common_chat_templates_init and the choice of a template in common_chat_templates_apply_jinja (common/chat.cpp);
 handle_count_tokens in tools/server/server-context.cpp, which tokenizes with special tokens added and parsed.
 """
@@ -60,7 +58,7 @@ class Chats:
     def parts(
         self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
     ) -> PromptInParts:
-        """The same prompt in parts: which bytes are the template's own, and which message the others come from.
+        """The prompt of a request in parts: what the template writes itself, and what comes from which message.
 
         This runs the template two more times.
         """

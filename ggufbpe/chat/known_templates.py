@@ -1,9 +1,7 @@
-"""The chat templates that llama.cpp carries for models, by their names: `known:NAME` wherever a template is given.
+"""The chat templates that llama.cpp carries for models, by name: `known:NAME` wherever a template is given.
 
-data/chat_templates.json.xz -> [this file] -> chats.py, cli/, analysis/doctor/
-
-But: llama.cpp does not look into that folder when it runs; `--chat-template-file` names one of them, or another.
-Source: models/templates, taken by scripts/generate_chat_templates.py.
+llama.cpp does not look into its folder of templates when it runs; `--chat-template-file` names a file. Source:
+models/templates, taken by scripts/generate_chat_templates.py into data/chat_templates.json.xz.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Numbers the texts of a request, so that a prompt can be split by where its parts come from.
-
-Request -> [this file] -> Request of attributed texts -> attribution -> prompt -> [this file] -> parts
-"""
+"""Numbers the texts of a request, so that a prompt can be divided by the message or field that each part comes from."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """Its name, such as `messages[2].content`."""
+        """The origin's name, such as `messages[2].content`."""
         if self.kind == "message":
             return f"messages[{self.index}]{'.' if self.field else ''}{self.field}"
         if self.kind == "tool":
@@ -92,7 +89,7 @@ class Origins:
         return self._known[ord(number)].kind
 
     def of_request(self, request: Request) -> Request:
-        """The same request with attributed texts."""
+        """A copy of the request with attributed texts."""
         return replace(
             request,
             messages=tuple(self._of_message(*each) for each in enumerate(request.messages)),

@@ -1,4 +1,4 @@
-"""What chats need of a tokenizer, as a protocol: `Tokenizer` has all of it, and imports this room."""
+"""The protocol of the tokenizer that chats need. `Tokenizer` implements it, and imports this room."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The prompt of a request: what llama.cpp does before and after it runs the template.
-
-Request, template -> [this file] -> prompt
+"""Renders the prompt of a request: what llama.cpp does before and after it runs the template.
 
 Messages are changed into what the template takes (capabilities, families), the template is run, a BOS and an EOS that
 the tokenizer will add are removed, and an answer to be continued is appended.
@@ -281,7 +279,7 @@ class ChatTemplate:
         last: Message | None,
         now: time.struct_time,
     ) -> tuple[str, str, bool]:
-        """The same for a template that llama.cpp knows."""
+        """The prompt, the start of the answer, and whether that start is valid, for a template that llama.cpp knows."""
         text, opening = (
             self._run_twice(names, request, now)
             if family.both_prompts

@@ -1,6 +1,4 @@
-"""The tokens of a prompt by origin, and text of messages that became special tokens.
-
-PromptInParts, Tokenizer -> [this file] -> ChatTokens -> views, cli
+"""Groups the tokens of a prompt by origin, and finds text of messages that became special tokens.
 
 A token belongs to the part of the prompt in which it begins.
 """
@@ -34,7 +32,7 @@ class Share(NamedTuple):
     fields: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The row as `--json` prints it."""
         more = {"role": self.role, "fields": self.fields} if self.origin.kind == "message" else {}
         return {**self.origin.to_dict(), "tokens": self.tokens, **more}
 
@@ -51,7 +49,7 @@ class Injected(NamedTuple):
     role: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The token as `--json` prints it."""
         place = {"token": self.token, "id": self.id, "start": self.start, "end": self.end, "text": self.text}
         return {**place, **self.origin.to_dict(), **({"role": self.role} if self.role else {})}
 

@@ -403,8 +403,8 @@ def located(arguments: argparse.Namespace, given: str) -> str | ModelLocation:
     found = locate(given, offline=arguments.offline, refresh=arguments.refresh)
     if found.remote is not None:
         _watch(found)
-    if found.said:
-        _output.note(f"ggufbpe: {escape_invisible(found.said)}")
+    if found.choice:
+        _output.note(f"ggufbpe: {escape_invisible(found.choice)}")
     return found
 
 

@@ -68,12 +68,12 @@ def _set_completer(action: Any) -> None:
 
 def _models(prefix: str, **_: object) -> list[str]:
     """The names of models that begin with `prefix`, with the prefix of a store or without."""
-    from ..hub.stores.all_stores import all_stored
+    from ..hub.stores.all_stores import stored_models
 
-    models = [each for each in all_stored() if not each.problem]
+    models = [each for each in stored_models() if not each.problem]
     names = [each.name for each in models]
     if prefix and ":" not in prefix:
-        names += [own for each in models for own in (*each.bare, *each.near)]
+        names += [own for each in models for own in (*each.bare_names, *each.fallback_names)]
     shown = (name for name in dict.fromkeys(names) if name.isprintable())
     return [name for name in shown if name.lower().startswith(prefix.lower())]
 

@@ -1,1 +1,1 @@
-"""Other programs' file formats, in and out: tokenizer.json, tiktoken, merges.txt, a GGUF of metadata alone."""
+"""Exports to and imports from other programs' formats: tokenizer.json, tiktoken, merges.txt, a GGUF without tensors."""

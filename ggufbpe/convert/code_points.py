@@ -1,12 +1,8 @@
-r"""Sets of code points as ranges, and patterns written with them: regular expressions that need no Unicode tables.
-
-    pattern.py (tree over sets) -> [this file] -> a regular expression for another engine -> portable_patterns.py
+r"""Writes sets of code points as ranges, and patterns with them: regular expressions that need no Unicode tables.
 
 What `\p{L}` matches depends on the engine's Unicode version; what `\s` matches, on llama.cpp's way of matching. So
 every set is written out, code point by code point: `[\x{41}-\x{5a}\x{61}-\x{7a}...]`. Oniguruma and Rust's regex
 crates read that the same way.
-
-But: no engine is run here.
 """
 
 from __future__ import annotations

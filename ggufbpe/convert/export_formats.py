@@ -1,6 +1,4 @@
-"""What an export is, and which formats there are for which tokenizers. Data.
-
-    vocabulary, a format's name -> [this file] -> tokenizer_json.py, sentencepiece_model.py ... -> Export
+"""Data: the formats of exports, and which tokenizers each can hold; and `Export`, the result of one.
 
 Which formats can hold a tokenizer depends on its model's `algorithm`; that is listed here and nowhere else.
 """

@@ -1,7 +1,4 @@
-"""The result of an import, whatever the source format: the metadata of a GGUF, and what it cannot carry.
-
-files of other programs -> convert/importers/import_hf.py -> [this file] -> vocab.gguf
-"""
+"""The result of an import, whatever the source format: the metadata of a GGUF, and what a GGUF cannot express."""
 
 from __future__ import annotations
 

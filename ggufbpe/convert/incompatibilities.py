@@ -1,9 +1,7 @@
-"""What a format cannot carry: found in the vocabulary, and reported with the characters or tokens concerned.
+"""Finds what a format cannot express in a vocabulary, with the characters or tokens concerned.
 
-    vocabulary -> [this file] -> the limits that an `Export` comes with
-
-Each function gives the limits of one kind, for formats that have it. Without limits, the ids are the same for every
-text that is UTF-8, as far as is known; parity.py tests it.
+Each function yields the incompatibilities of one kind, for formats that have it. An export without any gives
+llama.cpp's ids for every text that is UTF-8, as far as is known; parity.py tests it.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from ..tokenizer.special_tokens import sort_longest_first
 
 
 def listed_out(vocabulary: Vocabulary) -> Vocabulary:
-    """The same vocabulary in plain Python lists and a dict, which JSON and long loops want."""
+    """A copy of the vocabulary with plain Python lists and a dict, for JSON and long loops."""
     return vocabulary._replace(
         tokens=list(vocabulary.tokens),
         token_to_id=dict(vocabulary.token_to_id.items()),

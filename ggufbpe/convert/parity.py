@@ -1,12 +1,10 @@
-"""How often another library's ids differ from ours, measured by running that library on texts and characters.
-
-    exported files, texts -> [this file] -> library_adapters.py -> Agreement -> export_formats.py, import_.py
+"""Measures how often another library's ids differ from ours, by running that library on texts and characters.
 
 Two inputs are tried. Texts: random ones that reach the branches of the model's patterns, and the caller's own.
 Characters: every code point of a range in several contexts, many at a time; where ids differ, the group is halved
 until the characters responsible are known.
 
-But: a library runs in this process, and a text that it cannot encode counts as different.
+The library runs in this process, and a text that it cannot encode counts as different.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-r"""A pre-tokenizer of the registry as regular expressions for other engines, with the same words for every text.
-
-    registry entry -> [this file] -> oniguruma() -> tokenizer_json.py; one_regex() -> tiktoken_files.py
+r"""Writes a registry's pre-tokenizer as regular expressions for other engines that find the same words in every text.
 
 Hugging Face's `tokenizers` runs a list of regular expressions, each on the pieces left by those before, and keeps
-unmatched text as a piece, as llama.cpp does. So each stage is one regular expression. The steps of split.py, which
-for speed are not patterns, can be written as such for an engine that backtracks.
+unmatched text as a piece, as llama.cpp does. So each stage is one regular expression (`oniguruma`). The steps of
+splitter.py, which for speed are not patterns, can be written as such for an engine that backtracks.
 
-tiktoken runs one regular expression and drops what it does not match. Stages that take out runs of code points
-become alternatives: each works on its own universe of code points, and takes any other for the end of the text.
+tiktoken runs one regular expression (`one_regex`) and drops what it does not match. Stages that take out runs of code
+points become alternatives: each works on its own universe of code points, and takes any other for the end of the
+text.
 
-But: an engine may still give up on a run of hundreds of thousands of characters; each has its limits.
+An engine may still give up on a run of hundreds of thousands of characters; each has its limits.
 """
 
 from __future__ import annotations

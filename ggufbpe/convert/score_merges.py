@@ -1,14 +1,12 @@
-"""Scores of tokens as ranked merges, and back: SentencePiece's byte pair encoding in a file that has merges.
+"""Turns scores of tokens into ranked merges, and back: SentencePiece's byte pair encoding in a file that has merges.
 
-    tokens, scores -> [this file] -> merges of a tokenizer.json; merges -> [this file] -> scores
+llama.cpp joins two neighbours whose joined text is a token: those with the best score, of equal scores the leftmost.
+A library with merges joins the pair of the lowest rank, of equal pairs the leftmost. So every way to cut a token into
+two tokens is a merge, and tokens with a better score come first. Two pairs of equal score may overlap in a text, one
+ending with what the other begins with; then the one that ends with it must come first, since it is to the left. Where
+that leads in a circle, no order is right for every text.
 
-llama.cpp joins two neighbours whose joined text is a token: those with the best score, of equal scores the leftmost. A
-library with merges joins the pair of the lowest rank, of equal pairs the leftmost. So every way to cut a token into two
-tokens is a merge, and tokens with a better score come first. Two pairs of equal score may overlap in a text, one ending
-with what the other begins with; then the one that ends with it must come first, since it is to the left. Where that
-leads in a circle, no order is right for every text.
-
-But: tokens that are joined from characters that are not tokens have no merges.
+Tokens that are joined from characters that are not tokens have no merges.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-r"""The patterns of models' own tokenizer.json, by family of pre-tokenizers. Data.
+r"""Data: the patterns of models' own tokenizer.json, by family of pre-tokenizers.
 
-    [this file] -> recognize.py, which knows a model by them; hf_splitting.py, which runs them;
-                   convert/exporters/tokenizer_json.py, which writes those that tokenizers 1.0 reads (`PORTABLE`)
+The patterns are quoted from the comments of llama.cpp (src/llama-vocab.cpp; for kimi-k2 src/unicode.cpp). Families
+that llama.cpp splits differently from their original are listed with the original. recognize.py knows a model by
+these patterns, hf_splitting.py runs them, and tokenizer_json.py writes those that tokenizers 1.0 reads (`PORTABLE`).
 
-As quoted in the comments of llama.cpp (src/llama-vocab.cpp; for kimi-k2 src/unicode.cpp). Families that llama.cpp
-splits differently from their original are listed with the original.
-
-But: a family that is not here has llama.cpp's own patterns (registry.py), or an original that is not known.
+A family that is not listed has llama.cpp's own patterns (registry.py), or an original that is not known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Word pieces as in BERT's own files: a piece that begins a word is plain, one that continues it begins with ##.
-
-    vocabulary (WPM) -> [this file] -> hf_wordpiece.py, vocab_txt.py; their files -> [this file] -> import_wordpiece.py
+"""Word pieces as in BERT's own files: a piece that begins a word is plain, one that continues a word begins with ##.
 
 llama.cpp does the reverse: U+2581 before a piece that begins a word, nothing before one that continues it.
 

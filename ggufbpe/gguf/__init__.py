@@ -1,1 +1,1 @@
-"""The container: reading its metadata, changing it, and the types of its keys; not what tokens mean."""
+"""Reads and changes the metadata of a GGUF file, and knows the types of its keys; models/ knows what tokens mean."""

@@ -1,8 +1,7 @@
-"""Changes of a model's metadata as data: what `ggufbpe fix` is told, and what it would do.
+"""Changes of a model's metadata as data, for `ggufbpe fix` to apply and for doctor to try in memory.
 
-    analysis/diagnose/, analysis/verify/, analysis/doctor/ -> [this file] -> proposal.py, which tries a change in memory
-
-A change has no command of its own: `by_name.fix_command` makes one of `Change.arguments` and the path of a model.
+A change has no command of its own: `fix_command` in hub/model_location.py makes one from `Change.arguments` and the
+path of a model.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .edit import Edit
 from .edit_arguments import id_ranges, parse_remove, parse_set, parse_token_type, set_token_types
 from .reader import GGUFFile
 
-# A command as `by_name.fix_command` writes it.
+# A command as `model_location.fix_command` writes it.
 COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")
 
 
@@ -88,7 +87,7 @@ class Change:
 
     @classmethod
     def of_command(cls, command: str) -> Change | None:
-        """Return the change that a command of `by_name.fix_command` makes; None if it needs a file of the user's.
+        """Return the change that a command of `model_location.fix_command` makes, or None if it needs a file.
 
         >>> Change.of_command("ggufbpe fix m.gguf --remove tokenizer.ggml.scores -o fixed.gguf").keys
         {'tokenizer.ggml.scores': None}

@@ -1,6 +1,4 @@
-"""A corrected copy of a GGUF file: other keys and values, the tensors byte for byte as before.
-
-    model.gguf + edits -> [this file] -> fixed.gguf
+"""Writes a corrected copy of a GGUF file: changed keys and values, with the tensors byte for byte as before.
 
 Only the keys that change are packed again; every other byte is copied in blocks. The file does not go through the
 `gguf` package's `GGUFWriter`, which takes tensors as arrays, in its own order and with its own padding: a 40 GB model
@@ -13,8 +11,8 @@ disk, examined, and renamed. If a file replaces itself and its new metadata has 
 the metadata is written (in_place.py); a padding key fills the gap. On file systems whose files can share
 blocks the copy shares the tensors' with the source, and a padding key aligns them so that this works.
 
-But: no files of version 1, which llama.cpp no longer reads. The arguments of --set and --remove are in
-edit_arguments.py, what a tokenizer may be in analysis/doctor/fix.py.
+Files of version 1, which llama.cpp no longer reads, are refused. The arguments of --set and --remove are parsed in
+edit_arguments.py; the rules for a tokenizer's values are in analysis/doctor/fix.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The arguments of `--set`, `--remove` and `--set-token-type`, or Python values, as edits of a file.
+"""Turns the arguments of `--set`, `--remove` and `--set-token-type`, or Python values, into edits of a file.
 
-    KEY=VALUE, KEY=TYPE:VALUE, ID=TYPE; key and value -> [this file] -> edit.py
-
-A `ValueError` says what is wrong with an argument.
+Arguments have the forms KEY=VALUE, KEY=TYPE:VALUE and ID=TYPE. A `ValueError` says what is wrong with an argument.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Overwrites some bytes of a GGUF in place, with an undo record beside the file until all of them are written.
 
-    file, offset, new bytes -> [this file] -> the same file
-
 Three writes are synced to disk in order: the record, with the old bytes and the new ones; a magic that no program
 takes for a GGUF's; the new bytes. Then the magic is restored and the record removed. So a crash at any moment
 leaves a file that is whole, or one that no program loads and that `recover` makes whole. A record belongs to the

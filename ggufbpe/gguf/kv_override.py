@@ -1,6 +1,4 @@
-"""Overrides of metadata in the form of llama.cpp's flag `--override-kv`.
-
-    KEY=TYPE:VALUE,... -> [this file] -> metadata.py (overrides)
+"""Parses llama.cpp's flag `--override-kv KEY=TYPE:VALUE,...` into overrides of metadata.
 
 Source: common/arg.cpp (`--override-kv`, parse_csv_row), common/common.cpp (string_parse_kv_override), and
 src/llama-model-loader.cpp (GGUFMeta: which override a key takes).
@@ -93,7 +91,7 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """The same as read by C's `atof`, except hexadecimal numbers."""
+    """The number that a text begins with, as C's `atof` reads it, but without hexadecimal: 0 if there is none."""
     found = re.match(
         r"(?i)[ \t-\r]*([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))", text
     )

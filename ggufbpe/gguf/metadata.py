@@ -1,12 +1,9 @@
-"""The metadata that a vocabulary is made from, kept without the file so that it can be pickled and overridden.
-
-    reader.py -> [this file] -> models/
-    overrides ---------^   |-> bytes of a GGUF, for pickles
+"""The metadata that a vocabulary is made from, kept apart from its file so that it can be pickled and overridden.
 
 Loading reads this instead of the file. The values read are kept, and nothing else of the file, so the keys that make
 the tokenizer are known without a list of them. Strings are shared with the vocabulary, not copied.
 
-But: models/ checks which values a key may have, for files and overrides alike.
+models/ checks which values a key may have, for files and overrides alike.
 """
 
 from __future__ import annotations

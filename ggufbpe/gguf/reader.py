@@ -1,11 +1,11 @@
-"""The metadata of a GGUF file: each value is decoded on demand.
+"""Reads the metadata of a GGUF file, decoding each value on demand.
 
-    file.gguf -> source.py -> section.py -> [this file] -> metadata -> vocabulary -> tokenizer -> ids
+    file.gguf -> source.py (bytes) -> section.py (where each value lies) -> reader.py (values) -> models/ (vocabulary)
 
-Opening notes where each value is; the value itself is read on demand. Less than a block is read past the metadata,
-so a 40 GB model opens as fast as its vocabulary alone. The file may change in the meantime: each read checks that.
+Opening a file notes only where each value is. Less than a block is read past the metadata, so a 40 GB model opens as
+fast as its vocabulary alone. Each read checks that the file has not changed since it was opened.
 
-But: tensors are only copied (`blocks`), and writing is writer.py's work.
+Tensors are only copied (`blocks`); writing is in writer.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What llama.cpp accepts for the keys of a tokenizer: types, and ids that must be in the vocabulary.
-
-    reader.py -> [this file] -> models/ (opening), metadata.py (overrides), edit_arguments.py (edits), analysis/doctor/
+"""Checks what llama.cpp accepts for the keys of a tokenizer: their types, and ids that must be in the vocabulary.
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load. Each value has one type and no other (GKV in
 src/llama-model-loader.cpp).

@@ -1,6 +1,4 @@
-"""The header and key/value section of a GGUF file: where each value lies.
-
-    source.py -> [this file] -> reader.py
+"""Walks over the header and key/value section of a GGUF file and notes where each value lies.
 
 The section is walked once, in blocks, and every length is checked against the size of the file. Nothing in the file
 is trusted: each way in which it can lie has its own error, with the byte offset and the key.

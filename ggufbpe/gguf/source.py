@@ -1,7 +1,4 @@
-"""The bytes of a GGUF file: opened, read in blocks, and watched for changes.
-
-    file.gguf -> [this file] -> section.py -> reader.py
-    a remote file's bytes --^
+"""Reads the bytes of a GGUF file in blocks and notices when the file changes.
 
 The file is read, not mapped: when somebody truncates a mapped file, SIGBUS ends the process. Of a remote file, only the
 beginning is here, as bytes or, while it is read for the first time, as a `Stream`.

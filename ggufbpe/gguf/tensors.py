@@ -1,6 +1,4 @@
-"""The tensor infos of a GGUF file, and whether llama.cpp accepts them.
-
-    reader.py -> [this file] -> edit.py (where the data begins), analysis/doctor/ and local_models.py (what is broken)
+"""Reads the tensor infos of a GGUF file and tells whether llama.cpp accepts them.
 
 Only the infos are read, never the data: names, shapes, types and offsets, and from these how long the file must be.
 The rules are those of ggml (ggml/src/gguf.cpp, gguf_init_from_reader) and of llama.cpp's loader

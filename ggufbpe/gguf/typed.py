@@ -1,6 +1,4 @@
-"""Metadata values by type, as llama.cpp reads them.
-
-    metadata.py, schema.py -> [this file] -> models/ and models/
+"""Reads metadata values by type, as llama.cpp does.
 
 llama.cpp takes a value of one type and no other (schema.py), and its strings are C strings: they end at the first NUL
 (gguf_get_val_str, gguf_get_arr_str).
@@ -83,7 +81,7 @@ def strings(file: Metadata, key: str) -> list[str]:
 
 
 def compiled_strings(file: Metadata, key: str) -> LazyStrings | None:
-    """The same by the compiled engine; None without one, or if a string has a NUL or is not UTF-8."""
+    """An array of strings by the compiled engine; None without it, or if a string has a NUL or is not UTF-8."""
     require(file, key)
     found = file.strings(key)
     return None if found is None else LazyStrings(found)

@@ -1,4 +1,4 @@
-"""How a GGUF stores values, for reader and writer: the `struct` format of each type, and its size in bytes."""
+"""The `struct` format and size in bytes of each GGUF value type, for reader and writer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Keys and values as the bytes of a GGUF: the only place that writes one.
+"""Writes keys and values as the bytes of a GGUF. No other module does.
 
-    values -> [this file] -> save_vocabulary.py, convert/ (vocabularies), edit.py (changed keys), metadata.py (pickles)
-
-But: no tensors; edit.py copies those of another file.
+Tensors are not written here; edit.py copies them from the file that it changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A model by its name: what people call a model -> a file on this machine, or a reference to a remote one.
+"""Resolves the name of a model to a file on this machine or a reference to a remote one.
 
-    name -> name_grammar.py -> [resolve.py, over the stores of stores/] -> path or reference -> bytes of a file
+    path or name -> model_location.py, over name_grammar.py and stores/ -> ModelLocation -> gguf/
 
-`grammar` parses a name without looking at the machine; `quantization` chooses among the files of a repository as
-llama.cpp does. Stores of other programs are read, never written. `ggufbpe.hub.remote` handles remote models.
+`name_grammar` parses a name without looking at the machine; `quantization` chooses among the files of a repository as
+llama.cpp does. The stores of other programs are read, never written. `ggufbpe.hub.remote` reads remote models.
 """

@@ -1,20 +1,26 @@
-"""A model given by its path or name.
+"""Turns a path or a name of a model into a `ModelLocation`, which says what `GGUFFile` opens.
 
-    path or name -> [this file] -> hub/, unless there is something at the path -> what `GGUFFile` opens
+    path or name -> locate -> name_grammar.parse_name -> stores/all_stores.find_stored -> ModelLocation.opened
 
-Every function and command that takes a model comes here. `hub/` is imported only for what is not an existing path.
+Every function and command that takes a model calls `locate`. A path that exists always wins, then a model on this
+machine, and only then, if the name says where, a remote one. The rest of `hub/` is imported only for an argument that
+is not an existing path, and `hub/remote/` only when a remote model is opened.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+
+from ..errors import ModelNameError, printable
 
 if TYPE_CHECKING:
     from ..gguf.source import Source
     from .name_grammar import Remote
     from .remote.range_stream import RemoteProgress
+    from .stores.stored_model import StoredModel
 
 ModelName = str | os.PathLike[str]
 
@@ -27,7 +33,7 @@ class ModelLocation:
         name: str,
         path: str = "",
         store: str = "",
-        said: str = "",
+        choice: str = "",
         note: str = "",
         remote: Remote | None = None,
         *,
@@ -37,7 +43,7 @@ class ModelLocation:
         self.name = name  # in full, so that it can be typed again; of a remote model, once it is opened
         self.path = path  # of the file; "" if it is not on this machine
         self.store = store  # the program in whose store it is, as "Ollama"; "" for a path or a remote model
-        self.said = said  # in words, what was chosen if the name left a choice
+        self.choice = choice  # in words, what was chosen if the name left a choice
         self.note = note  # worth knowing about it
         self.remote = remote  # where it is, for `ggufbpe.hub.remote`
         # called before a remote file is requested, as its bytes arrive, and with None at the end
@@ -52,7 +58,7 @@ class ModelLocation:
         return f"<ModelLocation {self.name}: {self.path or 'remote'}>"
 
     def opened(self) -> str | Source:
-        """What `GGUFFile` takes: the path, or the first bytes of a remote file, which are read once."""
+        """Return what `GGUFFile` takes: the path, or the first bytes of a remote file, which are read once."""
         if self.remote is None:
             return self.path
         if self._source is None:
@@ -76,23 +82,8 @@ class ModelLocation:
                 self.progress(None)
 
 
-def fix_command(path: str, changes: Iterable[str]) -> str:
-    """The `ggufbpe fix` that makes `changes` to a copy of a model; of a remote one, after how to download it."""
-    import shlex
-
-    first, model = "", path or "model.gguf"
-    if path and not os.path.lexists(path):
-        from .name_grammar import Remote, parse_name
-        from .stores.all_stores import how_to_download
-
-        if isinstance(name := parse_name(path), Remote):
-            command, model = how_to_download(name) or ("", "model.gguf")
-            first = f"download it first{f' ({command})' * bool(command)}, then "
-    return f"{first}ggufbpe fix {shlex.join((model, *changes))} -o fixed.gguf"
-
-
 def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> ModelLocation:
-    """The model that `model` stands for: the file at that path if there is one, else by its name (docs/names.md).
+    """Return the location of a model: the file at the path `model`, or else the model of that name (docs/names.md).
 
     `offline` never uses the network; `refresh` checks remote metadata that was read before. Either way, models of other
     programs on this machine are taken as they are. Nothing is requested before the model is opened.
@@ -108,6 +99,102 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
     if os.path.lexists(model):
         path = os.fsdecode(model)
         return ModelLocation(path, path)
-    from .resolve import resolve
+    from .name_grammar import BareName, FilePath, OllamaName, Remote, parse_name
+    from .stores.all_stores import find_stored
 
-    return ModelLocation(*resolve(model), offline=offline, refresh=refresh)
+    reference = parse_name(model)
+    if isinstance(reference, FilePath):
+        return _at_path(reference.path)
+    if isinstance(reference, BareName):
+        return _of_bare_name(reference.name)
+    stored = find_stored(reference)
+    if stored is not None:
+        names_a_file = getattr(reference, "file", None) or getattr(reference, "quant", None)
+        has_choice = not isinstance(reference, OllamaName) and not names_a_file
+        return _in_store(stored, f"{stored.name}, of the files on this machine" if has_choice else "")
+    if isinstance(reference, Remote):
+        return ModelLocation(str(reference), remote=reference, offline=offline, refresh=refresh)
+    similar = _similar_models(str(reference).partition(":")[2])
+    raise _missing(str(model), f"no such model on this machine{similar}")
+
+
+def _at_path(path: str) -> ModelLocation:
+    """Return the location of a file at a path that may begin with `~`."""
+    expanded = os.path.expanduser(path)
+    if not os.path.lexists(expanded):
+        raise _missing(path, f"{os.strerror(errno.ENOENT)}{_similar_files(expanded)}")
+    return ModelLocation(expanded, expanded)
+
+
+def _of_bare_name(name: str) -> ModelLocation:
+    """Return the location of the one model in the stores that a name without a prefix stands for."""
+    from .name_grammar import is_repository
+    from .stores.all_stores import STORES, models_named
+
+    models = models_named(name)
+    if len(models) == 1:
+        return _in_store(models[0], f"{models[0].name}, of {models[0].store}")
+    if models:
+        names = [model.name for model in models]
+        fit = f"{printable(name, 200)} fits {len(models)} models"
+        raise ModelNameError(f"{fit}; type one of {_listed(names)}", names)
+    similar = _similar_models(name)
+    if name.lower().endswith(".gguf") and not similar:
+        raise _missing(name, f"{os.strerror(errno.ENOENT)}{_similar_files(name)}")
+    far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
+    why = f"{os.strerror(errno.ENOENT)}, and no model of {', '.join(STORES)} on this machine"
+    raise _missing(name, f"{why}{similar}; from the network it would be {far}")
+
+
+def _in_store(model: StoredModel, choice: str) -> ModelLocation:
+    """Return the location of a model in another program's store. `StoreError` if it cannot be opened."""
+    model.require_usable()
+    return ModelLocation(model.name, model.path, model.store, choice, model.note)
+
+
+def _similar_models(name: str) -> str:
+    """Return a question that names the models in the stores with similar names; "" if there are none."""
+    from .stores.all_stores import similar_names
+
+    return _did_you_mean(similar_names(name))
+
+
+def _similar_files(path: str) -> str:
+    """Return a question that names the .gguf files in the folder of `path` with similar names; "" if there are none."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path)
+    try:
+        there = [each for each in os.listdir(folder or ".") if each.lower().endswith(".gguf")]
+    except OSError:
+        return ""
+    return _did_you_mean(
+        [os.path.join(folder, each) for each in get_close_matches(name, there, n=3, cutoff=0.8)]
+    )
+
+
+def _did_you_mean(names: list[str]) -> str:
+    return f" (did you mean {_listed(names)}?)" if names else ""
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(printable(name, 200)[1:-1] for name in names[:10]) + (" …" if len(names) > 10 else "")
+
+
+def _missing(name: str, why: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, why, name)
+
+
+def fix_command(path: str, changes: Iterable[str]) -> str:
+    """Return the `ggufbpe fix` that makes `changes` to a copy of a model; for a remote model, after its download."""
+    import shlex
+
+    first, model = "", path or "model.gguf"
+    if path and not os.path.lexists(path):
+        from .name_grammar import Remote, parse_name
+        from .stores.all_stores import how_to_download
+
+        if isinstance(reference := parse_name(path), Remote):
+            command, model = how_to_download(reference) or ("", "model.gguf")
+            first = f"download it first{f' ({command})' * bool(command)}, then "
+    return f"{first}ggufbpe fix {shlex.join((model, *changes))} -o fixed.gguf"

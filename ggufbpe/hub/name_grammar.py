@@ -1,6 +1,4 @@
-"""Parses a model's name: which store or address, which model in it, which file of that.
-
-    name -> [this file] -> a reference -> resolve.py, ggufbpe.hub.remote
+"""Parses a model's name into a store or address, the model in it, and the file of that model.
 
     PATH                                              a file; a drive letter, as in C:\\model.gguf, is no scheme
     ollama:[HOST/][NAMESPACE/]MODEL[:TAG]             as `ollama run` takes it
@@ -13,7 +11,7 @@
 Every part is checked here, so that the parts of a reference can safely be joined to a folder or an address: none is
 empty, "." or "..", and none has a slash where a single name belongs.
 
-But: nothing here looks at a file, a folder or the environment.
+This module never looks at a file, a folder or the environment.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ class HubName:
 
     @property
     def repository(self) -> str:
-        """As "bartowski/Llama-3.2-1B-Instruct-GGUF"."""
+        """Owner and repository, such as "bartowski/Llama-3.2-1B-Instruct-GGUF"."""
         return f"{self.owner}/{self.repo}"
 
     def __str__(self) -> str:
@@ -112,7 +110,7 @@ class Address:
 
     @property
     def scheme(self) -> str:
-        """As "https"."""
+        """The scheme of the address in lower case, such as "https"."""
         return self.url.partition("://")[0].lower()
 
     def __str__(self) -> str:

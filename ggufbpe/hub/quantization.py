@@ -1,6 +1,4 @@
-"""Which file of a repository is the model, as llama.cpp chooses it.
-
-    names of files, a quantization -> [this file] -> the one file to open
+"""Chooses the model's file among the files of a repository, as llama.cpp does.
 
 Source: common/download.cpp, find_best_model, gguf_filename_is_model and get_gguf_split_info.
 """

@@ -1,8 +1,7 @@
-"""The tokenizer models: what each `tokenizer.ggml.model` stands for.
+"""The tokenizer models: finds the `TokenizerModel` for each value of `tokenizer.ggml.model`.
 
-    name -> [this file] -> TokenizerModel (tokenizer_model.py), from its own room
-
-Nothing outside this folder asks for a model's name: it asks the model. A new one is a line in `_HOMES` and its room.
+No code outside of this folder compares a model's name; it asks the `TokenizerModel`. A new model is a module and a
+line in `_HOMES`.
 """
 
 from __future__ import annotations

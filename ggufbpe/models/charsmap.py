@@ -1,8 +1,7 @@
-"""The precompiled charsmap of sentencepiece: replacements made in a text before it is cut into tokens.
+"""The precompiled charsmap of sentencepiece: replacements made in a text before it is tokenized.
 
-    tokenizer.ggml.precompiled_charsmap -> [this file] -> unigram.py
-
-It comes from the file, so every index in it is checked before it is used.
+The charsmap comes from the file (`tokenizer.ggml.precompiled_charsmap`), so every index in it is checked before use.
+It is stored as a double-array trie (XCDA).
 
 Source: src/llama-vocab.cpp, llm_tokenizer_ugm_session::normalize_prefix and xcda_array_view.
 """

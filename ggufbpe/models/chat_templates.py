@@ -1,6 +1,4 @@
-"""The chat templates of a file: read while it is open, so that they stay with the tokenizer and its pickles.
-
-metadata.py -> [this file] -> tokenizer/__init__.py, chat/
+"""Reads a file's chat templates while it is open, so that they stay with the tokenizer and its pickles.
 
 Source: llama_model_chat_template in src/llama-model.cpp; the names are those that convert_hf_to_gguf.py lists.
 """

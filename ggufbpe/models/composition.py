@@ -1,7 +1,5 @@
 """Canonical composition (Unicode's NFC), which unigram models apply to a text first if the file says so.
 
-    fragment -> [this file] -> unigram_text.py
-
 A character that is not in `COMPOSING` never changes, and never combines with what is before it. So a text is composed
 in parts, each a character of that kind and those up to the next one.
 

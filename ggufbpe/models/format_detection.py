@@ -1,6 +1,4 @@
-"""What the tokens of a file look like, whatever its `tokenizer.ggml.model`: the model that they were made for.
-
-    metadata -> [this file] -> `TokenizerModel.recognizes` -> analysis/diagnose/, analysis/doctor/
+"""Detects which tokenizer model a file's tokens were made for, whatever its `tokenizer.ggml.model` says.
 
 Byte pair encoding has merges. Tokens from sentencepiece begin words with U+2581 and have scores: whole numbers, the
 ranks of merges, in its byte pair encoding; logarithms in its unigram models. WordPiece has the names of BERT's special

@@ -1,6 +1,4 @@
-"""Families of models whose vocabularies are known: how their tokens begin and end, and what their files say about them.
-
-    tokens, names in the metadata -> [this file] -> analysis/doctor/
+"""Known families of vocabularies: how their tokens begin and end, and what their files say about them.
 
 Every fact is that of a vocabulary in llama.cpp's repository (models/ggml-vocab-*.gguf), or of the tokenizer.json that
 T5 and umT5 were published with; a test compares them. What a model's file has beyond these facts, or instead of them,

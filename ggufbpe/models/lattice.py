@@ -1,6 +1,4 @@
-"""The lattice of a unigram model: all ways to cut a text into tokens, and the best of them (Viterbi).
-
-    normalized text -> [this file] -> (id, start, end) of tokens
+"""The lattice of a unigram model: every way to segment a text into tokens, and the best of them (Viterbi).
 
 All sums are doubles, added in llama.cpp's order, so that ties are broken alike.
 

@@ -1,15 +1,11 @@
-"""Metadata to vocabulary, by the loading rules that all models share. Each model's own rules are in its room.
+"""Loads a vocabulary from metadata by the rules that all models share. Each model's own rules are in its module.
 
-    gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer/__init__.py
-    models/ -------------^
+Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of
+llama.cpp does not have are left out for a tokenizer of that state (_util/llama_cpp_states.py).
 
-Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of llama.cpp
-does not have are left out for a tokenizer of that state (_util/llama_cpp_states.py). What llama.cpp logs and a user can
-mend is one of `Vocabulary.warnings` here, which `warn_of` turns into a `GGUFWarning`; so is a pre-tokenizer that is
-likely wrong, of which llama.cpp warns only if it is missing. What llama.cpp corrects by itself is one of
-`Vocabulary.corrections`, which `doctor` and `info` show.
-
-But: nothing about text.
+What llama.cpp logs and a user can fix is recorded in `Vocabulary.warnings`, which `warn_of` turns into a
+`GGUFWarning`. So is a pre-tokenizer that is likely wrong, of which llama.cpp warns only if it is missing. What
+llama.cpp corrects by itself is recorded in `Vocabulary.corrections`, which `doctor` and `info` show.
 """
 
 from __future__ import annotations
@@ -58,7 +54,10 @@ def load(
     data: bytes | None = None,
     llama_cpp: str = FOLLOWED,
 ) -> tuple[Vocabulary, Metadata]:
-    """The same with `overrides` in place of some keys, and the metadata it read.
+    """The vocabulary of a GGUF file, and the metadata that was read, with `overrides` in place of some keys.
+
+    Instead of a path, an open source, or the bytes `data` that `packed` gave, may be read. `llama_cpp` is one of
+    `states.STATES`. Raises the errors of `load_vocabulary`.
 
     It may also come from an open source, or from `data` that `packed` gave. `llama_cpp` is one of `states.STATES`.
     """

@@ -1,11 +1,12 @@
-"""The best path by a table of suffixes: the models `plamo2` and `plamo3`.
+"""Finds the best path through a text by a table of suffixes: the models `plamo2` and `plamo3`.
 
     fragment -> characters -> segments (PLaMo-3) -> Suffixes.best_path, from the end -> ids
 
 Scores are counted in whole ten-thousandths. A character that is in no token costs 1000, and becomes the tokens of its
-bytes. A token whose own score is -1000 ends llama.cpp's list of tokens that may begin at a place: nothing shorter is
-looked at there, nor extended by the character before it. The same here. (llama.cpp's converter pads vocabularies with
-such tokens, `[PAD1]` and on.) But: tokens are UTF-8 here, as for all models.
+bytes. A token whose own score is -1000 ends llama.cpp's list of tokens that may begin at a position: neither shorter
+tokens nor the character before are tried there, and this module does likewise. (llama.cpp's converter pads
+vocabularies with such tokens, `[PAD1]` and on.) Unlike in llama.cpp, which has code points here, tokens are UTF-8, as
+for all models.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_plamo2.
 """
@@ -84,7 +85,7 @@ class Plamo2Model(TokenizerModel):
             )
 
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
-        """As the file says; before b11549, nothing around a text of PLaMo-2."""
+        """The ids before and after a text that the file asks for; before b11549, PLaMo-2 has none."""
         if PLAMO2_ADDS_TOKENS in lacks(vocabulary.llama_cpp, "rule"):
             return [], []
         return super().added(vocabulary)
@@ -333,7 +334,7 @@ class PlamoText(TextModel):
                     yield from self.byte_spans(read, first + start)
 
     def byte_spans(self, read: Characters, at: int) -> Iterator[tuple[int, int, int]]:
-        """The same for the bytes of a character that is in no token."""
+        """(id, start, end) of the byte tokens of a character that is in no token."""
         begin, stop = read.bounds[at], read.bounds[at + 1]
         data = read.seen(at)
         same = len(data) == stop - begin  # otherwise the text has it in another form

@@ -1,11 +1,9 @@
-"""RWKV's tokenizer: the longest token at each place, in bytes. The model `rwkv`.
+"""RWKV's tokenizer, which takes the longest token at each position, in bytes: the model `rwkv`.
 
-    fragment -> bytes -> the longest tokens from left to right -> ids
+Where a text has the beginning of a token but no whole one, llama.cpp returns to the beginning of the text, again and
+again until memory is full. In this module the unknown token then stands for one byte, as where no token begins.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_rwkv_session and llama_unescape_rwkv_token.
-
-But: where a text has the beginning of a token and no whole one, llama.cpp returns to the beginning of the text, again
-and again until memory is full. Here the unknown token then stands for one byte, as where no token begins.
 """
 
 from __future__ import annotations

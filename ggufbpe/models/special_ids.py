@@ -1,6 +1,4 @@
-"""Special ids, the tokens that end a generation, and attributes that follow from names and texts.
-
-    loading.py -> a draft of a vocabulary -> [this file] -> the same, changed by one rule after the other
+"""Sets special ids, end-of-generation tokens, and the attributes that follow from names and texts of tokens.
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 """

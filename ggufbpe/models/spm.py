@@ -6,11 +6,11 @@ Two neighbours may be merged if their joined text is a token of any kind. The pa
 equal ones the leftmost. A symbol that is not a token in the end is a single character, and becomes the tokens of its
 bytes. So llama.cpp's way back over the merges (`resegment`) never has anything to do: what was merged is a token.
 
-A text is read as llama.cpp reads it here: by the length that the first byte of a character announces. Bytes that
+Text is read as llama.cpp reads it for SPM: by the length that the first byte of a character announces. Bytes that
 form no character, in text that is not UTF-8, also become the tokens of single bytes.
 
-But: where llama.cpp throws because a byte has no token, there is a `ValueError` here. A score that is not a number is a
-`VocabularyError`: it has no order, and llama.cpp's ids depend on how its queue is laid out.
+Where llama.cpp throws because a byte has no token, this module raises a `ValueError`. A score that is not a number is
+a `VocabularyError`: it has no order, and llama.cpp's ids depend on how its queue is laid out.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_spm_session, and llama_vocab::impl::tokenize.
 """

@@ -1,6 +1,4 @@
-"""Tokens, their ids and their attributes, from metadata.
-
-    metadata -> [this file] -> loading.py, and models that change tokens
+"""Reads tokens, their ids and their attributes from metadata.
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 """

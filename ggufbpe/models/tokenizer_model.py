@@ -1,7 +1,5 @@
 """The interface of a tokenizer model: how its vocabulary is loaded, and how plain text becomes ids.
 
-    models/ (loading), tokenizer/ (ids), and all that inspects a tokenizer -> [this file] -> a room of `models/`
-
 `TokenizerModel` is what holds for every vocabulary of the model; `TextModel`, made from one vocabulary, does the work.
 The compiled engine has its counterpart in `native/src/text_model.h`.
 """
@@ -158,11 +156,11 @@ class TokenizerModel:
     # ---- encoding -----------------------------------------------------------------------------------
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> TextModel:
-        """Plain text to ids; caches at most `most_words` words."""
+        """A `TextModel` of the reference engine, which caches at most `most_words` words."""
         raise NotImplementedError
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """The same in the compiled engine: a `TextModel` that caches at most `cache_bytes` of words."""
+        """A `TextModel` of the compiled engine, which caches at most `cache_bytes` of words."""
         raise NotImplementedError
 
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:

@@ -1,6 +1,4 @@
-"""The tokens of a vocabulary as a trie, which finds the longest one at a position of a text.
-
-    tokens -> [this file] -> wordpiece.py, rwkv.py
+"""A trie of a vocabulary's tokens, which finds the longest token at a position of a text.
 
 Source: src/llama-vocab.cpp, naive_trie.
 """

@@ -1,8 +1,7 @@
 """Unigram language models, as of T5 and XLM-RoBERTa: the model `t5`, which llama.cpp calls UGM.
 
-    metadata -> [this file] -> vocabulary -> the compiled engine (ugm/ugm_model.h), or unigram_text.py -> ids
-
-Whoever opens a file waits for what is imported here, so what only the reference engine needs is in a file of its own.
+Opening a file waits for the imports of this module, so what only the reference engine needs is in unigram_text.py.
+The compiled engine is native/src/ugm/ugm_model.h.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llama_vocab::impl::load.
 """

@@ -1,4 +1,4 @@
-"""Unigram models in plain Python: what text becomes before it is looked up, and its best path.
+"""Encodes text by a unigram model in plain Python: normalization, then the best path.
 
     fragment -> CharsmapNormalizer (composition, user-defined tokens, Charsmap, spaces) -> lattice.py -> ids
 
@@ -144,7 +144,7 @@ class CharsmapNormalizer(NamedTuple):
         return Normalized(made, array("Q", map(offsets.start, starts)), array("Q", map(offsets.end, ends)))
 
     def _normalize(self, text: bytes) -> Normalized:
-        """The same without composing `text`."""
+        """`text` with spaces as U+2581, without composing it first (see `normalize`)."""
         made, starts, ends = bytearray(), array("Q"), array("Q")
         is_prefix_due, merges = self.add_space_prefix, self.remove_extra_whitespaces
         is_in_word, space_start, space_end = False, -1, -1  # spaces not yet written

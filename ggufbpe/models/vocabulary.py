@@ -1,7 +1,4 @@
-"""A vocabulary: everything that a tokenizer needs of a model file, as llama.cpp holds it after loading.
-
-loading.py -> [this file] -> everything that encodes, decodes or inspects tokens
-"""
+"""A vocabulary: everything that a tokenizer needs of a model file, as llama.cpp holds it after loading."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class BertNormalizer(dict[int, str]):
 
 
 class LongestMatch:
-    """Words to ids: the longest token that the word begins with, then the same with the rest."""
+    """Words to ids: repeatedly the longest token that the rest of the word begins with."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
@@ -163,7 +163,7 @@ class LongestMatch:
         return tuple(token for token, _, _ in self.ids_with_ends(word))
 
     def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
-        """The same, with the characters that each stands for."""
+        """(id, start, end) of each token of a word, in characters; only the unknown token if no tokens make it up."""
         symbols = tuple(map(ord, _BEGIN + word))
         found: list[tuple[int, int, int]] = []
         at = 0

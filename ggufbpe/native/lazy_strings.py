@@ -1,11 +1,8 @@
-"""Strings of a vocabulary without an object for each: the list and the dictionary are made on first use.
+"""The strings of a vocabulary without an object for each: the list and the dictionary are made on first use.
 
-    bytes of a file -> native.Strings -> [this file] -> Vocabulary.tokens, .token_to_id, .merges
-
-A vocabulary has some 400,000 strings, and most who open one ask for few of them: `LazyStrings` is used as the list
-of them, `LazyIds` as the dictionary from a string to its place in the list. Neither changes.
-
-But: the loops of the reference engine want the real dictionary, which `as_dict` gives.
+A vocabulary has some 400,000 strings, and most who open one ask for few of them: `LazyStrings` is used as the list of
+them, `LazyIds` as the dictionary from a string to its index in the list. Neither changes. The loops of the reference
+engine want a real dictionary, which `as_dict` gives.
 """
 
 from __future__ import annotations

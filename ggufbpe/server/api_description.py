@@ -1,7 +1,4 @@
-"""The description of the API, as OpenAPI and as a page.
-
-endpoints.py -> [this file] -> /openapi.json, /docs
-"""
+"""Describes the API, as OpenAPI (/openapi.json) and as a page (/docs)."""
 
 from __future__ import annotations
 
@@ -110,7 +107,7 @@ def _examples(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def description_page() -> Iterator[str]:
-    """The same as a page, without scripts and external resources."""
+    """The description of the API as an HTML page, without scripts and external resources."""
     return rendered(
         "server.html",
         title="ggufbpe serve",

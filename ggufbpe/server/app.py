@@ -1,9 +1,7 @@
 """The ASGI application: routes requests and enforces the server's limits.
 
-uvicorn -> [this file] -> guard.py, then endpoints.py, in a thread where it takes longer, or pages.py
-
-But: JSON endpoints are dispatched here and not by Starlette, whose requests and routes take as long as encoding a short
-text. Starlette serves the pages.
+Short requests are answered at once; others are answered in a thread. JSON endpoints are dispatched here and not by
+Starlette, whose requests and routes take as long as encoding a short text. Starlette serves the pages.
 """
 
 from __future__ import annotations

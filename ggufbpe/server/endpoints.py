@@ -1,7 +1,4 @@
-"""The endpoints of the API: which function answers each, and its examples for the description.
-
-llama_server.py, other_servers.py, native_api.py -> [this file] -> app.py, api_description.py
-"""
+"""Lists the endpoints of the API: the function that answers each, and its examples for the description."""
 
 from __future__ import annotations
 

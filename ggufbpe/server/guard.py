@@ -1,6 +1,4 @@
-"""Access control: allowed Host names, allowed origins, and API keys.
-
-the head of a request -> [this file] -> nothing, or a RequestError
+"""Controls access: allowed Host names, allowed origins, and API keys.
 
 A web page can make its visitor's browser send requests to servers on the visitor's network: under a host name of
 its own that resolves there (DNS rebinding), which `Host` reveals, and by cross-site posts, which `Origin` reveals.

@@ -1,7 +1,5 @@
 """The endpoints of llama-server that need only a vocabulary: ids, texts, prompts, and token counts.
 
-Models, the JSON of a request -> [this file] -> the JSON of the answer
-
 Where llama-server answers 500 to a mistake of the client, the status is 400 here: an id that no token has, a chat that
 the template refuses.
 

@@ -1,7 +1,4 @@
-"""Metrics for Prometheus, and the log in lines of JSON. Neither ever has a text of a request.
-
-app.py -> [this file] -> /metrics, standard error
-"""
+"""Metrics for Prometheus (/metrics), and the log as lines of JSON. Neither ever contains a text of a request."""
 
 from __future__ import annotations
 

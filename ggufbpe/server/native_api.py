@@ -1,6 +1,4 @@
-"""Our own endpoints: what the commands print with `--json`.
-
-Models, the JSON of a request -> [this file] -> explain, diff, diagnose, count -> the JSON of the answer
+"""This project's own endpoints, which answer with what the commands print with `--json`.
 
 Models are given by name, never by path, and texts as strings, never as files.
 """

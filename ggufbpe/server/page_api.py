@@ -1,7 +1,4 @@
-"""The endpoints behind the page: tokens with all that it shows of them, the steps of a word, where two models differ.
-
-Models, the JSON of a request -> [this file] -> the JSON of the answer -> static/page.js
-"""
+"""The endpoints behind the page: tokens with their details, the trace of a word, and where two models differ."""
 
 from __future__ import annotations
 

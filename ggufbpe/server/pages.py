@@ -1,6 +1,4 @@
-"""Everything that is not an endpoint of the API: the page, the API's description, and the metrics.
-
-app.py -> [this file] -> api_description.py, metrics.py
+"""Serves everything that is not an endpoint of the API: the page, the API's description, and the metrics.
 
 Pages have a Content-Security-Policy that allows requests to this server only.
 """

@@ -1,12 +1,11 @@
-"""One connection: uvicorn's protocol with a fast path for short requests, and with timeouts.
-
-sockets -> [this file] -> app.py
+"""Handles one connection: uvicorn's protocol with a fast path for short requests, and with timeouts.
 
 A task and two ASGI messages per request take longer than encoding a short text. So a request with a short body is
-offered to the application as soon as it is complete; what that does not answer at once takes the ordinary way. Nor is
-the head of such a request parsed again, where it comes with its body in one read: clients repeat their heads.
-Uvicorn waits without limit for the rest of a request, and for a client that reads nothing of its answer; a thousand
-such connections would stay open for ever. Nor does its parser limit the length of a head, to which each part that
+offered to the application as soon as it is complete; one that is not answered at once takes the ordinary way. The
+head of such a request is parsed only once if it comes with its body in one read: clients repeat their heads.
+
+Uvicorn waits without limit for the rest of a request, and for a client that does not read its answer; a thousand such
+connections would stay open for ever. Its parser does not limit the length of a head either, to which each part that
 arrives is appended.
 """
 

@@ -1,8 +1,9 @@
-"""The chat templates of one request: how long they may run, and where slow ones wait for each other.
+"""Runs the chat templates of one request within a time limit, and lets slow ones wait for each other.
 
-A template is run by Python and holds the interpreter lock, so that several slow ones at once only hinder everything
-else. A request whose templates have taken `SHORT` seconds gives its thread's place to another request and goes on in a
-place for slow ones. There are few of these, of which one model has half, and its requests in them run one at a time.
+A template is run by Python and holds the interpreter lock (GIL), so that several slow ones at once only hinder
+everything else. A request whose templates have taken `SHORT` seconds gives up its thread's slot to another request
+and continues in a slot for slow requests. There are few of these slots; one model may have half of them, and its
+requests in them run one at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Request bodies, read as llama.cpp reads JSON: a field of the wrong type usually counts as missing.
+"""Reads the fields of request bodies as llama.cpp does: a field of the wrong type usually counts as missing.
 
 Source: json_value in tools/server/server-common.h, and the conversions of nlohmann::json in common/json.h.
 """

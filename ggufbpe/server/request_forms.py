@@ -1,8 +1,6 @@
-"""Requests to Anthropic's Messages and OpenAI's Responses API, converted to Chat Completions.
+"""Converts requests to Anthropic's Messages and OpenAI's Responses API to Chat Completions, which `chat/` renders.
 
-the body of a request -> [this file] -> the body that `chat/` renders
-
-Only what the prompt depends on is converted: no limits, no sampling.
+Only the fields on which the prompt depends are converted: no limits, no sampling.
 
 Source: server_chat_convert_anthropic_to_oai and server_chat_convert_responses_to_chatcmpl in
 tools/server/server-chat.cpp.

@@ -1,7 +1,4 @@
-"""The server's processes: the socket, signals, and a graceful shutdown.
-
-cli/serve.py -> [this file] -> uvicorn -> app.py
-"""
+"""Runs the server's processes: the socket, signals, and a graceful shutdown."""
 
 from __future__ import annotations
 

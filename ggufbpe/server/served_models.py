@@ -1,6 +1,4 @@
-"""The models that a server was started with, by name: each is opened on first use.
-
-names and paths -> [this file] -> Tokenizer
+"""The models that a server was started with, by name, each opened on first use.
 
 A request names a model; only the paths given at the start are ever opened.
 """

@@ -1,7 +1,4 @@
-"""A server's settings: plain data, so that they can be passed to worker processes.
-
-cli/serve.py -> [this file] -> run.py, app.py
-"""
+"""A server's settings as plain data, so that they can be passed to worker processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Answers many times as large as their requests: the JSON is made while it is sent and never held as a whole.
-
-llama_server.py, other_servers.py -> [this file] -> app.py
-"""
+"""Streams answers that are many times as large as their requests, so that their JSON is never held as a whole."""
 
 from __future__ import annotations
 
@@ -110,7 +107,7 @@ def answer_json(answer: Any) -> bytes:
 
 
 def json_or_stream(answer: Any) -> bytes | StreamedAnswer:
-    """The same; for an answer with streamed values, its parts."""
+    """The JSON of an answer; for an answer with streamed values, a `StreamedAnswer` that yields its parts."""
     if isinstance(answer, dict) and any(isinstance(value, Items | JoinedPieces) for value in answer.values()):
         return StreamedAnswer(answer)
     return answer_json(answer)

@@ -1,7 +1,4 @@
-"""Worker threads, and a bound on how many requests wait for one. The engine releases the GIL while it encodes.
-
-app.py -> [this file] -> a function in a thread
-"""
+"""Runs requests in worker threads, and limits how many wait for one. The engine releases the GIL while it encodes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_parts, check_tensors
 from ...hub.quantization import model_parts
 from ...hub.stores import all_stores
-from ...hub.stores.stored_model import Stored, entries
+from ...hub.stores.stored_model import StoredModel, entries
 from .examination import doctor
 
 HEALTHY, BROKEN = "healthy", "broken"
@@ -71,7 +71,9 @@ def local_models(
     >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
     [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
     """
-    files = _by_file(each for each in all_stores.all_stored() if pattern is None or _fits(each.name, pattern))
+    files = _by_file(
+        each for each in all_stores.stored_models() if pattern is None or _fits(each.name, pattern)
+    )
     kept = _Verdicts() if verdicts else None
     found = []
     try:
@@ -92,15 +94,15 @@ def _fits(name: str, pattern: str) -> bool:
     return pattern in name
 
 
-def _by_file(models: Iterable[Stored]) -> dict[str, list[Stored]]:
+def _by_file(models: Iterable[StoredModel]) -> dict[str, list[StoredModel]]:
     """The models of each file by its real path, the shortest name first; those without a file by their name."""
-    found: dict[str, list[Stored]] = {}
+    found: dict[str, list[StoredModel]] = {}
     for each in models:
         found.setdefault(os.path.realpath(each.path) if each.path else each.name, []).append(each)
     return {path: sorted(names, key=lambda each: len(each.name)) for path, names in found.items()}
 
 
-def _model(path: str, names: list[Stored], kept: _Verdicts | None) -> LocalModel:
+def _model(path: str, names: list[StoredModel], kept: _Verdicts | None) -> LocalModel:
     first = names[0]
     known: dict[str, Any] = {
         "name": first.name,

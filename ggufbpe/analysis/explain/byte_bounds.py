@@ -1,6 +1,4 @@
-"""Which bytes of the text stand behind each position of a word as it is looked up.
-
-    Trace -> [this file] -> piece_places.py
+"""Maps each position of a normalized word to the bytes of the text that it stands for.
 
 Without normalization, a character stands for itself. If a change has as many characters as the text it replaces, each
 stands for its counterpart; otherwise each stands for all of that text.

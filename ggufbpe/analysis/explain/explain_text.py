@@ -1,8 +1,6 @@
-"""How a text becomes tokens, as `ggufbpe.explain` gives it.
+"""`ggufbpe.explain`: traces how a text or a chat becomes tokens.
 
-    Tokenizer or path; text, path or chat -> [this file] -> Trace
-
-But: of a long text, the command traces only the part looked at (survey.py, long_text_parts.py), with the same steps.
+For a long text, the command traces only the part looked at (survey.py, long_text_parts.py), with the same steps.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""A long text traced part by part, each time anew, so that memory does not grow with it.
+"""Traces a long text part by part, so that memory does not grow with the text: `explain --all`, `explain --json`.
 
-    Tokenizer, file -> [this file] -> parts, one after the other -> `explain --all`, `explain --json`
-
-A text is cut where no word and no id can change (blocks.py). What continues across a cut is put together again: a
-fragment, and a piece that a stage left over and a later stage cuts there.
-
-But: what blocks.py does not cut is one part.
+A text is divided where no word and no id can change (tokenizer/chunking.py). What continues across a border is put
+together again: a fragment, and a piece that one stage left over and a later stage splits there. A stretch that
+chunking.py does not divide is one part.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Where a piece stands in a traced text, and the step that is the reason at each place.
-
-    Trace -> [this file] -> reasons.py -> piece_search.py
+"""Finds where a piece stands in a traced text, and the step that is the reason at each place.
 
 Whether a piece forms by merging is decided within it: as long as no merge joins a part of it to what is outside, its
 own symbols merge as they would alone. So the merges of the piece alone are the ones to compare with. With longest
@@ -224,7 +222,7 @@ def _length(match: Match, piece: Sought) -> int:
 
 
 def _in_lattice(word: Word, span: tuple[int, int], piece: Sought, is_compared: bool) -> Place | None:
-    """The same in a lattice; None inside a character, where no token begins.
+    """The reason of a piece in a lattice; None if the span begins inside a character, where no token begins.
 
     If an edge is not taken, no path through it is better; finding the best such path takes time linear in the word.
     """

@@ -1,6 +1,4 @@
-"""Search a long text for a piece: among its tokens, and where its characters stand.
-
-    Tokenizer, stream -> [this file] -> reasons.py -> why_not.py
+"""Searches a long text for a piece: among its tokens, and where its characters stand.
 
 The text is searched block by block, and traced only where the characters stand.
 """

@@ -1,7 +1,4 @@
-"""Why a piece that is in the vocabulary was not produced, as plain data.
-
-why_not.py, piece_places.py -> [this file] -> analysis/views/
-"""
+"""The reasons why a piece that is in the vocabulary was not produced, as plain data."""
 
 from __future__ import annotations
 

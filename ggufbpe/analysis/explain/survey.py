@@ -1,11 +1,9 @@
-"""Count a long text and trace only the part that is looked at, so that the rest takes neither time nor memory.
+"""Counts a long text and traces only the part that is looked at, so that the rest takes neither time nor memory.
 
-    Tokenizer, stream -> [this file] -> totals, the first fragments, a trace of a part -> explain, long_text_parts.py
+A text is divided where no word and no id can change (tokenizer/chunking.py), so the trace of a part has the words and
+tokens of the whole trace; positions and numbers are offset by what comes before.
 
-A text is cut where no word and no id can change (blocks.py), so the trace of a part has the words and tokens of the
-whole trace; positions and numbers are offset by what comes before.
-
-But: byte pair encoding in the reference engine, DNA models and those that drop white space trace the whole text. Models
+Byte pair encoding in the reference engine, DNA models and models that drop white space trace the whole text. Models
 without patterns do too, word by word.
 """
 

@@ -1,11 +1,9 @@
-"""Why a piece in the vocabulary was not produced: the first step that made it impossible.
+"""Finds the first step that kept a piece of the vocabulary from being produced: `ggufbpe explain --why-not`.
 
-    piece_search.py -> [this file] -> `ggufbpe explain --why-not`
-
-The piece is searched for in the text as it is looked up. At each place where it stands, one step is the reason:
-a special token or a word boundary cuts it, the word was taken whole, a merge took a part of it or it became a
-part of a longer token, the merges do not lead to it at all, a match was longer or began before it, or another path had
-the higher total. If only the original text has the piece, normalization is the reason.
+The piece is searched for in the text after normalization. At each place where it stands, one step is the reason: a
+special token or a word boundary divides it, the word was taken whole, a merge took a part of it or it became a part
+of a longer token, the merges do not lead to it at all, a match was longer or began before it, or another path had the
+higher total. If only the original text has the piece, normalization is the reason.
 """
 
 from __future__ import annotations

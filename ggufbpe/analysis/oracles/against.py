@@ -1,8 +1,7 @@
-"""What `--against` means: a command, a package, a server, the path of a file, or the name of a model.
+"""Parses the argument of `--against`: a command, a package, a server, the path of a file, or the name of a model.
 
-    "tokenizer.json" -> [this file] -> ("tokenizers", "tokenizer.json") -> open_oracle.py
-
-A file that is there is recognized by its contents. The older forms of paths, such as `gguf:PATH`, still work.
+An existing file is recognized by its contents: "tokenizer.json" becomes ("tokenizers", "tokenizer.json"). The older
+forms of paths, such as `gguf:PATH`, still work.
 """
 
 from __future__ import annotations

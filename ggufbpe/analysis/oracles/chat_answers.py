@@ -1,7 +1,4 @@
-"""What is answered to a chat: a prompt, or a refusal. Our own answer, and that of a server in the same form.
-
-oracle.py <- [this file] <- server_oracle.py, recorded_ids.py; analysis/verify/chat_comparison.py compares the answers
-"""
+"""The answer to a chat, a prompt or a refusal: our own answer, and a server's in the same form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A repository of the Hugging Face hub as an oracle: its GGUF, or where it has none its tokenizer.json.
-
-hf:OWNER/REPO -> hub/remote/, [this file] -> recorded_ids.py or library_oracle.py -> open_oracle.py
-"""
+"""A repository of the Hugging Face hub as an oracle: its GGUF, or if it has none its tokenizer.json."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Ids in the forms that people have them in: JSON lists, rows of numbers, output of llama-server or llama-tokenize.
-
-a file of ids -> [this file] -> lists of ids, one a text -> open_oracle.py, diagnose.py
-"""
+"""Parses ids as people have them: JSON lists, rows of numbers, output of llama-server or llama-tokenize."""
 
 from __future__ import annotations
 

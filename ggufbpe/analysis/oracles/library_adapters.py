@@ -1,11 +1,8 @@
 """Other tokenizers' packages behind one interface: what each reads, and how it is asked for ids.
 
-    a file's bytes -> [this file] -> Adapter -> convert/parity.py (in this process), library_child.py (in its own)
-
-A package is imported when it is opened: `ModuleNotFoundError` if it is not installed, and its own error if it does not
-accept the file. library_child.py runs this file without ggufbpe, so it imports nothing from it.
-
-But: a package may panic or hang on a text; the caller has to cope.
+A package is imported when it is opened: `ModuleNotFoundError` if it is not installed, and its own error if it does
+not accept the file. library_child.py runs this module without ggufbpe, so it imports nothing from the package. An
+`Adapter` may panic or hang on a text; the caller has to cope.
 """
 
 from __future__ import annotations
@@ -48,7 +45,7 @@ def open_tokenizers(data: bytes) -> Adapter:
 
 
 def _pipeline(package: Any, data: bytes) -> Encode:
-    """The same with 1.0, which reads from a file, and refuses what it cannot run only when a text is encoded."""
+    """An encoder of tokenizers 1.0, which reads a file and refuses what it cannot run only when a text is encoded."""
     with tempfile.NamedTemporaryFile(prefix="ggufbpe-", suffix=".json", delete=False) as file:
         file.write(data)
     try:

@@ -1,7 +1,5 @@
 """The child process that runs another tokenizer's Python package, so that its crash is not ours.
 
-    library_oracle.py -> (pipe) -> [this file] -> library_adapters.py -> tokenizers, tiktoken, sentencepiece
-
 Run by its path, not imported: it needs nothing of ggufbpe but library_adapters.py beside it. A message is a length of 8
 bytes, little-endian, and that many bytes. The first is JSON: the library, and what it opens. Each later one is a byte
 of flags and a text. An answer begins with a byte: "+" and the ids as int32 (first of all: a version), "-" and why the

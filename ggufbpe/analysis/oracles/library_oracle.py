@@ -1,7 +1,4 @@
-"""Other tokenizers' packages as oracles, in a child process: tokenizers and tiktoken.
-
-library_adapters.py -> library_child.py -> [this file] -> ids
-"""
+"""Other tokenizers' packages as oracles, in a child process: tokenizers and tiktoken."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""llama.cpp itself, asked through its C functions: `verify --against` and the scripts' reference.
+"""Asks llama.cpp itself through its C functions, for `verify --against` and for scripts/reference.py.
 
-    open_oracle.py, scripts/reference.py -> [this file] -> (pipe) -> llama_cpp_child.py
-
-It runs in a child process, because llama.cpp can abort on a text or a file (a failed assertion, an uncaught
-exception) or overflow its stack: that answer is a `Crash`, and the next question gets a new child.
+llama.cpp runs in a child process (llama_cpp_child.py), because it can abort on a text or a file (a failed assertion,
+an uncaught exception) or overflow its stack: that answer is a `Crash`, and the next question gets a new child.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The child process that calls llama.cpp's C functions, so that its crash is not ours.
 
-    llama_cpp.py -> (pipe) -> [this file] -> the shared library
-
 Run by its path, not imported: it needs nothing of ggufbpe. The argument is the name of an installed distribution
 in `DISTRIBUTIONS`, the path of a shared library, or a folder that has one. Before it loads the library, the program
 restarts itself if it is given a second argument, the size in bytes of its stack, or more: a command that starts

@@ -1,7 +1,4 @@
-"""The llama.cpp library of a Python package or of a folder, in a child process.
-
-llama_cpp.py -> [this file] -> ids
-"""
+"""The llama.cpp library of a Python package or of a folder as an oracle, in a child process."""
 
 from __future__ import annotations
 

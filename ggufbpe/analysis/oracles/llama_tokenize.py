@@ -1,4 +1,4 @@
-"""The command llama-tokenize, started for each text.
+"""The command llama-tokenize as an oracle, started for each text.
 
 Source: tools/tokenize/tokenize.cpp.
 """

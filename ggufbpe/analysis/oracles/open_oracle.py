@@ -1,13 +1,8 @@
-"""The tokenizers that ours is compared with, all behind one interface.
+"""Opens the tokenizers that ours is compared with, all behind one interface.
 
-    verify.py -> [this file] -> llama_tokenize.py, llama_library.py, library_oracle.py, sentencepiece_oracle.py,
-        server_oracle.py,
-                                recorded_ids.py, hub_oracle.py
-
-`ORACLES` has them by the kinds of against.py. None is trusted: it may crash, hang, or answer with garbage; each of
-these is a `Failure` in place of the ids, after which the next text gets its answer.
-
-But: they are asked only for ids, since not all can give more.
+`ORACLES` lists them by the kinds of against.py. None is trusted: an oracle may crash, hang, or answer with garbage;
+each of these is a `Failure` in place of the ids, after which the next text gets its answer. Oracles are asked only
+for ids, since not all can give more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The interface of everything that can be asked for ids, and the ways in which it may fail.
-
-[this file] <- one file per oracle <- open_oracle.py, which lists all by their names
-"""
+"""The interface of everything that can be asked for ids, and the ways in which it may fail."""
 
 from __future__ import annotations
 

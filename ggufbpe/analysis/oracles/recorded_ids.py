@@ -1,7 +1,4 @@
-"""Recorded ids, and our own engine with another file.
-
-id_parsing.py, a GGUF -> [this file] -> ids
-"""
+"""Recorded ids as an oracle, and our own engine with another file."""
 
 from __future__ import annotations
 

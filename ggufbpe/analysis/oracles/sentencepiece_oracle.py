@@ -1,7 +1,5 @@
 """Google's sentencepiece as an oracle, with a tokenizer.model: for SPM and UGM vocabularies.
 
-    library_oracle.py -> [this file] -> open_oracle.py
-
 sentencepiece adds BOS and EOS only if told to, and finds no control tokens in a text. So it is told to add what the
 model wants, and texts are compared as plain text.
 """

@@ -1,4 +1,4 @@
-"""A running llama-server."""
+"""A running llama-server as an oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our ids compared with those of others: where they differ, and why.
+"""Compares our ids with those of other tokenizers: where they differ, and why.
 
     id_comparison.py -> text_comparison.py (texts, a batch at a time) -> difference_causes.py (smallest text,
         step and cause) -> result.py

@@ -1,6 +1,4 @@
-"""Two rows of tokens of one text, side by side by byte offset.
-
-    ids of each side -> [this file] -> spans, the same and differing -> id_comparison.py, diagnose.py, compare.py
+"""Aligns two rows of tokens of one text by byte offset.
 
 A row is a list of tokens in order, each with the bytes of the text that it covers. Ours come with offsets (`own_row`);
 ids from elsewhere are matched to the text by their pieces (`place`). An id that does not match, since it is from

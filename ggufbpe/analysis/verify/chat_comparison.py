@@ -1,9 +1,6 @@
 """Compares the prompts of chats with those of an oracle, and hands on the prompts, whose ids are then compared.
 
-    chats, oracle -> [this file] -> ChatResult -> report
-                       |-> prompts, as texts -> id_comparison.py, which compares their ids
-
-Refusals are compared, too: a chat that both refuse counts as the same, and different reasons are reported. Chats whose
+Refusals are compared, too: a chat that both refuse counts as equal, and different reasons are reported. Chats whose
 prompts differ are grouped by cause (analysis/diagnose/prompt_diagnosis.py); the first of each group is shrunk to the
 smallest chat that differs in the same way.
 """

@@ -1,7 +1,4 @@
-"""Examines kinds of differences: shrinks each to its smallest text, and finds the step that differs and the cause.
-
-text_comparison.py -> [this file] -> Verification -> id_comparison.py
-"""
+"""Examines kinds of differences: shrinks each to its smallest text, and finds the step that differs and the cause."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What together explains the texts that differ, and the one change of the model file that is proposed for them.
-
-texts with both sides' ids -> several.py -> [this file] -> causes, a proposal -> difference_causes.py, model_diff.py
-"""
+"""Finds the causes that together explain the texts that differ, and proposes one change of the model file."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
-"""Random texts that reach the branches of a pre-tokenizer, determined by a seed.
-
-    seed, vocabulary -> [this file] -> texts -> id_comparison.py
+"""Makes random texts that reach the branches of a pre-tokenizer, determined by a seed.
 
 Texts are mostly short, since errors show within a few characters. They are made in several ways: words that match the
 alternatives of the model's own patterns, combinations of what patterns look for, code points by block and around the
 borders of classes, runs, special tokens, tokens of the vocabulary, and bytes.
 
-But: no natural language; use files for that.
+There is no natural language among them; use files for that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Texts to compare, from what a caller gives; read one by one, so that a corpus may be of any size.
-
-    str, bytes, files, directories, streams -> [this file] -> Text, one by one -> id_comparison.py, model_diff.py
+"""Reads the texts to compare from what a caller gives, one by one, so that a corpus may be of any size.
 
 A file is one text; longer ones are split after a line about every 64 KiB. Compressed files and JSON lines are
 recognized by their names.

@@ -1,13 +1,11 @@
 """Compares our ids with an oracle's, and finds the smallest text and the cause of each kind of difference.
 
-    given_texts.py, oracle -> [this file] -> Verification -> report.py, cli/verify.py
-
 Texts come one by one and only examples are kept, so a corpus may be of any size. Differences are first grouped by the
 tokens on both sides (such as "N" for digits against "N|N"); the first text of each kind is kept. At the end each is
 shrunk, the step that differs is read off a trace, the cause is looked for, and kinds with the same step and cause
 become one difference.
 
-But: it says what differs, not who is right.
+The result says what differs, not who is right.
 """
 
 from __future__ import annotations

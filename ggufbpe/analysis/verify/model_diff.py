@@ -1,7 +1,6 @@
-"""Two models side by side: how their vocabularies and chat templates differ, and where they encode texts differently.
+"""Compares two models: their vocabularies, their chat templates, and the texts that they encode differently.
 
-Tokenizer, Tokenizer -> vocabulary_diff.py, template_diff.py -> [this file] -> Differences -> cli/diff.py
-texts -> given_texts.py -> id_comparison.py, with the second model as the oracle -^
+Texts are compared by id_comparison.py, with the second model as the oracle.
 """
 
 from __future__ import annotations

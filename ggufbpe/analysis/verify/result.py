@@ -1,7 +1,4 @@
-"""The result of a comparison: differences, each with an example, and texts for which the oracle gave no ids.
-
-difference_causes.py -> [this file] -> analysis/views/, cli/verify.py
-"""
+"""The result of a comparison: differences, each with an example, and texts for which the oracle gave no ids."""
 
 from __future__ import annotations
 

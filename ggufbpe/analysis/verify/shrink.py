@@ -1,12 +1,10 @@
-"""The smallest text that still differs.
-
-    a text, a question -> [this file] -> a part of the text
+"""Finds the smallest text that still differs.
 
 Delta debugging (Zeller and Hildebrandt 2002): stretches are left out, first half of the text, finally single
 characters and then single bytes, as long as what remains still differs. Texts are tried in batches, since some oracles
 answer several in the time of one.
 
-But: each try may be expensive, so it stops after a number of texts or seconds, with the smallest so far.
+Each try may be expensive, so shrinking stops after a number of texts or seconds, with the smallest so far.
 """
 
 from __future__ import annotations

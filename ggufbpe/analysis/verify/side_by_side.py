@@ -1,6 +1,4 @@
-"""How several tokenizers split one text, side by side.
-
-    text, tokenizers -> [this file] -> stretches of the text (stretches.py) -> cli/compare.py
+"""Shows how several tokenizers split one text, side by side.
 
 Tokens are compared by bytes of the text alone, since an id means nothing in another vocabulary. So models of any kind
 can be compared.

@@ -1,9 +1,7 @@
-"""Where several tokenizers split one text the same way, and where not.
+"""Finds the stretches of a text that several tokenizers split alike, and those that they split differently.
 
-    ids and offsets of each -> [this file] -> stretches of the text -> side_by_side.py
-
-A text may have millions of tokens, so everything is done on arrays; objects for tokens are only made for the stretches
-that are requested.
+A text may have millions of tokens, so everything is done on arrays; objects for tokens are only made for the
+stretches that are requested.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class Stretch(NamedTuple):
     tokens: list[Row]
 
     def to_dict(self) -> dict[str, Any]:
-        """As `ggufbpe compare --json` writes it; a piece that is not UTF-8 also has its bytes in hexadecimal."""
+        """The stretch as `ggufbpe compare --json` writes it; a piece that is not UTF-8 also has hexadecimal bytes."""
         rows = [list(map(_object, row)) for row in self.tokens]
         return {"start": self.start, "end": self.end, "same": self.is_same, "tokens": rows}
 

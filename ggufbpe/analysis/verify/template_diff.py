@@ -1,7 +1,4 @@
-"""The chat templates of two models compared: their sources, and the prompts of a few small chats.
-
-tokenizer, tokenizer -> [this file] -> the section "templates" of model_diff.py
-"""
+"""Compares the chat templates of two models: their sources, and the prompts of a few small chats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Compares texts, a batch at a time, and groups what differs into kinds by the tokens on both sides.
-
-texts, oracle -> [this file] -> kinds of differences -> difference_causes.py
-"""
+"""Compares texts, a batch at a time, and groups differences into kinds by the tokens on both sides."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-"""Whether a model's ids are those of the repository that it was made from, and what is at fault if not.
+"""Checks that a model's ids are those of the repository that it was made from, and finds what is at fault if not.
 
-    metadata -> repositories -> [this file], by huggingface.py -> tokenizer.json -> id_comparison.py -> findings,
-        as doctor's
-
-The first repository that is named and has a tokenizer.json counts: sources come before base models. The texts are
-random ones, made for the tokenizer.
-
-But: a tokenizer.json is read by the package tokenizers, whose own bugs look like those of the repository.
+The first repository that the metadata names and that has a tokenizer.json counts: sources come before base models.
+The texts are random ones, made for the tokenizer. A tokenizer.json is read by the package tokenizers, whose own bugs
+look like those of the repository.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Two vocabularies compared: what is only in one of them, and what differs.
+"""Compares two vocabularies: what is only in one of them, and what differs.
 
-    vocabulary, vocabulary -> [this file] -> sections of differences -> model_diff.py
-
-Tokens are compared by their text, so shifted ids show as such and not as another vocabulary.
-
-But: how texts are encoded is compared in model_diff.py, with the second model as an oracle.
+Tokens are compared by their text, so shifted ids show as such and not as another vocabulary. How texts are encoded is
+compared in model_diff.py, with the second model as an oracle.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Which of two files is the broken one, by what `doctor` finds in each, and what one must change to be as the other.
+"""Decides by doctor's findings which of two files is the broken one, and what it must change to match the other.
 
-    two model files -> [this file] -> the suspicious one, and the change -> model_diff.py, explaining.py
-
-Values that a model would have anyway, such as a flag that is not set, are less suspicious than others; a marker that is
-plain text in one file only is suspicious there; and the tokens, which both files have, speak for one of two
+Values that a model would have anyway, such as a flag that is not set, are less suspicious than others; a marker that
+is plain text in one file only is suspicious there; and the tokens, which both files have, speak for one of two
 pre-tokenizers.
 """
 

@@ -1,7 +1,8 @@
-"""How findings are shown: in words, as lines for a terminal, as JSON and as a page.
+"""Shows findings: in words, as lines for a terminal, as JSON and as a page.
 
-explain_words.py (words), explain_page.py (page), explain_lines.py (terminal) <- analysis/explain/
-report_page.py (JSON, page), report_lines.py (terminal), compare_lines.py (terminal, JSON) <- analysis/verify/
-drawing.py: what rich draws, as lines; html_page.py and templates/: what jinja2 draws, as HTML
-terminal.py: text that is made safe for either, and JSON
+    explain_words.py (words) -> explain_lines.py (terminal), explain_page.py (page) <- analysis/explain/
+    report_lines.py (terminal), report_page.py (JSON, page), compare_lines.py (terminal, JSON) <- analysis/verify/
+
+drawing.py turns what rich draws into lines; html_page.py and templates/ make HTML with jinja2; terminal.py makes text
+safe for both.
 """

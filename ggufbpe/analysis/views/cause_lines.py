@@ -1,7 +1,4 @@
-"""Causes and proposals as lines for a terminal, the same for every command that gives advice.
-
-analysis/diagnose/causes.py, analysis/doctor/proposal.py -> [this file] -> cli/diagnose.py, report_lines.py, cli/diff.py
-"""
+"""Shows causes and proposals as lines for a terminal, alike for every command that gives advice."""
 
 from __future__ import annotations
 

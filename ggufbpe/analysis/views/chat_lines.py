@@ -1,7 +1,4 @@
-"""A prompt coloured by where it comes from, and a table of its tokens, which is the legend.
-
-chat/token_origins.py -> [this file] -> cli/chat.py, explain_lines.py, explain_page.py
-"""
+"""Shows a prompt coloured by where its parts come from, and a table of its tokens, which is the legend."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What `verify` found in chats, as lines for a terminal, and in words for the page.
-
-analysis/verify/chat_comparison.py: ChatResult -> [this file] -> report_lines.py, report_page.py
-"""
+"""Shows what `verify` found in chats, as lines for a terminal."""
 
 from __future__ import annotations
 

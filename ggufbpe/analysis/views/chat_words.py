@@ -1,7 +1,4 @@
-"""What `verify` found in chats, in words: verdict, kinds, and both answers around the first difference.
-
-analysis/verify/chat_comparison.py -> [this file] -> chat_report_lines.py, report_page.py
-"""
+"""Says in words what `verify` found in chats: verdict, kinds, and both answers around the first difference."""
 
 from __future__ import annotations
 

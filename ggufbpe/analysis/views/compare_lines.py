@@ -1,7 +1,4 @@
-"""A text as several tokenizers cut it, as lines for a terminal.
-
-analysis/verify/side_by_side.py -> [this file] -> cli/compare.py
-"""
+"""Shows how several tokenizers split a text, as lines for a terminal."""
 
 from __future__ import annotations
 

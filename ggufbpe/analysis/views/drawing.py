@@ -1,9 +1,7 @@
-"""Rich's output as lines for a terminal or a pipe.
+"""Turns rich's output into lines for a terminal or a pipe.
 
-    a view, which lays out the content -> [this file] -> lines, which cli/_output.py writes
-
-Text has been made safe by terminal.py. Right-to-left text is isolated here, line by line, so that it does not reorder
-its neighbours. Importing rich takes 50 ms: a command imports this only when it draws.
+Text has been made safe by terminal.py. Right-to-left text is isolated in this module, line by line, so that it does
+not reorder its neighbours. Importing rich takes 50 ms: a command imports this module only when it draws.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The trace of a text as JSON, in pieces, so that a long one is not held in memory.
-
-Parts, WhyNot -> [this file] -> cli/explain.py, server/page_api.py
-"""
+"""Writes the trace of a text as JSON, in pieces, so that a long trace is not held in memory."""
 
 from __future__ import annotations
 

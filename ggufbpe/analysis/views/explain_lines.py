@@ -1,7 +1,4 @@
-"""The trace of a text, as lines for a terminal.
-
-analysis/explain/ -> Survey, Parts -> explain_words.py (words) -> [this file] -> cli/explain.py
-"""
+"""Shows the trace of a text as lines for a terminal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A trace as a page.
-
-analysis/explain/ -> explain_words.py (words) -> [this file] -> analysis/views/templates/explain.html
-"""
+"""Shows the trace of a text as an HTML page."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""A trace in words.
+"""Describes the trace of a text in words, for a terminal and for HTML.
 
-    analysis/explain/ -> [this file] -> explain_lines.py (a terminal), explain_page.py (HTML)
-
-Sentences are lists of plain strings and of quotes, whose text is the user's or the model's: whoever shows a
-sentence makes the quotes safe for where they go.
+Sentences are lists of plain strings and of quotes, whose text is the user's or the model's: whoever shows a sentence
+makes the quotes safe for where they go.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ Sentence = list[str | Quote]
 
 
 def reader_of(found: Trace, word: Word) -> Callable[[str], bytes]:
-    """What turns a symbol of a word into what it stands for: "Ġw", in the byte-level alphabet, into " w"."""
+    """Return a function that turns a symbol of the word into bytes: "Ġw", in the byte-level alphabet, into " w"."""
     data = found.text[word.start : word.end]
     if len(word.written) == len(data) and all(
         CHAR_BYTES.get(char) == byte for char, byte in zip(word.written, data)
@@ -60,7 +58,7 @@ def reader_of(found: Trace, word: Word) -> Callable[[str], bytes]:
 
 
 def _symbol_reader(found: Trace) -> Callable[[str], bytes]:
-    """The same for symbols of any word of a model, by its pre-tokenizer."""
+    """Return a function that turns the symbols of any word into bytes, by the model's pre-tokenizer."""
     kind = tokenizer_model(found.model)
     entry = PRE_TOKENIZERS.get((kind.own_pre if kind.ignores_pre else found.pre) or "default")
     if entry is None or not (entry.byte_encode and kind.has_pre_tokenizer):

@@ -1,6 +1,4 @@
-r"""HTML pages, drawn by jinja2 from templates/, with untrusted text made safe on the way.
-
-    explain_page.py, report_page.py -> [this file] -> one file
+r"""Draws HTML pages with jinja2 from templates/, and makes untrusted text safe on the way.
 
 Everything that a template writes is escaped: markup by jinja2's autoescape, and unprintable characters as escape
 sequences such as `\x1b`. `marked` distinguishes those from the same text in the input.

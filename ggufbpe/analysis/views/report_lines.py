@@ -1,7 +1,4 @@
-"""The result of `verify`, as lines for a terminal.
-
-analysis/verify/ -> Verification -> [this file] -> cli/verify.py
-"""
+"""Shows the result of `verify` as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -161,7 +158,7 @@ def _gap(start: int) -> _Stretch:
 def _stretch(
     ours: Sequence[Shown], theirs: Sequence[Shown], left_out: tuple[int, int], room: int
 ) -> _Stretch:
-    """As many tokens of each side as fit."""
+    """A stretch with as many tokens of each side as fit in `room` columns."""
     differs = any(token.differs for token in [*ours, *theirs])
     start = min(token.start for token in [*ours, *theirs])
     for most in range(max(len(ours), len(theirs)), 0, -1):

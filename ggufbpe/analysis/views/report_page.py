@@ -1,7 +1,4 @@
-"""The result of a comparison as an HTML page.
-
-verify.py: Verification -> [this file], analysis/views/templates/report.html -> cli/verify.py
-"""
+"""Shows the result of a comparison as an HTML page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Text on its way to a terminal, and JSON: nothing in it takes effect there.
+"""Makes text safe for a terminal and for JSON, so that no control sequence in it takes effect.
 
-But: draws nothing, which drawing.py does, and writes nothing, which cli/_output.py does.
+drawing.py draws, and cli/_output.py writes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def json_parts(value: Mapping[str, object], name: str, items: Iterable[object]) 
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """The same as text, in one line without `indent`."""
+    """`value` as JSON, in one line without `indent`, with invisible characters escaped."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, indent=indent)

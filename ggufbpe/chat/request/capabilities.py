@@ -1,6 +1,4 @@
-"""What a template supports, found by running it on small chats and watching what it reads.
-
-Template -> [this file] -> Capabilities
+"""Finds what a template supports by running it on small chats and watching what it reads.
 
 A template does not declare whether it takes content in parts, a system role or tools. llama.cpp runs it with marked
 values and notes which of them are read, and how; messages are then changed into what the template takes.

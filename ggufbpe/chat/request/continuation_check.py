@@ -1,6 +1,4 @@
-"""Whether an answer that is to go on could be the start of what a model writes.
-
-the start of an answer, what the request wants -> [this file] -> yes or no -> chat/render.py
+"""Checks that a prefilled assistant message is a valid start of the model's output.
 
 Before it generates anything, llama-server reads the start of the answer with the parser of the model's output, and
 refuses the chat if the parser fails at the first byte. A text that ends early does not fail, nor does one that goes
@@ -108,7 +106,10 @@ def _after_scalar(text: str, at: int) -> int | None:
 
 
 def _after_value(text: str, at: int) -> int | None:
-    """The same for any value. Without recursion, since nesting can be as deep as the message is long."""
+    """Where any JSON value ends; None if the text ends first, `_NO_JSON` if there is none.
+
+    The function is not recursive, since nesting can be as deep as the message is long.
+    """
     closing: list[str] = []  # brackets of the arrays and objects that `at` is in
     is_key = may_close = False  # what may come next
     while at < len(text):

@@ -1,8 +1,7 @@
-"""Python values as JSON: mappings become objects, tuples arrays, and anything else is refused by its place.
+"""Turns Python values into JSON values: mappings become objects, tuples arrays; any other type is refused.
 
-the body of a request as it is given -> [this file] -> dict, list, str, numbers -> messages
-
-But: a chat is first tried as it is. Nearly all are what `json.loads` gives, and looking at every value takes time.
+A chat is first tried without this conversion. Nearly all are what `json.loads` gives, and looking at every value
+takes time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Why a text is not JSON, in the words of nlohmann::json, in which llama-server refuses the arguments of a call.
-
-a text that is not JSON -> [this file] -> the message of its parse_error.101
+"""Says why a text is not JSON, in the words of nlohmann::json, in which llama-server refuses the arguments of a call.
 
 Source: sax_parse_internal and exception_message of nlohmann's parser, scan_string and scan_number of its lexer.
 """

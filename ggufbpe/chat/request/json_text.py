@@ -35,7 +35,7 @@ def parsed(text: str) -> Any:
 
 
 def parsed_as_llama_cpp(text: str) -> Any:
-    """The same, with llama.cpp's words for what is wrong. To nlohmann::json, a text may end at NUL."""
+    """The value of a JSON text; a `JSONError` has llama.cpp's words. To nlohmann::json, a text may end at NUL."""
     try:
         return parsed(text)
     except JSONError as error:

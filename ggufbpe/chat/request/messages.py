@@ -1,6 +1,4 @@
-"""A request in OpenAI's form, checked and refused as llama-server does, in its order.
-
-the body of a request -> [this file] -> Request -> render
+"""Parses a request in OpenAI's form, and refuses what llama-server refuses, in the same order.
 
 A field of the wrong type is mostly ignored, and its default used. Refusals are in llama-server's words.
 
@@ -76,7 +74,7 @@ class Message:
         return out
 
     def trimmed(self) -> Message:
-        """The same without white space around its texts."""
+        """A copy of the message without white space around its texts."""
         return replace(
             self,
             content=self.content.strip(WHITE_SPACE),

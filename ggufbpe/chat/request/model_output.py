@@ -1,6 +1,4 @@
-"""What a model writes under a template: marks around its answers, and the form of its tool calls.
-
-Template -> [this file] -> Output -> continuation_check.py
+"""Finds what a model writes under a template: marks around its answers, and the form of its tool calls.
 
 llama.cpp finds this out by comparing what a template makes of a few chats, and parses answers accordingly. It matters
 to a prompt in two ways: a chat is refused if the answer to be continued could not be such output, and a template is

@@ -1,6 +1,4 @@
-"""The marks that a template puts around reasoning, found by comparing what it writes.
-
-Template -> [this file] -> Reasoning
+"""Finds the marks that a template puts around reasoning by comparing what it writes.
 
 llama.cpp finds them for templates that it does not know. A prompt depends on them in two ways: whether thinking is on
 by default, and what comes before an answer that is to be continued.

@@ -1,6 +1,4 @@
-"""Regular expressions in the schemas of a request, for the few that llama.cpp refuses.
-
-schemas that were checked -> [this file] -> `ChatError` -> chat/render.py
+"""Finds regular expressions in the schemas of a request that llama.cpp refuses.
 
 llama.cpp makes a grammar of each `pattern` that begins with `^` and ends with `$`. One that it cannot express is left
 out; one that is no regular expression is an error. The patterns of a template's tools are looked at where the grammar

@@ -1,6 +1,4 @@
-"""The JSON schemas of a request, checked as llama.cpp does when it makes a grammar of them.
-
-Request -> [this file] -> `ChatError` for a schema that llama.cpp does not take -> chat/render.py
+"""Checks the JSON schemas of a request as llama.cpp does when it makes a grammar of them.
 
 Only the schemas are checked that the parser of the model's output would have: of tools that may be called, and of a
 `response_format`.

@@ -1,8 +1,6 @@
-"""Templates that llama.cpp knows by what their source has, and handles in a way of their own.
+"""Recognizes templates that llama.cpp handles specially, by what their source contains.
 
-source -> [this file] -> Handling: messages changed before, the prompt after, the start of an answer that goes on
-
-For all others, `reasoning` and `output` find out what is needed.
+For all other templates, `reasoning` and `output` find out what is needed.
 
 Source: common_chat_template_detect_params_init in common/chat.cpp, and common/parsers/.
 """
@@ -92,12 +90,12 @@ class Handling:
 
 
 def _as_thinking(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """Reasoning under another name."""
+    """Messages whose reasoning is called `thinking`."""
     return [{**m, "thinking": m["reasoning_content"]} if "reasoning_content" in m else m for m in messages]
 
 
 def _as_thinking_alone(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
-    """The same; a message with tool calls then has no content."""
+    """Messages whose reasoning is called `thinking`, and which have no content if they have tool calls."""
     out = _as_thinking(messages, arguments)
     for message in out:
         if "thinking" in message and message.get("tool_calls"):

@@ -149,7 +149,7 @@ def mapped(run: Runtime, arguments: Arguments) -> Value:
 
 
 def append(run: Runtime, arguments: Arguments) -> Value:
-    """The same array with one more item."""
+    """Append an item to an array, and return the array."""
     arguments.need(2)
     array = arguments[0]
     if not isinstance(array, (list, tuple)):

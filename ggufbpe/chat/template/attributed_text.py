@@ -1,6 +1,4 @@
-r"""A text that knows where each of its characters comes from, and where it was joined.
-
-messages -> [this file: texts with origins] -> the same functions that run any template -> origins of the prompt
+r"""A string that tracks the origin of each character and its concatenation points.
 
 An origin is a number, kept as a character: `origins` is as long as the text, and whatever cuts, joins or changes the
 text does the same to it. In all other respects (equality, containment, its hash) it is that text, so
@@ -15,7 +13,8 @@ Changes of letters and `strip` keep the parts; whatever else makes a text makes 
 >>> (attributed("ab") + "cd").by_parts(str.title)
 'AbCd'
 
-But: a function that makes a plain `str` out of one loses its origins; those that templates call are in `attributing`.
+A function that makes a plain `str` out of an attributed one loses its origins; `attributing_runtime` restores them
+for those functions that templates call.
 
 Source: common/jinja/string.h, whose parts are marked as input or not, for the same reason.
 """

@@ -1,10 +1,9 @@
-"""A run of a template whose texts keep their origins and parts, and are all distinct.
+"""Runs a template over strings that keep their origins and parts, and are all distinct objects.
 
-compiler -> [this file] -> functions
-
-It is an ordinary run with the same functions. Only after those that turn an attributed string into a plain one are
-the origins looked for again; what is not found counts as the template's. A template that capitalizes texts or asks
-whether they are the same one is always run in this way, since llama.cpp capitalizes each part of a text separately.
+The run is an ordinary one, with the same functions. Only after a function that turns an attributed string into a
+plain one are the origins looked for again; text that is not found counts as the template's. A template that
+capitalizes texts or asks whether two are the same object is always run in this way, since llama.cpp capitalizes each
+part of a text separately.
 
 Source: common/jinja/string.cpp.
 """

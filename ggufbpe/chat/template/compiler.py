@@ -1,6 +1,4 @@
-"""A parsed template as Python source whose every operation is a function of `Runtime`.
-
-jinja2.nodes -> [this file] -> source -> Environment.compile
+"""Compiles a parsed template to Python source whose every operation is a method of `Runtime`.
 
 jinja2 would keep names in Python's variables and call Python's operators and attributes. Here a scope is a dict that
 loops and macros copy, as in llama.cpp, and every name, member, call, filter, test and operator is a call of `run`.

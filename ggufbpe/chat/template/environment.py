@@ -1,8 +1,8 @@
-"""Templates compiled and run: jinja2's nodes and its immutable sandbox, with llama.cpp's grammar and operators.
+"""Compiles and runs templates with jinja2's nodes and its immutable sandbox, by llama.cpp's grammar and operators.
 
-source -> lexer -> parser -> compiler -> [this file] -> text
+    source -> lexer.py -> parser.py -> compiler.py -> environment.py, which runs it with runtime.py -> text
 
-Only this file and those that it imports here use jinja2; everything else imports this one where it is used.
+Only this module and those that it imports use jinja2; every other module imports this one where it is used.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Template:
         )
 
     def render_by(self, run: Runtime, names: Scope) -> str:
-        """The same with a given run."""
+        """The text that the template writes for `names`, by the given run."""
         root = self._root if CONSTANTS.keys().isdisjoint(names) else self._root_of_names
         look_at_clock(True)
         try:
@@ -104,7 +104,7 @@ class Template:
 
     @computed_once
     def _root_of_names(self) -> Any:
-        """The same for a request that redefines `true`, `false` or `none`."""
+        """The compiled template for a request that redefines `true`, `false` or `none`."""
         return self._compiled_with(constants=False).root_render_func
 
     def _line(self, error: BaseException) -> int | None:

@@ -1,6 +1,4 @@
-"""The expressions of a template as jinja2's nodes, by llama.cpp's grammar.
-
-lexer -> [this file] -> parser
+"""Parses the expressions of a template into jinja2's nodes, by llama.cpp's grammar.
 
 No word is reserved: `true` and `if` are names wherever a name may stand. Commas between items are optional, and what
 jinja2 refuses at once, such as a filter that is no name, mostly fails only where it is reached.

@@ -1,6 +1,4 @@
-"""The expressions of a parsed template as Python source.
-
-jinja2.nodes -> [this file] -> compiler
+"""Compiles the expressions of a parsed template to Python source.
 
 Every name, member, call, filter, test and operator is a call of `run`. What most templates do most of the time is
 written out in front of that call, for values of the types in `PLAIN` alone: `v` and `t` hold a value for as long as it
@@ -93,7 +91,7 @@ class Expressions:
         return f"run.chained({found})"
 
     def _one(self, node: nodes.Node, left: str) -> str:
-        """The same for an expression whose leftmost operand is written already."""
+        """Source of an expression whose leftmost operand is already written, as `left`."""
         method = _EXPRESSIONS.get(type(node))
         if method is None:
             raise TemplateSyntaxError(f"Unexpected expression: {type(node).__name__}", node.lineno)

@@ -1,8 +1,7 @@
-"""Cuts a template into tokens as llama.cpp does.
+"""Splits the source of a template into tokens as llama.cpp does.
 
-source of a template, one character for each byte -> [this file] -> (line, type, value) ... -> parser
-
-A block takes away the line break after it and the white space before it on its line. White space is that of ASCII.
+The source has one character for each byte. A block takes away the line break after it and the white space before it
+on its line. White space is that of ASCII.
 
 Source: common/jinja/lexer.cpp, lexer.h. The names of types are those of jinja2's lexer.
 """

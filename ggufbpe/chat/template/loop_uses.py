@@ -1,6 +1,4 @@
-"""Which members of the variable `loop` a template uses, and in which of its loops.
-
-jinja2.nodes -> [this file] -> compiler
+"""Finds which members of the variable `loop` a template uses, and in which of its loops.
 
 Most loops use none or few, and making all nine takes longer than what most loops do in a round.
 """

@@ -1,7 +1,4 @@
-"""Which names a template reads that it has not set itself: the values that a caller can give it.
-
-jinja2.nodes -> [this file] -> environment.py -> chat/render.py
-"""
+"""Finds the names that a template reads and has not set itself: the values that a caller can give it."""
 
 from __future__ import annotations
 

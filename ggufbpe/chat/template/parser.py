@@ -1,6 +1,4 @@
-"""The tokens of a template as jinja2's nodes, by llama.cpp's grammar.
-
-lexer -> [this file] -> jinja2.nodes -> compiler
+"""Parses the tokens of a template into jinja2's nodes, by llama.cpp's grammar.
 
 Source: common/jinja/parser.cpp.
 """

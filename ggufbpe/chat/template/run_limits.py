@@ -1,6 +1,4 @@
-"""The limits of a run of a template: its work in steps, and the characters that it makes.
-
-[this file] -> runtime
+"""Limits a run of a template: its work in steps, and the number of characters that it makes.
 
 A step is about 0.1 microseconds of a current processor. Functions of a template pay for what they will do before they
 do it: by the items that they visit and the characters that they read and copy.

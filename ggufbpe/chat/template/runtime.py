@@ -1,6 +1,4 @@
-"""What a template's operators do: the functions that its compiled form calls, with the bounds of a run.
-
-values -> [this file] -> values
+"""Implements the operators of a template: the functions that its compiled form calls, within the limits of a run.
 
 Nothing here looks up an attribute of a Python object for a template: names are keys of dicts, and methods come from
 the tables in `functions`.

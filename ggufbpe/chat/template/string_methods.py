@@ -84,13 +84,13 @@ def strip(run: Runtime, arguments: Arguments) -> Value:
 
 
 def rstrip(run: Runtime, arguments: Arguments) -> Value:
-    """The same, only at the end."""
+    """A string without white space, or given characters, at its end."""
     arguments.need_kinds(str)
     return _stripped(run, arguments, "rstrip")
 
 
 def lstrip(run: Runtime, arguments: Arguments) -> Value:
-    """The same, only at the start."""
+    """A string without white space, or given characters, at its start."""
     arguments.need_kinds(str)
     return _stripped(run, arguments, "lstrip")
 
@@ -127,13 +127,13 @@ def _split_arguments(run: Runtime, name: str, arguments: Arguments) -> tuple[str
 
 
 def split_at(run: Runtime, arguments: Arguments) -> Value:
-    """The parts between delimiters; between single spaces where none is given, unlike Python."""
+    """The parts of a string between delimiters; between single spaces where none is given, unlike Python."""
     text, delimiter, most = _split_arguments(run, "split", arguments)
     return text.split(delimiter, most)
 
 
 def split_at_from_end(run: Runtime, arguments: Arguments) -> Value:
-    """The same, from the end."""
+    """The parts of a string between delimiters, which are counted from its end."""
     text, delimiter, most = _split_arguments(run, "rsplit", arguments)
     # Python's search from the end can take time in the product of both lengths
     return [part[::-1] for part in reversed(text[::-1].split(delimiter[::-1], most))]
@@ -248,7 +248,7 @@ def unchanged(run: Runtime, arguments: Arguments) -> Value:
 
 
 def copied(run: Runtime, arguments: Arguments) -> Value:
-    """The same text as another value."""
+    """A string equal to the given one, as another object."""
     arguments.need_kinds(str)
     return run.appended((arguments[0],))
 

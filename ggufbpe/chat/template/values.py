@@ -1,10 +1,9 @@
 """The values of a template as llama.cpp has them: their text, their JSON, equality and order.
 
-JSON in Python -> `viewed` -> [this file: values of a template] -> `text`, `json_of` -> UTF-8
-
-Strings of a template are bytes there: a length counts bytes, an index takes one, and letters beyond ASCII have no
-case. Here such a string is a `str` with one character for each byte of its UTF-8 (U+0000 to U+00FF), so that
-Python's own methods on `str` do the same. `viewed` and `plain` go there and back.
+Strings of a template are bytes in llama.cpp: a length counts bytes, an index takes one, and letters beyond ASCII have
+no case. Here such a string is a `str` with one character for each byte of its UTF-8 (U+0000 to U+00FF), so that
+Python's own methods on `str` do likewise. `viewed` converts JSON values to this form, `plain` converts them back, and
+`text` and `json_of` write them.
 
 Source: common/jinja/value.h, value.cpp, string.cpp; gather_string_parts_recursive in runtime.h.
 """

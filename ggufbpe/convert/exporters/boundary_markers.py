@@ -1,15 +1,14 @@
-r"""A pre-tokenizer as normalizers that mark where words end, for a library that cannot split by regular expression.
-
-    registry entry -> [this file] -> hf_bpe.py, which writes them; convert/importers/hf_document.py, which reads them
+r"""Writes a pre-tokenizer as normalizers that mark word ends, for a library that cannot split by regular expressions.
 
 tokenizers 1.0 runs a caller's regular expressions only in normalizers, which replace each match with a constant. So
-each stage is a normalizer that replaces the empty string after each word, `\K`, with a border: a noncharacter, which
-texts should not contain. Then the text is cut at the borders. A later stage takes a border for the end of the text.
+each stage is a normalizer that replaces the empty string after each word, `\K`, with a boundary marker: a
+noncharacter, which texts should not contain. Then the text is split at the markers. A later stage takes a marker for
+the end of the text.
 
 After an empty match, Oniguruma (0.x) continues where the match ended, and fancy-regex (1.0) one character later. So
 each word is written twice: as it is, after `\G`, and with its first character in a lookbehind, `(?<=a)`.
 
-But: fancy-regex gives up on a word that needs a million backtracking steps. The rest is then one word.
+fancy-regex gives up on a word that needs a million backtracking steps. The rest of the text is then one word.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _openings(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]]]:
 
 
 def _ways(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]] | None]:
-    """The same; None where nothing is consumed."""
+    """The openings of a node (see `_openings`), with None for a way that consumes nothing."""
     if isinstance(node, Chars):
         yield ranges(node.set), ()
     elif isinstance(node, Choice):

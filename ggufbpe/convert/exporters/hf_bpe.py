@@ -1,10 +1,9 @@
-r"""Byte pair encoding in a tokenizer.json: patterns, merges, and what the library does differently.
+r"""Byte pair encoding in a tokenizer.json: patterns, merges, and how the library differs from llama.cpp.
 
-    vocabulary -> convert/portable_patterns.py, convert/incompatibilities.py -> [this file] -> tokenizer_json.py
-
-The pre-tokenizer is written as in the models' own files where that splits as llama.cpp does. Elsewhere normalizers put
-borders after words, since tokenizers 1.0 splits only by a few patterns that it knows. On request, each stage is a
-`Split`, for 0.x. The last two list code points, so that words follow llama.cpp and not the library's Unicode version.
+The pre-tokenizer is written as in the models' own files where that splits as llama.cpp does. Elsewhere normalizers
+put boundary markers after words, since tokenizers 1.0 splits only by a few patterns that it knows. On request, each
+stage is a `Split`, for 0.x. The last two list code points, so that words follow llama.cpp and not the library's
+Unicode version.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""tokenizer_config.json, the file beside a tokenizer.json: special tokens, the chat template, and what only a GGUF has.
+"""Writes and reads tokenizer_config.json: special tokens, the chat template, and values that only a GGUF has.
 
-    vocabulary -> [this file] -> tokenizer_json.py; tokenizer_config.json -> [this file] -> import_hf.py
-
-What a tokenizer.json has no place for stands under "gguf", by the names of the keys; other readers leave it alone.
+Values for which a tokenizer.json has no field stand under "gguf", by the names of the keys; other readers ignore that
+entry.
 """
 
 from __future__ import annotations

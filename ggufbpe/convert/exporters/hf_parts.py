@@ -1,7 +1,4 @@
-"""The parts of a tokenizer.json that depend on the algorithm, and how single steps are written.
-
-hf_bpe.py, hf_scores.py, hf_unigram.py, hf_wordpiece.py -> [this file] -> tokenizer_json.py
-"""
+"""The parts of a tokenizer.json that depend on the algorithm, and how single steps are written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """SentencePiece's byte pair encoding in a tokenizer.json: merges made from scores, and byte fallback (Llama 2).
 
-    vocabulary -> convert/score_merges.py -> [this file] -> tokenizer_json.py
-
 The normalizer puts a space before each stretch of plain text between special tokens, as llama.cpp does, and escapes
 spaces.
 """

@@ -1,7 +1,5 @@
 r"""Unigram models in a tokenizer.json: NFC, the charsmap, white space, and pieces with scores (T5, XLM-RoBERTa).
 
-    vocabulary -> [this file] -> tokenizer_json.py
-
 The whole text is one lattice, as in llama.cpp, and not one per word: so sums are rounded alike, and tokens may contain
 spaces. Regular expressions in normalizers, unlike those that split, are run by tokenizers 1.0 as well.
 

@@ -1,7 +1,5 @@
 r"""WordPiece in a tokenizer.json: BERT's normalizer with llama.cpp's classes of characters before it (BERT, bge).
 
-    vocabulary -> convert/word_pieces.py -> [this file] -> tokenizer_json.py
-
 White space and dropped characters are given by lists of code points, since the library's own Unicode version differs:
 with accents, llama.cpp drops all marks, and all but the first letter of a Hangul syllable. Characters that stand alone
 are the library's punctuation; with `code_points` they are listed, too, which only tokenizers 0.x reads.

@@ -1,11 +1,9 @@
-"""Vocabulary to merges.txt and vocab.json, the two files of GPT-2's tokenizer.
-
-    vocabulary -> convert/incompatibilities.py -> [this file] -> merges.txt, vocab.json
+"""Exports a vocabulary to merges.txt and vocab.json, the two files of GPT-2's tokenizer.
 
 `tokenizers.models.BPE.from_file` and many other programs read them. They say nothing about splitting, special tokens
 or BOS: tokenizer.json does. The first line, which readers skip, names the pre-tokenizer for `ggufbpe import`.
 
-But: a line is two parts with a space between, so merges that contain spaces or line breaks cannot be written.
+A line is two parts with a space between, so merges that contain spaces or line breaks cannot be written.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Vocabulary to tokenizer.model, the file of sentencepiece: its byte pair encoding and its unigram model.
-
-    vocabulary (SPM, UGM) -> [this file] -> tokenizer.model, tokenizer_config.json
+"""Exports an SPM or UGM vocabulary to tokenizer.model, the file of sentencepiece.
 
 The protocol buffer comes from the sentencepiece package. Pieces are as in llama.cpp, which gets them from such files.
 
-But: sentencepiece finds no control tokens in texts, and adds BOS and EOS only when told to: both are up to the caller.
+sentencepiece finds no control tokens in texts, and adds BOS and EOS only when told to: both are up to the caller.
 
 Source of the format: src/sentencepiece_model.proto of google/sentencepiece; of how it reads it, src/model_interface.cc.
 """

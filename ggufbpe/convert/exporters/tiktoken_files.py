@@ -1,21 +1,19 @@
-r"""Vocabulary to tiktoken: a file of ranks, and a second one with what else `tiktoken.Encoding` needs.
-
-    vocabulary -> portable_patterns.py, incompatibilities.py -> [this file] -> ranks.tiktoken, ranks.tiktoken.json
+r"""Exports a vocabulary to tiktoken: a file of ranks, and a JSON file with the other arguments of `tiktoken.Encoding`.
 
 tiktoken has no merges. It joins the two neighbours whose joined bytes are the token of lowest rank, and its ranks are
 its ids. So a vocabulary is expressible if its ids follow the order of its merges, as they do when both come from one
 training run; otherwise `renumber` assigns new ids, with a table from them to the model's.
 
-The ids are then the same for every text if, for each two tokens that can come to stand side by side and make a
-third, there is a merge. That is so
+The ids are then the same for every text if, for each two tokens that can come to stand side by side and make a third,
+there is a merge. That holds
 
-- where every way of cutting a token into two tokens is a merge (Llama 3, whose merges were made from ranks), or
-- where each token comes from older ones, and merging its own text gives the token (any training run): before a
-  token's turn, a stretch of its text between two borders is split as it is when it stands alone.
+- where every way of cutting a token into two tokens is a merge (Llama 3, whose merges were made from ranks), or -
+where each token comes from older ones, and merging its own text gives the token (any training run): before a
+token's turn, a stretch of its text between two borders is split as it is when it stands alone.
 
-Where neither holds, it is reported as a limit, and convert/parity.py measures it.
+Where neither holds, the export reports an incompatibility, and convert/parity.py measures its effect.
 
-But: the caller adds BOS and EOS, and says which special tokens are allowed in a text.
+The caller adds BOS and EOS, and says which special tokens are allowed in a text.
 
 Source: tiktoken/load.py (load_tiktoken_bpe) and src/lib.rs (byte_pair_encode) of openai/tiktoken.
 """

@@ -1,12 +1,12 @@
-"""Vocabulary to tokenizer.json, the file of Hugging Face's `tokenizers` and of everything that reads it.
+"""Exports a vocabulary to tokenizer.json, the file of Hugging Face's `tokenizers` and of everything that reads it.
 
-    vocabulary -> hf_bpe.py, hf_scores.py, hf_unigram.py, hf_wordpiece.py -> [this file] -> tokenizer.json,
-                  hf_config.py -> tokenizer_config.json
+    vocabulary -> hf_bpe.py, hf_scores.py, hf_unigram.py or hf_wordpiece.py -> tokenizer.json
+               -> hf_config.py -> tokenizer_config.json
 
 All tokens are in the model's vocabulary, so every id stays as it was; special ones are added tokens as well. How text
-is split and words become ids is in each algorithm's own file. What cannot be carried is in `Export.limits`.
+is split and words become ids is in each algorithm's own file. What the format cannot express is in `Export.limits`.
 
-But: only encoding is held to llama.cpp. Decoding is the library's own; it has no clean-up of spaces here, and shows
+Only encoding is held to llama.cpp's results. Decoding is the library's own: it has no clean-up of spaces, and shows
 an added token with letters beyond ASCII differently in a byte-level vocabulary.
 
 Source of the format: tokenizers/src/tokenizer/serialization.rs of huggingface/tokenizers.

@@ -1,12 +1,10 @@
-"""A model's vocabulary as a GGUF of its own: the tokenizer's metadata, without tensors.
-
-    model.gguf -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
+"""Exports a model's vocabulary as a GGUF of its own, without tensors, which llama.cpp loads with `vocab_only`.
 
 Every key that is kept is copied byte for byte, so that what llama.cpp makes of the file cannot change: all keys of the
 tokenizer, and those of `general.*` that do not describe tensors (the architecture and the name affect how tokens strip
 white space). The model's dimensions are not needed to load only its vocabulary.
 
-But: nothing is corrected; analysis/doctor/fix.py does that.
+Nothing is corrected; analysis/doctor/fix.py does that.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Vocabulary to vocab.txt, the file of BERT's word pieces, one a line; line numbers are ids.
+"""Exports a WPM vocabulary to vocab.txt, the file of BERT's word pieces, one a line; line numbers are ids.
 
-    vocabulary (WPM) -> convert/word_pieces.py -> [this file] -> vocab.txt, tokenizer_config.json
-
-Lower case, accents and special tokens, which it cannot say, are in tokenizer_config.json.
-
-But: the program that reads it normalizes characters in its own way; tokenizer.json has llama.cpp's.
+Lower case, accents and special tokens, for which vocab.txt has no place, are in tokenizer_config.json. A program that
+reads the file normalizes characters in its own way; tokenizer.json has llama.cpp's.
 """
 
 from __future__ import annotations

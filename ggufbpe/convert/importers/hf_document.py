@@ -1,8 +1,6 @@
-"""A tokenizer.json as it is read: its parts, each checked, whatever its model.
+"""Reads a tokenizer.json and checks each of its parts, whatever its model.
 
-    tokenizer.json, HFConfig -> [this file] -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py
-
-What a model does with its tokens is in the model's own file.
+The tokens of each algorithm are read in its own module (import_bpe.py, import_scores.py and so on).
 """
 
 from __future__ import annotations

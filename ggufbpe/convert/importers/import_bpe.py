@@ -1,6 +1,4 @@
-"""Byte pair encoding of a tokenizer.json: merges, the name of the pre-tokenizer, and what llama.cpp has no place for.
-
-    HFDocument -> [this file] -> import_hf.py
+"""Imports byte pair encoding from a tokenizer.json: merges, the pre-tokenizer's name, and what does not fit a GGUF.
 
 Bytes are in GPT-2's alphabet, or tokens are characters with escaped spaces and byte fallback (Gemma 4).
 """

@@ -1,6 +1,4 @@
-"""A folder of tokenizer files to vocabulary: which file is read, and which beside it.
-
-    folder or file -> [this file] -> import_hf.py, import_merges.py, import_sentencepiece.py ... -> Imported
+"""Imports a vocabulary from a folder of tokenizer files, choosing which files are read.
 
 tokenizer.json comes first, since it says most; then sentencepiece's model under its usual names, then vocab.txt, then
 merges.txt with vocab.json. Beside each, tokenizer_config.json, special_tokens_map.json, added_tokens.json and

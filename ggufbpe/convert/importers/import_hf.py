@@ -1,6 +1,6 @@
-r"""tokenizer.json to vocabulary: the metadata of a GGUF that llama.cpp loads, from Hugging Face's file.
+r"""Imports a tokenizer.json: the metadata of a GGUF that llama.cpp loads, from Hugging Face's file.
 
-    HFDocument -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py -> [this file] -> Imported
+    hf_document.py -> import_bpe.py, import_scores.py, import_unigram.py or import_wordpiece.py -> import_hf.py
 
 Tokens, merges, scores and added tokens are carried over unchanged. BOS and EOS come from the template that adds them
 and from tokenizer_config.json. What llama.cpp has no place for, such as a normalizer, is in `Imported.limits`.

@@ -1,6 +1,4 @@
-"""merges.txt and vocab.json to vocabulary: the files of GPT-2's tokenizer, which older repositories have.
-
-    merges.txt, vocab.json, HFConfig -> [this file] -> import_hf.py
+"""Imports merges.txt and vocab.json, the files of GPT-2's tokenizer, which older repositories have.
 
 The two files name neither a pre-tokenizer nor special tokens. Both come from the files beside them, or from what the
 tokenizer's class in transformers has built in. Without any, the tokens tell which pre-tokenizer they were made with.

@@ -1,9 +1,7 @@
-"""SentencePiece's byte pair encoding from a tokenizer.json: scores for its merges (Llama 2, Mistral 7B).
+"""Imports SentencePiece's byte pair encoding from a tokenizer.json: scores for its merges (Llama 2, Mistral 7B).
 
-    HFDocument -> convert/score_merges.py -> [this file] -> import_hf.py
-
-convert_hf_to_gguf.py takes scores from tokenizer.model, and without one writes the same score for all tokens. Here
-scores are chosen so that merges happen in the file's order, or are those that an export recorded.
+convert_hf_to_gguf.py takes scores from tokenizer.model, and without that file writes one score for all tokens. This
+module chooses scores so that merges happen in the file's order, or takes those that an export recorded.
 """
 
 from __future__ import annotations

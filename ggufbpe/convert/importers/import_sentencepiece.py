@@ -1,6 +1,4 @@
-"""tokenizer.model to vocabulary: what sentencepiece's byte pair encoding and unigram model are in llama.cpp.
-
-    bytes of the file, HFConfig -> [this file] -> import_files.py
+"""Imports tokenizer.model: sentencepiece's byte pair encoding and unigram model as llama.cpp has them.
 
 Source of what is written where: convert_hf_to_gguf.py (_create_vocab_sentencepiece, T5Model, _xlmroberta_set_vocab).
 """

@@ -1,8 +1,7 @@
-"""Unigram models from a tokenizer.json: pieces with scores, the charsmap, and rules for spaces (T5, XLM-R).
+"""Imports unigram models from a tokenizer.json: pieces with scores, the charsmap, and rules for spaces (T5, XLM-R).
 
-    HFDocument -> [this file] -> import_hf.py
-
-convert_hf_to_gguf.py takes the rules for spaces from other settings; here they come from the file's own steps.
+convert_hf_to_gguf.py takes the rules for spaces from other settings; this module takes them from the file's own
+steps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""WordPiece from a tokenizer.json or a vocab.txt: the pieces as llama.cpp writes them, and BERT's flags.
+"""Imports WordPiece from a tokenizer.json or a vocab.txt: the pieces as llama.cpp writes them, and BERT's flags.
 
-    HFDocument, or lines -> convert/word_pieces.py -> [this file] -> import_hf.py, import_files.py
-
-convert_hf_to_gguf.py writes U+2581 before user-defined tokens, too, so that they are never found; here it does not.
+convert_hf_to_gguf.py writes U+2581 before user-defined tokens, too, so that they are never found; this module does
+not.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def _exported(config: HFConfig) -> bool:
 
 
 def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, Any], list[Incompatibility]]:
-    """The same from the lines of a vocab.txt."""
+    """Metadata and incompatibilities of the word pieces in the lines of a vocab.txt."""
     lines, types = lines[:], [int(TokenType.NORMAL)] * len(lines)
     special: set[int] = set()
     for index, text, added in config.added_tokens():

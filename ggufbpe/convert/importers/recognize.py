@@ -1,14 +1,12 @@
-r"""Which of llama.cpp's pre-tokenizers splits like a tokenizer.json: by the patterns' texts, by trying, by tokens.
-
-    "pre_tokenizer" of a tokenizer.json -> [this file] -> Recognized -> import_hf.py
+r"""Finds which of llama.cpp's pre-tokenizers splits like a tokenizer.json: by pattern texts, by trying, by tokens.
 
 Three ways, the surest first. The patterns of most models are known word for word, as are those that
 convert/exporters/tokenizer_json.py writes. Otherwise the library splits random texts, and the families of the registry
 are ranked by how many they split alike; that needs the package `tokenizers`. Failing that, the tokens tell
 (models/pretokenizers/families.py).
 
-But: a family whose original llama.cpp cannot run as written (models/pretokenizers/hf_splitting.py) is recognized all
-the same; that some words differ shows when ids are compared.
+A family whose original llama.cpp cannot run as written (models/pretokenizers/hf_splitting.py) is recognized all the
+same; that some words differ shows when ids are compared.
 """
 
 from __future__ import annotations

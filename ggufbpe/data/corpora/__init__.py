@@ -1,5 +1,5 @@
 """Corpora: their files and texts, and their ids in the formats that trainers read.
 
-corpus_files.py, records.py -> texts -> count, stats, train, verify
-                                -> ids -> shards and a manifest -> decode, check
+corpus_files.py, readers.py -> texts -> count, stats, train, verify
+corpus_files.py, chunks.py -> corpus_encoding.py or distributed.py -> shards and a manifest -> decode, check
 """

@@ -1,6 +1,4 @@
-"""Raw ids with an index of documents in another file: the formats of Megatron, nanotron and numpy.
-
-    ids, lengths -> [this file] -> part-00000.bin and .idx, or as the form has it
+"""Writes raw ids with an index of documents in another file: the formats of Megatron, nanotron and numpy.
 
 Sources: Megatron-LM, megatron/core/datasets/indexed_dataset.py (_IndexWriter); datatrove, pipeline/tokens/tokenizer.py
 (TokenizedFile), whose files nanotron reads; numpy.lib.format.
@@ -114,7 +112,7 @@ def nanotron_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
 
 
 def nanotron_ends(folder: Folder, stem: str) -> Any:
-    """The same, read."""
+    """Read the ends of documents from a shard of nanotron's format, as an int64 array."""
     numpy = imported("numpy", "corpora", "shards")
     return numpy.frombuffer(folder.read(f"{stem}.ds.index"), "<u8").astype(numpy.int64)
 
@@ -158,7 +156,7 @@ def npy_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
 
 
 def npy_ends(folder: Folder, stem: str) -> Any:
-    """The same, read."""
+    """Read the ends of documents from a shard in numpy's format, as an int64 array."""
     numpy = imported("numpy", "corpora", "shards")
     with folder.open(f"{stem}.index.npy") as file:
         return numpy.frombuffer(file.read()[NPY_HEADER:], "<i8")

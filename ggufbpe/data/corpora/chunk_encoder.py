@@ -1,6 +1,4 @@
-"""Encodes a chunk of a corpus: the ids of its documents, in one array as they will be written.
-
-    chunks.py -> [this file], on any thread -> Encoded -> shard_writer.py
+"""Encodes a chunk of a corpus, on any thread: the ids of its documents, in one array as they will be written.
 
 A bad record (a line that is not JSON, a row without a text) is returned with its number and the reason.
 """
@@ -241,7 +239,7 @@ class ChunkEncoder:
         return [part for ids in found for part in (*before, ids, *behind)], lengths
 
     def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
-        """As llama-server encodes a prompt; BOS and EOS are added where they are wanted and not there yet."""
+        """The ids of chats as llama-server encodes their prompts; BOS and EOS are added where wanted and missing."""
         found: list[Any] = []
         lengths, kept = [], []
         for record, messages in zip(records, texts):

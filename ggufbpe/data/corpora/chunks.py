@@ -1,10 +1,7 @@
 """Reads a corpus in chunks that can be encoded independently: lines, rows, small files, or a piece of a long text.
 
-    inputs -> [this file] -> chunks, each with the place where it begins -> chunk_encoder.py
-
-A chunk has about a megabyte, so memory does not grow with a file. Reading can start at the place of any chunk.
-
-But: a line of JSON and a row are whole, whatever their size.
+A chunk has about a megabyte, so memory does not grow with a file. Reading can start where any chunk begins. A line of
+JSON and a row of a table are never divided, whatever their size.
 """
 
 from __future__ import annotations
@@ -187,7 +184,7 @@ class ChunkReader:
 
 
 class _Whole:
-    """A stream, after its beginning was read."""
+    """A stream whose beginning was read already."""
 
     def __init__(self, head: bytes, stream: Any) -> None:
         self._head, self._stream = io.BytesIO(head), stream
@@ -200,7 +197,7 @@ class _Whole:
 
 
 class _Line(_Whole):
-    """The same up to the line break, which is left out; `behind` is what was read after it."""
+    """A stream up to its line break, which is left out; `behind` is what was read after the line break."""
 
     behind = b""
     _has_ended = False

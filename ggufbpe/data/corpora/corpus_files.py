@@ -1,9 +1,7 @@
-"""The files of a corpus: those named, and those in directories named, of this machine or behind URLs.
+"""Lists the files of a corpus: those named, and those in directories named, on this machine or behind URLs.
 
-    paths -> [this file] -> files -> records.py -> count, stats, train, verify, encode
-
-All commands that take texts leave out hidden and binary files, links and special files in directories. Behind a URL, of
-which fsspec reads, all files are regular, and only tables are known to be binary.
+All commands that take texts leave out hidden and binary files, links and special files in directories. Behind a URL,
+which fsspec lists and reads, all files are regular, and only tables are known to be binary.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Rows of comma-separated values, as Python's csv reads them, but as bytes.
-
-a binary stream -> [this file] -> rows, a list of fields each -> table_rows.py
+"""Reads rows of comma-separated values as Python's csv does, but as bytes.
 
 Python's csv holds four bytes for each character of a field, and what it returns may take as much again: nine times a
 document of a gigabyte. Here a field takes no more than twice its size.

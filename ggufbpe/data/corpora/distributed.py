@@ -1,10 +1,10 @@
-"""A corpus to shards by whoever runs functions on other machines; the bytes are those of one machine.
+"""Distributed encoding of a corpus to shards; output is byte-identical to a single-machine run.
 
-    segments -> encoded anywhere -> counts of their batches -> [this file]: which documents each shard has
+    segments -> encoded anywhere -> counts of their batches -> here: which documents each shard has
              -> written anywhere -> what was written, in order -> manifest
 
-Shards are written while later segments are encoded, and segments removed that no other shard needs. They come in
-waves, so that what lies between encoding and writing does not grow with the corpus.
+Shards are written while later segments are encoded, and segments that no other shard needs are removed. Shards are
+written in waves, so that the data between encoding and writing does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -86,12 +86,15 @@ Tell = Callable[[EncodedBatch], object]
 
 
 def segment_size(total: int, processors: int) -> int:
-    """Bytes of a segment, so that all processors of a cluster have some of a corpus."""
+    """The number of bytes of a segment, such that all processors of a cluster have some of a corpus."""
     return max(min(-(-total // (_FOR_EACH * processors)), _LARGEST), _SMALLEST)
 
 
 def segment_sizes(total: int, processors: int) -> Callable[[int], int]:
-    """The same by the bytes that are left of a corpus: smaller at its end, where most processors would wait."""
+    """Return a function from the bytes left of a corpus to the size of the next segment, smaller toward the end.
+
+    With segments of one size, most processors would wait for the last ones.
+    """
     most = segment_size(total, processors)
     least = max(most // 4, _SMALLEST)
     return lambda left: max(min(left // (2 * processors), most), least)

@@ -1,7 +1,4 @@
-"""Encoding as a step in pipelines of other libraries: batches of `datasets` and Ray, documents of datatrove.
-
-texts of a batch -> [this file] -> the same batch with ids
-"""
+"""Encoding as a step in the pipelines of other libraries: batches of `datasets` and Ray, documents of datatrove."""
 
 from __future__ import annotations
 

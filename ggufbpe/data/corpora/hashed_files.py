@@ -1,7 +1,4 @@
-"""Files of shards, hashed while they are written.
-
-bytes -> [this file] -> a file in a folder, its size and SHA-256
-"""
+"""Writes the files of shards and hashes them (SHA-256) on the way."""
 
 from __future__ import annotations
 

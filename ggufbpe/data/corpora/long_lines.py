@@ -1,9 +1,7 @@
-"""The text of a very long line of JSON, in little more memory than the line and the text.
+"""Extracts the text of a very long line of JSON, in little more memory than the line and the text.
 
-a line -> [this file] -> its text as bytes -> chunk_encoder.py, readers.py
-
-A parser gives a str, of up to four bytes a character. Here a parser gets the line with short strings in place of its
-long ones, and then the wanted one in pieces.
+A JSON parser returns a `str`, of up to four bytes a character. This module gives the parser the line with short
+strings in place of its long ones, and then the wanted string in pieces.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The manifest: the inputs, settings and tokenizer of shards, and what each shard contains.
+"""The manifest: the inputs, settings and tokenizer of shards, and the contents of each shard.
 
-    corpus_encoding.py -> [this file] -> unfinished.json while the work goes on, manifest.json when it is done
-        -> shard_reader.py
-
-The same inputs, settings and tokenizer give the same manifest, byte for byte: it has no date and no number of workers.
+While the work goes on, the file is unfinished.json; when it is done, manifest.json. Equal inputs, settings and
+tokenizers give equal manifests, byte for byte: a manifest has no date and no number of workers.
 """
 
 from __future__ import annotations
@@ -157,7 +155,7 @@ def written_names(folder: Folder) -> list[str]:
 
 
 def to_json(found: Mapping[str, Any]) -> bytes:
-    """As a file has it."""
+    """A manifest as the bytes of its JSON file."""
     return json.dumps(found, indent=1).encode() + b"\n"
 
 

@@ -1,13 +1,10 @@
-"""Parquet, a row for each document, in as much memory as a page takes.
+"""Writes parquet, a row for each document, in as much memory as a page takes.
 
-    ids, lengths -> [this file], thrift.py -> part-00000.parquet
-
-pyarrow's writer makes one page of a row, however long it is, with some copies of it in memory, and refuses what takes
-2 GiB. In version 1 of data pages a row may go on in the next page, so ids are written here as they come.
+pyarrow's writer makes one page of a row, however long it is, with some copies of it in memory, and refuses rows of 2
+GiB. In version 1 of data pages a row may continue in the next page, so this module writes ids as they come. Pages are
+compressed by pyarrow, which also reads such files (row_formats.py).
 
 Sources: parquet-format's parquet.thrift (structs and the numbers of their fields), Encodings.md and LogicalTypes.md.
-
-But: pages are compressed by pyarrow, which also reads such files (row_formats.py).
 """
 
 from __future__ import annotations

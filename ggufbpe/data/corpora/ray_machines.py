@@ -1,11 +1,9 @@
-"""The machines of a Ray cluster: Ray Data reads and encodes segments of a corpus, and writes them and shards.
-
-    segments, shards -> [this file] -> a task for each on some node -> what became of it
+"""The machines of a Ray cluster: Ray Data reads and encodes segments of a corpus, and writes segments and shards.
 
 A tokenizer goes to the object store once, by content, which gives it to each node once; each process that encodes
-opens it once. A task that is lost with its node is run again by Ray, and writes the same files.
+opens it once. A task that is lost with its node is run again by Ray, and writes files with equal bytes.
 
-This file is imported where Ray is wanted, and imports Ray.
+Importing this module imports Ray.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The texts in files of records: JSON lines and tables.
-
-a file -> records.py, table_rows.py -> [this file] -> texts with their fields -> count, stats, train, verify
-"""
+"""Reads the texts in files of records: JSON lines and tables."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Decompression, lines and records of JSON lines.
-
-    corpus_files.py -> files -> [this file] -> bytes, records -> count, stats, train, verify, encode
+"""Decompresses files and reads their lines and JSON records.
 
 The name of a file says how it is compressed (.gz, .zst) and whether its lines are JSON (.jsonl, .ndjson), each with a
-text of its own.
-
-But: callers decide about bytes that are not UTF-8, and about files that cannot be read.
+text of its own. Callers decide about bytes that are not UTF-8, and about files that cannot be read.
 """
 
 from __future__ import annotations
@@ -119,7 +115,7 @@ def is_binary_table(name: str) -> bool:
 
 
 def is_table(name: str) -> bool:
-    """The same, or a file of comma-separated values."""
+    """Whether a file is named as a table of parquet, arrow or comma-separated values."""
     return is_binary_table(name) or without_compression(name).endswith(".csv")
 
 

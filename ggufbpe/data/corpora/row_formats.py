@@ -1,7 +1,4 @@
-"""Arrow files, by pyarrow, and rows of arrow and parquet read back.
-
-ids, lengths -> [this file] -> part-00000.arrow
-"""
+"""Writes Arrow files by pyarrow, and reads rows of Arrow and parquet back."""
 
 from __future__ import annotations
 

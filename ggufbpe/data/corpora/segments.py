@@ -1,11 +1,11 @@
-"""A corpus in segments, which machines encode each by itself: files, or a range of the lines of one.
+"""Divides a corpus into segments that machines encode independently: files, or a range of the lines of one.
 
-    inputs -> segments -> [this file] on any machine -> batches: ids, and what is known of them -> distributed.py
+    inputs -> segments -> any machine -> batches: ids and their counts -> distributed.py
 
-A batch is an encoded chunk. What belongs to which shard is found by the counts of batches alone, so ids go from the
-machine that made them to a file of their segment, and from there to the machine that writes their shard.
+A batch is an encoded chunk. The counts of batches alone decide which documents belong to which shard, so ids go from
+the machine that made them to a file of their segment, and from there to the machine that writes their shard.
 
-But: compressed files, tables and a text are one segment each, whatever their size.
+A compressed file, a table and a text are one segment each, whatever their size.
 """
 
 from __future__ import annotations

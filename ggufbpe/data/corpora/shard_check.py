@@ -1,7 +1,4 @@
-"""Checks shards against their manifest and their tokenizer: `ggufbpe check`.
-
-EncodedCorpus -> [this file] -> problems
-"""
+"""Checks shards against their manifest and their tokenizer: `ggufbpe check`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The formats of shards: how ids and the index of documents are written, and read back.
-
-ids, lengths -> [this file] -> byte_formats.py, parquet_writer.py or row_formats.py -> files of a shard
-"""
+"""The formats of shards: how ids and the index of documents are written, and read back."""
 
 from __future__ import annotations
 

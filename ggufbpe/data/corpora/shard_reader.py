@@ -1,7 +1,4 @@
-"""Reads shards: their ids, and their documents as text.
-
-folder -> [this file] -> ids, texts; findings
-"""
+"""Reads shards: their ids, and their documents as text."""
 
 from __future__ import annotations
 
@@ -80,7 +77,7 @@ class EncodedCorpus:
             start = max(start - shard.rows, 0)
 
     def _ends_of(self, shard: Shard) -> Any:
-        """Its index, which is read once as long as not many others are."""
+        """The ends of a shard's documents, read once unless many other shards are read meanwhile."""
         if shard.name not in self._ends:
             while len(self._ends) >= _KEPT:
                 del self._ends[next(iter(self._ends))]

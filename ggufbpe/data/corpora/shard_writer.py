@@ -1,10 +1,8 @@
 """Distributes documents to shards, and records each finished shard.
 
-    chunk_encoder.py -> Encoded, in order -> [this file] -> shard_formats.py, manifest.py
-
-A shard ends with the document that brings it to the wanted number of bytes. That depends only on the documents before,
-so a resumed run has the same shards. With a window, ids are written in rows of one length; those left at the end of a
-shard that do not fill a row begin the next shard.
+A shard ends with the document that brings its size to the wanted number of bytes. That depends only on the documents
+before it, so a resumed run has the shards of an uninterrupted one. With a window, ids are written in rows of one
+length; ids left at the end of a shard that do not fill a row begin the next shard.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Local files and URLs: the inputs of a corpus, and the folder for its shards.
 
-    paths, URLs -> [this file] -> inputs to read, a folder to write to
-
-A file appears complete or not at all. A local one is written under a hidden name and then renamed; one behind a URL is
-sent when it is complete.
+A file appears complete or not at all. A local file is written under a hidden name and then renamed; one behind a URL
+is sent when it is complete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Rows of tables: parquet and arrow by pyarrow, comma-separated values by csv_rows.py.
+"""Reads rows of tables: parquet and Arrow by pyarrow, comma-separated values by csv_rows.py.
 
-    a file, names of columns -> [this file] -> some rows at a time, a tuple of values each
-
-Only the columns asked for are read. Text comes as bytes.
+Only the columns asked for are read. Text is returned as bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Apache Thrift's compact protocol: what the metadata of parquet files is written in.
-
-    numbers, bytes, lists, structs -> [this file] -> a type and bytes
+"""Writes Apache Thrift's compact protocol, the encoding of the metadata of parquet files.
 
 Source: thrift, doc/specs/thrift-compact-protocol.md.
 

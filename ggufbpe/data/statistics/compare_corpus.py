@@ -1,8 +1,8 @@
-"""How tokenizers cut a corpus, in numbers, side by side.
+"""Compares in numbers how tokenizers split a corpus.
 
     text_groups.py -> batches of texts -> measure.py -> Stats -> plots.py, the command
 
-`stats` runs the steps. The package is not called `stats`, since that is the public name of the function.
+`stats` runs the steps. The module is not called `stats`, since that is the public name of the function.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Batches of texts to numbers: tokens, and what they stand for, by group and tokenizer.
-
-    batches -> [this file] -> Stats
+"""Measures batches of texts: tokens, and the text that they cover, by group and tokenizer.
 
 Counted in the text, for all tokenizers alike: bytes, characters (code points as llama.cpp reads them, where an
 undecodable byte is one) and words, which are runs without white space. Counted for each tokenizer: tokens, the pieces
 into which its pre-tokenizer cuts, tokens of one byte, tokens that are not whole characters, and which tokens were
 used.
 
-But: no texts are kept, and of the tokens that a group uses only the ids.
+No texts are kept, and of the tokens that a group uses only the ids.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Tokenizers side by side, as a picture: a panel per measure, a row per group, a bar per tokenizer.
-
-    Stats -> [this file] -> .png, .svg
+"""Draws the statistics of tokenizers: a panel per measure, a row per group, a bar per tokenizer.
 
 With one group, each tokenizer has a row. Of very many groups, those with the most bytes are drawn, with a note that
 says so.
 
-But: no window is opened, matplotlib's global state is untouched, and every number drawn is in the table.
+No window is opened, matplotlib's global state is untouched, and every number drawn is in the table.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""A corpus as texts in groups: files, directories, streams and strings, plain or as JSON lines.
-
-    strings, paths, streams -> [this file] -> batches of texts, each of one group -> measure.py
+"""Reads a corpus as texts in groups: files, directories, streams and strings, plain or as JSON lines.
 
 As in training, compressed files and JSON lines are recognized by name, and hidden files, binary files and links in
-directories are left out.
-
-But: text is bytes here, and need not be UTF-8. A file that cannot be read is reported, and the others are read.
+directories are left out. Text is bytes here, and need not be UTF-8. A file that cannot be read is reported, and
+reading continues with the next.
 """
 
 from __future__ import annotations

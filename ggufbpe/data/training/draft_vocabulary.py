@@ -1,9 +1,4 @@
-"""A vocabulary before learning: special tokens and units, or a seed's tokens and merges.
-
-    options, alphabet of the words | seed.gguf -> [this file] -> tokens and merges to start from
-
-But: nothing is learned here.
-"""
+"""A vocabulary before learning: special tokens and base units, or the tokens and merges of a seed GGUF."""
 
 from __future__ import annotations
 

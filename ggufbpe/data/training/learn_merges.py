@@ -1,6 +1,4 @@
-"""Words with counts to merges: how byte pair encoding learns.
-
-    {word: count} -> [this file] -> merges, each with its count
+"""Learns merges from words with counts: the training of byte pair encoding.
 
 Repeatedly the most frequent pair of neighbouring symbols in all words becomes one symbol, until the vocabulary has its
 size or no pair is left. Every occurrence of a pair counts, even if they overlap: "aaa" has two of (a, a), as in minbpe
@@ -19,7 +17,7 @@ Among pairs of equal count, the order of ties decides:
 With a seed, a pair may join to an existing token, by other merges. It becomes a merge, as the encoder needs it, but
 not a token; and earlier merges that now apply again are applied at once, as the encoder does.
 
-But: no texts, no special tokens and no files. The compiled engine is tested against `Learner`.
+The compiled engine has its own learner, which is tested against `Learner`.
 """
 
 from __future__ import annotations

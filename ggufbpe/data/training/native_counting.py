@@ -1,11 +1,7 @@
-"""Counting and learning in the compiled engine, with the results of word_counts.py and learn_merges.py.
+"""Counts words and learns merges in the compiled engine, with the results of word_counts.py and learn_merges.py.
 
-    texts -> native.WordCounter -> native.Learner -> merges
-
-The work is done without the interpreter's lock, in short turns: between turns Python checks for Ctrl-C and reports
-progress.
-
-But: nothing is decided here. `train` chooses what the compiled engine does.
+The work is done without the interpreter's lock (GIL), in short turns: between turns Python checks for Ctrl-C and
+reports progress. `train` decides when the compiled engine is used.
 """
 
 from __future__ import annotations

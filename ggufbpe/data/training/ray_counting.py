@@ -1,8 +1,7 @@
-"""Counting words on a Ray cluster; the counts and their order are those of one machine.
+"""Counts words on a Ray cluster; the counts and their order are those of a single-machine run.
 
-    files -> parts of them -> words and counts, each part in a task of Ray Data -> [this file] -> added up in order
-
-But: learning merges is for one machine, whose memory has the distinct words.
+Each part of a file is counted in a task of Ray Data, and the counts are added up in order. Merges are learned on one
+machine, whose memory holds the distinct words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""A trained vocabulary to a file: GGUF, JSON or merges.txt.
-
-    trained_vocabulary.py -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
+"""Saves a trained vocabulary to a file: GGUF (which llama.cpp loads with `vocab_only`), JSON or merges.txt.
 
 The GGUF has only metadata. It always names BOS and EOS: llama.cpp takes token 11 for both in a file that names none
 (src/llama-vocab.cpp, llama_vocab::impl::load), and no key can say that there is none. Without special tokens they are

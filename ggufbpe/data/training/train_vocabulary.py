@@ -1,9 +1,9 @@
-"""Training: a corpus in, a vocabulary out.
+"""Trains a vocabulary on a corpus.
 
     training_texts.py -> texts -> word_counts.py -> {word: count} -> learn_merges.py -> merges
         -> trained_vocabulary.py -> save_vocabulary.py -> vocab.gguf
 
-`train` runs the steps. The package is not called `train`, since that is the public name of the function.
+`train` runs the steps. The module is not called `train`, since that is the public name of the function.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """The result of training: a vocabulary that encodes, decodes and can be saved.
 
-    merges -> [this file] -> ids, save_vocabulary.py -> vocab.gguf
+If llama.cpp can hold the vocabulary, words are encoded by the encoder that reads its files (merge.py). The classic
+forms, with an end-of-word symbol, an unknown token or a splitting that llama.cpp does not have, are encoded in this
+module, by the same merging.
 
-If llama.cpp can hold the vocabulary, words are encoded by the same encoder that reads its files (merge.py). The classic
-forms, with an end-of-word symbol, an unknown token or a splitting that llama.cpp does not have, are encoded here, by
-the same merging.
-
-But: for a whole tokenizer, with BOS, offsets and traces, save the GGUF and open it.
+For a whole tokenizer, with BOS, offsets and traces, save the GGUF and open it.
 """
 
 from __future__ import annotations
@@ -121,7 +119,7 @@ class TrainedVocabulary:
         return ids
 
     def tokenize(self, text: str) -> list[str]:
-        """The same as tokens. Without an unknown token, a character that is not a token stands for itself.
+        """The tokens of `text`. Without an unknown token, a character that is not a token stands for itself.
 
         >>> from ggufbpe import train
         >>> train(["low lower"], vocab_size=7, pre="words", units="chars").tokenize("slow")
@@ -165,7 +163,7 @@ class TrainedVocabulary:
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The same as bytes."""
+        """The bytes that `ids` stand for."""
         data = b"".join(map(self.token_bytes, ids))
         return data.removesuffix(b" ") if self.form.end_of_word is not None else data
 

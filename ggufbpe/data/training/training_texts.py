@@ -1,6 +1,4 @@
-"""Texts to learn from: files, directories, streams and strings.
-
-    strings, paths, streams -> [this file] -> texts -> word_counts.py
+"""Reads the texts to learn from: files, directories, streams and strings.
 
 A file is read in blocks, so memory does not grow with it. A block ends after a line if the next one begins with an
 ASCII letter: there every pre-tokenizer begins a word anyway, except for the few that join words across lines. A
@@ -8,8 +6,6 @@ stretch of 64 MiB without such a line is cut after its last line, or else betwee
 
 Files come in the order of their paths, whatever order they were given in; strings and streams come before them, as
 given.
-
-But: no words and no counting.
 """
 
 from __future__ import annotations
@@ -120,7 +116,7 @@ def file_parts(files: Iterable[File], reading: CorpusOptions, size: int) -> list
 
 
 def texts_of_part(part: FilePart, reading: CorpusOptions) -> Iterator[str]:
-    """Its texts, as `texts_of` reads them in the whole."""
+    """The texts of a part of a file, as `texts_of` reads them in the whole file."""
     if part.end is None:
         yield from _texts_at(part.name, part.path, reading, lambda raw: None)
         return

@@ -1,12 +1,8 @@
-r"""Texts to words, and words to the symbols that merging begins with.
+r"""Counts the words of texts, and splits words into the symbols that merging begins with.
 
-    texts -> [this file] -> {word: count} -> learn_merges.py
-
-The splittings are those of the registry (split.py), and two that llama.cpp does not have: `none`, where each line is a
-word, and `words`, where runs of letters, marks and digits and runs of other characters are words and white space is
-dropped. Symbols are bytes, written in GPT-2's alphabet, or characters.
-
-But: no merges.
+The splittings are those of the registry (models/pretokenizers/splitter.py), and two that llama.cpp does not have:
+`none`, where each line is a word, and `words`, where runs of letters, marks and digits and runs of other characters
+are words and white space is dropped. Symbols are bytes, written in GPT-2's alphabet, or characters.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Predicts where the metadata of a remote file ends as it arrives, so that the next range is requested in time.
 
-    section.py, walking over an array -> [this file] -> what is certain to follow, and what is likely -> range_stream.py
-
 The next strings of an array are likely as long as those so far, plus what the mean grew by each time their number
 doubled: tokens and merges are stored in the order in which they were learned. The tokens' companions follow: a type
 for each, and depending on the tokenizer model a score for each, or merges. A merge is a token with a space in it, so
 the length of either array predicts the other's. The tensor infos come last.
 
-But: these are guesses. They err on the low side; what is missing is requested later.
+All of this is a guess on the low side; bytes that turn out to be missing are requested later.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""A remote file in a storage that fsspec knows, such as `s3://`: ranges of it.
+"""Reads ranges of a remote file in a storage that fsspec knows, such as `s3://`.
 
-    address -> [this file], by fsspec and its package for the scheme -> parts of the file -> range_stream.py
-
-Credentials are that package's own settings. Each range arrives in one piece.
+Credentials are the settings of fsspec's package for that scheme. Each range arrives in one piece.
 """
 
 from __future__ import annotations

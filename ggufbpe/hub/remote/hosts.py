@@ -1,8 +1,6 @@
-"""Which server an address means: whether two addresses share one, whether it is local, and whether it is never asked.
+"""Tells whether two addresses share a server, whether a server is local, and whether it must never be asked.
 
-    address -> [this file] -> http_file.py, pinned_transport.py
-
-But: behind a proxy, names are resolved here only for the check; the proxy resolves them itself.
+Behind a proxy, names are resolved here only for these checks; the proxy resolves them for itself.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""A remote file by HTTP: ranges of it, requested with care.
-
-    address -> [this file] -> parts of the file -> range_stream.py
+"""Reads ranges of a remote file over HTTP, guarding against hostile and broken servers.
 
 Guards against hostile and broken servers: redirects are followed one by one, credentials are never sent to another
 server, and no redirect leads into this machine or its network, except from a host there to itself. Link-local
 addresses, where clouds keep secrets, are never asked. Every response must match its request: the range, the length, no
 compression, the same file as before. A busy server is asked again when it says, a silent one once more.
 
-But: what a status such as 404 means for the user is in refusals.py; how the hub and Ollama name files is in
-huggingface.py and ollama_registry.py.
+What a status such as 404 means for the user is in refusals.py; how the hub and Ollama name files is in huggingface.py
+and ollama_registry.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The Hugging Face hub: the files of a repository, and where one of them is.
+"""Lists the files of a repository on the Hugging Face hub and finds the address of one.
 
-    HubName -> [this file], by huggingface_hub -> an address and credentials -> http_file.py
-
-The library has its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and others. Its errors
-become ours, with what to do.
+The work is done by the package huggingface_hub, which reads its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE
+and others. Its errors become this project's, with a remedy.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from ..._util.extras import imported
 from ...errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..name_grammar import HubName, is_file
 from ..quantization import chosen, is_first_part, is_model, quantization
-from .range_stream import FilePlace, RemoteFile
+from .range_stream import RemoteFile, RemoteLocation
 from .refusals import answer_error
 
 _MOST_REDIRECTS = 5
@@ -111,7 +109,7 @@ def _answer(utils: Any, url: str) -> Any:
     return utils.http_backoff("GET", url, **how)
 
 
-def place_on_hub(name: HubName) -> FilePlace:
+def locate_on_hub(name: HubName) -> RemoteLocation:
     """Where the file is that `name` means. One request, and another for the list of files if `name` gives none."""
     hub = imported("huggingface_hub", "hub", _WHAT)
     file = name.file or _chosen(name)
@@ -121,7 +119,7 @@ def place_on_hub(name: HubName) -> FilePlace:
         url = hub.hf_hub_url(name.repository, file, revision=name.revision)
         found = hub.get_hf_file_metadata(url, **_LIBRARY)
         headers = imported("huggingface_hub.utils", "hub", _WHAT).build_hf_headers(**_LIBRARY)
-    return FilePlace(str(resolved), found.location, url, headers, found.etag, found.size)
+    return RemoteLocation(str(resolved), found.location, url, headers, found.etag, found.size)
 
 
 def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:

@@ -1,7 +1,5 @@
 """Caches the metadata of remote files by content, so that it is downloaded once.
 
-    metadata, the reference that it belongs to -> [this file] -> a folder -> the same bytes
-
     CACHE/metadata/DIGEST.gguf      the first bytes of a file, up to the end of its tensor infos; DIGEST is their hash
     CACHE/references/DIGEST.json    which metadata a name stands for, and its version; DIGEST is the name's
 
@@ -9,7 +7,7 @@ Every file is written under a temporary name and renamed, so several processes m
 large, the least recently used files are deleted first. A file that does not match its digest is deleted and counts as
 missing.
 
-But: an unwritable folder is not an error; nothing is cached then.
+If the folder cannot be written, nothing is cached and no error is raised.
 """
 
 from __future__ import annotations

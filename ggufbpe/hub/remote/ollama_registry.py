@@ -1,11 +1,9 @@
-"""Ollama's registry: a manifest says which blob is the model.
-
-    OllamaName -> [this file], by the registry's manifests -> an address -> http_file.py
+"""Finds the address of a model in Ollama's registry, whose manifest says which blob is the model.
 
 Source: server/images.go, pullModelManifest; server/download.go; types/model/name.go, BaseURL.
 
-But: private models, for which Ollama signs requests with its key, are not requested; `ollama pull` gets them, and they
-are read from its store.
+Private models are not requested, because Ollama signs requests for them with its key. `ollama pull` downloads them,
+and they are then read from Ollama's store.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from ..name_grammar import OllamaName
 from ..stores.ollama_store import model_layer
 from ..stores.stored_model import LARGEST_JSON
 from .http_file import Client
-from .range_stream import FilePlace
+from .range_stream import RemoteLocation
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -30,7 +28,7 @@ def address(name: OllamaName) -> str:
     return f"{name.scheme}://{name.host}/v2/{name.namespace}/{name.model}"
 
 
-def place_in_registry(name: OllamaName, client: Client) -> FilePlace:
+def locate_in_registry(name: OllamaName, client: Client) -> RemoteLocation:
     """Where the model's blob is: one request."""
     url = f"{address(name)}/manifests/{name.tag}"
     try:
@@ -51,7 +49,7 @@ def place_in_registry(name: OllamaName, client: Client) -> FilePlace:
     finally:
         response.close()
     digest, size = _model_layer(name, manifest)
-    return FilePlace(str(name), f"{address(name)}/blobs/{digest}", url, {}, digest, size)
+    return RemoteLocation(str(name), f"{address(name)}/blobs/{digest}", url, {}, digest, size)
 
 
 def _read(name: OllamaName, client: Client, response: Any) -> Any:

@@ -1,8 +1,8 @@
 """Opens a remote file: from the cache, or by downloading its metadata.
 
-reference -> [this file] -> a source for gguf/
-    metadata_cache.py <-|-> huggingface.py, ollama_registry.py -> a place -> http_file.py or fsspec_file.py
-        -> range_stream.py -> forecast.py
+reference -> metadata_cache.py, and if it is not there:
+    huggingface.py or ollama_registry.py -> address -> http_file.py or fsspec_file.py
+        -> range_stream.py, with forecast.py
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..name_grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import huggingface, metadata_cache
 from .forecast import ArrivingFile
 from .metadata_cache import Kept
-from .range_stream import FilePlace, RangeFile, RangeStream, RemoteFile, RemoteProgress
+from .range_stream import RangeFile, RangeStream, RemoteFile, RemoteLocation, RemoteProgress
 
 if TYPE_CHECKING:
     from .http_file import Client
@@ -46,10 +46,10 @@ def remote_source(
             remedy="open it once with the network, or give a file on this machine",
         )
     if kept is None or (refresh and not offline):
-        found = _asked(reference, kept, progress)
-        if found != kept:
-            metadata_cache.keep({key, _key(_resolved(reference, found.name))}, found)
-        kept = found
+        current = _requested(reference, kept, progress)
+        if current != kept:
+            metadata_cache.keep({key, _key(_resolved(reference, current.name))}, current)
+        kept = current
     return Source(kept.name, kept.data, kept.size)
 
 
@@ -60,7 +60,7 @@ def files(reference: Remote) -> list[RemoteFile]:
     return huggingface.files_on_hub(reference)
 
 
-def _asked(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Kept:
+def _requested(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Kept:
     """The metadata from the network; `kept` itself if that is still current."""
     if isinstance(reference, Address) and reference.scheme not in ("http", "https"):
         from .fsspec_file import StoredFile
@@ -68,35 +68,37 @@ def _asked(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Ke
         stored = StoredFile(reference)
         return kept if kept and kept.version == stored.version else _read(str(reference), stored, progress)
     if isinstance(reference, HubName):
-        return _of_place(huggingface.place_on_hub(reference), None, kept, progress)
+        return _read_at(huggingface.locate_on_hub(reference), None, kept, progress)
     if isinstance(reference, OllamaName):
         from . import ollama_registry
         from .http_file import Client
 
         client = Client(str(reference), ollama_registry.address(reference))
         with closing(client):
-            return _of_place(ollama_registry.place_in_registry(reference, client), client, kept, progress)
-    place = FilePlace(str(reference), reference.url, reference.url, {}, None, None)
-    return _of_place(place, None, kept, progress)
+            return _read_at(ollama_registry.locate_in_registry(reference, client), client, kept, progress)
+    location = RemoteLocation(str(reference), reference.url, reference.url, {}, None, None)
+    return _read_at(location, None, kept, progress)
 
 
-def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progress: Watcher | None) -> Kept:
-    """The metadata of the file at `place`, through `client` if there is one already."""
+def _read_at(
+    location: RemoteLocation, client: Client | None, kept: Kept | None, progress: Watcher | None
+) -> Kept:
+    """The metadata of the file at `location`, through `client` if there is one already."""
     from .http_file import Client, HTTPFile, UnchangedError
 
-    if kept and kept.version == place.version:
+    if kept and kept.version == location.version:
         return kept
-    is_new = place.version is None  # the version is unknown until the first range arrives
+    is_new = location.version is None  # the version is unknown until the first range arrives
     if client is None:
-        client = Client(place.name, place.named, place.secret)
-        client.require_allowed(place.url)
-    file = HTTPFile(client, place.url, size=place.size, known=kept.version if kept and is_new else None)
+        client = Client(location.name, location.named, location.secret)
+        client.require_allowed(location.url)
+    file = HTTPFile(client, location.url, size=location.size, known=kept.version if kept and is_new else None)
     try:
-        read = _read(place.name, file, progress)
+        read = _read(location.name, file, progress)
     except UnchangedError:
         assert kept is not None
         return kept
-    return read if is_new else read._replace(version=place.version or "")
+    return read if is_new else read._replace(version=location.version or "")
 
 
 def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:

@@ -1,6 +1,4 @@
-"""Connects to the addresses that were checked, even if a name server changes its answer.
-
-    request, Lookups of hosts.py -> [this file] -> the HTTP library's transport, to an address or a proxy -> response
+"""Connects to the network addresses that were checked, even if a name server changes its answer meanwhile.
 
 Otherwise the library would resolve the host again after the check (DNS rebinding). So the request goes to the address
 itself, while its `Host` header and the TLS server name, which the certificate must match, remain the host's. Servers

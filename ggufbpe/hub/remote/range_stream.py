@@ -1,7 +1,4 @@
-"""The bytes of a remote file, requested in ranges as the walk over its metadata finds out how many it needs.
-
-    section.py and forecast.py, what is certain and what is likely -> [this file] -> ranges -> http_file.py,
-        fsspec_file.py
+"""Streams a remote file's metadata, requesting ranges as the walk over it finds out how many bytes it needs.
 
 The first range is one block. The next reaches to the likely end, and a little further for the last keys. The likely
 end errs on the low side and improves as bytes arrive; so the rest is requested only when what is in flight lasts no
@@ -32,16 +29,14 @@ class RemoteFile(NamedTuple):
     url: str
 
 
-class FilePlace(NamedTuple):
-    """Where a remote file is."""
+class RemoteLocation(NamedTuple):
+    """The address of a remote file, and what is known of the file before it is opened."""
 
     name: str  # of the file that was chosen, as "hf:bartowski/Llama-3.2-1B-Instruct-GGUF/….gguf"
     url: str
     named: str  # the address that the user or a setting gave; only its server gets the credentials
     secret: Mapping[str, str]  # headers for that server
-    version: (
-        str | None
-    )  # what the server calls the content: the same where it is the same; None if not known yet
+    version: str | None  # an ETag or a date, equal while the content is; None if not known yet
     size: int | None  # bytes, if known
 
 

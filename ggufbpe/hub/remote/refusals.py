@@ -1,7 +1,4 @@
-"""What a server's refusal means for the user who asked for a model: what is wrong, and what to do.
-
-status and headers -> [this file] -> an error
-"""
+"""Turns a server's refusal of a model into an error that says what is wrong and what to do."""
 
 from __future__ import annotations
 

@@ -1,16 +1,13 @@
-"""All stores of this machine together.
-
-ollama_store.py, huggingface_cache.py, llama_cpp_cache.py, lm_studio.py -> [this file] -> resolve.py, the list of models
-"""
+"""Finds and lists models in all stores of this machine."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 
-from ..name_grammar import Address, HubName, LlamaCppName, LMStudioName, OllamaName, Reference
+from ..name_grammar import Address, HubName, OllamaName, Reference
 from . import huggingface_cache, llama_cpp_cache, lm_studio, ollama_store
-from .stored_model import Stored, is_closed
+from .stored_model import StoredModel, is_closed
 
 _STORES = (
     ollama_store.OLLAMA,
@@ -21,26 +18,21 @@ _STORES = (
 STORES = tuple(store.name for store in _STORES)
 
 
-def all_stored() -> Iterator[Stored]:
+def stored_models() -> Iterator[StoredModel]:
     """Every model of another program on this machine, even those that cannot be opened."""
     for store in _STORES:
-        yield from store.stored()
+        yield from store.models()
 
 
 def closed_folders() -> list[tuple[str, str]]:
     """The folders of models that this user may not read, each with its program's name: (program, folder)."""
-    return [(store.name, place) for store in _STORES for place in store.places() if is_closed(place)]
+    return [(store.name, folder) for store in _STORES for folder in store.folders() if is_closed(folder)]
 
 
-def find_stored(name: OllamaName | HubName | LMStudioName | LlamaCppName) -> Stored | None:
+def find_stored(reference: Reference) -> StoredModel | None:
     """The model that a name with a prefix stands for, if it is on this machine. `StoreError` if it is damaged."""
-    if isinstance(name, OllamaName):
-        return ollama_store.find_ollama(name)
-    if isinstance(name, LMStudioName):
-        return lm_studio.find_lm_studio(name)
-    if isinstance(name, LlamaCppName):
-        return llama_cpp_cache.find_llama_cpp(name)
-    return huggingface_cache.find_hub(name) or llama_cpp_cache.find_downloaded(name)
+    models = (store.find(reference) for store in _STORES)
+    return next((model for model in models if model is not None), None)
 
 
 def how_to_use(name: str, store: str, copy: str) -> str:
@@ -74,28 +66,28 @@ def how_to_download(name: Reference) -> tuple[str, str] | None:
     return None
 
 
-def fitting(name: str) -> list[Stored]:
+def models_named(name: str) -> list[StoredModel]:
     """The models that a name without a prefix stands for, compared case-insensitively; each file once.
 
     Those with exactly that name; only if there are none, those with that name before the tag.
     """
-    wanted, everything = name.lower(), list(all_stored())
-    meant = [each for each in everything if wanted in map(str.lower, each.bare)]
-    meant = meant or [each for each in everything if wanted in map(str.lower, each.near)]
-    files: dict[str, Stored] = {}
+    wanted, everything = name.lower(), list(stored_models())
+    meant = [each for each in everything if wanted in map(str.lower, each.bare_names)]
+    meant = meant or [each for each in everything if wanted in map(str.lower, each.fallback_names)]
+    files: dict[str, StoredModel] = {}
     for each in meant:
         files.setdefault(os.path.realpath(each.path) if each.path else each.name, each)
     return list(files.values())
 
 
-def near_names(name: str) -> list[str]:
+def similar_names(name: str) -> list[str]:
     """Names of models that `name` may be a misspelling of."""
     from difflib import get_close_matches
 
     wanted = name.lower().removesuffix(".gguf")
     names: dict[str, str] = {}
-    for each in all_stored():
-        for own in (*each.bare, *each.near):
+    for each in stored_models():
+        for own in (*each.bare_names, *each.fallback_names):
             names.setdefault(own.lower(), each.name)
     parts = [own for own in names if wanted in own] if len(wanted) > 2 else []
     return list(dict.fromkeys(names[own] for own in (*parts, *get_close_matches(wanted, names, n=5))))

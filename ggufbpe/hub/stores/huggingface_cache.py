@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..name_grammar import HubName, is_repository, is_revision
+from ..name_grammar import HubName, Reference, is_repository, is_revision
 from ..quantization import chosen, is_first_part, is_model, quantization
 from .stored_model import (
     Store,
-    Stored,
+    StoredModel,
     distinct,
     entries,
     files_below,
@@ -31,7 +31,7 @@ USE_BY_PATH = "to use it, give its path in the place of the name: `llama-server 
 _FOLDER = "models--"
 
 
-def _places() -> list[str]:
+def _folders() -> list[str]:
     """The cache's possible folders: the hub's own, and llama.cpp's `LLAMA_CACHE`."""
     return [hub_folder(), *filter(None, [setting("LLAMA_CACHE")])]
 
@@ -45,45 +45,51 @@ def hub_folder() -> str:
     return os.path.expandvars(os.path.expanduser(named))
 
 
-def _stored() -> Iterator[Stored]:
+def _models() -> Iterator[StoredModel]:
     """All models; each file once, by the first revision that has it."""
-    for folder in distinct(_places()):
+    for folder in distinct(_folders()):
         for entry in entries(folder):
             owner, _, repo = entry.removeprefix(_FOLDER).replace("--", "/").partition("/")
             if entry.startswith(_FOLDER) and is_repository(f"{owner}/{repo}"):
-                yield from _of_repository(HubName(owner, repo), os.path.join(folder, entry), folder)
+                yield from _models_of_repository(HubName(owner, repo), os.path.join(folder, entry), folder)
 
 
-def find_hub(wanted: HubName, places: list[str] | None = None) -> Stored | None:
-    """The file that `wanted` means, if it is on this machine.
+def _find(reference: Reference) -> StoredModel | None:
+    """The file of a hub name, if a cache has it."""
+    return find_in_caches(reference, _folders()) if isinstance(reference, HubName) else None
+
+
+def find_in_caches(name: HubName, folders: list[str]) -> StoredModel | None:
+    """The file that `name` means, if one of the caches at `folders` has it.
 
     Without a revision that is "main", or the one that is here: common/hf-cache.cpp, get_cached_ref.
     """
-    for folder in distinct(_places() if places is None else places):
-        name = f"{_FOLDER}{wanted.owner}--{wanted.repo}"
-        found = next((entry for entry in entries(folder) if entry.lower() == name.lower()), None)
-        if found is None:
+    for folder in distinct(folders):
+        usual = f"{_FOLDER}{name.owner}--{name.repo}"
+        entry = next((entry for entry in entries(folder) if entry.lower() == usual.lower()), None)
+        if entry is None:
             continue
-        place = os.path.join(folder, found)
-        commits = [(each, each) for each in entries(f"{place}/snapshots") if each == wanted.revision]
-        for revision, commit in [*_revisions(place), *commits]:
-            if wanted.revision not in (None, revision, commit):
+        repository = os.path.join(folder, entry)
+        commits = [(each, each) for each in entries(f"{repository}/snapshots") if each == name.revision]
+        for revision, commit in [*_revisions(repository), *commits]:
+            if name.revision not in (None, revision, commit):
                 continue
-            snapshot = os.path.join(place, "snapshots", commit)
+            snapshot = os.path.join(repository, "snapshots", commit)
             files = list(files_below(snapshot))
-            file = wanted.file if wanted.file in files else None
-            file = chosen(files, wanted.quant) if wanted.file is None else file
+            file = name.file if name.file in files else None
+            file = chosen(files, name.quant) if name.file is None else file
             if file is not None:
-                return _model(wanted, revision, snapshot, file, files, folder)
-            if wanted.revision is None:
+                return _model(name, revision, snapshot, file, files, folder)
+            if name.revision is None:
                 break
     return None
 
 
-def _of_repository(name: HubName, place: str, folder: str) -> Iterator[Stored]:
+def _models_of_repository(name: HubName, repository: str, folder: str) -> Iterator[StoredModel]:
     seen = set()
-    for revision, commit in [*_revisions(place), *((each, each) for each in entries(f"{place}/snapshots"))]:
-        snapshot = os.path.join(place, "snapshots", commit)
+    commits = ((commit, commit) for commit in entries(f"{repository}/snapshots"))
+    for revision, commit in [*_revisions(repository), *commits]:
+        snapshot = os.path.join(repository, "snapshots", commit)
         files = list(files_below(snapshot))
         for file in filter(is_first_part, filter(is_model, files)):
             blob = os.path.realpath(os.path.join(snapshot, file))
@@ -92,21 +98,23 @@ def _of_repository(name: HubName, place: str, folder: str) -> Iterator[Stored]:
                 yield _model(name, revision, snapshot, file, files, folder)
 
 
-def _revisions(place: str) -> list[tuple[str, str]]:
+def _revisions(repository: str) -> list[tuple[str, str]]:
     """The cached branches and tags, each with its commit; "main" first."""
-    found = []
-    for name in files_below(os.path.join(place, "refs")):
+    revisions = []
+    for name in files_below(os.path.join(repository, "refs")):
         try:
-            with open(os.path.join(place, "refs", name), encoding="utf-8") as file:
+            with open(os.path.join(repository, "refs", name), encoding="utf-8") as file:
                 commit = file.read(256).strip()
         except (OSError, ValueError):
             continue
         if is_revision(name) and is_revision(commit) and "/" not in commit:
-            found.append((name, commit))
-    return sorted(found, key=lambda each: each[0] != "main")
+            revisions.append((name, commit))
+    return sorted(revisions, key=lambda each: each[0] != "main")
 
 
-def _model(name: HubName, revision: str, snapshot: str, file: str, files: list[str], folder: str) -> Stored:
+def _model(
+    name: HubName, revision: str, snapshot: str, file: str, files: list[str], folder: str
+) -> StoredModel:
     """A file of a snapshot, with the shortest name that its revision, quantization and path allow."""
     path = os.path.join(snapshot, *file.split("/"))
     problem = why_no_file(path)
@@ -125,7 +133,7 @@ def _model(name: HubName, revision: str, snapshot: str, file: str, files: list[s
     bare = [base, base.removesuffix(".gguf")]
     for repository in (name.repository, name.repo, name.repo.removesuffix("-GGUF")):
         bare += [f"{repository}:{quant}"] * is_quant + [repository] * (chosen(files) == file)
-    return Stored(str(shown), path, _NAME, tuple(bare) if revision == "main" else (), problem=problem)
+    return StoredModel(str(shown), path, _NAME, tuple(bare) if revision == "main" else (), problem=problem)
 
 
-HUGGING_FACE = Store(_NAME, USE_BY_PATH, _places, _stored)
+HUGGING_FACE = Store(_NAME, USE_BY_PATH, _folders, _models, _find)

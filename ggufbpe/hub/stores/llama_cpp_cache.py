@@ -14,10 +14,10 @@ import os
 import sys
 from collections.abc import Iterator
 
-from ..name_grammar import HubName, LlamaCppName, is_repository
+from ..name_grammar import HubName, LlamaCppName, Reference, is_repository
 from ..quantization import chosen, is_first_part, is_model
 from . import huggingface_cache
-from .stored_model import Store, Stored, distinct, entries, home, setting, why_no_file
+from .stored_model import Store, StoredModel, distinct, entries, home, setting, why_no_file
 
 _NAME = "llama.cpp"
 
@@ -33,14 +33,21 @@ def llama_cpp_folder() -> str:
     return os.path.join(setting("XDG_CACHE_HOME") or home(".cache"), "llama.cpp")
 
 
-def _stored() -> Iterator[Stored]:
+def _models() -> Iterator[StoredModel]:
     """All models in the folder itself."""
     for file in _files():
         if is_model(file) and is_first_part(file):
             yield _model(file)
 
 
-def find_llama_cpp(wanted: LlamaCppName) -> Stored | None:
+def _find(reference: Reference) -> StoredModel | None:
+    """The file of one of llama.cpp's names, or what older versions downloaded from a repository of the hub."""
+    if isinstance(reference, LlamaCppName):
+        return _find_named(reference)
+    return _find_downloaded(reference) if isinstance(reference, HubName) else None
+
+
+def _find_named(wanted: LlamaCppName) -> StoredModel | None:
     """The file with that name, or the one downloaded from that repository, in either layout."""
     names = {file.lower(): file for file in _files()}
     file = names.get(wanted.name.lower()) or names.get(f"{wanted.name.lower()}.gguf")
@@ -51,12 +58,12 @@ def find_llama_cpp(wanted: LlamaCppName) -> Stored | None:
         return None
     owner, _, repo = repository.partition("/")
     name = HubName(owner, repo, quant or None)
-    return huggingface_cache.find_hub(
+    return huggingface_cache.find_in_caches(
         name, [setting("LLAMA_CACHE") or huggingface_cache.hub_folder()]
-    ) or find_downloaded(name)
+    ) or _find_downloaded(name)
 
 
-def find_downloaded(wanted: HubName) -> Stored | None:
+def _find_downloaded(wanted: HubName) -> StoredModel | None:
     """What older versions downloaded from a repository of the hub; they knew no revision but "main"."""
     if wanted.revision not in (None, "main"):
         return None
@@ -66,8 +73,8 @@ def find_downloaded(wanted: HubName) -> Stored | None:
         name = prefix + wanted.file.replace("/", "_")
         file = next((file for file in files if file.lower() == name.lower()), None)
     else:
-        found = chosen([file[len(prefix) :] for file in files], wanted.quant)
-        file = next((file for file in files if found and file[len(prefix) :] == found), None)
+        choice = chosen([file[len(prefix) :] for file in files], wanted.quant)
+        file = next((file for file in files if choice and file[len(prefix) :] == choice), None)
     return _model(file) if file else None
 
 
@@ -77,9 +84,9 @@ def _files() -> list[str]:
     ]
 
 
-def _model(file: str) -> Stored:
+def _model(file: str) -> StoredModel:
     path = os.path.join(llama_cpp_folder(), file)
-    return Stored(
+    return StoredModel(
         f"llama.cpp:{file}",
         path,
         _NAME,
@@ -88,4 +95,4 @@ def _model(file: str) -> Stored:
     )
 
 
-LLAMA_CPP_STORE = Store(_NAME, huggingface_cache.USE_BY_PATH, lambda: [llama_cpp_folder()], _stored)
+LLAMA_CPP_STORE = Store(_NAME, huggingface_cache.USE_BY_PATH, lambda: [llama_cpp_folder()], _models, _find)

@@ -12,9 +12,9 @@ import os
 from collections.abc import Iterator
 
 from ...errors import StoreError
-from ..name_grammar import LMStudioName
+from ..name_grammar import LMStudioName, Reference
 from ..quantization import chosen, is_first_part, is_model, quantization
-from .stored_model import Store, Stored, bounded_json, distinct, entries, files_below, home, why_no_file
+from .stored_model import Store, StoredModel, bounded_json, distinct, entries, files_below, home, why_no_file
 
 _NAME = "LM Studio"
 _USE = (
@@ -23,7 +23,7 @@ _USE = (
 )
 
 
-def _places() -> list[str]:
+def _folders() -> list[str]:
     """The possible folders: those in its settings, and its defaults past and present."""
     homes = [home(".cache", "lm-studio"), home(".lmstudio")]
     try:
@@ -34,9 +34,9 @@ def _places() -> list[str]:
     return [*filter(None, [*map(_downloads, homes), *(os.path.join(each, "models") for each in homes)])]
 
 
-def _stored() -> Iterator[Stored]:
+def _models() -> Iterator[StoredModel]:
     """All models, in the order of their names."""
-    for folder in distinct(_places()):
+    for folder in distinct(_folders()):
         for publisher in entries(folder):
             for model in entries(os.path.join(folder, publisher)):
                 place = os.path.join(folder, publisher, model)
@@ -45,16 +45,18 @@ def _stored() -> Iterator[Stored]:
                     yield _model(publisher, model, file, files, place)
 
 
-def find_lm_studio(wanted: LMStudioName) -> Stored | None:
-    """The file that `wanted` means; names are compared case-insensitively."""
-    for folder in distinct(_places()):
-        publisher = _same(wanted.publisher, entries(folder))
-        model = _same(wanted.model, entries(os.path.join(folder, publisher))) if publisher else None
+def _find(reference: Reference) -> StoredModel | None:
+    """The file of a name of LM Studio; names are compared case-insensitively."""
+    if not isinstance(reference, LMStudioName):
+        return None
+    for folder in distinct(_folders()):
+        publisher = _same(reference.publisher, entries(folder))
+        model = _same(reference.model, entries(os.path.join(folder, publisher))) if publisher else None
         if not publisher or not model:
             continue
         place = os.path.join(folder, publisher, model)
         files = list(files_below(place))
-        file = _same(wanted.file, files) if wanted.file else chosen(files, wanted.quant)
+        file = _same(reference.file, files) if reference.file else chosen(files, reference.quant)
         if file:
             return _model(publisher, model, file, files, place)
     return None
@@ -74,7 +76,7 @@ def _same(wanted: str, names: list[str]) -> str | None:
     return next((name for name in names if name.lower() == wanted.lower()), None)
 
 
-def _model(publisher: str, model: str, file: str, files: list[str], place: str) -> Stored:
+def _model(publisher: str, model: str, file: str, files: list[str], place: str) -> StoredModel:
     path = os.path.join(place, *file.split("/"))
     quant = quantization(file)
     is_quant = bool(quant) and chosen(files, quant) == file
@@ -83,7 +85,7 @@ def _model(publisher: str, model: str, file: str, files: list[str], place: str) 
     bare = [base, base.removesuffix(".gguf")]
     for name in (f"{publisher}/{model}", model, model.removesuffix("-GGUF")):
         bare += [f"{name}@{quant}", f"{name}:{quant}"] * is_quant + [name] * (chosen(files) == file)
-    return Stored(str(shown), path, _NAME, tuple(bare), problem=why_no_file(path))
+    return StoredModel(str(shown), path, _NAME, tuple(bare), problem=why_no_file(path))
 
 
-LM_STUDIO = Store(_NAME, _USE, _places, _stored)
+LM_STUDIO = Store(_NAME, _USE, _folders, _models, _find)

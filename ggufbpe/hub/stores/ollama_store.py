@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from ...errors import ModelNameError, StoreError, printable
-from ..name_grammar import OLLAMA_TAG, OllamaName, parse_name
+from ..name_grammar import OLLAMA_TAG, OllamaName, Reference, parse_name
 from .stored_model import (
     Store,
-    Stored,
+    StoredModel,
     bounded_json,
     distinct,
     entries,
@@ -44,27 +44,29 @@ TEMPLATE_NOTE = "Ollama has a template of its own beside the file; the one that 
 _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 
 
-def _places() -> list[str]:
+def _folders() -> list[str]:
     """The possible folders: `OLLAMA_MODELS`, the user's, the service's."""
-    places = (setting("OLLAMA_MODELS"), home(".ollama", "models"), SERVICE_FOLDER)
-    return [place for place in places if place]
+    folders = (setting("OLLAMA_MODELS"), home(".ollama", "models"), SERVICE_FOLDER)
+    return [folder for folder in folders if folder]
 
 
-def _stored() -> Iterator[Stored]:
+def _models() -> Iterator[StoredModel]:
     """All models, in the order of their names."""
-    for folder in distinct(_places()):
+    for folder in distinct(_folders()):
         for name, path in _manifests(folder):
             try:
                 yield _model(folder, name, path)
             except StoreError as error:
-                yield Stored(str(name), "", _NAME, *_bare(name), problem=str(error))
+                yield StoredModel(str(name), "", _NAME, *_names_without_prefix(name), problem=str(error))
 
 
-def find_ollama(wanted: OllamaName) -> Stored | None:
-    """The model of that name, compared as Ollama compares names: case-insensitively. `StoreError` if it is damaged."""
-    for folder in distinct(_places()):
+def _find(reference: Reference) -> StoredModel | None:
+    """The model of an Ollama name, compared as Ollama compares names: case-insensitively."""
+    if not isinstance(reference, OllamaName):
+        return None
+    for folder in distinct(_folders()):
         for name, path in _manifests(folder):
-            if _folded(name) == _folded(wanted):
+            if _folded(name) == _folded(reference):
                 return _model(folder, name, path)
     return None
 
@@ -96,13 +98,13 @@ def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
             remedy="a model in another form, or the original repository, has its tokenizer",
         )
     digest, size = model.get("digest"), model.get("size")
-    found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
-    if not found:
+    match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
+    if not match:
         _damaged(path, f"the digest of its layer is not a sha256 but {printable(str(digest))}")
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         size = None
     has_template = any(layer.get("mediaType") in TEMPLATE_TYPES for layer in layers)
-    return found[1].lower(), size, TEMPLATE_NOTE if has_template else ""
+    return match[1].lower(), size, TEMPLATE_NOTE if has_template else ""
 
 
 def _manifests(folder: str) -> Iterator[tuple[OllamaName, str]]:
@@ -113,21 +115,21 @@ def _manifests(folder: str) -> Iterator[tuple[OllamaName, str]]:
             (f"{name}/{each}", os.path.join(path, each)) for name, path in places for each in entries(path)
         ]
     for name, path in places:
-        if not os.path.isdir(path) and (found := _name_of(name[1:])):
-            yield found, path
+        if not os.path.isdir(path) and (parsed := _parse_place(name[1:])):
+            yield parsed, path
 
 
-def _name_of(place: str) -> OllamaName | None:
+def _parse_place(path: str) -> OllamaName | None:
     """The name that "HOST/NAMESPACE/MODEL/TAG" stands for."""
-    place, _, tag = place.rpartition("/")
+    model, _, tag = path.rpartition("/")
     try:
-        found = parse_name(f"ollama:{place}:{tag}")
+        name = parse_name(f"ollama:{model}:{tag}")
     except ModelNameError:
         return None
-    return found if isinstance(found, OllamaName) else None
+    return name if isinstance(name, OllamaName) else None
 
 
-def _model(folder: str, name: OllamaName, manifest: str) -> Stored:
+def _model(folder: str, name: OllamaName, manifest: str) -> StoredModel:
     """The model of a manifest. `StoreError` if the manifest is damaged."""
     try:
         read = bounded_json(manifest)
@@ -141,10 +143,10 @@ def _model(folder: str, name: OllamaName, manifest: str) -> Stored:
         problem = f"its blob is a link out of the store, to {printable(os.path.realpath(path), 200)}"
     if not problem and size is not None and (actual := os.stat(path).st_size) != size:
         problem = f"its blob has {actual} bytes, and {size} by its manifest: get it again with `ollama pull`"
-    return Stored(str(name), path, _NAME, *_bare(name), problem=problem, note=note)
+    return StoredModel(str(name), path, _NAME, *_names_without_prefix(name), problem=problem, note=note)
 
 
-def _bare(name: OllamaName) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names_without_prefix(name: OllamaName) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names without a prefix: as in Ollama, and without the tag if no other model has that name."""
     full = str(name).removeprefix("ollama:")
     plain = full.removesuffix(f":{name.tag}")
@@ -159,4 +161,4 @@ def _damaged(path: str, what: str) -> NoReturn:
     raise StoreError(what, path=path, remedy="get the model again with `ollama pull`")
 
 
-OLLAMA = Store(_NAME, _USE, _places, _stored)
+OLLAMA = Store(_NAME, _USE, _folders, _models, _find)

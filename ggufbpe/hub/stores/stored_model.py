@@ -1,7 +1,4 @@
-"""A model in another program's store, and how such stores are read: nothing in them is trusted.
-
-the folders of a program -> [this file] -> ollama_store.py, huggingface_cache.py, llama_cpp_cache.py, lm_studio.py
-"""
+"""Describes a model in another program's store, and reads such stores without trusting their contents."""
 
 from __future__ import annotations
 
@@ -11,37 +8,39 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...errors import StoreError
+from ..name_grammar import Reference
 
 LARGEST_JSON = 1 << 20  # bytes of a manifest or of settings; real ones have a few thousand
 _DEEPEST = 6  # levels of folders below a model's
 _MOST = 100_000  # entries of a model's folder that are read
 
 
-class Stored(NamedTuple):
-    """A model on this machine."""
+class StoredModel(NamedTuple):
+    """A model that another program keeps on this machine."""
 
     name: str  # as typed: "ollama:gemma3:latest"
     path: str  # of the file; "" if the store does not say which one
     store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
-    bare: tuple[str, ...] = ()  # the names without a prefix that mean this model
-    near: tuple[str, ...] = ()  # likewise, but only if no model has them as its name
+    bare_names: tuple[str, ...] = ()  # the names without a prefix that mean this model
+    fallback_names: tuple[str, ...] = ()  # likewise, but only if no model has them as its name
     problem: str = ""  # why it cannot be opened
     note: str = ""  # worth knowing about it
 
-    def checked(self) -> Stored:
-        """This model, or its problem as a `StoreError`."""
+    def require_usable(self) -> None:
+        """Raise a `StoreError` with the model's problem if it has one."""
         if self.problem:
             raise StoreError(f"{self.name} cannot be opened: {self.problem}", path=self.path or None)
-        return self
 
 
 class Store(NamedTuple):
-    """Where a program keeps its models."""
+    """The models that a program keeps on this machine. Each module of this folder has one."""
 
     name: str  # of the program
     use: str  # how to use a corrected copy in it; has {name}, {copy} and {in_modelfile}
-    places: Callable[[], list[str]]  # where its folders may be, existing or not
-    stored: Callable[[], Iterator[Stored]]  # all its models, even those that cannot be opened
+    folders: Callable[[], list[str]]  # where its models may be, existing or not
+    models: Callable[[], Iterator[StoredModel]]  # all its models, even those that cannot be opened
+    # The model that a name with a prefix stands for; None if the store has none. `StoreError` if it is damaged.
+    find: Callable[[Reference], StoredModel | None]
 
 
 def home(*parts: str) -> str:

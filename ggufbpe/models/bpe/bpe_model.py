@@ -1,6 +1,4 @@
-"""Byte pair encoding as a tokenizer model: how its vocabulary is loaded. Other models build on it.
-
-    metadata -> [this file] -> merges, pre-tokenizer, tokens -> models/loading.py
+"""Byte pair encoding as a tokenizer model: loads its merges, pre-tokenizer and tokens. Other models build on it.
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 """

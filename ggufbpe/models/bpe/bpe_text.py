@@ -1,9 +1,9 @@
-"""Plain text to ids by byte pair encoding, step by step: the reference engine.
+"""Encodes plain text by byte pair encoding, step by step, in the reference engine.
 
     fragment -> parts -> models/pretokenizers/splitter.py -> words -> merge.py -> ids
 
-Models that do more override one of two steps: `parts` takes tokens out of plain text, `pieces` gives the parts of it
-that are split. Here neither does anything.
+Models that do more override one of two methods: `parts` takes tokens out of plain text, and `pieces` yields those
+parts of it that are split. In this class neither does anything.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""A word to symbols, and symbols to ids: byte pair encoding in the reference engine.
-
-    models/pretokenizers/splitter.py -> word -> [this file] -> ids
+"""Merges the symbols of a word and turns them into ids: byte pair encoding in the reference engine.
 
 A word starts as symbols of one character each. The pair of neighbours whose merge has the lowest rank becomes
 one symbol, the leftmost first among equal ranks, until no pair has a merge. A symbol that is not a token
 falls back to its bytes (src/llama-vocab.cpp: llm_tokenizer_bpe_session).
 
-But: no cache. word_cache.py has it.
+Nothing is cached here; word_cache.py does that.
 """
 
 from __future__ import annotations

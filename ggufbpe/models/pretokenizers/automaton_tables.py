@@ -1,6 +1,4 @@
-"""A registry entry as the numbers from which the compiled splitter is made.
-
-    registry entry -> pattern.py -> trees -> [this file] -> _native.Splitter
+"""Encodes a registry entry as the numbers from which the compiled splitter builds its automata (NFA, then DFA).
 
 The formats are those of `src/split/automaton.h` (programs) and `src/bind_split.cpp` (sets).
 """

@@ -1,6 +1,4 @@
-r"""Which family of pre-tokenizers a vocabulary was trained with, inferred from its tokens.
-
-    tokens, merges -> [this file] -> analysis/doctor/; variants.py -> diagnose.py -> verify.py
+r"""Infers from a vocabulary's tokens which family of pre-tokenizers it was trained with.
 
 A merge never crosses a word boundary, so the tokens of a vocabulary show how its training text was cut.
 Two kinds of evidence count. A token that a family would cut in two is proof against it: if "2019" is a token,
@@ -10,7 +8,7 @@ digits were not cut into threes. And a family that lets strings form that are co
 Measured on the 14 BPE vocabularies of llama.cpp: the right family of each comes first or is tied for first, and
 cuts at most 12 of its tokens.
 
-But: letters with combining marks do not count. Qwen 2's vocabulary has 1,700 tokens with such, which its own
+Letters with combining marks do not count. Qwen 2's vocabulary has 1,700 tokens with such letters, which its own
 pattern never lets form: it was trained with another one.
 """
 

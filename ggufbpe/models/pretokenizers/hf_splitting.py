@@ -1,14 +1,12 @@
-"""Where llama.cpp is known to split text differently from Hugging Face with the model's own pattern. Data.
-
-    family of pre-tokenizers -> [this file] -> analysis/doctor/pretokenizer_checks.py
+"""Data: texts that llama.cpp is known to split differently from Hugging Face with the model's own pattern.
 
 Models are trained on the splitting of their `tokenizer.json`; llama.cpp cannot run every pattern in there as
 written (src/llama-vocab.cpp has the originals beside its own, as "original regex from tokenizer.json").
 Each entry was found by running both over 52,000 code points in 24 contexts each; scripts/hf_splitting.py
 repeats it, with the `tokenizers` package as Hugging Face's side.
 
-But: only splitting. Normalization (Qwen's tokenizer.json makes text NFC, llama.cpp does not) is not covered,
-and for families whose original is not known, only llama.cpp's pattern could be tried.
+Only splitting is covered. Normalization is not (Qwen's tokenizer.json makes text NFC, llama.cpp does not), and for
+families whose original is not known, only llama.cpp's pattern could be tried.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-r"""The patterns of the registry, parsed: from text to a small tree over sets of code points.
-
-    registry entry -> [this file] -> splitter.py (the reference), and any other engine that runs patterns
+r"""Parses the registry's patterns into small trees over sets of code points.
 
 llama.cpp writes its patterns in the ECMAScript syntax of the C++ standard regex. Classes do not mean there what they
 mean elsewhere, so sets are resolved here, by llama.cpp's rules (src/unicode.cpp, unicode_regex_split):
@@ -67,7 +65,7 @@ class CharSet(NamedTuple):
         return self.contains_in_class(code_point, class_of(code_point))
 
     def contains_in_class(self, code_point: int, letter: str) -> bool:
-        """The same for a code point whose class is known to be `letter`."""
+        """Whether llama.cpp's matching counts `code_point`, whose class is known to be `letter`, as a member."""
         if letter == "W" and code_point > 0x7F:
             code_point = VERTICAL_TAB
         return all(term.contains(code_point, letter) for term in self.terms)
@@ -101,7 +99,7 @@ class Choice(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """As often as possible, from `least` to `most` times; `most` is None for no limit."""
+    """An item repeated as often as possible, from `least` to `most` times; `most` is None for no limit."""
 
     item: Node
     least: int
@@ -330,7 +328,7 @@ def _in_classes(letters: str) -> CharSet:
 
 
 def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The same code points in ascending ranges that do not touch.
+    """Code points as ascending ranges that do not touch.
 
     >>> _merged([(5, 9), (1, 5)])
     ((1, 9),)

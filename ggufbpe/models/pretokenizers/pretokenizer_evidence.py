@@ -1,6 +1,4 @@
-"""Tokens that reveal how the training text of a vocabulary was cut, and which of them each family cuts.
-
-    vocabulary -> [this file] -> models/, which warns of a doubtful `tokenizer.ggml.pre`; families.py
+"""Finds tokens that reveal how a vocabulary's training text was split, and which of them each family splits.
 
 A merge never crosses a word boundary: if several years are tokens, digits were not cut into threes. This check
 takes a fraction of a millisecond, each time a file is opened. families.py judges by all tokens.

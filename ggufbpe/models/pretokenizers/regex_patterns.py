@@ -1,13 +1,11 @@
-r"""The registry's patterns for the package `regex`, to be run as they are.
-
-    registry entry -> [this file] -> compiled patterns -> users, list-pre, and the tests as a second opinion
+r"""Compiles the registry's patterns for the package `regex`, for users, `list-pre`, and the tests as a second opinion.
 
 The text is llama.cpp's, with its meaning spelled out where `regex` has another: `\p{Lu}` and the like are any letter,
 `\s` is the White_Space property, `\d` is ASCII, and white space beyond ASCII is in no range. Nothing here uses
 pattern.py or splitter.py. `regex` classifies characters by its own Unicode version; `Patterns.other_characters` are
 those that it classifies differently.
 
-But: some take quadratic time on long runs; splitter.py does not.
+Some of these patterns take quadratic time on long runs; splitter.py does not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-r"""Plain text to words: pre-tokenization by a registry entry, in the reference engine.
-
-    text fragment -> [this file] -> words -> models/bpe/merge.py
+r"""Splits plain text into words by a registry entry: pre-tokenization in the reference engine.
 
 llama.cpp runs the patterns of a list in order; each splits the pieces left by those before, sees nothing beyond the
 piece, and keeps unmatched text as a piece (src/unicode.cpp, unicode_regex_split). Here this is done on a *collapsed*
@@ -14,7 +12,7 @@ text, in which
 Everything is linear in the text. Five rules would not be linear in a backtracking matcher, or are not patterns
 at all: they are steps, plain functions at the end of this file.
 
-But: no merging, and no special tokens.
+Words are merged in models/bpe/merge.py, and special tokens are found before this module is called.
 """
 
 from __future__ import annotations
@@ -84,7 +82,7 @@ class Splitter:
         return list(self.iterate(text))
 
     def iterate(self, text: str) -> Iterable[str]:
-        """The same, lazily for a text so long that a list would fill memory."""
+        """The words of `text`, lazily if the text is so long that a list would fill memory."""
         is_ascii = text.isascii()
         collapsed = text if is_ascii else self._alphabet.collapse(text)
         for split in self._stages:

@@ -1,6 +1,6 @@
-"""The error for a name in `tokenizer.ggml.pre` that llama.cpp does not know.
+"""Completes the error for an unknown name in `tokenizer.ggml.pre` with the name that the tokens point to.
 
-bpe_model.py -> the error -> loading.py -> [this file] -> the same error, with the name that the tokens point to
+bpe_model.py raises the error without it, because the tokens are not loaded yet; loading.py calls this module.
 """
 
 from __future__ import annotations

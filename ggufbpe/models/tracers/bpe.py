@@ -1,8 +1,6 @@
-"""The steps of byte pair encoding, for tracing: each cut of a stage, each merge, each symbol.
+"""Traces byte pair encoding: each split of a stage, each merge, each symbol.
 
-    BytePairText -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
-
-The same steps as in models/bpe/bpe_text.py, one at a time.
+The steps are those of models/bpe/bpe_text.py, one at a time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The steps of PLaMo: text that is left out or read as another, the segments, and the lattice of each.
+"""Traces PLaMo: text that is left out or read as another, the segments, and the lattice of each.
 
-    PlamoText (models/plamo.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
-
-A segment is a word here. Its lattice is what the table of suffixes gives at each character, from the last to the
+A segment counts as a word. Its lattice is what the table of suffixes gives at each character, from the last to the
 first, with scores in whole ten-thousandths, as in llama.cpp.
 """
 

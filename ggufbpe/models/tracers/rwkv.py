@@ -1,7 +1,4 @@
-"""The steps of RWKV: the tokens that match at each place, of which the longest is taken.
-
-RWKVText (models/rwkv.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
-"""
+"""Traces RWKV: the tokens that match at each position, of which the longest is taken."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The steps of SPM: spaces, and merges by the scores of tokens.
-
-SpmText (models/spm.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
-"""
+"""Traces SPM: spaces, and merges by the scores of tokens."""
 
 from __future__ import annotations
 

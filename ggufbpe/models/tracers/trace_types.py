@@ -1,6 +1,4 @@
-"""The steps from plain text to ids as plain data: changes, cuts, merges, matches, paths, symbols.
-
-    a room of `models/` -> [this file] -> analysis/explain/, analysis/views/
+"""The steps from plain text to ids as plain data: changes, splits, merges, matches, paths, symbols.
 
 Code that inspects steps knows these kinds and no model. `start` and `end` are bytes of the text. Inside a word,
 `position` counts, for a merge, the symbols that the word has before merging; for matches and edges, bytes of the UTF-8
@@ -272,7 +270,7 @@ class Traceable(Protocol):
     """A `TextModel` (models/tokenizer_model.py) whose steps can be traced."""
 
     def tracer(self) -> Tracer:
-        """Its tracer."""
+        """The tracer of this model."""
         ...
 
 

@@ -1,9 +1,7 @@
-"""The steps of unigram models: what the charsmap and the rules for spaces change, and the lattice of each word.
+"""Traces unigram models: what the charsmap and the rules for spaces change, and the lattice of each word.
 
-    UnigramText (models/unigram_text.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
-
-No token crosses the end of a word, so every path passes through it: the best path of the text consists of the best
-paths of its words, each starting with the total of those before it.
+No token crosses the end of a word, so every path passes through that point: the best path of the text consists of the
+best paths of its words, each starting with the total of the words before it.
 """
 
 from __future__ import annotations

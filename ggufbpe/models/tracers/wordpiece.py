@@ -1,7 +1,4 @@
-"""The steps of WordPiece: what each character becomes, words, and the tokens that match at each place of a word.
-
-WordPieceText (models/wordpiece.py) -> [this file] -> models/tracers/trace_types.py -> analysis/explain/
-"""
+"""Traces WordPiece: what each character becomes, words, and the tokens that match at each position of a word."""
 
 from __future__ import annotations
 
@@ -106,7 +103,7 @@ class WordPieceTracer(Tracer):
         return sum(1 for _ in re.finditer("[^ ]+", self._text.text(fragment).translate(self._normalizer)))
 
     def spellings(self, piece: str) -> list[str]:
-        """As in the file, or "##ing" as in vocab.txt; a piece that begins a word has a space there, or may be meant."""
+        """Spellings of a piece to look up: as in the file, as "##ing" in vocab.txt, and after a space."""
         text = escape_spaces(piece)
         return [text, text.removeprefix(_CONTINUES), SPACE + text]
 

@@ -45,10 +45,10 @@ from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange, Source
 from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import packed_file
-from ggufbpe.hub import remote
 from ggufbpe.hub.name_grammar import Address, HubName, OllamaName, hub_name
 from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream
-from ggufbpe.hub.remote.range_stream import FilePlace
+from ggufbpe.hub.remote import opening as remote
+from ggufbpe.hub.remote.range_stream import RemoteLocation
 from ggufbpe.models.loading import load_vocabulary
 
 LARGE = 40 << 30  # bytes
@@ -638,8 +638,8 @@ def test_where_the_hub_leads_is_held_to_the_same(
 ) -> None:
     """The hub's library follows no redirect to another server, and says where it leads."""
     monkeypatch.setenv("HTTP_PROXY", server.home)
-    leads = FilePlace("hf:o/r/x.gguf", "http://10.0.0.1/private", "http://8.8.8.8/x.gguf", {}, '"x"', 9)
-    monkeypatch.setattr("ggufbpe.hub.remote.huggingface.place_on_hub", lambda name: leads)
+    leads = RemoteLocation("hf:o/r/x.gguf", "http://10.0.0.1/private", "http://8.8.8.8/x.gguf", {}, '"x"', 9)
+    monkeypatch.setattr("ggufbpe.hub.remote.huggingface.locate_on_hub", lambda name: leads)
     error = refusal(HubName("o", "r", None, "x.gguf"))
     assert "10.0.0.1, which is this machine or its own network" in str(error)
     assert server.requests == []
