@@ -37,7 +37,7 @@ __all__ = [
 
 Settings = dict[str, "list[str] | str"]
 
-BUILD_ERROR = Path("ggufbpe", "kernel", "build_error.txt")
+BUILD_ERROR = Path("ggufbpe", "native", "build_error.txt")
 _PYTHON_ONLY: Settings = {"wheel.cmake": "false", "wheel.platlib": "false"}
 _COMPILER_ERROR = re.compile(r"\berror(?: [A-Z]+\d+)?: ")  # of gcc, clang and linkers; of MSVC with a number
 _LONGEST_ERROR = 300  # characters

@@ -55,7 +55,7 @@ try /bin/false 'The C++ compiler "/bin/false" is not able to compile a simple te
 cat >"$folder/c++" <<'END'
 #!/bin/sh
 case "$*" in
-*/kernel/src/*) echo "special.cpp:148:5: error: this compiler always fails" >&2 && exit 1 ;;
+*/native/src/*) echo "special.cpp:148:5: error: this compiler always fails" >&2 && exit 1 ;;
 *) exec c++ "$@" ;;
 esac
 END

@@ -67,7 +67,7 @@ class Said(NamedTuple):
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package")
-    ignored = shutil.ignore_patterns("__pycache__", "src", "*.so", "*.pyd", "data")
+    ignored = shutil.ignore_patterns("__pycache__", "src", "*.so", "*.pyd", "*.gguf", "*.xz")
     shutil.copytree(ROOT / "ggufbpe", folder / "ggufbpe", ignore=ignored)
     return folder
 
@@ -132,7 +132,7 @@ def test_the_compilers_error_is_quoted(not_compiled: Path) -> None:
     found = said(not_compiled, "")
     why = (
         "it could not be built when ggufbpe was installed: special.cpp:148:5: error: no such luck (the whole output: "
-        f"{not_compiled / 'ggufbpe' / 'kernel' / 'build_error.txt'})"
+        f"{not_compiled / 'ggufbpe' / 'native' / 'build_error.txt'})"
     )
     assert f"does not run: {why}. " in found.warned
     assert f"does not run: {why}.\n" in found.version

@@ -647,7 +647,7 @@ def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     shutil.copy(package / "library_child.py", tmp_path)
     slow = "import time\n\ndef open_tokenizers(data):\n"
     slow += "    return Adapter('1', lambda text, a, b: time.sleep(60) if text == 'hang' else [1])\n"
-    (tmp_path / "adapters.py").write_text((package / "adapters.py").read_text() + slow)
+    (tmp_path / "library_adapters.py").write_text((package / "library_adapters.py").read_text() + slow)
     monkeypatch.setattr(library_oracle, "__file__", str(tmp_path / "libraries.py"))
     answers = []
     with library_oracle.LibraryOracle("tokenizers", {"file": __file__}, "slow", 60) as oracle:
