@@ -65,10 +65,10 @@ class Chats:
         clock = time.localtime() if now is None else now.timetuple()
         prompt, template, request = self._prompt(body, chat_template, clock)
         with IMPORT_LOCK:
-            from .attributed_template import AttributedTemplate
+            from .attributed_template import attributed_prompt
         origins = Origins()
         try:
-            text = AttributedTemplate(template).attributed_prompt(request, clock, origins)
+            text = attributed_prompt(template, request, clock, origins)
         except (ChatError, RecursionError):
             text = ""
         whole = (PromptPart(0, len(prompt), Origin("unknown")),)
