@@ -71,10 +71,10 @@ def lacks(state: str, kind: Kind) -> frozenset[str]:
 
 @cache
 def _lacking(state: str) -> dict[Kind, frozenset[str]]:
-    found: dict[Kind, frozenset[str]] = {}
+    lacking: dict[Kind, frozenset[str]] = {}
     for difference in between(state, FOLLOWED):
-        found[difference.kind] = found.get(difference.kind, frozenset()).union(difference.names)
-    return found
+        lacking[difference.kind] = lacking.get(difference.kind, frozenset()).union(difference.names)
+    return lacking
 
 
 def between(older: str, newer: str) -> Iterator[Difference]:

@@ -28,12 +28,12 @@ class Origin:
 
     def to_dict(self) -> dict[str, Any]:
         """The kind, and whatever else is set."""
-        found: dict[str, Any] = {"origin": self.kind}
+        row: dict[str, Any] = {"origin": self.kind}
         if self.index is not None:
-            found["index"] = self.index
+            row["index"] = self.index
         if self.field:
-            found["field"] = self.field
-        return found
+            row["field"] = self.field
+        return row
 
     @property
     def name(self) -> str:
@@ -130,10 +130,10 @@ class Origins:
 
     def parts(self, prompt: str) -> tuple[PromptPart, ...]:
         """The consecutive parts that make up a prompt."""
-        found, at = [], 0
+        parts, at = [], 0
         for text, number in Attributed(prompt, origins_of(prompt)).runs():
-            found.append(PromptPart(at, at := at + len(text), self._known[ord(number)]))
-        return tuple(found)
+            parts.append(PromptPart(at, at := at + len(text), self._known[ord(number)]))
+        return tuple(parts)
 
 
 def tool_name(tool: Mapping[str, Any]) -> str:

@@ -108,8 +108,8 @@ def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, Change]], int]:
     """What normalization changed, each change once with the bytes before its part, and how many there are."""
     known: dict[tuple[bytes, str], tuple[int, Change]] = {}
     count = 0
-    for before, found in seen.parts:
-        for change in found.changes:
+    for before, trace in seen.parts:
+        for change in trace.changes:
             count += 1
             if len(known) < _CHANGES_SHOWN:
                 known.setdefault((change.text, change.became), (before.bytes, change))
@@ -118,20 +118,20 @@ def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, Change]], int]:
 
 def _tokens_of(seen: Survey | Parts) -> Iterator[tuple[int, Totals, Token]]:
     """The number of each token, what comes before its part of the text, and the token itself."""
-    for before, found in seen.parts:
-        for number, token in enumerate(found.tokens):
+    for before, trace in seen.parts:
+        for number, token in enumerate(trace.tokens):
             yield before.tokens + number, before, token
 
 
 def _words_of(seen: Survey | Parts) -> Iterator[tuple[Totals, Trace, int]]:
     """The number of each word in its part of the text, with the part and what comes before it."""
-    for before, found in seen.parts:
-        for number in range(len(found.words)):
-            yield before, found, number
+    for before, trace in seen.parts:
+        for number in range(len(trace.words)):
+            yield before, trace, number
 
 
-def _said_of(found: Trace, word: Word) -> list[Sentence]:
-    said = [taken_by(found, word), *steps_in_words(word, _MERGES_SHOWN)]
+def _said_of(trace: Trace, word: Word) -> list[Sentence]:
+    said = [taken_by(trace, word), *steps_in_words(word, _MERGES_SHOWN)]
     return [sentence for sentence in said if sentence]
 
 

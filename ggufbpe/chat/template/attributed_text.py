@@ -142,8 +142,8 @@ def origins_of(text: str) -> str:
 
 def starts_of(text: str) -> str:
     """For each character whether a part starts there."""
-    found = text.starts if isinstance(text, Attributed) else ""
-    return found or (START + INSIDE * (len(text) - 1) if text else "")
+    starts = text.starts if isinstance(text, Attributed) else ""
+    return starts or (START + INSIDE * (len(text) - 1) if text else "")
 
 
 def attributed(text: str, origin: str = NOBODY) -> Attributed:

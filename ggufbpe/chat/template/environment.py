@@ -68,8 +68,8 @@ class Template:
     @computed_once
     def names_read(self) -> frozenset[str]:
         """The names of values that the template takes from its caller (`names_from_outside`)."""
-        found: Iterable[str] = map(plain, names_from_outside(self._tree.body, {"loop"}))
-        return frozenset(found)
+        names: Iterable[str] = map(plain, names_from_outside(self._tree.body, {"loop"}))
+        return frozenset(names)
 
     def _compiled_with(self, constants: bool) -> Any:
         return _Environment(self.exact, constants).from_string(self._tree)
@@ -172,9 +172,9 @@ def _only_adds(tree: nodes.Template) -> bool:
     for node in conditions:
         if id(node) in alternatives:  # what follows is not its own
             continue
-        found = sum(map(_is_prompt_name, walked(node.test)))
-        if found and not node.elif_ and _cannot_fail(node.else_):
-            decides += found if _wants_prompt(node.test) or _cannot_fail(node.body) else 0
+        count = sum(map(_is_prompt_name, walked(node.test)))
+        if count and not node.elif_ and _cannot_fail(node.else_):
+            decides += count if _wants_prompt(node.test) or _cannot_fail(node.body) else 0
     return decides == sum(map(_is_prompt_name, walked(tree)))
 
 

@@ -107,13 +107,13 @@ def encode_corpus(
     job.look_at(_paths(corpus))
     folder.prepare()
     try:
-        found = job.run((workers, ray), resume, force, progress)
+        encoded = job.run((workers, ray), resume, force, progress)
     except BaseException:
         job.undo()
         raise
     finally:
         folder.release()
-    return EncodedCorpus(folder, *found, job.skipped)
+    return EncodedCorpus(folder, *encoded, job.skipped)
 
 
 def _check_positive(**values: int | None) -> None:
@@ -231,8 +231,8 @@ class _Job:
         folder = self._folder
         state = manifest.unfinished(folder)
         if state is None:
-            found, _ = manifest.read_manifest(folder)
-            self._require_same(found)
+            header, _ = manifest.read_manifest(folder)
+            self._require_same(header)
             return None
         self._require_same(state.header)
         for shard in state.shards:

@@ -130,8 +130,8 @@ def _encode(
         while wave is None or following:
             wave, following = following, _wave(segments, machines)
             with closing(machines.encode(wave)) as encoded:
-                for segment, found in zip(wave, encoded, strict=True):
-                    for batch in records.counted(segment, found):
+                for segment, batches in zip(wave, encoded, strict=True):
+                    for batch in records.counted(segment, batches):
                         tell(batch)
                         writing.add(plan.add(batch))
                     if following or segment is not wave[-1]:
@@ -290,14 +290,14 @@ class ShardPlan:
             self._segments.remove(name)
 
     def _last_ids(self, count: int) -> list[int]:
-        found: list[int] = []
+        last: list[int] = []
         for part in reversed(self._shard.parts):
-            if len(found) >= count:
+            if len(last) >= count:
                 break
             [ids] = part_of(self._encoded(part.batch, with_ids=True), part.first, part.stop).ids
-            found = ids[max(len(ids) - count + len(found), 0) :].tolist() + found
-        missing = count - len(found)
-        return list(self._shard.carry[len(self._shard.carry) - missing :]) + found
+            last = ids[max(len(ids) - count + len(last), 0) :].tolist() + last
+        missing = count - len(last)
+        return list(self._shard.carry[len(self._shard.carry) - missing :]) + last
 
     def _encoded(self, batch: EncodedBatch, with_ids: bool) -> Encoded:
         with self._segments.open(batch.file) as file:

@@ -26,13 +26,13 @@ class EncodedCorpus:
     """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote."""
 
     def __init__(
-        self, folder: Folder, found: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
+        self, folder: Folder, content: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
     ) -> None:
-        self.folder, self.manifest, self.shards = folder, found, shards
+        self.folder, self.manifest, self.shards = folder, content, shards
         self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
-        self.form = FORMS[found["format"]]
+        self.form = FORMS[content["format"]]
         self._ends: dict[str, Any] = {}  # of rows, by shard
-        self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
+        self.layout = Layout(content["dtype"], content["tokenizer"]["name"], content["settings"]["pack"])
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:

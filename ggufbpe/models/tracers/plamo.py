@@ -68,9 +68,9 @@ class PlamoTracer(Tracer):
                 symbols.append(Symbol(edge.text, *span, (edge.token,), True))
                 tokens.append(WordToken(edge.token, *span, "symbol"))
                 continue
-            found = list(self._text.byte_spans(read, at))
-            symbols.append(Symbol(edge.text, *span, tuple(token for token, _, _ in found), False))
-            tokens += (WordToken(token, start + a, start + b, "byte") for token, a, b in found)
+            spans = list(self._text.byte_spans(read, at))
+            symbols.append(Symbol(edge.text, *span, tuple(token for token, _, _ in spans), False))
+            tokens += (WordToken(token, start + a, start + b, "byte") for token, a, b in spans)
         whole = b"".join(data)
         text, written = whole.decode("utf-8", "replace"), _written(whole)
         span = start + read.bounds[first], start + read.bounds[end]

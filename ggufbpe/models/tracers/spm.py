@@ -39,7 +39,7 @@ class SpmTracer(MergeTracer):
     def _words(self, fragment: str | bytes, start: int) -> Iterator[tuple[str, list[int]]]:
         """Yields each word, and where its characters begin and the last one ends; lazily, since a text may be long."""
         plain = self._text.plain(fragment)
-        ends = chain((found.start() for found in self._text.word_ends.finditer(plain)), [len(plain)])
+        ends = chain((match.start() for match in self._text.word_ends.finditer(plain)), [len(plain)])
         if isinstance(fragment, bytes):
             bounds = [start + bound for bound in self._text.bounds(fragment)]
             for first, end in pairwise(chain([0], ends)):
@@ -53,9 +53,9 @@ class SpmTracer(MergeTracer):
 
     def _spaces(self, fragment: str | bytes, start: int) -> Iterator[Change]:
         data = fragment.encode() if isinstance(fragment, str) else fragment
-        for found in re.finditer(b" +", data):
-            first, end = found.span()
-            yield Change(start + first, start + end, found[0], SPACE * (end - first), ("escaped_space",))
+        for match in re.finditer(b" +", data):
+            first, end = match.span()
+            yield Change(start + first, start + end, match[0], SPACE * (end - first), ("escaped_space",))
 
     def count_words(self, fragment: str | bytes) -> int:
         plain = self._text.plain(fragment)

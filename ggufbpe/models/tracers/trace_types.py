@@ -325,13 +325,13 @@ def word_lattice(
 
     def path(which: int) -> Path:
         position = goal
-        found: list[Edge] = []
+        edges_taken: list[Edge] = []
         while position != begin:
             _, number, which = nodes[position][which]
             edge = edges[number]
-            found.append(edge)
+            edges_taken.append(edge)
             position = edge.position + edge.length if is_from_end else edge.position
-        return path_of(tuple(found if is_from_end else reversed(found)), before)
+        return path_of(tuple(edges_taken if is_from_end else reversed(edges_taken)), before)
 
     if not ends:
         return None
@@ -357,5 +357,5 @@ def best_path_with(lattice: WordLattice, token: int, position: int, length: int)
     ]
     last = lattice.best.edges[-1]
     size = last.position + last.length
-    found = word_lattice(tuple(through), size, lattice.before, lattice.is_from_end)
-    return None if found is None else found.best
+    best = word_lattice(tuple(through), size, lattice.before, lattice.is_from_end)
+    return None if best is None else best.best
