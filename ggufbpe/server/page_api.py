@@ -15,7 +15,7 @@ from ..analysis.explain.why_not import why_not
 from ..analysis.verify.id_comparison import verify
 from ..analysis.verify.shrink import Shrinking, shrink
 from ..analysis.views.explain_json import token_in_word
-from ..analysis.views.explain_words import Quote, Sentence, answer_in_words, reader_of
+from ..analysis.views.explain_words import Quote, Sentence, answer_in_words, symbol_reader
 from ..chat.token_origins import chat_tokens
 from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
@@ -115,7 +115,7 @@ def word_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
-    read = reader_of(trace, word)
+    read = symbol_reader(trace, word)
     symbols = {*word.written, *(symbol.text for symbol in word.symbols)}
     for merge in word.merges:
         symbols |= {merge.left, merge.right, merge.left + merge.right}

@@ -25,9 +25,9 @@ from .explain_words import (
     fate_of,
     kind_of,
     notes_on,
-    reader_of,
     steps_in_words,
     summary,
+    symbol_reader,
     taken_by,
     weight_of,
     why_changed,
@@ -194,7 +194,7 @@ class ExplainLines:
         yield Text.assemble((title, "bold"), text, (place, "dim"), no_wrap=True)
         if taken := taken_by(trace, word):
             yield self._said(taken, indent=2)
-        read = reader_of(trace, word)
+        read = symbol_reader(trace, word)
         yield from self._steps(word, number, read)
         yield from self._result(word, read)
 

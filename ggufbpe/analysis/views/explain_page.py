@@ -7,7 +7,7 @@ from itertools import islice
 
 from ...chat.origins import Origin
 from ...chat.token_origins import ChatTokens
-from ...models.tracers.trace_types import Change, Merge, Word
+from ...models.tracers.trace_types import Merge, TextChange, Word
 from ...tokenizer.trace import Token, Totals, Trace
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
@@ -19,9 +19,9 @@ from .explain_words import (
     fate_of,
     kind_of,
     notes_on,
-    reader_of,
     size_in_words,
     steps_in_words,
+    symbol_reader,
     taken_by,
     weight_of,
     why_changed,
@@ -80,7 +80,7 @@ def html(
         fate_of=fate_of,
         kind_of=kind_of,
         notes_on=notes_on,
-        reader_of=reader_of,
+        reader_of=symbol_reader,
         size_in_words=size_in_words,
         why_changed=why_changed,
     )
@@ -104,9 +104,9 @@ def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:
     return tokens, min(fragment + 1, kept)
 
 
-def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, Change]], int]:
+def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, TextChange]], int]:
     """What normalization changed, each change once with the bytes before its part, and how many there are."""
-    known: dict[tuple[bytes, str], tuple[int, Change]] = {}
+    known: dict[tuple[bytes, str], tuple[int, TextChange]] = {}
     count = 0
     for before, trace in seen.parts:
         for change in trace.changes:

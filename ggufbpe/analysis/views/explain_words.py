@@ -13,13 +13,13 @@ from ...models import tokenizer_model
 from ...models.bpe.merge import CHAR_BYTES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.tracers.trace_types import (
-    Change,
     Edge,
     Fragment,
     Match,
     Merge,
     Path,
     Symbol,
+    TextChange,
     Word,
     written_bytes,
 )
@@ -47,7 +47,7 @@ Sentence = list[str | Quote]
 # ---- words ----------------------------------------------------------------------------------------------
 
 
-def reader_of(trace: Trace, word: Word) -> Callable[[str], bytes]:
+def symbol_reader(trace: Trace, word: Word) -> Callable[[str], bytes]:
     """Return a function that turns a symbol of the word into bytes: "Ġw", in the byte-level alphabet, into " w"."""
     data = trace.text[word.start : word.end]
     if len(word.written) == len(data) and all(
@@ -161,7 +161,7 @@ _REASONS = {
 }
 
 
-def why_changed(change: Change) -> str:
+def why_changed(change: TextChange) -> str:
     """The reasons of a change, in words."""
     return ", ".join(_REASONS[reason] for reason in change.reasons)
 

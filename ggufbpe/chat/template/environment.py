@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..._util.lazy import computed_once
 from ...errors import ChatError
 from . import lexer
-from .attributed_text import NOBODY, all_of
+from .attributed_text import NOBODY, with_one_origin
 from .attributing_runtime import AttributingRuntime
 from .call_arguments import Scope
 from .compiler import source_of
@@ -84,7 +84,8 @@ class Template:
         if not self.exact:
             return self.render_by(Runtime(now, chat_size), names)
         return self.render_by(
-            AttributingRuntime(now, chat_size), {name: all_of(value, NOBODY) for name, value in names.items()}
+            AttributingRuntime(now, chat_size),
+            {name: with_one_origin(value, NOBODY) for name, value in names.items()},
         )
 
     def render_by(self, run: Runtime, names: Scope) -> str:

@@ -19,7 +19,7 @@ from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
 from ..upstream_patterns import split
-from .recognize import parts_of
+from .recognize import flattened_parts
 
 _MORE = " and {} more"
 
@@ -36,7 +36,7 @@ class HFDocument:
 
     def parts(self, name: str) -> list[dict[str, Any]]:
         """The parts of the normalizer, the pre_tokenizer or the post_processor, in order."""
-        return parts_of(self.document.get(name), _CHILDREN[name])
+        return flattened_parts(self.document.get(name), _CHILDREN[name])
 
     @property
     def scores(self) -> list[float]:
@@ -227,10 +227,10 @@ def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _without_borders(document: dict[str, Any]) -> dict[str, Any]:
     """The document with a `Split` for each normalizer that puts borders after words, to be read like any other."""
-    cut = parts_of(document.get("pre_tokenizer"), "pretokenizers")
+    cut = flattened_parts(document.get("pre_tokenizer"), "pretokenizers")
     if AT_BORDERS not in cut:
         return document
-    steps = parts_of(document.get("normalizer"), "normalizers")
+    steps = flattened_parts(document.get("normalizer"), "normalizers")
     patterns = [step["pattern"]["Regex"] for step in steps if step.get("content") == BORDER]
     cut = [*map(split, patterns), *(part for part in cut if part != AT_BORDERS)]
     steps = [step for step in steps if BORDER not in (step.get("content") or step.get("prepend") or "")]

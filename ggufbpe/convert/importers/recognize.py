@@ -102,7 +102,7 @@ def patterns_of(pre_tokenizer: Any) -> tuple[str, ...] | None:
     ('\\p{N}',)
     """
     patterns: list[str] = []
-    for part in parts_of(pre_tokenizer, "pretokenizers"):
+    for part in flattened_parts(pre_tokenizer, "pretokenizers"):
         kind = part.get("type")
         if kind == "ByteLevel":
             patterns += [_GPT2] * bool(part.get("use_regex", True))
@@ -119,13 +119,13 @@ def patterns_of(pre_tokenizer: Any) -> tuple[str, ...] | None:
     return tuple(patterns)
 
 
-def parts_of(part: Any, children: str) -> list[dict[str, Any]]:
+def flattened_parts(part: Any, children: str) -> list[dict[str, Any]]:
     """The parts of a possibly nested sequence, in order; nothing for null."""
     if not isinstance(part, dict):
         return []
     if part.get("type") != "Sequence":
         return [part]
-    return [leaf for child in part.get(children, ()) for leaf in parts_of(child, children)]
+    return [leaf for child in part.get(children, ()) for leaf in flattened_parts(child, children)]
 
 
 def _plain(pattern: str) -> str:

@@ -44,7 +44,7 @@ class Tail(NamedTuple):
     ids: list[int]
 
 
-class State(NamedTuple):
+class EncodingState(NamedTuple):
     """The state of a run: its finished shards, and where the next one begins."""
 
     header: dict[str, Any]
@@ -62,7 +62,7 @@ class State(NamedTuple):
         folder.write(UNFINISHED, to_json(content))
 
 
-def unfinished(folder: Folder) -> State | None:
+def unfinished(folder: Folder) -> EncodingState | None:
     """The state of an unfinished run; None if there is none."""
     try:
         content = _read(folder, UNFINISHED)
@@ -70,12 +70,12 @@ def unfinished(folder: Folder) -> State | None:
         return None
     try:
         shards, following = [_shard(shard) for shard in content.pop("shards")], content.pop("next")
-        return State(content, shards, CorpusPlace(**following["place"]), following["carry"])
+        return EncodingState(content, shards, CorpusPlace(**following["place"]), following["carry"])
     except (KeyError, TypeError) as error:
         raise CorpusError(f"{folder.name}/{UNFINISHED}: not what ggufbpe writes: {error!r}") from None
 
 
-def finish(folder: Folder, state: State, tail: Tail) -> dict[str, Any]:
+def finish(folder: Folder, state: EncodingState, tail: Tail) -> dict[str, Any]:
     """Write the manifest of a finished run."""
     content = {**state.header, **totals(state.shards)}
     for name in ("documents", "text_bytes", "bad_records"):

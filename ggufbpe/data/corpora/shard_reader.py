@@ -12,7 +12,7 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .byte_formats import Layout
 from .manifest import Shard, read_manifest
-from .shard_formats import FORMS, ends_of, rows_of
+from .shard_formats import FORMS, document_ends, rows_of
 from .storage import Folder, folder_at
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class EncodedCorpus:
         if shard.name not in self._ends:
             while len(self._ends) >= _KEPT:
                 del self._ends[next(iter(self._ends))]
-            self._ends[shard.name] = ends_of(self.form, self.folder, shard.name, self.layout)
+            self._ends[shard.name] = document_ends(self.form, self.folder, shard.name, self.layout)
         return self._ends[shard.name]
 
     def to_dict(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ...tokenizer.special_tokens import SpecialTokens
 from .word_counts import Splitting
 
 
-class Step(NamedTuple):
+class LearnedStep(NamedTuple):
     """A merge as it was learned: the pair, how often it occurred in the words then, and the result."""
 
     left: str
@@ -84,8 +84,8 @@ class TrainedVocabulary:
     ['aaab', 'd', 'aaab', 'a', 'c']
 
     `tokens` and `attributes` are indexed by token id; tokens are written as in a GGUF, bytes in GPT-2's alphabet.
-    `merges` are pairs of tokens by rank, `trace` has a `Step` for each one learned. `word_count` is the number of
-    distinct words that they were learned from.
+    `merges` are pairs of tokens by rank, `trace` has a `LearnedStep` for each one learned. `word_count` is the number
+    of distinct words that they were learned from.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class TrainedVocabulary:
         tokens: list[str],
         attributes: list[int],
         merges: list[tuple[str, str]],
-        trace: list[Step],
+        trace: list[LearnedStep],
         form: Form,
         word_count: int = 0,
         seed: Seed | None = None,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from ..tokenizer_model import first_attributes
 from ..vocabulary import BYTE
 from .trace_types import (
-    Change,
     Edge,
     EncodedWord,
     Fragment,
     Step,
     Symbol,
+    TextChange,
     Tracer,
     Word,
     WordToken,
@@ -102,7 +102,7 @@ def _written(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[Change]:
+def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[TextChange]:
     """Text in no segment, and bytes that are read as another character than they are."""
     done = 0
     for first, end in [*segments, (len(read.text),) * 2]:
@@ -110,8 +110,8 @@ def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> I
             span = start + read.bounds[at], start + read.bounds[at + 1]
             given = read.data[read.bounds[at] : read.bounds[at + 1]]
             if at < first:
-                yield Change(*span, given, "", ("left_out",))
+                yield TextChange(*span, given, "", ("left_out",))
             elif given != read.seen(at):
                 became = _written(read.seen(at))
-                yield Change(*span, given, became, ("not_utf8",))
+                yield TextChange(*span, given, became, ("not_utf8",))
         done = end

@@ -44,7 +44,7 @@ class Fragment(NamedTuple):
     dropped_by: int | None = None  # the special token that strips the white space; None if no token has it
 
 
-class Change(NamedTuple):
+class TextChange(NamedTuple):
     """What normalization turned a part of the text into, and why.
 
     `reasons` are among these, in the order in which they applied:
@@ -206,7 +206,7 @@ class EncodedWord(NamedTuple):
     tokens: tuple[WordToken, ...]
 
 
-Step = Fragment | Change | EncodedWord
+Step = Fragment | TextChange | EncodedWord
 
 
 class Alone(NamedTuple):
@@ -274,9 +274,9 @@ class Traceable(Protocol):
         ...
 
 
-def joined(changes: Iterator[Change]) -> Iterator[Change]:
+def joined(changes: Iterator[TextChange]) -> Iterator[TextChange]:
     """Joins adjacent changes of the same reasons, except characters that stand alone."""
-    last: Change | None = None
+    last: TextChange | None = None
     for change in changes:
         if (
             last is None
