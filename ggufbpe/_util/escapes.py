@@ -66,7 +66,7 @@ def _end_of_whole_escapes(data: bytes) -> int:
     """How many of the bytes mean the same, whatever follows."""
     if b"\\" not in data[-_LONGEST_ESCAPE:]:
         return len(data)
-    for found in _ESCAPE.finditer(data):
-        if found.start() > len(data) - _LONGEST_ESCAPE:
-            return found.start()
+    for match in _ESCAPE.finditer(data):
+        if match.start() > len(data) - _LONGEST_ESCAPE:
+            return match.start()
     return len(data) - data.endswith(b"\\")  # a backslash at the very end may still begin a sequence

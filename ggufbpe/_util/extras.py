@@ -36,10 +36,10 @@ def file_system_at(url: str, extra: str) -> tuple[Any, str]:
     """
     fsspec = imported("fsspec", extra, f"{url.partition(':')[0]}://")
     try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
+        located: tuple[Any, str] = fsspec.core.url_to_fs(url)
     except ImportError as error:
         raise ValueError(str(error)) from None
-    return found
+    return located
 
 
 def install_command(extra: str) -> str:

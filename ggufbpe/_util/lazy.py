@@ -20,7 +20,7 @@ IMPORT_LOCK = RLock()
 
 
 class cached_property(Generic[T]):  # noqa: N801 - used as functools.cached_property is
-    """An attribute that is made when it is first asked for, by the first thread that asks."""
+    """An attribute that is computed when it is first asked for, by the first thread that asks."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self.func = make
@@ -38,11 +38,11 @@ class cached_property(Generic[T]):  # noqa: N801 - used as functools.cached_prop
         if instance is None:
             return self
         with IMPORT_LOCK:
-            made = vars(instance)
-            if self.name not in made:
-                made[self.name] = self.func(instance)
-            found: T = made[self.name]
-            return found
+            attributes = vars(instance)
+            if self.name not in attributes:
+                attributes[self.name] = self.func(instance)
+            value: T = attributes[self.name]
+            return value
 
 
 class computed_once(cached_property[T]):  # noqa: N801 - used as functools.cached_property is
@@ -59,8 +59,9 @@ class computed_once(cached_property[T]):  # noqa: N801 - used as functools.cache
     def __get__(self, instance: object, owner: type) -> computed_once[T] | T:
         if instance is None:
             return self
-        found = vars(instance)[self.name] = self.func(instance)
-        return found
+        attributes = vars(instance)  # the next look-up finds the value here, and not this descriptor
+        value = attributes[self.name] = self.func(instance)
+        return value
 
 
 def _release() -> None:

@@ -23,7 +23,7 @@ PLAMO2_ADDS_TOKENS = "plamo2 adds tokens"
 RFL_PARAMETER = '<rfl:parameter name="'
 
 
-class Difference(NamedTuple):
+class StateDifference(NamedTuple):
     """What states have from one on. States before `since` do not have `names`."""
 
     since: str  # the first of `STATES` that has them
@@ -33,9 +33,9 @@ class Difference(NamedTuple):
 
 
 DIFFERENCES = (
-    Difference("b11549", "pre", ("mmbert", "k2-horizon"), "the pre-tokenizers mmbert and k2-horizon"),
-    Difference("b11549", "model", ("plamo3",), "the tokenizer model plamo3"),
-    Difference(
+    StateDifference("b11549", "pre", ("mmbert", "k2-horizon"), "the pre-tokenizers mmbert and k2-horizon"),
+    StateDifference("b11549", "model", ("plamo3",), "the tokenizer model plamo3"),
+    StateDifference(
         "b11549",
         "special text",
         (
@@ -47,16 +47,16 @@ DIFFERENCES = (
         ),
         "special tokens of K2 Horizon and PLaMo",
     ),
-    Difference("b11549", "rule", (PLAMO2_ADDS_TOKENS,), "PLaMo-2 adds BOS and EOS if the file says so"),
-    Difference(
+    StateDifference("b11549", "rule", (PLAMO2_ADDS_TOKENS,), "PLaMo-2 adds BOS and EOS if the file says so"),
+    StateDifference(
         "b11739",
         "rule",
         (STRICT_UTF8,),
         "overlong forms and values above U+10FFFF are bytes that are not UTF-8",
     ),
-    Difference("b11739", "rule", (NFC,), f"unigram models compose text if {NFC} is true"),
-    Difference("b11739", "special text", ("<|eot|>",), "<|eot|> ends a generation"),
-    Difference("b11739", "rule", (RFL_PARAMETER,), f"</s> is a normal token beside {RFL_PARAMETER}"),
+    StateDifference("b11739", "rule", (NFC,), f"unigram models compose text if {NFC} is true"),
+    StateDifference("b11739", "special text", ("<|eot|>",), "<|eot|> ends a generation"),
+    StateDifference("b11739", "rule", (RFL_PARAMETER,), f"</s> is a normal token beside {RFL_PARAMETER}"),
 )
 
 
@@ -71,13 +71,13 @@ def lacks(state: str, kind: Kind) -> frozenset[str]:
 
 @cache
 def _lacking(state: str) -> dict[Kind, frozenset[str]]:
-    found: dict[Kind, frozenset[str]] = {}
+    lacking: dict[Kind, frozenset[str]] = {}
     for difference in between(state, FOLLOWED):
-        found[difference.kind] = found.get(difference.kind, frozenset()).union(difference.names)
-    return found
+        lacking[difference.kind] = lacking.get(difference.kind, frozenset()).union(difference.names)
+    return lacking
 
 
-def between(older: str, newer: str) -> Iterator[Difference]:
+def between(older: str, newer: str) -> Iterator[StateDifference]:
     """Yield what `newer` has and `older` does not."""
     first, last = STATES.index(older), STATES.index(newer)
     for difference in DIFFERENCES:

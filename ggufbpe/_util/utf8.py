@@ -66,11 +66,11 @@ def characters_at(source: str | bytes, strict: bool = True) -> array[int]:
     [0, 1, 1, 2]
     """
     ends = char_ends(source, strict)
-    found = array("q")
+    numbers = array("q")
     for number, (start, end) in enumerate(zip([0, *ends], ends)):
-        found.extend((number,) * (end - start))
-    found.append(len(ends))
-    return found
+        numbers.extend((number,) * (end - start))
+    numbers.append(len(ends))
+    return numbers
 
 
 def in_characters(

@@ -24,7 +24,7 @@ def quoted_piece(piece: bytes, limit: int = 40) -> str:
     "' 者\\xe8\\x00'"
     """
     shown = printable(piece.decode("utf-8", "surrogateescape"), limit)
-    return _BACKSLASHES_OR_BYTE.sub(lambda found: found[0] if found[0] == r"\\" else r"\x", shown)
+    return _BACKSLASHES_OR_BYTE.sub(lambda match: match[0] if match[0] == r"\\" else r"\x", shown)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

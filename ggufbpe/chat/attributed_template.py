@@ -11,37 +11,42 @@ from typing import Any
 
 from ..errors import ChatError
 from .origins import Origins, generated
-from .render import ChatTemplate
+from .render import ChatTemplate, TemplateWriter
 from .request.messages import Request
 from .request.reasoning import common_length
 from .template.attributed_text import origins_of
 from .template.attributing_runtime import AttributingRuntime
+from .template.environment import Template
 
 
-class AttributedTemplate(ChatTemplate):
-    """A prepared template whose prompts have origins."""
+class AttributingWriter(TemplateWriter):
+    """Writes prompts whose characters have origins."""
 
-    def __init__(self, template: ChatTemplate) -> None:
-        vars(self).update(vars(template))
-        self._plain = template
+    def run(self, template: Template, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
+        """The text that the template writes for the names of a request, with origins."""
+        return template.render_by(AttributingRuntime(now, request.size), names)
 
-    def attributed_prompt(self, request: Request, now: time.struct_time, origins: Origins) -> str:
-        """The prompt with origins; the generation prompt is marked as such."""
-        text = self.prompt(origins.of_request(request), now)
-        if request.continuation or not request.add_generation_prompt:
-            return text
-        try:
-            without = self._plain.prompt(replace(request, add_generation_prompt=False), now)
-        except ChatError:
-            return text
-        behind = 0  # behind the text of the last message
-        for number in set(origins_of(text)):
-            if origins.kind(number) == "message":
-                behind = max(behind, origins_of(text).rfind(number) + 1)
-        return generated(text, max(behind, common_length(without, text)))
+    def append_prefill(self, text: str, prefill: str) -> str:
+        """A text followed by the start of the answer, which counts as the generation prompt."""
+        return text + generated(prefill)
 
-    def rendered(self, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
-        return self.template.render_by(AttributingRuntime(now, request.size), names)
 
-    def going_on(self, text: str, begun: str) -> str:
-        return text + generated(begun)
+def attributed_prompt(
+    template: ChatTemplate, request: Request, now: time.struct_time, origins: Origins
+) -> str:
+    """The prompt of a request, in which each character has one of `origins`; the generation prompt is marked as such.
+
+    `ChatError` as from `ChatTemplate.prompt`.
+    """
+    text = template.with_writer(AttributingWriter()).prompt(origins.of_request(request), now)
+    if request.continuation or not request.add_generation_prompt:
+        return text
+    try:
+        without = template.prompt(replace(request, add_generation_prompt=False), now)
+    except ChatError:
+        return text
+    end = 0  # of the text of the last message
+    for number in set(origins_of(text)):
+        if origins.kind(number) == "message":
+            end = max(end, origins_of(text).rfind(number) + 1)
+    return generated(text, max(end, common_length(without, text)))

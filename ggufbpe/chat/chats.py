@@ -65,10 +65,10 @@ class Chats:
         clock = time.localtime() if now is None else now.timetuple()
         prompt, template, request = self._prompt(body, chat_template, clock)
         with IMPORT_LOCK:
-            from .attributed_template import AttributedTemplate
+            from .attributed_template import attributed_prompt
         origins = Origins()
         try:
-            text = AttributedTemplate(template).attributed_prompt(request, clock, origins)
+            text = attributed_prompt(template, request, clock, origins)
         except (ChatError, RecursionError):
             text = ""
         whole = (PromptPart(0, len(prompt), Origin("unknown")),)
@@ -156,16 +156,16 @@ class Chats:
 
     def _template(self, source: str) -> ChatTemplate:
         """The prepared template; those of requests make room for each other, but the file's stay."""
-        found = self._prepared.get(source)
-        if found is None:
-            found = ChatTemplate(source, self.ends)
+        template = self._prepared.get(source)
+        if template is None:
+            template = ChatTemplate(source, self.ends)
             with IMPORT_LOCK:
                 if len(self._prepared) >= MOST_TEMPLATES:
                     self._prepared = {
                         each: self._prepared[each] for each in self._own & self._prepared.keys()
                     }
-                self._prepared[source] = found
-        return found
+                self._prepared[source] = template
+        return template
 
 
 class NoTemplateError(ChatError):

@@ -66,8 +66,10 @@ def _read() -> tuple[str, dict[str, KnownTemplate]]:
     with lzma.open(_FILE) as file:
         content = json.load(file)
     models, templates = content["models"], content["templates"]
-    found = {name: KnownTemplate(name, tuple(models[name]), text) for name, text in templates.items()}
-    return content["llama.cpp"], found
+    templates_by_name = {
+        name: KnownTemplate(name, tuple(models[name]), text) for name, text in templates.items()
+    }
+    return content["llama.cpp"], templates_by_name
 
 
 def known_source(given: str) -> str | None:
@@ -77,8 +79,8 @@ def known_source(given: str) -> str | None:
 
 def resolved(given: str | None) -> str | None:
     """A template as given, with `known:NAME` replaced by the template of that name. `ValueError` as below."""
-    found = None if given is None else known_source(given)
-    return given if found is None else found
+    source = None if given is None else known_source(given)
+    return given if source is None else source
 
 
 def known_template(name: str) -> KnownTemplate:

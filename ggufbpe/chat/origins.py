@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from .request.messages import Message, Request
-from .template.attributed_text import NOBODY, Attributed, all_of, attributed, origins_of
+from .template.attributed_text import NOBODY, Attributed, attributed, origins_of, with_one_origin
 
 Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "added", "unknown"]
 
@@ -28,12 +28,12 @@ class Origin:
 
     def to_dict(self) -> dict[str, Any]:
         """The kind, and whatever else is set."""
-        found: dict[str, Any] = {"origin": self.kind}
+        row: dict[str, Any] = {"origin": self.kind}
         if self.index is not None:
-            found["index"] = self.index
+            row["index"] = self.index
         if self.field:
-            found["field"] = self.field
-        return found
+            row["field"] = self.field
+        return row
 
     @property
     def name(self) -> str:
@@ -94,12 +94,12 @@ class Origins:
             request,
             messages=tuple(self._of_message(*each) for each in enumerate(request.messages)),
             tools=tuple(
-                all_of(tool, self.new("tool", index, tool_name(tool)))
+                with_one_origin(tool, self.new("tool", index, tool_name(tool)))
                 for index, tool in enumerate(request.tools)
             ),
-            json_schema=all_of(request.json_schema, self.new("argument", field="response_format")),
+            json_schema=with_one_origin(request.json_schema, self.new("argument", field="response_format")),
             template_arguments={
-                name: all_of(value, self.new("argument", field=name))
+                name: with_one_origin(value, self.new("argument", field=name))
                 for name, value in request.template_arguments.items()
             },
         )
@@ -130,10 +130,10 @@ class Origins:
 
     def parts(self, prompt: str) -> tuple[PromptPart, ...]:
         """The consecutive parts that make up a prompt."""
-        found, at = [], 0
+        parts, at = [], 0
         for text, number in Attributed(prompt, origins_of(prompt)).runs():
-            found.append(PromptPart(at, at := at + len(text), self._known[ord(number)]))
-        return tuple(found)
+            parts.append(PromptPart(at, at := at + len(text), self._known[ord(number)]))
+        return tuple(parts)
 
 
 def tool_name(tool: Mapping[str, Any]) -> str:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._util.extras import imported
 from .._util.lazy import IMPORT_LOCK, computed_once
@@ -30,6 +31,9 @@ from .request.template_families import Handling, handling_of
 from .template.attributed_text import with_origin_of
 from .template.values import viewed
 
+if TYPE_CHECKING:
+    from .template.environment import Template
+
 # Conditions that make known templates refuse chats that llama.cpp accepts, and the texts by which these are known.
 _REFUSALS = (
     (
@@ -45,6 +49,18 @@ _REFUSALS = (
     ),
 )
 _TRIMMING = "You have access to the following functions in JSONSchema format"
+
+
+class TemplateWriter:
+    """How the text of a prompt is written. A subclass may track where each character comes from."""
+
+    def run(self, template: Template, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
+        """The text that the template writes for the names of a request."""
+        return template.render(names, now, request.size)
+
+    def append_prefill(self, text: str, prefill: str) -> str:
+        """A text followed by the start of the answer that is to be continued."""
+        return text + prefill
 
 
 class ChatTemplate:
@@ -65,6 +81,13 @@ class ChatTemplate:
         self._ends = ends
         self._bos, self._eos = ends.bos.decode("latin-1"), ends.eos.decode("latin-1")
         self.template = Template(source)
+        self._writer = TemplateWriter()
+
+    def with_writer(self, writer: TemplateWriter) -> ChatTemplate:
+        """A copy of this template, with what is known of it, whose prompts are written by `writer`."""
+        other = copy(self)
+        other._writer = writer
+        return other
 
     @computed_once
     def capabilities(self) -> Capabilities:
@@ -120,10 +143,10 @@ class ChatTemplate:
                 names["response_format"] = viewed(request.json_schema)
         names.setdefault("messages", viewed(messages))
         if family is not None:
-            text, begun, fits = self._by_family(family, names, request, last, now)
+            text, prefill, fits = self._by_family(family, names, request, last, now)
         else:
             try:
-                text, begun, fits = self._by_reasoning(names, request, last, now)
+                text, prefill, fits = self._by_reasoning(names, request, last, now)
             except ChatError as error:
                 raise ChatError(
                     "Unable to generate parser for this template. Automatic parser generation failed: "
@@ -133,7 +156,7 @@ class ChatTemplate:
         if not fits and not request.echo:
             output = "peg-native" if family is None else family.output
             raise ChatError(f"The model produced output that does not match the expected {output} format")
-        return text if last is None or last.empty else self.going_on(text, begun)
+        return text if last is None or last.empty else self._writer.append_prefill(text, prefill)
 
     def bare_text(self, messages: list[dict[str, Any]]) -> str:
         """What the template writes for finished messages, a character for each byte; nothing is taken off or added."""
@@ -199,11 +222,7 @@ class ChatTemplate:
 
     def _run(self, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
         """The template's text without a BOS and an EOS that the tokenizer will add."""
-        return self._ends.without_added(self.rendered(names, request, now))
-
-    def rendered(self, names: dict[str, Any], request: Request, now: time.struct_time) -> str:
-        """The text that the template writes for the names of a request."""
-        return self.template.render(names, now, request.size)
+        return self._ends.without_added(self._writer.run(self.template, names, request, now))
 
     def _run_twice(self, names: dict[str, Any], request: Request, now: time.struct_time) -> tuple[str, str]:
         """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
@@ -250,12 +269,12 @@ class ChatTemplate:
         """The text, the start of the answer, and whether a model's output could begin with that."""
         output = self.output  # a refusal here comes before those of the template
         text, opening = self._run_twice(names, request, now)
-        marks, content, begun = self.reasoning, request.continuation == "content", opening
+        marks, content, prefill = self.reasoning, request.continuation == "content", opening
         if last is not None and not last.empty:
             if marks.start:
-                begun = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
-                begun += marks.end if content else ""
-            begun += viewed(last.rendered_content()) if content else ""
+                prefill = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
+                prefill += marks.end if content else ""
+            prefill += viewed(last.rendered_content()) if content else ""
         has_calls = output.supports_calls and output.calls
         of_answer, of_tools = schemas_of_answer(request), schemas_of_tools(request) if has_calls else []
         for schema in of_answer or of_tools:
@@ -264,12 +283,8 @@ class ChatTemplate:
             check_patterns(of_answer)
         elif output.calls_start or request.tool_choice == "required":
             check_patterns([], of_tools) if output.tagged_arguments else check_patterns(of_tools)
-        fits = not request.continuation or may_be_output(begun, opening, marks, output, request)
-        return text, begun, fits
-
-    def going_on(self, text: str, begun: str) -> str:
-        """A text followed by the answer to be continued."""
-        return text + begun
+        fits = not request.continuation or may_be_output(prefill, opening, marks, output, request)
+        return text, prefill, fits
 
     def _by_family(
         self,
@@ -287,18 +302,18 @@ class ChatTemplate:
         )
         asked = names.get("add_generation_prompt") is True
         if family.handler == "end_for_return" and not asked:
-            before, found, behind = text.rpartition("<|return|>")
-            text = before + "<|end|>" + behind if found else text
+            start, mark, end = text.rpartition("<|return|>")
+            text = start + "<|end|>" + end if mark else text
         ends_turn = family.handler == "turn_of_model" and text.endswith("<turn|>\n")
         if ends_turn and asked:
             text += "<|turn>model\n"
-        begun = opening
+        prefill = opening
         if last is not None and not last.empty:
-            begun = viewed(self._begun(family, last, request))
+            prefill = viewed(self._prefill(family, last, request))
             if family.handler == "after_generation_prompt":
-                begun = opening + begun
+                prefill = opening + prefill
             elif ends_turn:
-                begun = "<|turn>model\n" + begun
+                prefill = "<|turn>model\n" + prefill
         schemas, of_tools = family.schemas(request), schemas_of_tools(request)
         for schema in schemas:
             check_schema(schema)
@@ -308,9 +323,9 @@ class ChatTemplate:
             check_patterns([], of_tools) if family.grammar_of_tools == "arguments" else check_patterns(
                 of_tools
             )
-        return text, begun, not request.continuation or family.may_begin_with(begun, request)
+        return text, prefill, not request.continuation or family.may_begin_with(prefill, request)
 
-    def _begun(self, family: Handling, last: Message, request: Request) -> str:
+    def _prefill(self, family: Handling, last: Message, request: Request) -> str:
         if family.handler == "closed_without_reasoning" and not last.reasoning:
             family = replace(family, start="<｜Assistant｜></think>", middle="")
         elif family.handler == "without_reasoning":
@@ -322,7 +337,7 @@ class ChatTemplate:
             if not request.enable_thinking and "enable_thinking" in self.source:
                 mark = "ifm|think"
             family = replace(family, start=family.start.format(mark), middle=family.middle.format(mark))
-        return family.begun(last, request)
+        return family.prefill(last, request)
 
 
 _MARKS_BY_EFFORT = {"medium": "ifm|think_fast", "low": "ifm|think_faster"}

@@ -73,10 +73,10 @@ class ChatTokens:
     def shares(self) -> list[Share]:
         """How many tokens each has, also if none: messages in order, then tools."""
         request = self.rendered.request
-        found = [Origin("template")]
-        found += [Origin("message", number) for number in range(len(request.messages))]
-        found += [Origin("tool", number, tool_name(tool)) for number, tool in enumerate(request.tools)]
-        fields: dict[Origin, Counter[str]] = {origin: Counter() for origin in found}
+        origins = [Origin("template")]
+        origins += [Origin("message", number) for number in range(len(request.messages))]
+        origins += [Origin("tool", number, tool_name(tool)) for number, tool in enumerate(request.tools)]
+        fields: dict[Origin, Counter[str]] = {origin: Counter() for origin in origins}
         for origin in self.origins:
             whole = Origin(origin.kind, origin.index, origin.field if origin.kind == "tool" else "")
             fields.setdefault(whole, Counter())[origin.field.partition("[")[0]] += 1

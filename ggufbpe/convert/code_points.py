@@ -45,17 +45,17 @@ def intersection(a: Ranges, b: Ranges) -> Ranges:
     >>> intersection(((1, 5), (9, 9)), ((3, 10),))
     ((3, 5), (9, 9))
     """
-    found = []
+    common = []
     i = j = 0
     while i < len(a) and j < len(b):
         low, high = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
         if low <= high:
-            found.append((low, high))
+            common.append((low, high))
         if a[i][1] < b[j][1]:
             i += 1
         else:
             j += 1
-    return tuple(found)
+    return tuple(common)
 
 
 def difference(a: Ranges, b: Ranges) -> Ranges:
@@ -71,13 +71,13 @@ def difference(a: Ranges, b: Ranges) -> Ranges:
 
 def _joined(pieces: Iterable[tuple[int, int]]) -> Ranges:
     """Ascending pieces that may touch, joined into ranges that do not."""
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for low, high in pieces:
-        if found and found[-1][1] == low - 1:
-            found[-1] = found[-1][0], high
+        if joined and joined[-1][1] == low - 1:
+            joined[-1] = joined[-1][0], high
         else:
-            found.append((low, high))
-    return tuple(found)
+            joined.append((low, high))
+    return tuple(joined)
 
 
 def bracket(points: Ranges) -> str:
@@ -137,9 +137,9 @@ def emit(node: Node, universe: Ranges = ALL) -> str | None:
 
 def _count(node: Repeat) -> str:
     known = {(0, 1): "?", (0, None): "*", (1, None): "+", (1, 1): ""}
-    found = known.get((node.least, node.most))
-    if found is not None:
-        return found
+    sign = known.get((node.least, node.most))
+    if sign is not None:
+        return sign
     if node.most == node.least:
         return f"{{{node.least}}}"
     return f"{{{node.least},{'' if node.most is None else node.most}}}"

@@ -68,9 +68,9 @@ _INSTEAD = {  # what only a GGUF has a place for
 def require_expressible(vocabulary: Vocabulary, name: str) -> str:
     """Which function writes `vocabulary` as `name`. `NotExpressibleError` says why none does, and what can."""
     model = vocabulary.tokenizer_model
-    found = FORMATS[name].writers.get(model.algorithm)
-    if found is not None:
-        return found
+    writer = FORMATS[name].writers.get(model.algorithm)
+    if writer is not None:
+        return writer
     others = [other for other, form in FORMATS.items() if model.algorithm in form.writers]
     why = _INSTEAD.get(model.algorithm, f"{name} has no place for that")
     raise NotExpressibleError(

@@ -34,12 +34,12 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise NotImportableError(f"{os.fsdecode(path)} is not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise NotImportableError(f"{os.fsdecode(path)} has no JSON object")
-    return found
+    return document
 
 
 def require_utf8(metadata: dict[str, Any]) -> None:

@@ -127,7 +127,7 @@ def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
         """Whether others take `token` at the beginning, because no longer token stands there."""
         return all(joined[:length] not in ids for length in range(len(texts[token]) + 1, len(joined)))
 
-    found = [
+    overlapping = [
         joined
         for token, text in texts.items()
         for start in range(1, len(text))
@@ -135,12 +135,12 @@ def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
         if place[other] < place[token]
         and is_first(token, joined := f"{text}{texts[other][len(text) - start :]}")
     ]
-    if found:
+    if overlapping:
         yield Incompatibility(
             "overlapping_special_tokens",
-            f"special tokens that overlap: in {_some(found)} llama.cpp takes the longer token, which comes second; "
-            "others take the first",
-            len(found),
+            f"special tokens that overlap: in {_some(overlapping)} llama.cpp takes the longer token, "
+            "which comes second; others take the first",
+            len(overlapping),
         )
 
 
@@ -153,7 +153,7 @@ def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     hides = {t for t in vocabulary.special_token_ids if attributes[t] & (CONTROL | UNKNOWN)}
     shown = {texts[token] for token in vocabulary.special_token_ids if token not in hides}
     heads = {text[:length] for text in shown for length in range(1, len(text))}
-    found = [
+    hidden = [
         texts[token]
         for token in hides
         if any(
@@ -163,26 +163,26 @@ def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
             for end in range(start + 1, len(texts[token]) + 1)
         )
     ]
-    if found:
+    if hidden:
         yield Incompatibility(
             "user_defined_tokens_in_control_tokens",
-            f"where special tokens are not parsed, user-defined tokens inside {_some(sorted(found))}, or "
+            f"where special tokens are not parsed, user-defined tokens inside {_some(sorted(hidden))}, or "
             "beginning in it, are not found",
-            len(found),
+            len(hidden),
         )
 
 
 def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Tokens that strip white space beside them: that of ASCII in llama.cpp, that of Unicode elsewhere."""
     attributes = vocabulary.attributes
-    found = [t for t in vocabulary.special_token_ids if attributes[t] & (LSTRIP | RSTRIP)]
-    if found:
+    stripping = [t for t in vocabulary.special_token_ids if attributes[t] & (LSTRIP | RSTRIP)]
+    if stripping:
         yield Incompatibility(
             "white_space_beyond_ascii",
-            f"beside {_some([vocabulary.tokens[token] for token in found])}, white space is dropped: llama.cpp "
+            f"beside {_some([vocabulary.tokens[token] for token in stripping])}, white space is dropped: llama.cpp "
             "drops that of ASCII, others also U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, "
             "U+205F and U+3000",
-            len(found),
+            len(stripping),
         )
 
 
@@ -205,14 +205,14 @@ def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterat
 
 def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Beginnings of user-defined tokens, which llama.cpp exempts from normalization (UGM)."""
-    found = [
+    prefixes = [
         vocabulary.tokens[t] for t in vocabulary.special_token_ids if vocabulary.attributes[t] & USER_DEFINED
     ]
-    if found:
+    if prefixes:
         yield Incompatibility(
             "user_defined_prefixes",
-            f"a text with what {_some(found)} begin with is not normalized there by llama.cpp",
-            len(found),
+            f"a text with what {_some(prefixes)} begin with is not normalized there by llama.cpp",
+            len(prefixes),
         )
 
 

@@ -180,8 +180,8 @@ def _is_utf8(data: bytes) -> bool:
 def _characters() -> list[int]:
     """Code points below U+3000, and those around class borders above it."""
     near = {max(0, start + distance) for start in STARTS for distance in (-1, 0)}
-    found = {*range(_ALL_BELOW), *near, *range(_ALL_BELOW, 0x110000, 997)}
-    return sorted(p for p in found if p < 0x110000 and not 0xD800 <= p < 0xE000 and class_of(p) != "-")
+    points = {*range(_ALL_BELOW), *near, *range(_ALL_BELOW, 0x110000, 997)}
+    return sorted(p for p in points if p < 0x110000 and not 0xD800 <= p < 0xE000 and class_of(p) != "-")
 
 
 def _blocks(points: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -200,8 +200,8 @@ def _differing(points: Sequence[int], differs: Callable[[str], bool]) -> Sequenc
     if len(points) == 1:
         return points
     middle = len(points) // 2
-    found = [*_differing(points[:middle], differs), *_differing(points[middle:], differs)]
-    return found or points
+    differing = [*_differing(points[:middle], differs), *_differing(points[middle:], differs)]
+    return differing or points
 
 
 # ---- the libraries --------------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ def library_for(kind: str, export: Export) -> CheckedLibrary | None:
 
     Raises `NotInstalledError` if it is not installed.
     """
-    found = _LIBRARIES.get(kind)
-    return None if found is None else found(*(export.files[name] for name in FORMATS[kind].files))
+    library = _LIBRARIES.get(kind)
+    return None if library is None else library(*(export.files[name] for name in FORMATS[kind].files))
 
 
 def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:

@@ -85,17 +85,17 @@ def _tiling(entry: PreTokenizer, rules: list[Node], universe: Ranges) -> Iterato
         if universe:
             yield from _tiling(entry, rest, universe)
         return
-    found = [text for option in options(first) if (text := emit(option, universe)) is not None]
-    yield from found
-    if not found:
+    texts = [text for option in options(first) if (text := emit(option, universe)) is not None]
+    yield from texts
+    if not texts:
         yield bracket(universe) + "+"
     elif not always_matches(first):
-        yield f"(?:(?!{'|'.join(found)}){bracket(universe)})+"
+        yield f"(?:(?!{'|'.join(texts)}){bracket(universe)})+"
 
 
 def _runs(entry: PreTokenizer, rule: Node) -> list[tuple[Ranges, int | None]]:
     """The sets of a stage that only takes out runs of code points, each with the longest run taken."""
-    found: list[tuple[Ranges, int | None]] = []
+    runs: list[tuple[Ranges, int | None]] = []
     taken: Ranges = ()
     for option in options(rule):
         most: int | None = 1
@@ -108,8 +108,8 @@ def _runs(entry: PreTokenizer, rule: Node) -> list[tuple[Ranges, int | None]]:
         if intersection(members, taken):
             raise _not_one(entry, "the runs of an early one can begin in different ways")
         taken = tuple(sorted(taken + members))
-        found.append((members, most))
-    return found
+        runs.append((members, most))
+    return runs
 
 
 def _require_whole(entry: PreTokenizer, rest: list[Node], part: Ranges, most: int) -> None:

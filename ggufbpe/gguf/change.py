@@ -65,25 +65,25 @@ class Change:
         ['tokenizer.ggml.pre=qwen2', 'tokens 5..6 of type CONTROL']
         """
         words = {"--set": "{}", "--remove": "no {}", "--chat-template": "the chat template {}"}
-        found = []
+        lines = []
         for flag, value in self._pairs():
             if flag == "--set-token-type":
                 ids, _, kind = value.partition("=")
-                found.append(f"{'tokens' if '..' in ids else 'token'} {ids} of type {kind}")
+                lines.append(f"{'tokens' if '..' in ids else 'token'} {ids} of type {kind}")
             else:
-                found.append(words[flag].format(value))
-        return found
+                lines.append(words[flag].format(value))
+        return lines
 
     def edits(self, file: GGUFFile) -> list[Edit]:
         """Return the edits of keys and types that `ggufbpe fix` makes in this file.
 
         `ValueError` if it would refuse the change. Chat templates are left to `analysis/doctor/template_edits.py`.
         """
-        found = [
+        edits = [
             parse_remove(file, key) if value is None else parse_set(file, f"{key}={value}")
             for key, value in self.keys.items()
         ]
-        return [*found, set_token_types(file, self.types.items())] if self.types else found
+        return [*edits, set_token_types(file, self.types.items())] if self.types else edits
 
     @classmethod
     def of_command(cls, command: str) -> Change | None:
@@ -119,7 +119,7 @@ def _of_argument(flag: str, value: str) -> Change | None:
 
 def all_of(changes: Iterable[Change]) -> Change:
     """Return several changes as one; where two contradict each other, the later one wins."""
-    found = Change()
+    combined = Change()
     for change in changes:
-        found |= change
-    return found
+        combined |= change
+    return combined

@@ -108,11 +108,11 @@ def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
     if isinstance(value, float) and value.is_integer():
         text = str(int(value))
     try:
-        found = _scalar(key, wanted, text)
+        argument = _scalar(key, wanted, text)
     except ValueError:
         return None
     size = file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else 0
-    return None if key in ID_KEYS and found >= size else str(found).lower()
+    return None if key in ID_KEYS and argument >= size else str(argument).lower()
 
 
 Tokens = int | str | range  # a token by its id or its text, or all ids of a range
@@ -142,8 +142,8 @@ def set_token_types(file: GGUFFile, types: Iterable[tuple[Tokens, str | TokenTyp
     that do not exist.
     """
     tokens = _list(file, TokenizerKey.LIST, _T.STRING)
-    found = _list(file, TokenizerKey.TOKEN_TYPE, _T.INT32) if TokenizerKey.TOKEN_TYPE in file else []
-    found = found + [int(TokenType.NORMAL)] * (len(tokens) - len(found))
+    type_list = _list(file, TokenizerKey.TOKEN_TYPE, _T.INT32) if TokenizerKey.TOKEN_TYPE in file else []
+    type_list = type_list + [int(TokenType.NORMAL)] * (len(tokens) - len(type_list))
     for token, kind in types:
         if isinstance(token, str):
             if token not in tokens:
@@ -158,8 +158,8 @@ def set_token_types(file: GGUFFile, types: Iterable[tuple[Tokens, str | TokenTyp
                     f"token id {index} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
                 )
         for index in ids:
-            found[index] = int(_token_type(kind))
-    return Edit(TokenizerKey.TOKEN_TYPE, _T.ARRAY, found, _T.INT32)
+            type_list[index] = int(_token_type(kind))
+    return Edit(TokenizerKey.TOKEN_TYPE, _T.ARRAY, type_list, _T.INT32)
 
 
 def _token_type(kind: str | TokenType) -> TokenType:
@@ -185,8 +185,8 @@ def id_ranges(ids: Iterable[int]) -> Iterator[str]:
     ['3..5', '9']
     """
     for _, group in groupby(enumerate(ids), lambda pair: pair[1] - pair[0]):
-        found = [index for _, index in group]
-        yield f"{found[0]}..{found[-1]}" if len(found) > 1 else str(found[0])
+        run = [index for _, index in group]
+        yield f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0])
 
 
 def _scalar(key: str, value_type: GGUFValueType, text: str) -> Any:

@@ -45,8 +45,8 @@ def is_half_written(path: str | os.PathLike[str]) -> bool:
     if change is None:
         return False
     with open(path, "rb", buffering=0) as file:
-        magic, found = _found(file, change)
-    return magic != GGUF_MAGIC or found not in (change.before, change.after)
+        magic, data = _found(file, change)
+    return magic != GGUF_MAGIC or data not in (change.before, change.after)
 
 
 def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: bytes) -> None:
@@ -87,14 +87,14 @@ def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | Non
     if change is None:
         return None
     with _open_alone(path) as file:
-        _, found = _found(file, change)
-        if not _is_mixed(found, change):
+        _, data = _found(file, change)
+        if not _is_mixed(data, change):
             raise InterruptedChangeError(
                 f"{undo_record(path)} does not fit it: it has been changed since",
                 path=os.fspath(path),
                 remedy="if the file is sound, remove that record",
             )
-        is_whole = found == change.after
+        is_whole = data == change.after
         _write_guarded(file, change.offset, change.after if is_whole else change.before)
         _remove(undo_record(path))
     return "finished" if is_whole else "undone"
@@ -221,13 +221,13 @@ def _remove(record: str) -> None:
         sync_folder(os.path.dirname(record))
 
 
-def _is_mixed(found: bytes, change: _Record) -> bool:
+def _is_mixed(current: bytes, change: _Record) -> bool:
     """Whether each byte is one of those before or one of those after."""
     for start in range(0, len(change.before), _BLOCK):
-        one, *others = (data[start : start + _BLOCK] for data in (found, change.before, change.after))
+        one, *others = (data[start : start + _BLOCK] for data in (current, change.before, change.after))
         if one not in others and not all(byte in either for byte, *either in zip(one, *others)):
             return False
-    return len(found) == len(change.before)
+    return len(current) == len(change.before)
 
 
 def _differing(a: bytes, b: bytes) -> tuple[int, int]:

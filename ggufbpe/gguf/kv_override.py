@@ -86,16 +86,16 @@ def _integer(text: str) -> int:
     >>> _integer(" -12x"), _integer("x")
     (-12, 0)
     """
-    found = re.match(r"[ \t-\r]*([+-]?[0-9]+)", text)
-    return max(min(int(found[1]), _MOST), -_MOST - 1) if found else 0
+    match = re.match(r"[ \t-\r]*([+-]?[0-9]+)", text)
+    return max(min(int(match[1]), _MOST), -_MOST - 1) if match else 0
 
 
 def _number(text: str) -> float:
     """The number that a text begins with, as C's `atof` reads it, but without hexadecimal: 0 if there is none."""
-    found = re.match(
+    match = re.match(
         r"(?i)[ \t-\r]*([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))", text
     )
-    return float(found[1]) if found else 0.0
+    return float(match[1]) if match else 0.0
 
 
 _READ: dict[str, Callable[[str], Value]] = {

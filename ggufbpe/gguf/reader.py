@@ -114,13 +114,15 @@ class GGUFFile(Section):
         part, count = (self[key] if key in self._entries else 0 for key in (KEY_SPLIT_NO, KEY_SPLIT_COUNT))
         if not isinstance(part, int) or not isinstance(count, int) or part == 0 or count <= 1:
             return
-        first, found = re.subn(r"-\d{5}(-of-\d{5}\.gguf)$", r"-00001\1", os.path.basename(self.path))
+        first, replacements = re.subn(r"-\d{5}(-of-\d{5}\.gguf)$", r"-00001\1", os.path.basename(self.path))
         raise ShardError(
             f"this is part {part + 1} of {count} of a split model; the tokenizer is in the first part",
             path=self.path,
             offset=self.offset(KEY_SPLIT_NO),
             key=KEY_SPLIT_NO,
-            remedy=f"open {printable(first, 300)}" if found else "open the part whose name has -00001-of-",
+            remedy=f"open {printable(first, 300)}"
+            if replacements
+            else "open the part whose name has -00001-of-",
         )
 
     def __enter__(self) -> GGUFFile:

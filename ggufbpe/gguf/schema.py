@@ -63,14 +63,14 @@ def has_right_type(file: GGUFFile | Metadata, key: str) -> bool:
 def wrong_type(file: GGUFFile | Metadata, key: str) -> WrongTypeError:
     """The error for a key whose value has another type."""
     wanted, element = KEY_TYPES[key], file.element_type(key)
-    found = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
+    actual = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
     must = (
         f"an array of {' or '.join(kind.name for kind in wanted)}"
         if isinstance(wanted, tuple)
         else f"of type {wanted.name}"
     )
     return WrongTypeError(
-        f"the value is {found}; it must be {must}",
+        f"the value is {actual}; it must be {must}",
         path=file.path,
         offset=file.offset(key),
         key=key,

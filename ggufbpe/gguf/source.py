@@ -103,6 +103,11 @@ class Source:
 
     path: str
     size: int  # of the file, in bytes, when it was opened
+    _file: io.FileIO | io.BytesIO | Stream
+    _opened: FileState
+    _window: bytes  # the block that was read last
+    _window_start: int  # where that block begins
+    _closed: bool
 
     def __init__(
         self,
@@ -115,11 +120,13 @@ class Source:
         `path` is then what errors call it. A source that is open is taken over, and is closed with this one.
         """
         if isinstance(path, Source):
-            vars(self).update(vars(path))
+            self.path, self.size = path.path, path.size
+            self._file, self._opened, self._closed = path._file, path._opened, path._closed
+            self._window, self._window_start = path._window, path._window_start
             return
         self.path = os.fsdecode(path)
-        self._file: io.FileIO | io.BytesIO | Stream = _open_file(self.path) if data is None else _held(data)
-        self._window, self._window_start = b"", 0  # the block that was read last, and where it begins
+        self._file = _open_file(self.path) if data is None else _held(data)
+        self._window, self._window_start = b"", 0
         self._closed = False
         try:
             self._opened = self._state()

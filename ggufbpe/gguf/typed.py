@@ -74,14 +74,14 @@ def unsigned(file: Metadata, key: str) -> int | None:
 def strings(file: Metadata, key: str) -> list[str]:
     """An array of strings, which is required."""
     require(file, key)
-    found = cast("list[str]", file[key])
-    if "\0" in "".join(found):
-        return [each.partition("\0")[0] for each in found]
-    return found
+    values = cast("list[str]", file[key])
+    if "\0" in "".join(values):
+        return [each.partition("\0")[0] for each in values]
+    return values
 
 
 def compiled_strings(file: Metadata, key: str) -> LazyStrings | None:
     """An array of strings by the compiled engine; None without it, or if a string has a NUL or is not UTF-8."""
     require(file, key)
-    found = file.strings(key)
-    return None if found is None else LazyStrings(found)
+    values = file.strings(key)
+    return None if values is None else LazyStrings(values)

@@ -153,18 +153,18 @@ def parse_name(name: str | os.PathLike[str]) -> Reference:
             return read(name[len(prefix) :], name)
     if _LIKE_A_PATH.match(name):
         return FilePath(name)
-    if found := _SCHEME.match(name):
-        return _address(name, found["scheme"].lower())
+    if match := _SCHEME.match(name):
+        return _address(name, match["scheme"].lower())
     return BareName(name) if _BARE.fullmatch(name) else FilePath(name)
 
 
 def hub_name(text: str, file: str | None = None) -> HubName:
     """The model of llama.cpp's `-hf OWNER/REPO[:QUANT]` and `--hf-file FILE`; the file overrides the quantization."""
-    found = _hub(text.removeprefix("hf:"), f"-hf {text}")
+    reference = _hub(text.removeprefix("hf:"), f"-hf {text}")
     if file is None:
-        return found
+        return reference
     _check_file(file, f"--hf-file {file}")
-    return HubName(found.owner, found.repo, None, file, found.revision)
+    return HubName(reference.owner, reference.repo, None, file, reference.revision)
 
 
 # ---- one form each --------------------------------------------------------------------------------------
@@ -209,28 +209,28 @@ def _ollama(text: str, name: str) -> OllamaName:
 
 
 def _hub(text: str, name: str) -> HubName:
-    found = _HUB.fullmatch(text)
-    if not found or not is_repository(f"{found['owner']}/{found['repo']}"):
+    match = _HUB.fullmatch(text)
+    if not match or not is_repository(f"{match['owner']}/{match['repo']}"):
         _refuse(name, "a model of the hub is hf:OWNER/REPO[:QUANT | /FILE.gguf][@REVISION]")
-    quant, file, revision = found["quant"], found["file"], found["revision"]
+    quant, file, revision = match["quant"], match["file"], match["revision"]
     if quant is not None and not _QUANT.fullmatch(quant):
         _refuse(name, "what follows the colon must be a quantization, such as Q4_K_M")
     if file is not None:
         _check_file(file, name)
     if revision is not None and not is_revision(revision):
         _refuse(name, "what follows the @ must be a branch, a tag or a commit")
-    return HubName(found["owner"], found["repo"], quant, file, revision)
+    return HubName(match["owner"], match["repo"], quant, file, revision)
 
 
 def _lm_studio(text: str, name: str) -> LMStudioName:
-    found = _LM_STUDIO.fullmatch(text)
-    if not found or not (_is_part(found["publisher"]) and _is_part(found["model"])):
+    match = _LM_STUDIO.fullmatch(text)
+    if not match or not (_is_part(match["publisher"]) and _is_part(match["model"])):
         _refuse(name, "a model of LM Studio is lmstudio:PUBLISHER/MODEL[@QUANT | /FILE.gguf]")
-    if found["quant"] is not None and not _QUANT.fullmatch(found["quant"]):
+    if match["quant"] is not None and not _QUANT.fullmatch(match["quant"]):
         _refuse(name, "what follows the @ must be a quantization, such as Q4_K_M")
-    if found["file"] is not None:
-        _check_file(found["file"], name)
-    return LMStudioName(found["publisher"], found["model"], found["quant"], found["file"])
+    if match["file"] is not None:
+        _check_file(match["file"], name)
+    return LMStudioName(match["publisher"], match["model"], match["quant"], match["file"])
 
 
 def _llama_cpp(text: str, name: str) -> LlamaCppName:

@@ -43,8 +43,8 @@ def is_model(file: str) -> bool:
 
 def is_first_part(file: str) -> bool:
     """Whether this is a whole model or the first part of a split one, which has the metadata."""
-    found = _shard(file)
-    return not found or int(found["count"]) <= 1 or int(found["number"]) == 1
+    shard = _shard(file)
+    return not shard or int(shard["count"]) <= 1 or int(shard["number"]) == 1
 
 
 def quantization(file: str) -> str:
@@ -53,8 +53,8 @@ def quantization(file: str) -> str:
     >>> quantization("Q8_0/llama-3-q8_0-00001-of-00002.gguf")
     'Q8_0'
     """
-    found = _TAG.search(_prefix(file))
-    return found[1].upper() if found else ""
+    match = _TAG.search(_prefix(file))
+    return match[1].upper() if match else ""
 
 
 def _shard(file: str) -> re.Match[str] | None:
@@ -62,14 +62,14 @@ def _shard(file: str) -> re.Match[str] | None:
 
 
 def _prefix(file: str) -> str:
-    found = _shard(file)
-    return found["prefix"] if found else file.removesuffix(".gguf")
+    shard = _shard(file)
+    return shard["prefix"] if shard else file.removesuffix(".gguf")
 
 
 def model_parts(file: str, files: Iterable[str]) -> list[str]:
     """The parts in `files` of the same split model as `file`; `file` alone if it is a whole model."""
-    found = _shard(file)
-    if not found or int(found["count"]) <= 1:
+    shard = _shard(file)
+    if not shard or int(shard["count"]) <= 1:
         return [file]
     same = [(other, each) for other in files if (each := _shard(other))]
-    return [other for other, each in same if each.group("prefix", "count") == found.group("prefix", "count")]
+    return [other for other, each in same if each.group("prefix", "count") == shard.group("prefix", "count")]

@@ -23,15 +23,15 @@ _LAYERS_OF_TEKKEN = 40
 
 def chat_templates(file: Metadata) -> dict[str, str]:
     """Templates by name; the unnamed one is "". Values that are not text, or cannot be read, are left out."""
-    found = {"": _OF_TEKKEN} if _is_small_tekken(file) else {}
+    templates = {"": _OF_TEKKEN} if _is_small_tekken(file) else {}
     for name in ("", *dict.fromkeys((*_ASKED_FOR, *_listed(file)))):
         key = f"{TokenizerKey.CHAT_TEMPLATE}.{name}" if name else TokenizerKey.CHAT_TEMPLATE
         try:
             if key in file and file.value_type(key) is GGUFValueType.STRING:
-                found[name] = str(file[key]).partition("\0")[0]
+                templates[name] = str(file[key]).partition("\0")[0]
         except GGUFError:
             continue
-    return found
+    return templates
 
 
 def _is_small_tekken(file: Metadata) -> bool:

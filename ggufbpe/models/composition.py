@@ -62,37 +62,37 @@ def _part() -> re.Pattern[str]:
 def _composed(part: str) -> str:
     """The NFC of a part."""
     points = _in_order([each for char in part for each in _decomposed(ord(char))])
-    found: list[int] = []
+    composed: list[int] = []
     starter, last_class = (
         -1,
         0,
     )  # the place of the last character of class 0, and the class of the last one kept after it
     for point in points:
         this_class = _combining_class(point)
-        if starter >= 0 and (last_class < this_class or starter == len(found) - 1):
-            pair = _pair(found[starter], point)
+        if starter >= 0 and (last_class < this_class or starter == len(composed) - 1):
+            pair = _pair(composed[starter], point)
             if pair is not None:
-                found[starter] = pair
+                composed[starter] = pair
                 continue
         if this_class == 0:
-            starter = len(found)
+            starter = len(composed)
         last_class = this_class
-        found.append(point)
-    return "".join(map(chr, found))
+        composed.append(point)
+    return "".join(map(chr, composed))
 
 
 def _in_order(points: list[int]) -> list[int]:
     """Marks between two characters of class 0 in the order of their classes."""
-    found: list[int] = []
+    ordered: list[int] = []
     marks: list[int] = []
     for point in points:
         if _combining_class(point):
             marks.append(point)
             continue
-        found += sorted(marks, key=_combining_class)
-        found.append(point)
+        ordered += sorted(marks, key=_combining_class)
+        ordered.append(point)
         marks = []
-    return found + sorted(marks, key=_combining_class)
+    return ordered + sorted(marks, key=_combining_class)
 
 
 @cache

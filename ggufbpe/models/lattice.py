@@ -16,7 +16,7 @@ _LEAST = -sys.float_info.max
 _CODE_UNITS = (*(1,) * 12, 2, 2, 3, 4)
 
 
-class Trie:
+class ByteTrie:
     """Byte strings with ids. Its size grows with the total size of the strings.
 
     >>> list(Trie([(b"ab", 7), (b"a", 3)]).matches(b"xabc", 1))
@@ -65,7 +65,7 @@ class Trie:
 class Lattice(NamedTuple):
     """All ways to cut a text into tokens."""
 
-    tokens: Trie
+    tokens: ByteTrie
     scores: Sequence[float]  # by id
     is_user_defined: Sequence[int]  # by id, not 0: the score is 0
     unknown: int

@@ -129,11 +129,11 @@ class Plamo3Model(Plamo2Model):
 
 def byte_tokens(vocabulary: Vocabulary) -> list[int]:
     """The token of each byte; `_NO_TOKEN` if there is none. Of several the last counts."""
-    found = [_NO_TOKEN] * 256
+    tokens = [_NO_TOKEN] * 256
     for token, kind in enumerate(first_attributes(vocabulary)):
         if kind & _BYTE and (named := _BYTE_TOKEN.fullmatch(vocabulary.tokens[token])):
-            found[int(named[1], 16)] = token
-    return found
+            tokens[int(named[1], 16)] = token
+    return tokens
 
 
 def in_ten_thousandths(score: float) -> int:
@@ -215,8 +215,8 @@ class Suffixes:
 
     def steps(self, node: int) -> tuple[tuple[int, int, int], ...]:
         """(characters, token, score) of what may be taken at a node, longest first; `_NO_TOKEN` for the bytes."""
-        found = self._steps.get(node)
-        if found is None:
+        steps = self._steps.get(node)
+        if steps is None:
             made, at = [], node
             while at != _ROOT:
                 token = self._tokens[at]
@@ -227,19 +227,19 @@ class Suffixes:
                 at = self._shorter[at]
             else:
                 made.append((1, _NO_TOKEN, _UNKNOWN_SCORE))
-            found = self._steps[node] = tuple(made)
-        return found
+            steps = self._steps[node] = tuple(made)
+        return steps
 
     def steps_from_end(self, text: str) -> Iterator[tuple[int, tuple[tuple[int, int, int], ...]]]:
         """Each place of a text, the last first, with its `steps`."""
         following, shorter, ends, node = self._next.get, self._shorter, self._ends, _ROOT
         for at in range(len(text) - 1, -1, -1):
             char = ord(text[at])
-            found = following(node * _NODE + char)
-            while found is None and not ends[node]:
+            next_node = following(node * _NODE + char)
+            while next_node is None and not ends[node]:
                 node = shorter[node]
-                found = following(node * _NODE + char)
-            node = _ROOT if found is None else found
+                next_node = following(node * _NODE + char)
+            node = _ROOT if next_node is None else next_node
             yield at, self._steps.get(node) or self.steps(node)
 
     def best_path(self, text: str) -> list[tuple[int, int, int]]:

@@ -182,10 +182,10 @@ def find_special_tokens(draft: UnfinishedVocabulary) -> None:
     unknown = lacks(draft.state, "special text")
     for name, _, texts in SPECIAL_IDS:
         if draft.special_ids[name] is None:
-            found = next((text for text in texts if text in draft.token_to_id and text not in unknown), None)
-            if found is not None:
-                draft.special_ids[name] = draft.token_to_id[found]
-                _make_control(draft, found)
+            match = next((text for text in texts if text in draft.token_to_id and text not in unknown), None)
+            if match is not None:
+                draft.special_ids[name] = draft.token_to_id[match]
+                _make_control(draft, match)
 
 
 def mark_unused(draft: UnfinishedVocabulary) -> None:

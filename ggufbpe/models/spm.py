@@ -175,7 +175,7 @@ class ScoreEncoder(WordEncoder):
 
     def fallback(self, symbol: str) -> list[tuple[int, int]]:
         """(id, byte offset in the symbol) for a character that is not a token. `ValueError` for a byte without one."""
-        found = []
+        symbols = []
         for at, byte in enumerate([_bare_byte(symbol)] if _is_bare(symbol) else symbol.encode()):
             token = _byte_token(byte, self._tokens)
             if token is None:
@@ -183,8 +183,8 @@ class ScoreEncoder(WordEncoder):
                     f"the text needs the byte 0x{byte:02X}, for which the vocabulary has no token "
                     "(llama.cpp throws an exception there)"
                 )
-            found.append((token, at))
-        return found
+            symbols.append((token, at))
+        return symbols
 
 
 class SpmText(TextModel):

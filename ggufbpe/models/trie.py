@@ -35,7 +35,7 @@ class Trie:
         """The longest token at `start`, and where it ends; None if there is none."""
         step, tokens = self._next.get, self._token
         node = 0
-        found = None
+        longest = None
         for end in range(start, len(text)):
             following = step(node * _NODE + text[end])
             if following is None:
@@ -43,8 +43,8 @@ class Trie:
             node = following
             token = tokens[node]
             if token is not None:
-                found = token, end + 1
-        return found
+                longest = token, end + 1
+        return longest
 
     def tried(self, text: Sequence[int], start: int) -> tuple[list[tuple[int, int]], int]:
         """All tokens at `start`, the shortest first, with their ends; and how far some token agrees with the text.
@@ -52,14 +52,14 @@ class Trie:
         >>> Trie([(b"a", 1), (b"abc", 2), (b"abxy", 3)]).tried(b"abxz", 0)
         ([(1, 1)], 3)
         """
-        found: list[tuple[int, int]] = []
+        matches: list[tuple[int, int]] = []
         node = 0
         for end in range(start, len(text)):
             following = self._next.get(node * _NODE + text[end])
             if following is None:
-                return found, end
+                return matches, end
             node = following
             token = self._token[node]
             if token is not None:
-                found.append((token, end + 1))
-        return found, len(text)
+                matches.append((token, end + 1))
+        return matches, len(text)

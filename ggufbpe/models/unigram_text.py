@@ -22,7 +22,7 @@ from .._util.lazy import cached_property
 from .._util.spelling import SPACE
 from .charsmap import Charsmap
 from .composition import composed_bytes
-from .lattice import Lattice, Trie
+from .lattice import ByteTrie, Lattice
 from .tokenizer_model import TextModel, first_attributes, unknown_of
 from .vocabulary import NORMAL, UNUSED, USER_DEFINED
 
@@ -53,7 +53,7 @@ class UnigramText(TextModel):
         user_defined = tokens_with(array("H", first_attributes(vocabulary)), USER_DEFINED)
         return CharsmapNormalizer(
             Charsmap(vocabulary.charsmap),
-            Trie((vocabulary.tokens[token].encode(), 0) for token in user_defined),
+            ByteTrie((vocabulary.tokens[token].encode(), 0) for token in user_defined),
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
             vocabulary.nfc,
@@ -64,7 +64,7 @@ class UnigramText(TextModel):
     def lattice(self) -> Lattice:
         """Normalized text to ids."""
         lattice = _lattice(self.vocabulary, self.vocabulary.attributes, unknown_of(self.vocabulary))
-        return lattice._replace(tokens=Trie(_matched(self.vocabulary)))
+        return lattice._replace(tokens=ByteTrie(_matched(self.vocabulary)))
 
     @cached_property
     def _joined(self) -> frozenset[int]:
@@ -124,7 +124,7 @@ class CharsmapNormalizer(NamedTuple):
     """User-defined tokens stay as they are, the charsmap maps everything else; then spaces are normalized."""
 
     charsmap: Charsmap
-    user_defined: Trie
+    user_defined: ByteTrie
     add_space_prefix: bool
     remove_extra_whitespaces: bool
     nfc: bool  # the text is composed before anything else
@@ -202,7 +202,7 @@ def line_break_token(vocabulary: Vocabulary, unknown: int, none: int) -> int:
     first = first_attributes(vocabulary)
     lattice = _lattice(vocabulary, first, unknown)
     tokens = _matched(vocabulary) if len(text) > _FEW_BYTES else _matched_within(text, vocabulary)
-    path = lattice._replace(tokens=Trie(tokens)).best_path(text)
+    path = lattice._replace(tokens=ByteTrie(tokens)).best_path(text)
     return path[0][0] if path else none
 
 
@@ -223,7 +223,7 @@ def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int) ->
     for score in normal:
         lowest = score if score < lowest else lowest  # no min(): NaN counts as nothing
     return Lattice(
-        tokens=Trie(),
+        tokens=ByteTrie(),
         scores=scores,
         is_user_defined=[kind & USER_DEFINED for kind in attributes],
         unknown=unknown,

@@ -165,16 +165,16 @@ class LongestMatch:
     def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
         """(id, start, end) of each token of a word, in characters; only the unknown token if no tokens make it up."""
         symbols = tuple(map(ord, _BEGIN + word))
-        found: list[tuple[int, int, int]] = []
+        tokens: list[tuple[int, int, int]] = []
         at = 0
         while at < len(symbols):
             match = self.trie.longest(symbols, at)
             if match is None:
                 return [(self.unknown, 0, len(word))]
             token, end = match
-            found.append((token, max(at - 1, 0), end - 1))
+            tokens.append((token, max(at - 1, 0), end - 1))
             at = end
-        return found
+        return tokens
 
 
 class WordPieceText(TextModel):

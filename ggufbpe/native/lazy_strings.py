@@ -159,9 +159,9 @@ def lazy_strings(texts: list[str]) -> Sequence[str]:
 
 def unpacked_strings(count: int, packed: bytes) -> Sequence[str]:
     """The `count` strings that `LazyStrings.packed` gave the bytes of, as `lazy_strings`."""
-    found = native and native.Strings.scan(packed, 0, len(packed), count, _LENGTH.size, False)
-    if found is not None:
-        return LazyStrings(found)
+    strings = native and native.Strings.scan(packed, 0, len(packed), count, _LENGTH.size, False)
+    if strings is not None:
+        return LazyStrings(strings)
     texts, position = [], 0
     for _ in range(count):
         start = position + _LENGTH.size

@@ -67,7 +67,7 @@ def description() -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}{endpoint.path.replace('/', '_').replace('-', '_')}",
         "summary": endpoint.summary,
         "responses": {
@@ -82,23 +82,23 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         },
     }
     if endpoint.query:
-        found["parameters"] = [
+        operation["parameters"] = [
             {"name": name, "in": "query", "schema": {"type": "string"}} for name in endpoint.query
         ]
     if endpoint.examples:
         content = {"schema": _schema(endpoint), "examples": _examples(endpoint)}
-        found["requestBody"] = {"required": True, "content": {"application/json": content}}
-    return found
+        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return operation
 
 
 def _schema(endpoint: Endpoint) -> dict[str, Any]:
     """The fields of the examples, with their types."""
-    found: dict[str, list[str]] = {"model": ["string"]}
+    type_names: dict[str, list[str]] = {"model": ["string"]}
     for example in endpoint.examples:
         for name, value in example.items():
-            types, kind = found.setdefault(name, []), _SCHEMAS[type(value)]
+            types, kind = type_names.setdefault(name, []), _SCHEMAS[type(value)]
             types += [kind] * (kind not in types)
-    properties = {name: {"type": types if len(types) > 1 else types[0]} for name, types in found.items()}
+    properties = {name: {"type": types if len(types) > 1 else types[0]} for name, types in type_names.items()}
     return {"type": "object", "properties": properties}
 
 

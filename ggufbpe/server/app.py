@@ -23,7 +23,7 @@ from .failures import RequestError, failure_of, too_large
 from .guard import Guard, check_host_count
 from .metrics import LOG, OTHER, Metrics, log_event
 from .pages import pages
-from .rendering import LATER, GoneError, Rendering, SlowRequests
+from .rendering import LATER, GoneError, SlowRequests, TemplateTime
 from .request_body import has_field, parsed_body
 from .served_models import Models
 from .settings import Settings
@@ -292,7 +292,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def _answered(
-    endpoint: Endpoint, models: Models, data: bytes, body: Any, rendering: Rendering
+    endpoint: Endpoint, models: Models, data: bytes, body: Any, rendering: TemplateTime
 ) -> bytes | StreamedAnswer:
     """The JSON of an answer; `rendering` watches the chat templates that it takes."""
     body = parsed_body(data) if body is None else body

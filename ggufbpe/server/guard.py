@@ -72,11 +72,11 @@ class Guard:
         origin = headers.get(b"origin")
         if not self._origins or origin is None or not self.allows(origin):
             return []
-        found = [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+        cors_headers = [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
         if is_preflight:
-            found.append((b"access-control-allow-methods", _METHODS.encode()))
-            found.append((b"access-control-allow-headers", b"authorization, content-type, x-api-key"))
-        return found
+            cors_headers.append((b"access-control-allow-methods", _METHODS.encode()))
+            cors_headers.append((b"access-control-allow-headers", b"authorization, content-type, x-api-key"))
+        return cors_headers
 
     def _check_key(self, headers: Headers) -> None:
         """Raise `RequestError` 401 unless `Authorization` or `X-Api-Key` has a valid key.

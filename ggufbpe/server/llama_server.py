@@ -221,7 +221,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
     tokenizer = models.named(name)
     source, capabilities = template_in_force(tokenizer)
     ends = tokenizer.chats.ends
-    found = {
+    answer = {
         "default_generation_settings": {"params": {}, "n_ctx": models.facts(name)["n_ctx"]},
         "total_slots": 0,
         "model_alias": name,
@@ -238,7 +238,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
         "is_sleeping": False,
     }
     for_tools = tokenizer.chat_templates.get("tool_use")
-    return {**found, "chat_template_tool_use": for_tools} if for_tools else found
+    return {**answer, "chat_template_tool_use": for_tools} if for_tools else answer
 
 
 def template_in_force(tokenizer: Tokenizer) -> tuple[str, Capabilities]:

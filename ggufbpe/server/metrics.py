@@ -78,7 +78,7 @@ class _Lines(logging.Formatter):
     """A record as a line of JSON: time, level, event, and its other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        found = {
+        entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),
@@ -86,8 +86,8 @@ class _Lines(logging.Formatter):
             **getattr(record, "told", {}),
         }
         if record.exc_info:
-            found["trace"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=True)
+            entry["trace"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=True)
 
 
 def log_event(level: int, event: str, **told: Any) -> None:

@@ -45,8 +45,8 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
 
 def detokenize_either(models: Models, body: Any) -> dict[str, Any]:
     """`/detokenize`: the text of `tokens`; if the body names a model, also as `prompt`, as in vLLM."""
-    found = detokenize_answer(models, body)
-    return {**found, "prompt": found["content"]} if has_field(body, "model") else found
+    answer = detokenize_answer(models, body)
+    return {**answer, "prompt": answer["content"]} if has_field(body, "model") else answer
 
 
 def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:

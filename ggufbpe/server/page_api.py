@@ -15,7 +15,7 @@ from ..analysis.explain.why_not import why_not
 from ..analysis.verify.id_comparison import verify
 from ..analysis.verify.shrink import Shrinking, shrink
 from ..analysis.views.explain_json import token_in_word
-from ..analysis.views.explain_words import Quote, Sentence, answer_in_words, reader_of
+from ..analysis.views.explain_words import Quote, Sentence, answer_in_words, symbol_reader
 from ..chat.token_origins import chat_tokens
 from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
@@ -53,9 +53,9 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
         return _of_tokens(tokenizer, text, ids, spans)
     rendered = tokenizer.chats.parts(given)
     prompt = bounded_text(rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
-    found = chat_tokens(tokenizer, rendered)
-    ids, spans = np.array(found.ids, np.int32), np.array(found.spans, np.int64)
-    return {**_of_tokens(tokenizer, prompt, ids, spans), "prompt": prompt, **found.to_origins()}
+    tokens = chat_tokens(tokenizer, rendered)
+    ids, spans = np.array(tokens.ids, np.int32), np.array(tokens.spans, np.int64)
+    return {**_of_tokens(tokenizer, prompt, ids, spans), "prompt": prompt, **tokens.to_origins()}
 
 
 def _of_tokens(
@@ -101,21 +101,21 @@ def word_answer(models: Models, body: Any) -> dict[str, Any]:
         raise RequestError(400, "'token' must be the index of a token, counted from 0")
     wanted, flags, tokenizer = Wanted(token=number), given_flags(given), models.of(body)
     try:
-        found = survey(tokenizer, BytesIO(data), wanted, **flags, fragments=0, most=MOST_SEARCHED)
+        seen = survey(tokenizer, BytesIO(data), wanted, **flags, fragments=0, most=MOST_SEARCHED)
     except UntraceableError as error:
         raise too_large(str(error)) from None
-    if number >= found.totals.tokens:
-        raise RequestError(400, f"the text has {found.totals.tokens} tokens")
-    own = number - found.before.tokens
-    answer = token_in_word(found.trace, own, found.before)
-    word = found.trace.tokens[own].word
+    if number >= seen.totals.tokens:
+        raise RequestError(400, f"the text has {seen.totals.tokens} tokens")
+    own = number - seen.before.tokens
+    answer = token_in_word(seen.trace, own, seen.before)
+    word = seen.trace.tokens[own].word
     if word is not None:
-        answer["in_word"]["shown"] = _symbols(found.trace, found.trace.words[word])
+        answer["in_word"]["shown"] = _symbols(seen.trace, seen.trace.words[word])
     return answer
 
 
 def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
-    read = reader_of(trace, word)
+    read = symbol_reader(trace, word)
     symbols = {*word.written, *(symbol.text for symbol in word.symbols)}
     for merge in word.merges:
         symbols |= {merge.left, merge.right, merge.left + merge.right}
@@ -151,8 +151,8 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
     adds, parses = given_flags(given).values()
     if "ids" in given:
         ours, ids = models.of(body), bounded_ids(given)
-        found = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
-        return {**found, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
+        comparison = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
+        return {**comparison, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
     names = given_texts(given, "models", 2)
     if len(names) != 2:
         raise RequestError(400, "'models' must be an array of two names")
@@ -181,5 +181,5 @@ def _smallest(
     def theirs(part: bytes) -> list[int]:
         return variant._replace(text=part).ids(shared)
 
-    found = shrink(text, Shrinking(lambda parts: [ours(part) != theirs(part) for part in parts]))
-    return {"text": found.decode("utf-8", "replace"), "ours": ours(found), "theirs": theirs(found)}
+    smallest = shrink(text, Shrinking(lambda parts: [ours(part) != theirs(part) for part in parts]))
+    return {"text": smallest.decode("utf-8", "replace"), "ours": ours(smallest), "theirs": theirs(smallest)}

@@ -40,9 +40,9 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 def _files() -> dict[str, bytes]:
     """The files of the page; its stylesheet begins with that of the reports."""
     folder = Path(__file__).parent
-    found = {path.name: path.read_bytes() for path in (folder / "static").iterdir()}
-    shared = folder.parent / "views" / "templates" / "style.css"
-    return {**found, "page.css": shared.read_bytes() + found["page.css"]}
+    files = {path.name: path.read_bytes() for path in (folder / "static").iterdir()}
+    shared = folder.parent / "analysis" / "views" / "templates" / "style.css"
+    return {**files, "page.css": shared.read_bytes() + files["page.css"]}
 
 
 def pages(metrics: Metrics, models: Models) -> Starlette:

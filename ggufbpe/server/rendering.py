@@ -52,7 +52,7 @@ class SlowRequests:
             self._models[model] -= 1
 
 
-class Rendering:
+class TemplateTime:
     """The time that templates take in one request, and the place that the request has.
 
     `give_up_place` is called when another thread may take the place of the request's thread.

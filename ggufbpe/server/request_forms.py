@@ -31,13 +31,13 @@ def from_anthropic(body: Any) -> Object:
     given = body["messages"]
     for message in given if isinstance(given, list) else ():
         messages += _anthropic_messages(message)
-    found: Object = {"messages": messages}
+    converted: Object = {"messages": messages}
     if isinstance(body.get("tools"), list):
-        found["tools"] = [_anthropic_tool(tool) for tool in body["tools"]]
+        converted["tools"] = [_anthropic_tool(tool) for tool in body["tools"]]
     choice = field(body.get("tool_choice"), "type", "")
     if choice in _CHOICES:
-        found["tool_choice"] = _CHOICES[choice]
-    return {**found, **{name: body[name] for name in _CARRIED if name in body}}
+        converted["tool_choice"] = _CHOICES[choice]
+    return {**converted, **{name: body[name] for name in _CARRIED if name in body}}
 
 
 _CHOICES = {"auto": "auto", "any": "required", "tool": "required"}
@@ -161,7 +161,7 @@ def from_responses(body: Any) -> Object:
     if field(body, "previous_response_id", ""):
         raise RequestError(400, "llama.cpp does not support 'previous_response_id'.")
     given = body["input"]
-    found = {name: value for name, value in body.items() if name not in _REPLACED}
+    converted = {name: value for name, value in body.items() if name not in _REPLACED}
     messages: list[Object] = []
     if "instructions" in body:
         messages.append({"role": "system", "content": field(body, "instructions", "")})
@@ -172,14 +172,14 @@ def from_responses(body: Any) -> Object:
             _add_item(messages, item)
     else:
         raise RequestError(400, "'input' must be a string or array of objects")
-    found["messages"] = messages
+    converted["messages"] = messages
     if "tools" in body:
         tools = _response_tools(body["tools"])
         if tools:
-            found["tools"] = tools
+            converted["tools"] = tools
     if has_field(body.get("reasoning"), "effort"):
-        found["reasoning_effort"] = body["reasoning"]["effort"]
-    return found
+        converted["reasoning_effort"] = body["reasoning"]["effort"]
+    return converted
 
 
 _REPLACED = ("input", "instructions", "tools", "max_output_tokens", "reasoning")
@@ -240,8 +240,8 @@ def _own_list(message: Object, name: str) -> list[Any]:
     """A field of a message as an array, added if missing."""
     if not isinstance(message.get(name), list):
         message[name] = []
-    found: list[Any] = message[name]
-    return found
+    items: list[Any] = message[name]
+    return items
 
 
 def _but(item: Object, *names: str) -> Object:
@@ -279,16 +279,16 @@ def _output_part(part: Any) -> Object:
 def _call_output(part: Any) -> Object:
     if not has_field(part, "type"):
         raise RequestError(400, "Output of tool call missing 'type' field")
-    found: Object = dict(part)
-    if found["type"] == "input_text":
-        found["type"] = "text"
-    elif found["type"] == "input_image":
-        if "image_url" not in found:
+    converted: Object = dict(part)
+    if converted["type"] == "input_text":
+        converted["type"] = "text"
+    elif converted["type"] == "input_image":
+        if "image_url" not in converted:
             raise RequestError(400, "'image_url' is required")
-        found |= {"type": "image_url", "image_url": {"url": found["image_url"]}}
+        converted |= {"type": "image_url", "image_url": {"url": converted["image_url"]}}
     else:
         raise RequestError(400, "Output of tool call should be 'Input text' or 'Input image'")
-    return found
+    return converted
 
 
 def _reasoning(item: Object) -> str:

@@ -35,13 +35,13 @@ def named_models(given: list[str], located: Callable[[str], T]) -> dict[str, T]:
     """
     pairs = [_name_and_path(each) for each in given]
     short = iter(short_names([path for name, path in pairs if not name]))
-    found: dict[str, T] = {}
+    models: dict[str, T] = {}
     for name, path in pairs:
         name = name or next(short)
-        if name in found:
+        if name in models:
             raise ValueError(f"two models have the name {name!r}; give one another name: -m NAME=PATH")
-        found[name] = located(path)
-    return found
+        models[name] = located(path)
+    return models
 
 
 def _name_and_path(given: str) -> tuple[str, str]:
@@ -88,10 +88,10 @@ class Models:
 
     def known(self, name: str) -> str:
         """The model that has this name, or has it in full. `RequestError` 400 if there is none."""
-        found = name if name in self.paths else self._in_full.get(_in_full(name))
-        if found is None:
+        full_name = name if name in self.paths else self._in_full.get(_in_full(name))
+        if full_name is None:
             raise RequestError(400, f"model '{name}' not found")
-        return found
+        return full_name
 
     def of(self, body: Any) -> Tokenizer:
         """The tokenizer of the model that a body chooses."""
@@ -99,27 +99,27 @@ class Models:
 
     def named(self, name: str) -> Tokenizer:
         """The tokenizer of a model, opened if need be. `RequestError` 500 if its file cannot be used."""
-        found = self.if_open(name)
-        if found is not None:
-            return found
+        tokenizer = self.if_open(name)
+        if tokenizer is not None:
+            return tokenizer
         with self._opening[name]:
-            found = self.if_open(name)
-            if found is None:
+            tokenizer = self.if_open(name)
+            if tokenizer is None:
                 path = self.paths[name]
-                found = _asked(path, partial(Tokenizer.from_gguf, path, overrides=self._overrides))
+                tokenizer = _asked(path, partial(Tokenizer.from_gguf, path, overrides=self._overrides))
                 with self._changing:
-                    self._open[name] = found
+                    self._open[name] = tokenizer
                     while len(self._open) > self._most_open:
                         self._open.popitem(last=False)
-        return found
+        return tokenizer
 
     def if_open(self, name: str) -> Tokenizer | None:
         """The tokenizer if it is open already."""
         with self._changing:
-            found = self._open.get(name)
-            if found is not None:
+            tokenizer = self._open.get(name)
+            if tokenizer is not None:
                 self._open.move_to_end(name)
-            return found
+            return tokenizer
 
     @property
     def open_count(self) -> int:

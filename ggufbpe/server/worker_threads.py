@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 from .failures import RequestError
-from .rendering import LATER, MOST_SLOW, GoneError, Rendering, SlowRequests
+from .rendering import LATER, MOST_SLOW, GoneError, SlowRequests, TemplateTime
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Work:
         self._at_work = 0  # threads, without those whose requests are slow
 
     async def done(
-        self, function: Callable[[Rendering], T], until_gone: Callable[[], asyncio.Future[None]]
+        self, function: Callable[[TemplateTime], T], until_gone: Callable[[], asyncio.Future[None]]
     ) -> T:
         """The function's result. `RequestError` 429 if too many wait already, 503 if it takes too long.
 
@@ -56,7 +56,7 @@ class Work:
         if self._begun >= self._most:
             raise RequestError(429, "too many requests at once", LATER)
         self._begun += 1
-        job = _Job(function, Rendering(self._template_timeout, self._slow, self._give_up_place))
+        job = _Job(function, TemplateTime(self._template_timeout, self._slow, self._give_up_place))
         awaited = asyncio.wrap_future(job.future)
         awaited.add_done_callback(self._end)
         self._submit(job)
@@ -132,10 +132,10 @@ class Work:
 class _Job(Generic[T]):
     """A function to call once, and the future that gets its result. Nothing is kept of what was dropped or is done."""
 
-    def __init__(self, function: Callable[[Rendering], T], rendering: Rendering) -> None:
+    def __init__(self, function: Callable[[TemplateTime], T], rendering: TemplateTime) -> None:
         self.future: Future[T] = Future()
         self.rendering = rendering
-        self._function: Callable[[Rendering], T] | None = function
+        self._function: Callable[[TemplateTime], T] | None = function
 
     def run(self) -> None:
         """Call the function, unless the job was dropped."""

@@ -19,7 +19,15 @@ from .._util.utf8 import byte_length
 from .._util.wording import counted
 from ..errors import UnsupportedTokenizerError
 from ..gguf.constants import TokenizerKey
-from ..models.tracers.trace_types import Change, EncodedWord, Fragment, Traceable, TracedStage, Tracer, Word
+from ..models.tracers.trace_types import (
+    EncodedWord,
+    Fragment,
+    TextChange,
+    Traceable,
+    TracedStage,
+    Tracer,
+    Word,
+)
 from ..models.vocabulary import LSTRIP, RSTRIP, TokenAttribute
 
 if TYPE_CHECKING:
@@ -71,7 +79,7 @@ class Trace(NamedTuple):
     fragments: tuple[Fragment, ...]
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
-    changes: tuple[Change, ...] = ()  # by normalization
+    changes: tuple[TextChange, ...] = ()  # by normalization
     chat: ChatTokens | None = None  # of a text that is the prompt of a chat
 
     @property
@@ -258,7 +266,7 @@ class _Collector:
     def __init__(self, tokenizer: Tokenizer, source: str | bytes, tracer: Tracer) -> None:
         self.data = source if isinstance(source, bytes) else source.encode()
         self._fragments: list[Fragment] = []
-        self._changes: list[Change] = []
+        self._changes: list[TextChange] = []
         self._words: list[Word] = []
         self._tokens: list[Token] = []
         self._gone = Totals()
@@ -358,7 +366,7 @@ class _Collector:
                 self._words.append(step.word._replace(fragment=len(self._fragments) - 1))
                 self._end = step.word.end
                 yield self._size()
-            elif isinstance(step, Change):
+            elif isinstance(step, TextChange):
                 self._changes.append(step)
             elif step.token is not None:
                 self.add_token(step.kind, step.token, step.start, step.end)

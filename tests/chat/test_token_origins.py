@@ -237,9 +237,7 @@ def _long_texts(messages: tuple[Message, ...]) -> Iterator[str]:
 def test_a_prompt_that_is_another_in_parts_is_not_told_apart(
     tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ggufbpe.chat.attributed_template import AttributedTemplate
-
-    monkeypatch.setattr(AttributedTemplate, "attributed_prompt", lambda *_: "another")
+    monkeypatch.setattr("ggufbpe.chat.attributed_template.attributed_prompt", lambda *_: "another")
     rendered = tok.chats.parts({"messages": [USER]}, "{{ messages[0].content }}")
     assert said(rendered) == [("unknown", "Grüße, ABC")]
 

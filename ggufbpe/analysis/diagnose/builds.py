@@ -14,7 +14,7 @@ from ..._util.llama_cpp_states import (
     PLAMO2_ADDS_TOKENS,
     STATES,
     STRICT_UTF8,
-    Difference,
+    StateDifference,
     between,
     lacks,
 )
@@ -42,7 +42,7 @@ def of_other_build(
     return None
 
 
-def _differences(ours: Vocabulary, theirs: Vocabulary, text: bytes) -> list[Difference]:
+def _differences(ours: Vocabulary, theirs: Vocabulary, text: bytes) -> list[StateDifference]:
     """What differs between two builds and may act on the text."""
     older, newer = sorted((ours.llama_cpp, theirs.llama_cpp), key=STATES.index)
     acts = {

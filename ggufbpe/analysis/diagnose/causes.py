@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..._util.llama_cpp_states import Difference
+from ..._util.llama_cpp_states import StateDifference
 from ..._util.wording import listed, percent
 from ...errors import printable
 from ...gguf.change import Change, all_of
@@ -353,7 +353,7 @@ def merges(
     )
 
 
-def other_build(ours: str, theirs: str, differences: Sequence[Difference]) -> Cause:
+def other_build(ours: str, theirs: str, differences: Sequence[StateDifference]) -> Cause:
     """The ids are those of another build of llama.cpp; `differences` are those that may act on the text."""
     since = "; ".join(f"since {each.since}, {each.description}" for each in differences)
     what = f"these are the ids of llama.cpp {theirs}, and the model was asked for those of {ours}: {since}"

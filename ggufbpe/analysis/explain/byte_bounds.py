@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from ..._util.spelling import SPACE
 from ..._util.utf8 import Offsets, byte_length, char_ends
-from ...models.tracers.trace_types import Change, Word
+from ...models.tracers.trace_types import TextChange, Word
 from ...tokenizer.trace import Trace
 
 Units = Callable[[str], str]  # `Tracer.by_position`
@@ -20,8 +20,8 @@ Units = Callable[[str], str]  # `Tracer.by_position`
 class ByteBounds:
     """Byte bounds in the text of the positions of words; those of the last word are cached."""
 
-    def __init__(self, found: Trace, by_position: Units) -> None:
-        self._found = found
+    def __init__(self, trace: Trace, by_position: Units) -> None:
+        self._found = trace
         self._by_position = by_position
         self._word: Word | None = None
         self._bounds: list[tuple[int, int]] = []
@@ -46,26 +46,26 @@ def _bounds_of_positions(start: int, end: int, count: int) -> list[tuple[int, in
     return [(start, end)] * count
 
 
-def _byte_at(found: Trace, word: Word, inside: int, is_end: bool) -> int:
+def _byte_at(trace: Trace, word: Word, inside: int, is_end: bool) -> int:
     """The byte of the text at a position, in characters or, in the byte-level alphabet, bytes."""
-    ends = char_ends(found.text[word.start : word.end])
+    ends = char_ends(trace.text[word.start : word.end])
     offsets = Offsets(word.text, [word.start, *(word.start + end for end in ends)])
     if word.written == word.text:
         inside = byte_length(word.text[:inside])
     return offsets.end(inside) if is_end else offsets.start(inside)
 
 
-def changes_in(found: Trace, start: int, end: int) -> Iterator[Change]:
+def changes_in(trace: Trace, start: int, end: int) -> Iterator[TextChange]:
     """The changes within a part of the text, and insertions at its beginning."""
-    at = bisect_left(found.changes, start, key=lambda change: change.end)
-    for change in found.changes[at:]:
+    at = bisect_left(trace.changes, start, key=lambda change: change.end)
+    for change in trace.changes[at:]:
         if change.start >= end:
             return
         if change.end > start or change.start == change.end == start:
             yield change
 
 
-def rewritten(found: Trace, start: int, end: int) -> list[tuple[str, int, int]]:
+def rewritten(trace: Trace, start: int, end: int) -> list[tuple[str, int, int]]:
     """The characters that a part of the text becomes, each with the bytes that it stands for.
 
     Without the spaces around characters that stand alone, since they are in no word.
@@ -75,10 +75,10 @@ def rewritten(found: Trace, start: int, end: int) -> list[tuple[str, int, int]]:
 
     def unchanged(stop: int) -> None:
         first = at
-        for char in found.text[at:stop].decode("utf-8", "surrogateescape"):
+        for char in trace.text[at:stop].decode("utf-8", "surrogateescape"):
             made.append((char, first, first := first + len(char.encode("utf-8", "surrogateescape"))))
 
-    for change in changes_in(found, start, end):
+    for change in changes_in(trace, start, end):
         unchanged(change.start)
         text = change.text.decode("utf-8", "surrogateescape")
         became = change.became.strip(" ") if "alone" in change.reasons else change.became
@@ -95,9 +95,9 @@ def rewritten(found: Trace, start: int, end: int) -> list[tuple[str, int, int]]:
     return made
 
 
-def _characters(found: Trace, word: Word) -> Iterator[tuple[str, int, int]]:
+def _characters(trace: Trace, word: Word) -> Iterator[tuple[str, int, int]]:
     """The characters of `word.written`, each with the bytes of the text that it stands for."""
-    made = rewritten(found, word.start, word.end)
+    made = rewritten(trace, word.start, word.end)
     text = "".join(char for char, _, _ in made)
     if SPACE + text == word.written:
         yield SPACE, word.start, word.start

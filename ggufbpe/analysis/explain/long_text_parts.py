@@ -96,7 +96,7 @@ class Parts:
         before, last = Totals(), None
         for block, is_first, is_last in _with_ends(self.text):
             count = Totals()
-            for start, found in traced_parts(
+            for start, trace in traced_parts(
                 self.tokenizer,
                 block,
                 **self.flags,
@@ -108,13 +108,13 @@ class Parts:
                 if (
                     last is not None
                     and start == Totals()
-                    and found.fragments
-                    and _continues_fragment(last, found.fragments[0])
+                    and trace.fragments
+                    and _continues_fragment(last, trace.fragments[0])
                 ):
                     before = before._replace(fragments=before.fragments - 1)
-                yield Part(before + start, found)
-                count = start + Totals(len(block), len(found.words), len(found.tokens), len(found.fragments))
-                last = found.fragments[-1] if found.fragments else None
+                yield Part(before + start, trace)
+                count = start + Totals(len(block), len(trace.words), len(trace.tokens), len(trace.fragments))
+                last = trace.fragments[-1] if trace.fragments else None
             before += count
 
     @cached_property
@@ -162,20 +162,20 @@ class _Sides(NamedTuple):
 
 
 def _sides(part: Part) -> _Sides:
-    at, found = part.before.bytes, part.trace
+    at, trace = part.before.bytes, part.trace
 
     def moved(cuts: tuple[Cut, ...]) -> tuple[Cut, ...]:
         return tuple(cut._replace(start=at + cut.start, end=at + cut.end) for cut in cuts)
 
-    first = moved(found.words[0].cuts) if found.words and found.words[0].start == 0 else ()
-    is_end = found.words and found.words[-1].end == len(found.text)
-    return _Sides(at, at + len(found.text), first, moved(found.words[-1].cuts) if is_end else ())
+    first = moved(trace.words[0].cuts) if trace.words and trace.words[0].start == 0 else ()
+    is_end = trace.words and trace.words[-1].end == len(trace.text)
+    return _Sides(at, at + len(trace.text), first, moved(trace.words[-1].cuts) if is_end else ())
 
 
 def _with_edges(part: Part, starts: dict[int, int], ends: dict[int, Cut]) -> Trace:
     """The trace with pieces that extend beyond the part at their full length."""
-    at, found = part.before.bytes, part.trace
-    last = len(found.text)
+    at, trace = part.before.bytes, part.trace
+    last = len(trace.text)
 
     def whole(cut: Cut) -> Cut:
         if cut.start == 0 and cut.stage in starts:
@@ -186,9 +186,9 @@ def _with_edges(part: Part, starts: dict[int, int], ends: dict[int, Cut]) -> Tra
         return cut
 
     if not (starts or ends):
-        return found
-    words = (word._replace(cuts=tuple(map(whole, word.cuts))) for word in found.words)
-    return found._replace(words=tuple(words))
+        return trace
+    words = (word._replace(cuts=tuple(map(whole, word.cuts))) for word in trace.words)
+    return trace._replace(words=tuple(words))
 
 
 def _continues_fragment(last: Fragment, fragment: Fragment) -> bool:
@@ -196,10 +196,10 @@ def _continues_fragment(last: Fragment, fragment: Fragment) -> bool:
     return last.kind == fragment.kind in ("text", "dropped") and last.dropped_by == fragment.dropped_by
 
 
-def _with_ends(found: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
+def _with_ends(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
     """Each block, and whether it is the first and the last; one empty block if there is none."""
-    block, is_first = next(found, b""), True
-    for following in found:
+    block, is_first = next(pieces, b""), True
+    for following in pieces:
         yield block, is_first, False
         block, is_first = following, False
     yield block, is_first, True

@@ -40,10 +40,10 @@ class Run(NamedTuple):
     units: list[tuple[int, int, int | None, int]]  # (start, end, word or None, fragment)
 
 
-def runs_of(tracer: Tracer, found: Trace) -> Iterator[Run]:
+def runs_of(tracer: Tracer, trace: Trace) -> Iterator[Run]:
     """The runs of the text; dropped text ends one."""
     words: dict[int, list[int]] = {}
-    for number, word in enumerate(found.words):
+    for number, word in enumerate(trace.words):
         words.setdefault(word.fragment, []).append(number)
     parts: list[str] = []
     units: list[tuple[int, int, int | None, int]] = []
@@ -55,25 +55,25 @@ def runs_of(tracer: Tracer, found: Trace) -> Iterator[Run]:
         units.append((end, end + len(parts[-1]), word, fragment))
         end += len(parts[-1])
 
-    for index, fragment in enumerate(found.fragments):
+    for index, fragment in enumerate(trace.fragments):
         if fragment.kind == "dropped":
             yield Run("".join(parts), units)
             parts, units, end = [], [], 0
         elif fragment.kind == "text":
             for number in words.get(index, ()):
-                add(found.words[number].written, number, index)
+                add(trace.words[number].written, number, index)
         elif fragment.start < fragment.end:
-            data = found.text[fragment.start : fragment.end]
+            data = trace.text[fragment.start : fragment.end]
             add(tracer.written(data.decode("utf-8", "replace")), None, index)
     yield Run("".join(parts), units)
 
 
 def places_of(
-    tokenizer: Tokenizer, tracer: Tracer, found: Trace, runs: list[Run], piece: Sought
+    tokenizer: Tokenizer, tracer: Tracer, trace: Trace, runs: list[Run], piece: Sought
 ) -> Iterator[Place]:
     """The places where the piece stands, each with its reason."""
     written = tracer.by_position(piece.looked_up)
-    bounds = ByteBounds(found, tracer.by_position)
+    bounds = ByteBounds(trace, tracer.by_position)
     places: set[tuple[int, int]] = set()
     for run in runs:
         at = run.text.find(written)
@@ -89,7 +89,7 @@ def places_of(
                 tokenizer,
                 tracer,
                 bounds,
-                found,
+                trace,
                 run.units[unit : last + 1],
                 span,
                 piece,
@@ -99,31 +99,31 @@ def places_of(
                 places.add((place.start, place.end))
                 yield place
             at = run.text.find(written, at + 1)
-    if found.changes:
-        yield from (place for place in _normalized(found, piece) if (place.start, place.end) not in places)
+    if trace.changes:
+        yield from (place for place in _normalized(trace, piece) if (place.start, place.end) not in places)
 
 
 def _place(
     tokenizer: Tokenizer,
     tracer: Tracer,
     bounds: ByteBounds,
-    found: Trace,
+    trace: Trace,
     touched: list[tuple[int, int, int | None, int]],
     span: tuple[int, int],
     piece: Sought,
     is_compared: bool,
 ) -> Place | None:
-    start, end = _byte_span(bounds, found, touched, span)
+    start, end = _byte_span(bounds, trace, touched, span)
     for _, _, number, fragment in touched:
         if number is None:
-            token = found.fragments[fragment].token
+            token = trace.fragments[fragment].token
             text = "" if token is None else tokenizer.id_to_token(token)
             return Place("special", start, end, token=token, text=text)
     (first, _, number, _), *others = touched
     assert number is not None
     if others and tracer.splits:
-        return _cut_by(found, number, start, end)
-    word = found.words[number]
+        return _cut_by(trace, number, start, end)
+    word = trace.words[number]
     inside = span[0] - first, span[1] - first
     if not tracer.is_for_text(piece.token):
         place: Place | None = Place("not_for_text", start, end)
@@ -138,7 +138,7 @@ def _place(
 
 def _byte_span(
     bounds: ByteBounds,
-    found: Trace,
+    trace: Trace,
     touched: list[tuple[int, int, int | None, int]],
     span: tuple[int, int],
 ) -> tuple[int, int]:
@@ -147,21 +147,21 @@ def _byte_span(
     for first, stop, number, index in (touched[0], touched[-1]):
         inside = max(span[0], first) - first, min(span[1], stop) - first
         if number is None:
-            fragment = found.fragments[index]
+            fragment = trace.fragments[index]
             ends += (min(fragment.start + at, fragment.end) for at in inside)
         else:
-            ends += bounds.of(found.words[number], inside)
+            ends += bounds.of(trace.words[number], inside)
     return ends[0], ends[-1]
 
 
-def _cut_by(found: Trace, word: int, start: int, end: int) -> Place:
+def _cut_by(trace: Trace, word: int, start: int, end: int) -> Place:
     """The boundary between `word` and the next, and the first stage that made it, where stages do."""
-    before, after = found.words[word], found.words[word + 1]
+    before, after = trace.words[word], trace.words[word + 1]
     for left, right in zip(before.cuts, after.cuts):
         if left.end <= right.start:
             sides = (
-                _end_of(found.text[left.start : left.end]),
-                _beginning_of(found.text[right.start : right.end]),
+                _end_of(trace.text[left.start : left.end]),
+                _beginning_of(trace.text[right.start : right.end]),
             )
             return Place("boundary", start, end, word, boundary=before.end, cuts=(left, right), sides=sides)
     return Place("boundary", start, end, word, boundary=before.end)
@@ -242,16 +242,16 @@ def _in_lattice(word: Word, span: tuple[int, int], piece: Sought, is_compared: b
     return Place("path", 0, 0, path=path, best=word.lattice.best)
 
 
-def _normalized(found: Trace, piece: Sought) -> Iterator[Place]:
+def _normalized(trace: Trace, piece: Sought) -> Iterator[Place]:
     """Where the text has the piece and normalization changed it."""
     text = unescape_spaces(piece.looked_up)
     data = (text.lstrip(" ") or text).encode("utf-8", "surrogateescape")
-    at = found.text.find(data)
+    at = trace.text.find(data)
     while at >= 0:
         end = at + len(data)
-        changes = [change for change in changes_in(found, at, end) if change.start < change.end]
-        became = "".join(char for char, _, _ in rewritten(found, at, end))
-        is_text = any(each.start <= at < each.end and each.kind == "text" for each in found.fragments)
+        changes = [change for change in changes_in(trace, at, end) if change.start < change.end]
+        became = "".join(char for char, _, _ in rewritten(trace, at, end))
+        is_text = any(each.start <= at < each.end and each.kind == "text" for each in trace.fragments)
         if changes and is_text and unescape_spaces(became).strip(" ") != text.strip(" "):
             yield Place("normalized", at, end, changes=tuple(changes[:_CHANGES]))
-        at = found.text.find(data, at + 1)
+        at = trace.text.find(data, at + 1)

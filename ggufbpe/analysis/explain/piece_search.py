@@ -57,13 +57,13 @@ class PieceSearch:
             self._through_text(stream, add_special)
         else:
             self._through_words(b"".join(blocks(stream, [self._tokenizer], self._parse_special)), add_special)
-        found = WhyNot(self._name, "", self._token, self._tokenizer.id_to_token(self._token))
+        answer = WhyNot(self._name, "", self._token, self._tokenizer.id_to_token(self._token))
         if self._count:
-            return found._replace(
+            return answer._replace(
                 reason="produced", tokens=tuple(self._tokens), spans=tuple(self._spans), times=self._count
             )
         instead = tuple(each for each in self._variants if each in self._instead)
-        return found._replace(places=tuple(self._places), instead=instead)
+        return answer._replace(places=tuple(self._places), instead=instead)
 
     def _through_text(self, stream: Any, add_special: bool) -> None:
         """Search a text that is cut by patterns."""
@@ -85,7 +85,7 @@ class PieceSearch:
         flags = {"add_special": add_special, "parse_special": self._parse_special}
         times = self._tokenizer.encode(text, **flags).count(self._token)
         end = 0  # of what was looked at, in bytes
-        for before, found in traced_parts(
+        for before, trace in traced_parts(
             self._tokenizer,
             text,
             **flags,
@@ -94,13 +94,13 @@ class PieceSearch:
             kept=0 if times else self._reach,
         ):
             if times:
-                for number, token in enumerate(found.tokens):
+                for number, token in enumerate(trace.tokens):
                     if token.id == self._token:
                         self._add(token.id, before.tokens + number, token.start, token.end)
             else:
-                self._look_in(before, found, end)
-                ends = [each.end for each in found.fragments if each.kind != "text"]
-                end = max([*ends, *(word.end for word in found.words[-1:])], default=end)
+                self._look_in(before, trace, end)
+                ends = [each.end for each in trace.fragments if each.kind != "text"]
+                end = max([*ends, *(word.end for word in trace.words[-1:])], default=end)
             if len(self._tokens if times else self._places) == PLACES:
                 break
         self._count = times
@@ -153,20 +153,20 @@ class PieceSearch:
         wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
         if len(self._places) == PLACES or not self._may_stand_in(data, wanted):
             return
-        found = trace_part(
+        trace = trace_part(
             self._tokenizer,
             data,
             self._parse_special,
             add_special=False,
             tracer=self._tracer,
         )
-        self._look_in(before, found, len(kept))
+        self._look_in(before, trace, len(kept))
 
-    def _look_in(self, before: Totals, found: Trace, seen: int) -> None:
+    def _look_in(self, before: Totals, trace: Trace, seen: int) -> None:
         """Record the places in a part of the text, of which `seen` bytes were looked at before."""
         wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
-        runs = list(runs_of(self._tracer, found))
-        for place in places_of(self._tokenizer, self._tracer, found, runs, self._piece):
+        runs = list(runs_of(self._tracer, trace))
+        for place in places_of(self._tokenizer, self._tracer, trace, runs, self._piece):
             if place.end > seen:
                 self._places.append(_counted_on(place, before))
             if len(self._places) == PLACES:

@@ -73,8 +73,8 @@ def _explained(tokenizer: Tokenizer, tracer: Tracer, answer: WhyNot, parse_speci
         return answer._replace(reason="unneeded", instead=())
     if not places:
         return answer._replace(reason="absent")
-    found = answer._replace(reason=places[0].reason, instead=())
+    explained = answer._replace(reason=places[0].reason, instead=())
     alone = tracer.alone(tracer.looked_up(answer.token))
     if alone is None:
-        return found
-    return found._replace(alone=alone.symbols, own=alone.merges, makers=alone.makers)
+        return explained
+    return explained._replace(alone=alone.symbols, own=alone.merges, makers=alone.makers)

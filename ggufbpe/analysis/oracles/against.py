@@ -115,12 +115,12 @@ def _is_model_name(given: str) -> bool:
     from ...hub.name_grammar import BareName, FilePath, HubName, parse_name
 
     try:
-        found = parse_name(given)
+        reference = parse_name(given)
     except ModelNameError:
         return False
-    if isinstance(found, HubName) and found.repo.endswith(".json"):  # hf:to/tokenizer.json is a path
+    if isinstance(reference, HubName) and reference.repo.endswith(".json"):  # hf:to/tokenizer.json is a path
         return False
-    return not isinstance(found, (FilePath, BareName))
+    return not isinstance(reference, (FilePath, BareName))
 
 
 def _has_model(path: str) -> bool:
@@ -129,10 +129,10 @@ def _has_model(path: str) -> bool:
 
     try:
         with open(path, "rb") as file:
-            found = json.load(file)
+            document = json.load(file)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and isinstance(found.get("model"), dict)
+    return isinstance(document, dict) and isinstance(document.get("model"), dict)
 
 
 def _is_ranks(data: bytes) -> bool:

@@ -40,8 +40,8 @@ _WHERE = re.compile(r"\n------------\nWhile executing \w+ at line (\d+), .*\nErr
 
 def refusal(message: str) -> Refused:
     """A refusal in llama-server's words: the reason, and the line, without the excerpt of the template."""
-    found = _WHERE.search(message)
-    return Refused(found[2], int(found[1])) if found else Refused(message.removeprefix(_WRAPPED))
+    match = _WHERE.search(message)
+    return Refused(match[2], int(match[1])) if match else Refused(message.removeprefix(_WRAPPED))
 
 
 def answered(

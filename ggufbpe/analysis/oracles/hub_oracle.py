@@ -29,10 +29,10 @@ def tokenizer_json_on_hub(name: str, refused: RemoteNotFoundError, *, offline: b
     from ...hub.name_grammar import HubName, parse_name
     from ...hub.remote.huggingface import downloaded
 
-    found = parse_name(name)
-    if not isinstance(found, HubName) or found.quant or found.file:
+    reference = parse_name(name)
+    if not isinstance(reference, HubName) or reference.quant or reference.file:
         raise refused
     try:
-        return downloaded(found, "tokenizer.json", offline=offline)
+        return downloaded(reference, "tokenizer.json", offline=offline)
     except RemoteNotFoundError:
         raise refused from None

@@ -92,8 +92,8 @@ def open_tiktoken(
         if absent := set(text.encode()).intersection(missing):
             raise ValueError(f"the byte 0x{min(absent):02X} has no token")
         allowed = "all" if parse_special else unparsed
-        found = encoding.encode(text, allowed_special=allowed, disallowed_special=())
-        return list(found) if model_ids is None else [model_ids[token] for token in found]
+        ids = encoding.encode(text, allowed_special=allowed, disallowed_special=())
+        return list(ids) if model_ids is None else [model_ids[token] for token in ids]
 
     return Adapter(metadata.version("tiktoken"), encode, adds_special=False)
 
@@ -117,8 +117,8 @@ def _known_encoding(name: str) -> dict[str, Any] | None:
         return None
     for loader in ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks"):
         setattr(public, loader, lambda *_, **__: {})
-    found: dict[str, Any] = make()
-    return found
+    arguments: dict[str, Any] = make()
+    return arguments
 
 
 def open_sentencepiece(data: bytes, *, add_bos: bool = False, add_eos: bool = False) -> Adapter:

@@ -114,11 +114,11 @@ class CLibrary:
 
     def pieces(self, special: bool) -> list[bytes]:
         """The piece of every token; unless `special`, control tokens have none."""
-        text, found = self._text, []
+        text, pieces = self._text, []
         for token in range(self._f.llama_vocab_n_tokens(self._vocab)):
             size = self._f.llama_token_to_piece(self._vocab, token, text, len(text), 0, special)
-            found.append(ctypes.string_at(text, size))
-        return found
+            pieces.append(ctypes.string_at(text, size))
+        return pieces
 
     def describe(self) -> dict[str, Any]:
         f, vocab = self._f, self._vocab
@@ -187,8 +187,8 @@ def _load(path: str) -> ctypes.CDLL:
 
 def _neighbours(folder: str) -> list[str]:
     """The paths of ggml's libraries in a folder."""
-    found = glob.glob(os.path.join(glob.escape(folder), "*ggml*"))
-    return sorted(path for path in found if re.search(r"\.(so|dylib|dll)\b", path))
+    libraries = glob.glob(os.path.join(glob.escape(folder), "*ggml*"))
+    return sorted(path for path in libraries if re.search(r"\.(so|dylib|dll)\b", path))
 
 
 def _problem_of(path: str) -> OSError | None:

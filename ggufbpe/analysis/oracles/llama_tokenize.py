@@ -94,15 +94,15 @@ def _find_command(path: str) -> str:
     import shutil
 
     if not path:
-        found = shutil.which("llama-tokenize")
-        if found is None:
+        command = shutil.which("llama-tokenize")
+        if command is None:
             raise OracleError(f"llama-tokenize is not on PATH; {GET_LLAMA_TOKENIZE}")
-        return found
+        return command
     inside = os.path.join(path, "llama-tokenize")
-    found = shutil.which(inside if os.path.isdir(path) else os.path.abspath(path))
-    if found is None:
+    command = shutil.which(inside if os.path.isdir(path) else os.path.abspath(path))
+    if command is None:
         raise OracleError(f"{path} is not an executable command; {GET_LLAMA_TOKENIZE}")
-    return found
+    return command
 
 
 def _run(

@@ -47,10 +47,10 @@ class Server(Oracle):
             question = {"content": text.decode(), "add_special": add_special, "parse_special": parse_special}
         except UnicodeDecodeError as error:
             return Failure("refused", f"the text is not UTF-8 at byte {error.start}, which JSON cannot carry")
-        found = self._asked("/tokenize", question, 4096 + 64 * len(text))
-        if isinstance(found, _HTTPRefusal):
-            return Failure("refused", str(found))
-        return found if isinstance(found, Failure) else _ids_of_answer(found)
+        answer = self._asked("/tokenize", question, 4096 + 64 * len(text))
+        if isinstance(answer, _HTTPRefusal):
+            return Failure("refused", str(answer))
+        return answer if isinstance(answer, Failure) else _ids_of_answer(answer)
 
     def _asked(self, path: str, question: Any, limit: int) -> bytes | _HTTPRefusal | Failure:
         """What the server answers to a question, or to GET where that is None; `limit` bytes and one at most."""
@@ -92,21 +92,21 @@ class Server(Oracle):
 
     def _of_chat(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | Refused | Failure:
         """The object that is answered to a chat."""
-        found = self._asked(path, body, _CHAT_ANSWER)
-        if isinstance(found, Failure):
-            return found
-        if isinstance(found, bytes):
-            return _object(found)
-        message = found.message()
-        if found.status in (400, 500) and message is not None:
+        answer = self._asked(path, body, _CHAT_ANSWER)
+        if isinstance(answer, Failure):
+            return answer
+        if isinstance(answer, bytes):
+            return _object(answer)
+        message = answer.message()
+        if answer.status in (400, 500) and message is not None:
             return refusal(message)
-        return Failure("garbage", f"{path} answers {found}")
+        return Failure("garbage", f"{path} answers {answer}")
 
     def chat_templates(self) -> dict[str, str]:
-        found = self._asked("/props", None, _CHAT_ANSWER)
-        if not isinstance(found, bytes):
+        answer = self._asked("/props", None, _CHAT_ANSWER)
+        if not isinstance(answer, bytes):
             return {}
-        said = _object(found)
+        said = _object(answer)
         named = {"": said.get("chat_template"), "tool_use": said.get("chat_template_tool_use")}
         return {name: source for name, source in named.items() if isinstance(source, str) and source}
 
@@ -120,8 +120,8 @@ class _HTTPRefusal(NamedTuple):
     def message(self) -> str | None:
         """What llama-server says of the error."""
         error = _object(self.body).get("error")
-        found = error.get("message") if isinstance(error, dict) else None
-        return found if isinstance(found, str) else None
+        message = error.get("message") if isinstance(error, dict) else None
+        return message if isinstance(message, str) else None
 
     def __str__(self) -> str:
         return f"HTTP {self.status}: {printable(self.body[:500].decode('utf-8', 'replace'), 200)}"
@@ -152,7 +152,7 @@ def _object(body: bytes) -> dict[str, Any]:
     import json
 
     try:
-        found = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}

@@ -185,9 +185,9 @@ class _Placing:
         for candidate in range(index, min(index + _LOOK_AHEAD, len(pieces))):
             some = b"".join(pieces[candidate : candidate + _SURE])
             limit = self._at + _LOOK_ACROSS + len(some)
-            found = self._written.find(some, self._at, limit) if pieces[candidate] else -1
-            if found >= 0 and (best is None or found - self._at + skipped < best[0]):
-                best = (found - self._at + skipped, candidate, found)
+            position = self._written.find(some, self._at, limit) if pieces[candidate] else -1
+            if position >= 0 and (best is None or position - self._at + skipped < best[0]):
+                best = (position - self._at + skipped, candidate, position)
             skipped += max(len(pieces[candidate]), 1)
         return (len(pieces), len(self._written)) if best is None else best[1:]
 

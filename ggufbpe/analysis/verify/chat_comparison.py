@@ -198,8 +198,8 @@ class ComparingChats:
     # ---- comparing ------------------------------------------------------------------------------
 
     def _ours(self, body: Mapping[str, Any]) -> Prompt | Refused:
-        found = answered(self._tokenizer, body, self._template)
-        return found if isinstance(found, Refused) else found._replace(tokens=self._count(found.text))
+        answer = answered(self._tokenizer, body, self._template)
+        return answer if isinstance(answer, Refused) else answer._replace(tokens=self._count(answer.text))
 
     def _count(self, prompt: bytes) -> int:
         return len(self._tokenizer.encode(prompt))
@@ -254,10 +254,12 @@ class ComparingChats:
         if isinstance(theirs, Refused) or self._seconds < 0:
             return None
         began = time.monotonic()
-        found = diagnose_prompt(self._tokenizer, asked, theirs.text, self._other_templates())
+        explanation = diagnose_prompt(self._tokenizer, asked, theirs.text, self._other_templates())
         self._seconds -= time.monotonic() - began
-        known = [each for each in found.explanations if f"{PROMPT} {_causes_key(each.causes)}" in self._kinds]
-        best = (known or [*found.explanations])[0]
+        known = [
+            each for each in explanation.explanations if f"{PROMPT} {_causes_key(each.causes)}" in self._kinds
+        ]
+        best = (known or [*explanation.explanations])[0]
         return None if isinstance(example.ours, Refused) and best.explains < 1 else best
 
     def _other_templates(self) -> Sequence[ChatChange]:

@@ -44,7 +44,7 @@ class Explaining:
     def is_of_other_vocabulary(self) -> bool:
         """Whether the ids are known to be those of another vocabulary."""
         other = self._oracle.tokenizer
-        return other is not None and not are_alike(self._tokenizer.vocabulary, other.vocabulary)
+        return other is not None and not share_most_tokens(self._tokenizer.vocabulary, other.vocabulary)
 
     @cached_property
     def _several(self) -> Several:
@@ -152,7 +152,7 @@ class Explaining:
         return prove_by_parts(trial, change, compared, encode=encoding(*self._flags), expected=expected)
 
 
-def are_alike(one: Vocabulary, other: Vocabulary) -> bool:
+def share_most_tokens(one: Vocabulary, other: Vocabulary) -> bool:
     """Return whether two vocabularies are one, but for a few tokens: those of one may be lost in the other."""
     if one.model != other.model:
         return False

@@ -49,15 +49,15 @@ def read_texts(
     number = 0
     for source in given:
         if isinstance(source, Text):
-            found: Iterable[Text] = [source]
+            texts: Iterable[Text] = [source]
         elif isinstance(source, (File, os.PathLike)):
-            found = _of_path(source, reading, whole)
+            texts = _of_path(source, reading, whole)
         elif hasattr(source, "read"):
             name = str(getattr(source, "name", "stream"))
-            found = _of_stream("standard input" if name == _STDIN else name, source, whole)
+            texts = _of_stream("standard input" if name == _STDIN else name, source, whole)
         else:
-            found, number = [Text(f"text {number}", 0, text_of(source))], number + 1
-        for text in found:
+            texts, number = [Text(f"text {number}", 0, text_of(source))], number + 1
+        for text in texts:
             yield text._replace(data=process_escapes(text.data)) if reading.escape else text
 
 

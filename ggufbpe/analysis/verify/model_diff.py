@@ -21,7 +21,7 @@ from ..doctor.proposal import Proposal, Trial, prove
 from ..doctor.round_trip_checks import SAMPLES
 from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.recorded_ids import OtherModel
-from .explaining import Explaining, are_alike
+from .explaining import Explaining, share_most_tokens
 from .given_texts import ReadingTexts, Source, read_texts
 from .id_comparison import ids_compared
 from .result import Verification
@@ -95,7 +95,7 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     found = list(read_texts(texts, ReadingTexts(raised), whole=True))
     result = _encoded(one, other, found, names) if found else None
     models, same = (one.name, other.name), not any(sections.values())
-    if same or not are_alike(one.vocabulary, other.vocabulary):
+    if same or not share_most_tokens(one.vocabulary, other.vocabulary):
         return Differences(models, names, sections, result)
     advice = _advice(one, other, [text.data for text in found])
     return Differences(models, names, sections, result, *advice)

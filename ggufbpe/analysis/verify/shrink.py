@@ -58,8 +58,8 @@ def shrink(text: bytes, shrinking: Shrinking[bytes], hints: Sequence[bytes] = ()
     b'1'
     """
     likely = sorted({hint for hint in hints if len(hint) < len(text)}, key=len)
-    found = shrinking.first_that_differs(likely)
-    text = text if found is None else likely[found]
+    smaller = shrinking.first_that_differs(likely)
+    text = text if smaller is None else likely[smaller]
     characters = [char.encode("utf-8", "surrogateescape") for char in text.decode("utf-8", "surrogateescape")]
     text = _joined(_smallest(characters, shrinking, _joined))
     return _joined(_smallest([text[index : index + 1] for index in range(len(text))], shrinking, _joined))
@@ -78,10 +78,10 @@ def shrunk_json(body: Mapping[str, Any], shrinking: Shrinking[Mapping[str, Any]]
     >>> shrunk_json({"messages": ["some", "words and 1"], "tools": []}, differs)
     {'messages': ['1']}
     """
-    found = dict(body)
-    for name in sorted(found, key=lambda name: name != "messages"):
-        found = _smaller_member(found, name, shrinking, lambda body: body)
-    return _without_members(found, shrinking, lambda body: body)
+    smallest = dict(body)
+    for name in sorted(smallest, key=lambda name: name != "messages"):
+        smallest = _smaller_member(smallest, name, shrinking, lambda body: body)
+    return _without_members(smallest, shrinking, lambda body: body)
 
 
 Whole = Callable[[Any], Mapping[str, Any]]
@@ -93,15 +93,15 @@ def _smaller(value: Any, shrinking: Shrinking[Mapping[str, Any]], whole: Whole) 
     if isinstance(value, str):
         return "".join(_smallest(list(value), shrinking, lambda units: whole("".join(units))))
     if isinstance(value, list):
-        found = _smallest(list(value), shrinking, whole)
-        for at in range(len(found)):
-            before, behind = found[:at], found[at + 1 :]
-            found[at] = _smaller(
-                found[at],
+        items = _smallest(list(value), shrinking, whole)
+        for at in range(len(items)):
+            before, behind = items[:at], items[at + 1 :]
+            items[at] = _smaller(
+                items[at],
                 shrinking,
                 lambda item, a=before, b=behind: whole([*a, item, *b]),  # type: ignore[misc]
             )
-        return found
+        return items
     if isinstance(value, dict):
         value = _without_members(value, shrinking, whole)
         for name in value:
@@ -120,8 +120,8 @@ def _smaller_member(
 ) -> dict[str, Any]:
     if name in ("role", "type"):
         return value
-    found = _smaller(value[name], shrinking, lambda member: whole({**value, name: member}))
-    return {**value, name: found}
+    member_value = _smaller(value[name], shrinking, lambda member: whole({**value, name: member}))
+    return {**value, name: member_value}
 
 
 def _smallest(units: list[Unit], shrinking: Shrinking[T], joined: Callable[[list[Unit]], T]) -> list[Unit]:
@@ -132,10 +132,10 @@ def _smallest(units: list[Unit], shrinking: Shrinking[T], joined: Callable[[list
         start = 0
         while start < len(units):
             starts = range(start, len(units), size)
-            found = shrinking.first_that_differs(joined(units[:at] + units[at + size :]) for at in starts)
-            if found is None:
+            number = shrinking.first_that_differs(joined(units[:at] + units[at + size :]) for at in starts)
+            if number is None:
                 break
-            start = starts[found]
+            start = starts[number]
             del units[start : start + size]
         if size > 1 or len(units) == before:  # single units are tried again until all of them are needed
             size //= 2

@@ -39,8 +39,8 @@ class Stretch(NamedTuple):
 
 def _object(token: Placed) -> dict[str, Any]:
     piece = token.piece.decode("utf-8", "replace")
-    found = {"id": token.id, "piece": piece, "start": token.start, "end": token.end}
-    return found if piece.encode() == token.piece else {**found, "bytes": token.piece.hex()}
+    row = {"id": token.id, "piece": piece, "start": token.start, "end": token.end}
+    return row if piece.encode() == token.piece else {**row, "bytes": token.piece.hex()}
 
 
 class Stretches(Sequence[Stretch]):
@@ -109,18 +109,18 @@ class _Cut(NamedTuple):
         import numpy as np
 
         following = np.r_[self.starts[1:], size][: len(self.ids)]
-        found = np.zeros(size + 1, np.bool_)
-        found[self.reached[following >= self.reached]] = True
-        found[size] = True
-        return found
+        is_end = np.zeros(size + 1, np.bool_)
+        is_end[self.reached[following >= self.reached]] = True
+        is_end[size] = True
+        return is_end
 
     def bounds(self, ends: Numbers) -> Numbers:
         """The index of the first token of each stretch, given their ends; and finally the number of tokens."""
         import numpy as np
 
         firsts = np.searchsorted(self.reached, ends[:-1], side="right")
-        found: Numbers = np.r_[0, firsts, len(self.ids)]
-        return found[: len(ends) + 1]
+        bounds: Numbers = np.r_[0, firsts, len(self.ids)]
+        return bounds[: len(ends) + 1]
 
 
 def _cut(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> _Cut:

@@ -22,8 +22,8 @@ _BLOCK = re.compile(r"(?<=%\})|(?<=\}\})")
 
 def template_differences(a: Tokenizer, b: Tokenizer, names: tuple[str, str]) -> list[VocabularyDifference]:
     """Templates that only one of two models has, those that differ, with a unified diff, and prompts that differ."""
-    found = list(_of_texts(a.chat_templates, b.chat_templates, names))
-    return [*found, *_of_prompts(a, b, names)] if found else []
+    differences = list(_of_texts(a.chat_templates, b.chat_templates, names))
+    return [*differences, *_of_prompts(a, b, names)] if differences else []
 
 
 def _of_texts(a: dict[str, str], b: dict[str, str], names: tuple[str, str]) -> Iterator[VocabularyDifference]:
@@ -49,10 +49,10 @@ def _unified(a: str, b: str, names: tuple[str, str]) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    found: list[str] = []
+    lines: list[str] = []
     for line in text.splitlines():
-        found += filter(None, _BLOCK.split(line)) if len(line) > _LONG_LINE else [line]
-    return found + [""] * text.endswith("\n")
+        lines += filter(None, _BLOCK.split(line)) if len(line) > _LONG_LINE else [line]
+    return lines + [""] * text.endswith("\n")
 
 
 # ---- what they make of chats ----------------------------------------------------------------------------

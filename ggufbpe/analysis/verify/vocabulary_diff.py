@@ -98,11 +98,11 @@ class _Side(NamedTuple):
 
 
 def _listed(
-    name: str, what: str, number: int, found: Iterable[tuple[Any, str]]
+    name: str, what: str, number: int, rows: Iterable[tuple[Any, str]]
 ) -> Iterator[VocabularyDifference]:
     """The difference with the first of what is `found`, each as data and as a line; nothing if `number` is 0."""
     if number:
-        examples, lines = zip(*islice(found, _EXAMPLES))
+        examples, lines = zip(*islice(rows, _EXAMPLES))
         yield VocabularyDifference(name, what, number, examples=examples, lines=lines)
 
 
@@ -116,9 +116,9 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         yield VocabularyDifference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
     for name, side, others in (("only_a", one, b), ("only_b", other, a)):
         tokens = side.vocabulary.tokens
-        found = [i for i, token in enumerate(tokens) if token not in others.token_to_id]
-        shown = (({"id": i, "token": tokens[i]}, f"{i} {side.shown(i)}") for i in found)
-        yield from _listed(name, f"tokens only in {side.name}", len(found), shown)
+        only_here = [i for i, token in enumerate(tokens) if token not in others.token_to_id]
+        shown = (({"id": i, "token": tokens[i]}, f"{i} {side.shown(i)}") for i in only_here)
+        yield from _listed(name, f"tokens only in {side.name}", len(only_here), shown)
     moved = [(i, j) for i, token in enumerate(a.tokens) if (j := b.token_to_id.get(token, i)) != i]
     by = {j - i for i, j in moved}
     what = "tokens with different ids" + (f", all shifted by {by.pop():+}" if len(by) == 1 else "")
@@ -135,22 +135,22 @@ def _scores(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     if not (a.tokenizer_model.has_scores and b.tokenizer_model.has_scores) or not (a.scores and b.scores):
         return
     ids = ((i, b.token_to_id.get(token)) for i, token in enumerate(a.tokens))
-    found = [(i, j) for i, j in ids if j is not None and a.scores[i] != b.scores[j]]
+    differing = [(i, j) for i, j in ids if j is not None and a.scores[i] != b.scores[j]]
     shown = (
         (
             {"token": a.tokens[i], "id": i, "a": a.scores[i], "b": b.scores[j]},
             f"{i} {one.shown(i)}: {a.scores[i]:g} in {one.name}, {b.scores[j]:g} in {other.name}",
         )
-        for i, j in found
+        for i, j in differing
     )
-    yield from _listed("scores", "tokens with different scores", len(found), shown)
+    yield from _listed("scores", "tokens with different scores", len(differing), shown)
 
 
 def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
     if a.tokens == b.tokens and a.attributes == b.attributes:
         return
-    found = [
+    differing = [
         (i, j)
         for i, token in enumerate(a.tokens)
         if (j := b.token_to_id.get(token)) is not None and a.attributes[i] != b.attributes[j]
@@ -160,9 +160,11 @@ def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
             {"token": a.tokens[i], "id": i, "a": kind, "b": other_kind},
             f"{i} {one.shown(i)}: {kind} in {one.name}, {other_kind} in {other.name}",
         )
-        for i, kind, other_kind in ((i, _kinds(a.attributes[i]), _kinds(b.attributes[j])) for i, j in found)
+        for i, kind, other_kind in (
+            (i, _kinds(a.attributes[i]), _kinds(b.attributes[j])) for i, j in differing
+        )
     )
-    yield from _listed("types", "tokens with different types", len(found), shown)
+    yield from _listed("types", "tokens with different types", len(differing), shown)
 
 
 def _kinds(attribute: int) -> str:
@@ -181,12 +183,12 @@ def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         ("merges_only_a", one, ranks_a, ranks_b),
         ("merges_only_b", other, ranks_b, ranks_a),
     ):
-        found = sorted((rank, merge) for merge, rank in own.items() if merge not in others)
+        only_here = sorted((rank, merge) for merge, rank in own.items() if merge not in others)
         shown = (
             ({"rank": rank, "merge": merge}, f"rank {rank}: {side.shown_merge(merge)}")
-            for rank, merge in found
+            for rank, merge in only_here
         )
-        yield from _listed(name, f"merges only in {side.name}", len(found), shown)
+        yield from _listed(name, f"merges only in {side.name}", len(only_here), shown)
     common = sorted((rank, merge) for merge, rank in ranks_a.items() if merge in ranks_b)
     moved = [common[at] for at in _out_of_order([ranks_b[merge] for _, merge in common])]
     shown = (
@@ -239,12 +241,12 @@ def _special(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         what = "tokens that end a generation"
         yield VocabularyDifference("end_of_generation", what, 1, sorted(ends[0]), sorted(ends[1]))
     special = [{v.tokens[i] for i in v.special_token_ids} for v in (a, b)]
-    for name, side, found in (
+    for name, side, token_id in (
         ("special_only_a", one, special[0] - special[1]),
         ("special_only_b", other, special[1] - special[0]),
     ):
-        shown = ((text, printable(text, 40)) for text in sorted(found))
-        yield from _listed(name, f"special tokens that only {side.name} parses", len(found), shown)
+        shown = ((text, printable(text, 40)) for text in sorted(token_id))
+        yield from _listed(name, f"special tokens that only {side.name} parses", len(token_id), shown)
 
 
 def _token(vocabulary: Vocabulary, token: int | None) -> dict[str, Any] | None:
@@ -293,7 +295,7 @@ def _parted(
         for start, end in pairwise(common):
             inside = [[e for e in sorted(own) if start < e <= end] for own in edges]
             if inside[0] != inside[1]:
-                pieces = [[text[i:j] for i, j in zip([start, *found], found)] for found in inside]
+                pieces = [[text[i:j] for i, j in zip([start, *cuts], cuts)] for cuts in inside]
                 yield text[start:end], pieces[0], pieces[1]
                 break
 

@@ -60,14 +60,14 @@ def weigh(one: Trial, other: Trial) -> Weighed:
     ):  # then what the tokens reveal, which takes long to find out, does not matter
         but |= {pre_tokenizer}
     findings = tuple(grave_findings(each, but) for each in facts)
-    found: list[list[tuple[int, str]]] = []
+    suspicions: list[list[tuple[int, str]]] = []
     for own, others in ((0, 1), (1, 0)):
         known = {(finding.id, finding.where.key) for finding in findings[others]}
         new = [each for each in findings[own] if (each.id, each.where.key) not in known]
         told = [(_OF_DOCTOR, _said(each)) for each in new]
-        found.append([*told, *_unusual(facts[own], facts[others])])
-    weights = tuple(sum(weight for weight, _ in each) for each in found)
-    reasons = tuple(tuple(dict.fromkeys(reason for _, reason in each)) for each in found)
+        suspicions.append([*told, *_unusual(facts[own], facts[others])])
+    weights = tuple(sum(weight for weight, _ in each) for each in suspicions)
+    reasons = tuple(tuple(dict.fromkeys(reason for _, reason in each)) for each in suspicions)
     return Weighed(weights, reasons)  # type: ignore[arg-type]
 
 

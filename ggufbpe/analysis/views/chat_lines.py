@@ -73,13 +73,13 @@ class ColoredPart(NamedTuple):
     is_injected: bool
 
 
-def colored_parts(found: ChatTokens) -> Iterator[ColoredPart]:
+def colored_parts(tokens: ChatTokens) -> Iterator[ColoredPart]:
     """All of the prompt, in parts that are cut where text was injected."""
-    prompt, next_one = found.rendered.prompt, 0
-    for part in found.rendered.parts:
-        at, role = part.start, found.rendered.role(part.origin)
-        while next_one < len(found.injected) and found.injected[next_one].start < part.end:
-            start, end = found.injected[next_one].start, found.injected[next_one].end
+    prompt, next_one = tokens.rendered.prompt, 0
+    for part in tokens.rendered.parts:
+        at, role = part.start, tokens.rendered.role(part.origin)
+        while next_one < len(tokens.injected) and tokens.injected[next_one].start < part.end:
+            start, end = tokens.injected[next_one].start, tokens.injected[next_one].end
             if at < start:
                 yield ColoredPart(prompt[at:start], part.origin, role, False)
                 at = start
@@ -92,10 +92,10 @@ def colored_parts(found: ChatTokens) -> Iterator[ColoredPart]:
             yield ColoredPart(prompt[at : part.end], part.origin, role, False)
 
 
-def prompt_lines(found: ChatTokens) -> Iterator[Text]:
+def prompt_lines(tokens: ChatTokens) -> Iterator[Text]:
     """The prompt line by line, safe and coloured."""
     line = uncut("")
-    for part in colored_parts(found):
+    for part in colored_parts(tokens):
         style = INJECTED if part.is_injected else style_of(part.origin, part.role)
         first, *others = part.text.split(b"\n")
         line.append(terminal.visible(first), style)
@@ -105,24 +105,24 @@ def prompt_lines(found: ChatTokens) -> Iterator[Text]:
     yield line
 
 
-def table(found: ChatTokens) -> RenderableType:
+def table(chat: ChatTokens) -> RenderableType:
     """How many tokens each message has, the template and all else; in the colours of the prompt."""
-    total = len(found.ids)
+    total = len(chat.ids)
     rows: list[tuple[str | Text, ...]] = [("tokens", "share", "of")]
-    for share in found.shares:
+    for share in chat.shares:
         style = style_of(share.origin, share.role)
         percent = f"{100 * share.tokens / total:.0f}%" if total else "-"
         rows.append((str(share.tokens), percent, Text(name_of(share), style)))
     return columns([*rows, (str(total), "", "in all")], 2)
 
 
-def chat_lines(found: ChatTokens, *, prompt: bool, color: bool, width: int) -> Iterator[str]:
+def chat_lines(chat: ChatTokens, *, prompt: bool, color: bool, width: int) -> Iterator[str]:
     """The prompt, if it is wanted, and the table."""
 
     def parts() -> Iterator[RenderableType]:
         if prompt:
-            yield from prompt_lines(found)
+            yield from prompt_lines(chat)
             yield ""
-        yield table(found)
+        yield table(chat)
 
     return drawn(parts(), color, width)

@@ -93,7 +93,7 @@ def paragraph(text: str, columns: int, style: str = "") -> RenderableType:
 
 def _unbroken_quotes(text: str) -> str:
     """`text` in which no line breaks before " world" within its quotes, as that would hide the space."""
-    return _QUOTED_SPACE.sub(lambda found: found[0].replace(" ", _NO_BREAK), text)
+    return _QUOTED_SPACE.sub(lambda match: match[0].replace(" ", _NO_BREAK), text)
 
 
 def indented(part: RenderableType, columns: int) -> RenderableType:

@@ -24,21 +24,21 @@ def of_one(whole: Parts, word: int | None, token: int | None) -> Iterator[str]:
 
 
 def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
-    for before, found in whole.parts:
-        if word is not None and word - before.words < len(found.words):
-            return as_json(found.words[word - before.words], before)
-        if token is not None and token - before.tokens < len(found.tokens):
-            return token_in_word(found, token - before.tokens, before)
+    for before, trace in whole.parts:
+        if word is not None and word - before.words < len(trace.words):
+            return as_json(trace.words[word - before.words], before)
+        if token is not None and token - before.tokens < len(trace.tokens):
+            return token_in_word(trace, token - before.tokens, before)
     raise AssertionError("a number that is not in the text")
 
 
-def token_in_word(found: Trace, number: int, before: Totals) -> dict[str, Any]:
+def token_in_word(trace: Trace, number: int, before: Totals) -> dict[str, Any]:
     """Token `number` of a part of a text, and the word that it stands in as `in_word`, None if in none.
 
     `before` counts what comes before the part.
     """
-    one = found.tokens[number]
-    in_word = None if one.word is None else as_json(found.words[one.word], before)
+    one = trace.tokens[number]
+    in_word = None if one.word is None else as_json(trace.words[one.word], before)
     return {**as_json(one, before), "in_word": in_word}
 
 
@@ -47,9 +47,9 @@ def of_parts(whole: Parts, chat: ChatTokens | None = None) -> Iterator[str]:
     lists: dict[str, Iterable[Any]] = {
         "ids": chain.from_iterable(whole.ids),
         "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
-        "changes": (as_json(change, before) for before, found in whole.parts for change in found.changes),
-        "words": (as_json(word, before) for before, found in whole.parts for word in found.words),
-        "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
+        "changes": (as_json(change, before) for before, trace in whole.parts for change in trace.changes),
+        "words": (as_json(word, before) for before, trace in whole.parts for word in trace.words),
+        "tokens": (as_json(token, before) for before, trace in whole.parts for token in trace.tokens),
     }
     between = "{\n  "
     for key, value in {**whole.model.to_dict(), **(chat.to_origins() if chat else {})}.items():

@@ -25,9 +25,9 @@ from .explain_words import (
     fate_of,
     kind_of,
     notes_on,
-    reader_of,
     steps_in_words,
     summary,
+    symbol_reader,
     taken_by,
     weight_of,
     why_changed,
@@ -80,14 +80,14 @@ class ExplainLines:
     def _one(self, seen: Survey, word: int | None, token: int | None) -> Iterator[RenderableType]:
         """One word, or one token with its word."""
         self._all = True
-        self._before, found = seen.before, seen.trace
+        self._before, trace = seen.before, seen.trace
         if word is not None:
-            yield from self._word(found, word)
-            yield from self._tokens(seen, [n for n, each in enumerate(found.tokens) if each.word == word])
+            yield from self._word(trace, word)
+            yield from self._tokens(seen, [n for n, each in enumerate(trace.tokens) if each.word == word])
         elif token is not None:
-            number = found.tokens[token].word
+            number = trace.tokens[token].word
             yield from self._tokens(seen, [token])
-            yield from () if number is None else self._word(found, number)
+            yield from () if number is None else self._word(trace, number)
 
     def _everything(self, seen: Survey | Parts) -> Iterator[RenderableType]:
         if self._chat is not None:
@@ -103,9 +103,9 @@ class ExplainLines:
             )
         yield from self._fragments(seen)
         yield from self._changes(seen)
-        for self._before, found in seen.parts:
-            for number in range(min(len(found.words), words - self._before.words)):
-                yield from self._word(found, number)
+        for self._before, trace in seen.parts:
+            for number in range(min(len(trace.words), words - self._before.words)):
+                yield from self._word(trace, number)
         if words < totals.words:
             yield ""
             yield f"… words 0 to {words - 1} of {totals.words:,}: --word N shows one, --all shows all"
@@ -170,8 +170,8 @@ class ExplainLines:
         def rows() -> Iterator[_Row]:
             nonlocal left_out
             known: set[tuple[bytes, str]] = set()
-            for before, found in seen.parts:
-                for change in found.changes:
+            for before, trace in seen.parts:
+                for change in trace.changes:
                     what = change.text, change.became
                     if not self._all and (what in known or len(known) == CHANGES):
                         left_out = True
@@ -184,17 +184,17 @@ class ExplainLines:
         if left_out:
             yield "  … each change once: --all shows all"
 
-    def _word(self, found: Trace, number: int) -> Iterator[RenderableType]:
-        word = found.words[number]
+    def _word(self, trace: Trace, number: int) -> Iterator[RenderableType]:
+        word = trace.words[number]
         yield ""
         title = f"word {number + self._before.words}  "
         place = f"  bytes {self._span(word.start, word.end)}"
-        text = _quoted(found.text[word.start : word.end])
+        text = _quoted(trace.text[word.start : word.end])
         text = _clipped(text, self._width - len(title) - len(place))
         yield Text.assemble((title, "bold"), text, (place, "dim"), no_wrap=True)
-        if taken := taken_by(found, word):
+        if taken := taken_by(trace, word):
             yield self._said(taken, indent=2)
-        read = reader_of(found, word)
+        read = symbol_reader(trace, word)
         yield from self._steps(word, number, read)
         yield from self._result(word, read)
 
@@ -261,10 +261,10 @@ class ExplainLines:
         """Those of a part that is the only one by their numbers, and of several the first ones."""
 
         def rows() -> Iterator[_Row]:
-            for self._before, found in seen.parts:
-                last = range(len(found.tokens)) if isinstance(seen, Parts) else numbers
+            for self._before, trace in seen.parts:
+                last = range(len(trace.tokens)) if isinstance(seen, Parts) else numbers
                 for number in last:
-                    token = found.tokens[number]
+                    token = trace.tokens[number]
                     injected = self._injected.get(number + self._before.tokens)
                     yield (
                         str(number + self._before.tokens),

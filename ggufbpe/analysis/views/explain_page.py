@@ -7,7 +7,7 @@ from itertools import islice
 
 from ...chat.origins import Origin
 from ...chat.token_origins import ChatTokens
-from ...models.tracers.trace_types import Change, Merge, Word
+from ...models.tracers.trace_types import Merge, TextChange, Word
 from ...tokenizer.trace import Token, Totals, Trace
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
@@ -19,9 +19,9 @@ from .explain_words import (
     fate_of,
     kind_of,
     notes_on,
-    reader_of,
     size_in_words,
     steps_in_words,
+    symbol_reader,
     taken_by,
     weight_of,
     why_changed,
@@ -80,7 +80,7 @@ def html(
         fate_of=fate_of,
         kind_of=kind_of,
         notes_on=notes_on,
-        reader_of=reader_of,
+        reader_of=symbol_reader,
         size_in_words=size_in_words,
         why_changed=why_changed,
     )
@@ -104,12 +104,12 @@ def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:
     return tokens, min(fragment + 1, kept)
 
 
-def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, Change]], int]:
+def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, TextChange]], int]:
     """What normalization changed, each change once with the bytes before its part, and how many there are."""
-    known: dict[tuple[bytes, str], tuple[int, Change]] = {}
+    known: dict[tuple[bytes, str], tuple[int, TextChange]] = {}
     count = 0
-    for before, found in seen.parts:
-        for change in found.changes:
+    for before, trace in seen.parts:
+        for change in trace.changes:
             count += 1
             if len(known) < _CHANGES_SHOWN:
                 known.setdefault((change.text, change.became), (before.bytes, change))
@@ -118,20 +118,20 @@ def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, Change]], int]:
 
 def _tokens_of(seen: Survey | Parts) -> Iterator[tuple[int, Totals, Token]]:
     """The number of each token, what comes before its part of the text, and the token itself."""
-    for before, found in seen.parts:
-        for number, token in enumerate(found.tokens):
+    for before, trace in seen.parts:
+        for number, token in enumerate(trace.tokens):
             yield before.tokens + number, before, token
 
 
 def _words_of(seen: Survey | Parts) -> Iterator[tuple[Totals, Trace, int]]:
     """The number of each word in its part of the text, with the part and what comes before it."""
-    for before, found in seen.parts:
-        for number in range(len(found.words)):
-            yield before, found, number
+    for before, trace in seen.parts:
+        for number in range(len(trace.words)):
+            yield before, trace, number
 
 
-def _said_of(found: Trace, word: Word) -> list[Sentence]:
-    said = [taken_by(found, word), *steps_in_words(word, _MERGES_SHOWN)]
+def _said_of(trace: Trace, word: Word) -> list[Sentence]:
+    said = [taken_by(trace, word), *steps_in_words(word, _MERGES_SHOWN)]
     return [sentence for sentence in said if sentence]
 
 

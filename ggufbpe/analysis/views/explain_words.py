@@ -13,13 +13,13 @@ from ...models import tokenizer_model
 from ...models.bpe.merge import CHAR_BYTES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.tracers.trace_types import (
-    Change,
     Edge,
     Fragment,
     Match,
     Merge,
     Path,
     Symbol,
+    TextChange,
     Word,
     written_bytes,
 )
@@ -47,9 +47,9 @@ Sentence = list[str | Quote]
 # ---- words ----------------------------------------------------------------------------------------------
 
 
-def reader_of(found: Trace, word: Word) -> Callable[[str], bytes]:
+def symbol_reader(trace: Trace, word: Word) -> Callable[[str], bytes]:
     """Return a function that turns a symbol of the word into bytes: "Ġw", in the byte-level alphabet, into " w"."""
-    data = found.text[word.start : word.end]
+    data = trace.text[word.start : word.end]
     if len(word.written) == len(data) and all(
         CHAR_BYTES.get(char) == byte for char, byte in zip(word.written, data)
     ):
@@ -57,10 +57,10 @@ def reader_of(found: Trace, word: Word) -> Callable[[str], bytes]:
     return written_bytes
 
 
-def _symbol_reader(found: Trace) -> Callable[[str], bytes]:
+def _symbol_reader(trace: Trace) -> Callable[[str], bytes]:
     """Return a function that turns the symbols of any word into bytes, by the model's pre-tokenizer."""
-    kind = tokenizer_model(found.model)
-    entry = PRE_TOKENIZERS.get((kind.own_pre if kind.ignores_pre else found.pre) or "default")
+    kind = tokenizer_model(trace.model)
+    entry = PRE_TOKENIZERS.get((kind.own_pre if kind.ignores_pre else trace.pre) or "default")
     if entry is None or not (entry.byte_encode and kind.has_pre_tokenizer):
         return written_bytes
     return lambda symbol: b"".join(
@@ -68,13 +68,13 @@ def _symbol_reader(found: Trace) -> Callable[[str], bytes]:
     )
 
 
-def taken_by(found: Trace, word: Word) -> Sentence:
+def taken_by(trace: Trace, word: Word) -> Sentence:
     """What made a word a word: the first stage that took just it, or whose leftovers it is; nothing without stages."""
-    if not found.stages:
+    if not trace.stages:
         return []
     for cut in word.cuts:
         if cut.alternative is not None and (cut.start, cut.end) == (word.start, word.end):
-            return ["matched by ", *_alternative(found, cut.stage, cut.alternative)]
+            return ["matched by ", *_alternative(trace, cut.stage, cut.alternative)]
     larger = [cut for cut in word.cuts if cut.alternative is not None]
     if not larger:
         return ["matched by no pattern"]
@@ -82,21 +82,21 @@ def taken_by(found: Trace, word: Word) -> Sentence:
     assert around.alternative is not None
     parted = next(cut.stage for cut in word.cuts if (cut.start, cut.end) == (word.start, word.end))
     return [
-        "left over by ", *_stage(found, parted), " from ", Quote(found.text[around.start : around.end]),
-        ", matched by ", *_alternative(found, around.stage, around.alternative),
+        "left over by ", *_stage(trace, parted), " from ", Quote(trace.text[around.start : around.end]),
+        ", matched by ", *_alternative(trace, around.stage, around.alternative),
     ]  # fmt: skip
 
 
-def _stage(found: Trace, number: int) -> Sentence:
+def _stage(trace: Trace, number: int) -> Sentence:
     """ "stage 2 of 3", or the name of its step."""
-    step = found.stages[number].step
-    name = f"stage {number + 1} of {len(found.stages)}" if len(found.stages) > 1 else "the pattern"
+    step = trace.stages[number].step
+    name = f"stage {number + 1} of {len(trace.stages)}" if len(trace.stages) > 1 else "the pattern"
     return [f"{name} (step {step})" if step else name]
 
 
-def _alternative(found: Trace, stage: int, alternative: int) -> Sentence:
-    texts, _, count = found.stages[stage]
-    where = [] if len(found.stages) == 1 and not found.stages[stage].step else [*_stage(found, stage), ", "]
+def _alternative(trace: Trace, stage: int, alternative: int) -> Sentence:
+    texts, _, count = trace.stages[stage]
+    where = [] if len(trace.stages) == 1 and not trace.stages[stage].step else [*_stage(trace, stage), ", "]
     name = f"alternative {alternative + 1} of {count}: " if count > 1 else "the pattern "
     if alternative >= count:
         name = "what llama.cpp's splitter adds to the pattern: "
@@ -134,10 +134,10 @@ def fate_of(symbol: Symbol) -> str:
     )
 
 
-def summary(found: Trace, totals: Totals) -> str:
+def summary(trace: Trace, totals: Totals) -> str:
     """The whole in a line."""
-    pre = f", pre-tokenizer {found.pre}" if found.stages else ""
-    return f"{found.model}{pre}: {size_in_words(totals)}"
+    pre = f", pre-tokenizer {trace.pre}" if trace.stages else ""
+    return f"{trace.model}{pre}: {size_in_words(totals)}"
 
 
 def size_in_words(totals: Totals) -> str:
@@ -161,7 +161,7 @@ _REASONS = {
 }
 
 
-def why_changed(change: Change) -> str:
+def why_changed(change: TextChange) -> str:
     """The reasons of a change, in words."""
     return ", ".join(_REASONS[reason] for reason in change.reasons)
 
@@ -234,7 +234,7 @@ def _common(edges: tuple[Edge, ...], others: tuple[Edge, ...]) -> int:
 # ---- why not --------------------------------------------------------------------------------------------
 
 
-def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
+def answer_in_words(trace: Trace, answer: WhyNot) -> Iterator[Sentence]:
     """Why a piece was not produced."""
     name: Sentence = [Quote(answer.piece)]
     if answer.token is None:
@@ -247,7 +247,7 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
         yield [*name, " is a special token, and special tokens are not parsed here, so its text is "
                f"encoded like any other. It is at {_bytes(answer.places[0])}."]  # fmt: skip
     elif answer.reason == "not_added":
-        why = "the model does not ask for it" if found.add_special else "that was not asked for"
+        why = "the model does not ask for it" if trace.add_special else "that was not asked for"
         yield [
             *name,
             f" marks the beginning or end of a text. It is not in this one, and it is not added: {why}.",
@@ -259,20 +259,20 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
     elif answer.reason == "absent":
         yield [*name, " does not occur in the text.", *_instead(" But this does: ", answer)]
     else:
-        yield from _by_place(found, answer, name)
+        yield from _by_place(trace, answer, name)
 
 
-def _by_place(found: Trace, answer: WhyNot, name: Sentence) -> Iterator[Sentence]:
+def _by_place(trace: Trace, answer: WhyNot, name: Sentence) -> Iterator[Sentence]:
     count = len(answer.places)
     times = "once" if count == 1 else f"{count}{' or more' * (count == PLACES)} times"
     yield [*name, f" occurs {times} in the text, but was not produced."]
     for place in answer.places[:PLACES_SHOWN]:
-        yield [f"{_bytes(place)}: ", *_reason(found, answer, place)]
+        yield [f"{_bytes(place)}: ", *_reason(trace, answer, place)]
     if count > PLACES_SHOWN:
         yield [f"… and {'at least ' * (count == PLACES)}{count - PLACES_SHOWN} more places"]
 
 
-def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
+def _reason(trace: Trace, answer: WhyNot, place: Place) -> Sentence:
     if place.reason == "special":
         return [
             "the special token ",
@@ -280,7 +280,7 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
             f" ({place.token}) is found first and takes part of it.",
         ]
     if place.reason == "boundary":
-        return _boundary(found, place)
+        return _boundary(trace, place)
     if place.reason == "normalized":
         return _normalized(place)
     word: Sentence = ["the word ", Quote(place.text), f" (word {place.word})"]
@@ -301,11 +301,11 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
     if place.reason == "whole":
         return [*word, f" is itself a token, and is taken whole without merging ({place.whole})."]
     if place.reason == "merges":
-        return [*word, " contains it, but ", *_no_path(answer, _symbol_reader(found))]
+        return [*word, " contains it, but ", *_no_path(answer, _symbol_reader(trace))]
     if place.reason == "produced":
         return [*word, " contains it as a symbol, which is the text of another token."]
     assert place.merge is not None
-    read = _symbol_reader(found)
+    read = _symbol_reader(trace)
     taken: Sentence = ["in ", *word, ", the merge ", *merge_in_words(place.merge, read)]
     if place.reason == "longer":
         longer = Quote(read(place.merge.left + place.merge.right))
@@ -354,19 +354,19 @@ def _outweighed(path: Path, best: Path, word: Sentence) -> Sentence:
             f", which is {more}."]  # fmt: skip
 
 
-def _boundary(found: Trace, place: Place) -> Sentence:
+def _boundary(trace: Trace, place: Place) -> Sentence:
     if not place.cuts:
         return [f"a word boundary at byte {place.boundary} cuts it."]
     said: Sentence = [
         f"a word boundary at byte {place.boundary} cuts it, made by ",
-        *_stage(found, place.cuts[0].stage),
+        *_stage(trace, place.cuts[0].stage),
     ]
     for between, cut, text in zip((": ", "; "), place.cuts, place.sides):
         said += [between, Quote(text)]
         if cut.alternative is None:
             said.append(" was left over")
         else:
-            said += [" was matched by ", *_alternative(found, cut.stage, cut.alternative)]
+            said += [" was matched by ", *_alternative(trace, cut.stage, cut.alternative)]
     return said
 
 

@@ -95,23 +95,23 @@ class _WatchingRuntime(Runtime):
 
     def attribute(self, value: Value, name: str) -> Value:
         _touch(value, name)
-        found = super().attribute(value, name)
+        value_read = super().attribute(value, name)
         if name not in methods_of(value) and not isinstance(value, Undefined):
             _touch(value, "object_access")
-            _touch(found)
-        return found
+            _touch(value_read)
+        return value_read
 
     def call_method(self, scope: Scope, arguments: list[Value], value: Value, name: str) -> Value:
         return self.call(scope, arguments, self.attribute(value, name))
 
     def item(self, value: Value, key: Value) -> Value:
-        found = super().item(value, key)
+        member = super().item(value, key)
         if not isinstance(key, Undefined) and not isinstance(value, Undefined):
             by_number = isinstance(key, int) and not isinstance(value, dict)
             _touch(value, "array_access" if by_number else "object_access")
-            _touch(found)
+            _touch(member)
             _touch(key)
-        return found
+        return member
 
     def slice(self, value: Value, start: Value, stop: Value, step: Value) -> Value:
         _touch(value, "slice")
@@ -238,13 +238,13 @@ def _tool_chat(arguments: Any, calls: int = 1) -> list[dict[str, Any]]:
 
 def capabilities_of(template: Template) -> Capabilities:
     """What a template supports."""
-    found: dict[str, bool] = {}
+    abilities: dict[str, bool] = {}
     for look in (_content, _system_role, _tools, _parallel_calls, _reasoning):
-        found |= look(template, found)
-    return Capabilities(**found)
+        abilities |= look(template, abilities)
+    return Capabilities(**abilities)
 
 
-def _content(template: Template, found: dict[str, bool]) -> dict[str, bool]:
+def _content(template: Template, abilities: dict[str, bool]) -> dict[str, bool]:
     def as_array(content: Value) -> bool:
         return not _operations(content).isdisjoint(("selectattr", "array_access"))
 
@@ -262,12 +262,12 @@ def _content(template: Template, found: dict[str, bool]) -> dict[str, bool]:
     return out
 
 
-def _system_role(template: Template, found: dict[str, bool]) -> dict[str, bool]:
+def _system_role(template: Template, abilities: dict[str, bool]) -> dict[str, bool]:
     probe = _probe(template, [{"role": "system", "content": "System message"}, _USER])
     return {"supports_system_role": _used(_looked_at(probe.messages, 0, "content"))}
 
 
-def _tools(template: Template, found: dict[str, bool]) -> dict[str, bool]:
+def _tools(template: Template, abilities: dict[str, bool]) -> dict[str, bool]:
     out: dict[str, bool] = {}
     probe = _probe(template, _tool_chat({"arg": "value"}), _TOOLS)
     if probe.success:
@@ -293,14 +293,14 @@ def _tools_used(probe: _Probe) -> dict[str, bool]:
     return {name: False for name, is_used in used.items() if not is_used}
 
 
-def _parallel_calls(template: Template, found: dict[str, bool]) -> dict[str, bool]:
-    arguments: Any = {"arg": "value"} if found.get("supports_object_arguments") else '{"arg": "value"}'
+def _parallel_calls(template: Template, abilities: dict[str, bool]) -> dict[str, bool]:
+    arguments: Any = {"arg": "value"} if abilities.get("supports_object_arguments") else '{"arg": "value"}'
     probe = _probe(template, _tool_chat(arguments, calls=2), _TOOLS)
     used = probe.success and _used(_looked_at(probe.messages, 1, "tool_calls", 1, "function"))
     return {"supports_parallel_tool_calls": used}
 
 
-def _reasoning(template: Template, found: dict[str, bool]) -> dict[str, bool]:
+def _reasoning(template: Template, abilities: dict[str, bool]) -> dict[str, bool]:
     answer = {"role": "assistant", "content": "Assistant message"}
     chat = [
         _USER,

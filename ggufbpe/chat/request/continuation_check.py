@@ -85,9 +85,9 @@ _CLOSING = {"{": "}", "[": "]"}
 
 
 def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None
-    return found.end()
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
 
 
 def _after_scalar(text: str, at: int) -> int | None:
@@ -101,8 +101,8 @@ def _after_scalar(text: str, at: int) -> int | None:
     whole, cut = (_STRING, _CUT_STRING) if first == '"' else (_NUMBER, _CUT_NUMBER)
     if cut.match(text, at):
         return None
-    found = whole.match(text, at)
-    return found.end() if found else _NO_JSON
+    match = whole.match(text, at)
+    return match.end() if match else _NO_JSON
 
 
 def _after_value(text: str, at: int) -> int | None:

@@ -54,14 +54,14 @@ def reason(text: str) -> str | None:
 unexpected end of input; expected string literal'
     """
     reader = _Reader(text.encode("utf-8", "surrogatepass"))
-    found = reader.problem()
-    if found is None or found.startswith("["):
-        return found
+    problem = reader.problem()
+    if problem is None or problem.startswith("["):
+        return problem
     line = reader.data.count(b"\n", 0, reader.at)
     column = reader.at - (reader.data.rfind(b"\n", 0, min(reader.at, len(reader.data))) + 1)
-    if f"unexpected {_NUMBER}" in found and reader.data[reader.at : reader.at + 1] == b"\n":
+    if f"unexpected {_NUMBER}" in problem and reader.data[reader.at : reader.at + 1] == b"\n":
         column = 0  # the lexer has read the line break and put it back
-    return f"[json.exception.parse_error.101] parse error at line {line + 1}, column {column}: {found}"
+    return f"[json.exception.parse_error.101] parse error at line {line + 1}, column {column}: {problem}"
 
 
 class _Reader:
@@ -137,8 +137,8 @@ class _Reader:
 
     def token(self) -> str:
         """The next token's name, "" for what is none: `error` then says why."""
-        found = _SPACE.match(self.data, self.at)
-        self.at = found.end() if found else self.at
+        space = _SPACE.match(self.data, self.at)
+        self.at = space.end() if space else self.at
         first = self.data[self.at : self.at + 1]
         if first in (b"", b"\0"):
             self.at += 1
@@ -213,10 +213,10 @@ class _Reader:
                     return self.failed(end, f"invalid string: {error}")
                 at = end
                 continue
-            found = _CHARACTER.match(data, at)
-            if not found:
+            match = _CHARACTER.match(data, at)
+            if not match:
                 return self.failed(at + 1, "invalid string: ill-formed UTF-8 byte")
-            at = found.end()
+            at = match.end()
 
     def escape(self, at: int) -> tuple[int, str]:
         """Where an escape ends, or where it fails, and why."""

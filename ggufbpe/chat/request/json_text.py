@@ -19,10 +19,10 @@ class JSONError(ValueError):
 def parsed(text: str) -> Any:
     """The value of a JSON text; of members with the same name, the last counts. `JSONError` says what is wrong."""
     try:
-        found = json.loads(
+        value = json.loads(
             text.removeprefix("\ufeff"), parse_constant=_no_constant, parse_float=_number, parse_int=_integer
         )
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise JSONError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except UnicodeEncodeError:
@@ -31,7 +31,7 @@ def parsed(text: str) -> Any:
         raise JSONError("nested too deeply") from None
     except ValueError as error:
         raise JSONError(str(error)) from None
-    return found
+    return value
 
 
 def parsed_as_llama_cpp(text: str) -> Any:
@@ -62,10 +62,10 @@ _MOST_DIGITS = 20  # of an integer of 64 bits, its sign among them
 
 
 def _number(digits: str) -> float:
-    found = float(digits)
-    if math.isinf(found):
+    number = float(digits)
+    if math.isinf(number):
         raise JSONError(f"number overflow parsing {printable(digits, 60)}")
-    return found
+    return number
 
 
 def dumped(value: Any, indent: int | None = None) -> str:

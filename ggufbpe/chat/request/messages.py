@@ -325,21 +325,21 @@ def _tool(given: Any) -> dict[str, Any]:
 def _continuation(
     fields: _Body, messages: tuple[Message, ...], add_prompt: bool
 ) -> tuple[Continuation, bool]:
-    found: Continuation = ""
+    continuation: Continuation = ""
     if "continue_final_message" in fields:
-        found = _named_continuation(fields.any("continue_final_message"))
+        continuation = _named_continuation(fields.any("continue_final_message"))
     last = messages[-1] if messages else None
-    if not found and last is not None and last.role == "assistant":
+    if not continuation and last is not None and last.role == "assistant":
         if len(messages) > 1 and messages[-2].role == "assistant":
             raise ChatError("Cannot have 2 or more assistant messages at the end of the list.")
-        found, add_prompt = "auto", False
-    if found and add_prompt:
+        continuation, add_prompt = "auto", False
+    if continuation and add_prompt:
         raise ChatError("Cannot set both add_generation_prompt and continue_final_message to true.")
-    if found and last is not None and last.role == "assistant" and last.calls:
+    if continuation and last is not None and last.role == "assistant" and last.calls:
         raise ChatError("Cannot continue an assistant message that contains tool calls.")
-    if found == "auto" and last is not None:
-        found = "reasoning" if last.reasoning and not last.content and not last.parts else "content"
-    return found, add_prompt
+    if continuation == "auto" and last is not None:
+        continuation = "reasoning" if last.reasoning and not last.content and not last.parts else "content"
+    return continuation, add_prompt
 
 
 def _named_continuation(value: Any) -> Continuation:

@@ -61,15 +61,15 @@ _NAMED = re.compile(
 
 def output_of(source: str, render: Render, marks: Reasoning, supports_tool_calls: bool) -> Output:
     """What llama.cpp finds out. `ChatError` for a template that it does not accept."""
-    found = Output(_content_start(render, marks), supports_calls=supports_tool_calls)
+    output = Output(_content_start(render, marks), supports_calls=supports_tool_calls)
     if supports_tool_calls:
-        found = _with_calls(found, render, marks)
+        output = _with_calls(output, render, marks)
     for present, patch in _PATCHES:
         if all(text in source for text in present) and not (
-            found.content_start and patch.get("content_start")
+            output.content_start and patch.get("content_start")
         ):
-            found = replace(found, **patch)
-    return found
+            output = replace(output, **patch)
+    return output
 
 
 def _answer(content: str, **fields: Any) -> list[dict[str, Any]]:
@@ -93,35 +93,35 @@ def _content_start(render: Render, marks: Reasoning) -> str:
         ):
             return ""
     if marks.end:
-        _, found, behind = beside_thought.partition(marks.end)
-        beside_thought = behind if found else beside_thought
+        _, mark, content = beside_thought.partition(marks.end)
+        beside_thought = content if mark else beside_thought
     match = match_near(_WRAPPED, max(beside_call, beside_thought, key=len), ANSWER)
     return match[1] if match else ""
 
 
-def _with_calls(found: Output, render: Render, marks: Reasoning) -> Output:
+def _with_calls(output: Output, render: Render, marks: Reasoning) -> Output:
     first = _answer("", tool_calls=[tool_call(FIRST, "XXXX", "YYYY")])
     texts = rendered_both(
         render, {"messages": _answer(ANSWER), "tools": TOOLS}, {"messages": first, "tools": TOOLS}
     )
     written = parted(*texts)[1] if texts else ""
     if not written:
-        return found
+        return output
     is_json = re.search(_IN_JSON.format(SPACE, FIRST), written)
     in_json = is_json or re.search(_IN_JSON.format(SPACE, ARGUMENT), written)
-    found = replace(found, tagged_arguments=not in_json)
+    output = replace(output, tagged_arguments=not in_json)
     for mark in filter(None, (marks.start, marks.end)):
         written = written.replace(mark, "", 1)
     if is_json:
-        return replace(found, calls="json", calls_start=_before_json(written))
+        return replace(output, calls="json", calls_start=_before_json(written))
     start = _before_tagged(written)
     if start:
-        return replace(found, calls="tagged", calls_start=start)
+        return replace(output, calls="tagged", calls_start=start)
     second = _answer("", tool_calls=[tool_call(SECOND, "XXXX", "YYYY", "call00002")])
     texts = rendered_both(render, {"messages": first, "tools": TOOLS}, {"messages": second, "tools": TOOLS})
     left, right = parted(*texts) if texts else ("", "")
     name_start = left.partition(FIRST)[0] if FIRST in left and SECOND in right else ""
-    return replace(found, calls="tagged", name_start=name_start)
+    return replace(output, calls="tagged", name_start=name_start)
 
 
 def _before_json(written: str) -> str:

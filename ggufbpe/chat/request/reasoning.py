@@ -64,11 +64,11 @@ def tool_call(name: str, first: str, second: str, identity: str = "call00001") -
 
 def reasoning_of(render: Render, supports_tool_calls: bool) -> Reasoning:
     """The marks as found, before `patched`. `render` gives the template's text or raises `ChatError`."""
-    found = _in_answers(render)
-    found = _by_switch(render, found)
+    reasoning = _in_answers(render)
+    reasoning = _by_switch(render, reasoning)
     if supports_tool_calls:
-        found = _in_calls(render, found)
-    return found
+        reasoning = _in_calls(render, reasoning)
+    return reasoning
 
 
 def rendered_both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tuple[str, str] | None:
@@ -94,31 +94,31 @@ def _in_answers(render: Render) -> Reasoning:
     return Reasoning(True, marks.get("pre", ""), marks["post"])
 
 
-def _by_switch(render: Render, found: Reasoning) -> Reasoning:
+def _by_switch(render: Render, reasoning: Reasoning) -> Reasoning:
     """What changes with `enable_thinking`."""
     asked = {"messages": [USER], "add_generation_prompt": True}
     texts = rendered_both(render, {**asked, "enable_thinking": False}, {**asked, "enable_thinking": True})
     if texts is None:
-        return found
+        return reasoning
     off, on = texts
     left, right = parted(off, on)
     left_mark, right_mark = left.strip(WHITE_SPACE), right.strip(WHITE_SPACE)
     if not left_mark and right:
-        if right_mark and on.endswith(right_mark) and not found.start:
-            found = replace(found, present=True, start=right)
+        if right_mark and on.endswith(right_mark) and not reasoning.start:
+            reasoning = replace(reasoning, present=True, start=right)
     elif not right_mark and left:
-        if left_mark and off.endswith(left_mark) and not found.end:
+        if left_mark and off.endswith(left_mark) and not reasoning.end:
             parts = [part for part in segments(off) if part[1].strip(WHITE_SPACE)]
-            start = found.start
+            start = reasoning.start
             if len(parts) >= 2 and parts[-1][1] == left_mark and parts[-2][0]:
                 start = parts[-2][1]
-            found = Reasoning(True, start, left)
+            reasoning = Reasoning(True, start, left)
     elif left_mark and right_mark:
-        found = _behind_tail(off, on, found)
-    return replace(found, present=found.present or bool(found.end and not found.start))
+        reasoning = _behind_tail(off, on, reasoning)
+    return replace(reasoning, present=reasoning.present or bool(reasoning.end and not reasoning.start))
 
 
-def _behind_tail(off: str, on: str, found: Reasoning) -> Reasoning:
+def _behind_tail(off: str, on: str, reasoning: Reasoning) -> Reasoning:
     """The marks that one text has after what is the end of the other."""
     for base, longer in ((on, off), (off, on)):
         tail = base[-64:]
@@ -131,8 +131,8 @@ def _behind_tail(off: str, on: str, found: Reasoning) -> Reasoning:
             if part[1].strip(WHITE_SPACE)
         ]
         if len(parts) == 2 and parts[0][0] and parts[1][0]:
-            return Reasoning(True, found.start or parts[0][1], found.end or parts[1][1])
-    return found
+            return Reasoning(True, reasoning.start or parts[0][1], reasoning.end or parts[1][1])
+    return reasoning
 
 
 def match_near(pattern: re.Pattern[str], text: str, needle: str = THOUGHT) -> re.Match[str] | None:
@@ -144,7 +144,7 @@ def match_near(pattern: re.Pattern[str], text: str, needle: str = THOUGHT) -> re
     return None
 
 
-def _in_calls(render: Render, found: Reasoning) -> Reasoning:
+def _in_calls(render: Render, reasoning: Reasoning) -> Reasoning:
     """The marks, if reasoning is written only together with tool calls."""
     calling = {
         "role": "assistant",
@@ -158,12 +158,12 @@ def _in_calls(render: Render, found: Reasoning) -> Reasoning:
         {"messages": [USER, calling], "tools": TOOLS},
     )
     if texts is None or THOUGHT in texts[0] or THOUGHT not in texts[1]:
-        return found
+        return reasoning
     match = match_near(_AROUND_CALL, texts[1])
     if match:
         return Reasoning(True, match["pre"], match["post"])
     behind = _BEHIND.search(texts[1])
-    return Reasoning(True, found.start, (behind and behind["post"]) or "")
+    return Reasoning(True, reasoning.start, (behind and behind["post"]) or "")
 
 
 # Texts that a template must have, texts that it must not have, and the marks that it then has.
@@ -189,15 +189,17 @@ _PATCHES: tuple[tuple[tuple[str, ...], tuple[str, ...], Reasoning], ...] = (
 _TRIMMED = "laguna_glm_thinking"  # its marks have no white space
 
 
-def patched(source: str, found: Reasoning) -> Reasoning:
+def patched(source: str, reasoning: Reasoning) -> Reasoning:
     """The marks of templates known by their text; for all others, the marks that were found."""
     for number, (present, absent, marks) in enumerate(_PATCHES):
         fits = all(text in source for text in present) and not any(text in source for text in absent)
-        if fits and not (number == 0 and found.present):
-            found = marks
+        if fits and not (number == 0 and reasoning.present):
+            reasoning = marks
     if _TRIMMED in source:
-        found = replace(found, start=found.start.strip(WHITE_SPACE), end=found.end.strip(WHITE_SPACE))
-    return found
+        reasoning = replace(
+            reasoning, start=reasoning.start.strip(WHITE_SPACE), end=reasoning.end.strip(WHITE_SPACE)
+        )
+    return reasoning
 
 
 # ---- where two texts differ ---------------------------------------------------------------------

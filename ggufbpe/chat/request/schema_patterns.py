@@ -32,10 +32,12 @@ def check_patterns(whole: Iterable[Any], tools: Iterable[Any] = ()) -> None:
 
     `whole` are schemas that are in the grammar as they are, `tools` those of tools whose arguments are, one by one.
     """
-    found = [pattern for schema in whole for pattern in _patterns(schema, schema, set())]
+    patterns = [pattern for schema in whole for pattern in _patterns(schema, schema, set())]
     for schema in tools:
-        found += [pattern for each in _arguments(schema) for pattern in _patterns(each, schema, set())]
-    wrong = [f"Invalid pattern {pattern}: {reason}" for pattern in found if (reason := wrong_with(pattern))]
+        patterns += [pattern for each in _arguments(schema) for pattern in _patterns(each, schema, set())]
+    wrong = [
+        f"Invalid pattern {pattern}: {reason}" for pattern in patterns if (reason := wrong_with(pattern))
+    ]
     if wrong:
         raise ChatError("\n".join(["JSON schema conversion failed:", *wrong]))
 
@@ -193,10 +195,10 @@ def _after_class(text: str, at: int) -> int:
 
 
 def _after_escape(text: str, at: int) -> int:
-    found = _ESCAPE.match(text, at)
-    if not found:
+    match = _ESCAPE.match(text, at)
+    if not match:
         raise _NotExpressedError
-    return found.end()
+    return match.end()
 
 
 def _after_literal(text: str, at: int) -> int:

@@ -20,8 +20,8 @@ def schemas_of_tools(request: Request) -> list[Any]:
     """The parameters of the tools that may be called, but for empty ones."""
     if request.tool_choice == "none":
         return []
-    found = (tool["function"]["parameters"] for tool in request.tools)
-    return [parameters for parameters in found if parameters not in (None, {})]
+    schemas = (tool["function"]["parameters"] for tool in request.tools)
+    return [parameters for parameters in schemas if parameters not in (None, {})]
 
 
 def schemas_of_answer(request: Request) -> list[Any]:
@@ -98,12 +98,12 @@ class _Checker:
         return self._of_type(kind or "", schema, path)
 
     def _of_type(self, kind: str, schema: Mapping[str, Any], path: str) -> None:
-        found = schema_kind(schema)
-        if found == "allOf":
+        type_name = schema_kind(schema)
+        if type_name == "allOf":
             self._alternatives(schema["allOf"], f"{path}/allOf")
-        elif found == "object":
+        elif type_name == "object":
             self._object(schema, path)
-        elif found == "array":
+        elif type_name == "array":
             self._array(schema, path)
         elif kind in ("", "string"):
             self._string(schema, path, is_typed=bool(kind))
@@ -168,18 +168,18 @@ class _Checker:
 
     def target(self, reference: str, path: str) -> Any:
         """What a reference points to. `ChatError` if that is nothing."""
-        found = self._root
+        schema = self._root
         for name in reference.split("/")[1:]:
-            if isinstance(found, dict) and name in found:
-                found = found[name]
-            elif isinstance(found, list):
+            if isinstance(schema, dict) and name in schema:
+                schema = schema[name]
+            elif isinstance(schema, list):
                 digits = _INDEX.match(name)
-                if not digits or int(digits[1]) >= len(found):
+                if not digits or int(digits[1]) >= len(schema):
                     raise _refused(path, f"cannot resolve $ref {reference}, {name} is out of range")
-                found = found[int(digits[1])]
+                schema = schema[int(digits[1])]
             else:
                 raise _refused(path, f"cannot resolve $ref {reference}, {name} not found")
-        return found
+        return schema
 
 
 _INDEX = re.compile(r"[ \t\n\v\f\r]*\+?([0-9]{1,18})(?![0-9])")  # as stoull reads it

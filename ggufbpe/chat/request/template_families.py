@@ -76,7 +76,7 @@ class Handling:
                 wanted += (self.start,)
         return any(may_begin(text, viewed(opening)) for opening in wanted)
 
-    def begun(self, message: Message, request: Request) -> str:
+    def prefill(self, message: Message, request: Request) -> str:
         """The start of an answer that goes on."""
         if self.plain:
             return self.start + message.rendered_content()

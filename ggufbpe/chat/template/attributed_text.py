@@ -142,8 +142,8 @@ def origins_of(text: str) -> str:
 
 def starts_of(text: str) -> str:
     """For each character whether a part starts there."""
-    found = text.starts if isinstance(text, Attributed) else ""
-    return found or (START + INSIDE * (len(text) - 1) if text else "")
+    starts = text.starts if isinstance(text, Attributed) else ""
+    return starts or (START + INSIDE * (len(text) - 1) if text else "")
 
 
 def attributed(text: str, origin: str = NOBODY) -> Attributed:
@@ -164,19 +164,21 @@ def joined_texts(between: str, parts: Iterable[str]) -> Attributed:
     return Attributed(str.join(between, parts), origins_of(between).join(map(origins_of, parts)))
 
 
-def all_of(value: Any, origin: str) -> Any:
+def with_one_origin(value: Any, origin: str) -> Any:
     """A JSON value whose texts and ints all have one origin."""
     if isinstance(value, str):
         return attributed(value, origin)
     if isinstance(value, dict):
-        return {all_of(key, origin): all_of(member, origin) for key, member in value.items()}
+        return {
+            with_one_origin(key, origin): with_one_origin(member, origin) for key, member in value.items()
+        }
     if type(value) is int and -(1 << 63) <= value < 1 << 63:
         number = AttributedInt(value)
         number.origin = origin
         return number
-    return [all_of(member, origin) for member in value] if isinstance(value, list) else value
+    return [with_one_origin(member, origin) for member in value] if isinstance(value, list) else value
 
 
 def with_origin_of(text: str, value: Any) -> Any:
     """A value that was parsed from a text, with the text's origin."""
-    return all_of(value, text.origins[:1] or NOBODY) if isinstance(text, Attributed) else value
+    return with_one_origin(value, text.origins[:1] or NOBODY) if isinstance(text, Attributed) else value

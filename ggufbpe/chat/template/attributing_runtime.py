@@ -80,8 +80,8 @@ def _is_attributed(value: Value) -> bool:
 
 def _of_members(value: Value, written: str) -> str:
     """An array or object written as text: it has the origin that all its texts share."""
-    found = {origin for text in _texts(value) for origin in set(origins_of(text))}
-    return attributed(written, found.pop() if len(found) == 1 else NOBODY)
+    origins = {origin for text in _texts(value) for origin in set(origins_of(text))}
+    return attributed(written, origins.pop() if len(origins) == 1 else NOBODY)
 
 
 def _of_json(value: Value, written: str) -> str:

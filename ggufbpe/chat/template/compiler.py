@@ -342,15 +342,15 @@ def _idle_branches(loop: nodes.For) -> set[int]:
     if len(body) != 1 or not isinstance(body[0], nodes.If) or loop.else_:
         return set()
     condition = body[0]
-    found: set[int] = set()
+    idle: set[int] = set()
     own = {node.name for node in walked(loop.target) if isinstance(node, nodes.Name)} | {"loop"}
     for branch in (condition, *condition.elif_):
         if not _is_stable(branch.test, own):
-            return found
+            return idle
         if all(map(_is_nothing, branch.body)):
             branch.body = []
-            found.add(id(branch))
-    return found if condition.else_ else found | {id(condition.else_)}
+            idle.add(id(branch))
+    return idle if condition.else_ else idle | {id(condition.else_)}
 
 
 def _is_nothing(node: nodes.Node) -> bool:

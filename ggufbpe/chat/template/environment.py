@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ..._util.lazy import computed_once
 from ...errors import ChatError
 from . import lexer
-from .attributed_text import NOBODY, all_of
+from .attributed_text import NOBODY, with_one_origin
 from .attributing_runtime import AttributingRuntime
 from .call_arguments import Scope
 from .compiler import source_of
@@ -68,8 +68,8 @@ class Template:
     @computed_once
     def names_read(self) -> frozenset[str]:
         """The names of values that the template takes from its caller (`names_from_outside`)."""
-        found: Iterable[str] = map(plain, names_from_outside(self._tree.body, {"loop"}))
-        return frozenset(found)
+        names: Iterable[str] = map(plain, names_from_outside(self._tree.body, {"loop"}))
+        return frozenset(names)
 
     def _compiled_with(self, constants: bool) -> Any:
         return _Environment(self.exact, constants).from_string(self._tree)
@@ -84,7 +84,8 @@ class Template:
         if not self.exact:
             return self.render_by(Runtime(now, chat_size), names)
         return self.render_by(
-            AttributingRuntime(now, chat_size), {name: all_of(value, NOBODY) for name, value in names.items()}
+            AttributingRuntime(now, chat_size),
+            {name: with_one_origin(value, NOBODY) for name, value in names.items()},
         )
 
     def render_by(self, run: Runtime, names: Scope) -> str:
@@ -172,9 +173,9 @@ def _only_adds(tree: nodes.Template) -> bool:
     for node in conditions:
         if id(node) in alternatives:  # what follows is not its own
             continue
-        found = sum(map(_is_prompt_name, walked(node.test)))
-        if found and not node.elif_ and _cannot_fail(node.else_):
-            decides += found if _wants_prompt(node.test) or _cannot_fail(node.body) else 0
+        count = sum(map(_is_prompt_name, walked(node.test)))
+        if count and not node.elif_ and _cannot_fail(node.else_):
+            decides += count if _wants_prompt(node.test) or _cannot_fail(node.body) else 0
     return decides == sum(map(_is_prompt_name, walked(tree)))
 
 

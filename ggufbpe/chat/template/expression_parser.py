@@ -94,8 +94,8 @@ class ExpressionParser:
 
     def expect(self, kind: str, shown: str) -> None:
         """Take a token of a type; `TemplateSyntaxError` for any other."""
-        line, found, value = self.peek()
-        if found != kind:
+        line, actual, value = self.peek()
+        if actual != kind:
             raise TemplateSyntaxError(f"Parser Error: Expected {shown} (Got {value})", line)
         self.at += 1
 
@@ -113,15 +113,15 @@ class ExpressionParser:
 
     def expression(self) -> nodes.Expr:
         """An expression without commas."""
-        found = self._or()
+        node = self._or()
         if not self.follows_word("if"):
-            return found
+            return node
         self.at += 1
         test, otherwise = self._or(), None
         if self.follows_word("else"):
             self.at += 1
             otherwise = self.expression()
-        return nodes.CondExpr(test, found, otherwise, lineno=found.lineno)
+        return nodes.CondExpr(test, node, otherwise, lineno=node.lineno)
 
     def _or(self) -> nodes.Expr:
         return self._row(self._and, lambda: self.follows_word("or"))
@@ -170,7 +170,7 @@ class ExpressionParser:
         return self._row(self._test, lambda: self.peek()[1] in _MULTIPLICATIVE)
 
     def _test(self) -> nodes.Expr:
-        found = self._filter()
+        node = self._filter()
         while self.follows_word("is"):
             line = self.next()[0]
             negated = self.follows_word("not")
@@ -188,19 +188,19 @@ class ExpressionParser:
             ):
                 arguments = [self._unary()]
             if isinstance(test, nodes.Name):
-                found = nodes.Test(found, test.name, arguments, [], None, None, lineno=line)
+                node = nodes.Test(node, test.name, arguments, [], None, None, lineno=line)
             else:
-                found = failing("Test callee must be an identifier", line, found)
-            found = nodes.Not(found, lineno=line) if negated else found
-        return found
+                node = failing("Test callee must be an identifier", line, node)
+            node = nodes.Not(node, lineno=line) if negated else node
+        return node
 
     def _filter(self) -> nodes.Expr:
-        found = self._unary()
+        node = self._unary()
         while self.follows("pipe"):
             line = self.next()[0]
             name = self.primary()
-            found = self.filtered(found, self.call(name) if self.follows("lparen") else name, line)
-        return found
+            node = self.filtered(node, self.call(name) if self.follows("lparen") else name, line)
+        return node
 
     def filtered(self, value: nodes.Expr | None, name: nodes.Expr, line: int) -> nodes.Expr:
         """A value and its filter, which is a name or a call of one; without a value, that of a block."""
@@ -215,26 +215,26 @@ class ExpressionParser:
 
     def _unary(self) -> nodes.Expr:
         if not self.follows(SIGN):
-            found = self._members(self.primary())
-            return self.call(found) if self.follows("lparen") else found
+            node = self._members(self.primary())
+            return self.call(node) if self.follows("lparen") else node
         line, _, sign = self.next()
         return (nodes.Neg if sign == "-" else nodes.Pos)(self._unary(), lineno=line)
 
     def call(self, callee: nodes.Expr) -> nodes.Expr:
         """A call, and members and calls of what it gives."""
         line = self.peek()[0]
-        found = self._members(nodes.Call(callee, self.arguments(), [], None, None, lineno=line))
-        return self.call(found) if self.follows("lparen") else found
+        node = self._members(nodes.Call(callee, self.arguments(), [], None, None, lineno=line))
+        return self.call(node) if self.follows("lparen") else node
 
     def arguments(self) -> list[nodes.Expr]:
         """The arguments of a call; those given by name keep their place among the others."""
         self.expect("lparen", "(")
-        found = []
+        arguments = []
         while not self.follows("rparen"):
-            found.append(self._argument())
+            arguments.append(self._argument())
             self.at += self.follows("comma")
         self.at += 1
-        return found
+        return arguments
 
     def _argument(self) -> nodes.Expr:
         line = self.peek()[0]
@@ -242,42 +242,44 @@ class ExpressionParser:
             self.at += 1
             self.expression()
             return failing("cannot exec SpreadExpression", line)
-        found = self.expression()
+        node = self.expression()
         if not self.follows("assign"):
-            return found
+            return node
         self.at += 1
         value = self.expression()
-        if not isinstance(found, nodes.Name):
+        if not isinstance(node, nodes.Name):
             return failing("Keyword argument key must be identifiers", line)
-        return nodes.Keyword(found.name, value, lineno=line)  # type: ignore[return-value]
+        return nodes.Keyword(node.name, value, lineno=line)  # type: ignore[return-value]
 
-    def _members(self, found: nodes.Expr) -> nodes.Expr:
+    def _members(self, node: nodes.Expr) -> nodes.Expr:
         while self.peek()[1] in ("dot", "lbracket"):
             line, kind, _ = self.next()
             if kind == "lbracket":
-                found = nodes.Getitem(found, self._index(), "load", lineno=line)
+                node = nodes.Getitem(node, self._index(), "load", lineno=line)
                 self.expect("rbracket", "]")
                 continue
             member = self.primary()
             if isinstance(member, nodes.Name):
-                found = nodes.Getattr(found, member.name, "load", lineno=line)
+                node = nodes.Getattr(node, member.name, "load", lineno=line)
             elif isinstance(member, nodes.Const) and type(member.value) is int:
-                found = nodes.Getitem(found, member, "load", lineno=line)
+                node = nodes.Getitem(node, member, "load", lineno=line)
             else:
-                found = failing("Static member property must be an identifier", line, found)
-        return found
+                node = failing("Static member property must be an identifier", line, node)
+        return node
 
     def _index(self) -> nodes.Expr:
         """What stands in brackets: an expression, up to three with colons between them, or nothing."""
         line, is_slice = self.peek()[0], False
-        found: list[nodes.Expr | None] = []
+        bounds: list[nodes.Expr | None] = []
         while not self.follows("rbracket"):
-            found.append(None if self.follows("colon") else self.expression())
+            bounds.append(None if self.follows("colon") else self.expression())
             is_slice = is_slice or self.follows("colon")
             self.at += self.follows("colon")
         if is_slice:
-            return nodes.Slice(*[*found, None, None][:3], lineno=line)
-        return (found[0] if found else None) or nodes.Name("", "load", lineno=line)  # a name that nothing has
+            return nodes.Slice(*[*bounds, None, None][:3], lineno=line)
+        return (bounds[0] if bounds else None) or nodes.Name(
+            "", "load", lineno=line
+        )  # a name that nothing has
 
     def primary(self) -> nodes.Expr:
         """A literal, a name, or anything in brackets."""
@@ -291,9 +293,9 @@ class ExpressionParser:
                 value = str(value) + str(self.next()[2])
             return nodes.Const(value, lineno=line)
         if kind == "lparen":
-            found = self.sequence(self.expression)
+            node = self.sequence(self.expression)
             self.expect("rparen", ")")
-            return found
+            return node
         if kind == "lbracket":
             return nodes.List(self._items("rbracket", self.expression), lineno=line)
         if kind == "lbrace":
@@ -302,12 +304,12 @@ class ExpressionParser:
 
     def _items(self, end: str, item: Callable[[], _N]) -> list[_N]:
         """Everything up to a closing bracket."""
-        found = []
+        items = []
         while not self.follows(end):
-            found.append(item())
+            items.append(item())
             self.at += self.follows("comma")
         self.at += 1
-        return found
+        return items
 
     def _pair(self) -> nodes.Pair:
         key = self.expression()

@@ -66,13 +66,13 @@ class Expressions:
             row.append(left)
         if len(row) > MOST_OPERATORS:
             raise RecursionError
-        found = self._one(row.pop(), "")
+        source = self._one(row.pop(), "")
         if len(row) <= _DEEP:
             for outer in reversed(row):
-                found = self._one(outer, found)
-            return found
+                source = self._one(outer, source)
+            return source
         held = self.new("h")
-        steps = [f"{held} := {found}", *(f"{held} := {self._one(outer, held)}" for outer in reversed(row))]
+        steps = [f"{held} := {source}", *(f"{held} := {self._one(outer, held)}" for outer in reversed(row))]
         return f"({', '.join(steps)})[-1]"
 
     def row_of_texts(self, node: nodes.Node) -> str:
@@ -85,10 +85,10 @@ class Expressions:
             else:
                 row += [(part, ", '~'") for part in reversed(node.nodes[1:])]
                 node = node.nodes[0]
-        found = self.expression(node)
+        source = self.expression(node)
         for right, operator in reversed(row):
-            found = f"run.chain({found}, {self.expression(right)}{operator})"
-        return f"run.chained({found})"
+            source = f"run.chain({source}, {self.expression(right)}{operator})"
+        return f"run.chained({source})"
 
     def _one(self, node: nodes.Node, left: str) -> str:
         """Source of an expression whose leftmost operand is already written, as `left`."""
@@ -147,8 +147,8 @@ class Expressions:
     def filter(self, node: nodes.Filter, left: str) -> str:
         name, arguments = _ALIASES.get(node.name, node.name), self.arguments(node)
         if name in _FILTERS and not arguments:
-            condition, found = _FILTERS[name]
-            return f"({found} if {condition.format(left)} else F(t, {name!r}, []))"
+            condition, source = _FILTERS[name]
+            return f"({source} if {condition.format(left)} else F(t, {name!r}, []))"
         if name == "default" and len(node.args) == 1 and _is_literal(node.args[0]):
             return f"(t if type(t := {left}) in G else F(t, 'default', [{arguments}]))"
         return f"F({left}, {name!r}, [{arguments}])"
@@ -202,8 +202,8 @@ class Expressions:
 
 def _member(kind: str, otherwise: str, left: str, name: str) -> str:
     """A member of an object by a name that is no method of objects of this kind."""
-    found = f"type(v := {left}) is {kind} and type(t := v.get({name!r}, U)) in K"
-    return f"(t if {found} else {otherwise}(v, {name!r}))"
+    condition = f"type(v := {left}) is {kind} and type(t := v.get({name!r}, U)) in K"
+    return f"(t if {condition} else {otherwise}(v, {name!r}))"
 
 
 def continues(target: nodes.Node, value: nodes.Node) -> bool:

@@ -61,7 +61,7 @@ def in_ascii(text: str) -> str:
     if text.isascii():
         return text
     wide = text.encode("latin-1").decode("utf-8", "replace")
-    return _BEYOND_ASCII.sub(lambda found: encode_basestring_ascii(found[0])[1:-1], wide)
+    return _BEYOND_ASCII.sub(lambda match: encode_basestring_ascii(match[0])[1:-1], wide)
 
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -123,10 +123,10 @@ def strftime_now(run: Runtime, arguments: Arguments) -> Value:
 
 def number_range(run: Runtime, arguments: Arguments) -> Value:
     """Whole numbers as an array, as Python's range gives them."""
-    found = range_of(arguments)
-    run.step(len(found) >> 1)
-    run.spend(32 * len(found))
-    return list(found)
+    numbers = range_of(arguments)
+    run.step(len(numbers) >> 1)
+    run.spend(32 * len(numbers))
+    return list(numbers)
 
 
 def range_of(arguments: Arguments) -> range:

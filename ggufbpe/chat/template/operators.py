@@ -63,8 +63,8 @@ def _divide(left: Value, right: Value) -> Value:
 
 def _remainder(left: Value, right: Value) -> Value:
     a, b = _as_float(left), _as_float(right)
-    found = _nan_of(a, b) if not b or math.isinf(a) or a != a or b != b else math.fmod(a, b)
-    return cast_to_int(found) if isinstance(left, int) and isinstance(right, int) else found
+    remainder = _nan_of(a, b) if not b or math.isinf(a) or a != a or b != b else math.fmod(a, b)
+    return cast_to_int(remainder) if isinstance(left, int) and isinstance(right, int) else remainder
 
 
 ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {

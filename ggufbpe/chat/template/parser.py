@@ -70,10 +70,10 @@ class _Parser(ExpressionParser):
         parse = _STATEMENTS.get(str(name))
         if parse is None:
             raise TemplateSyntaxError(f"Unknown statement: {name}", line)
-        found = parse(self, line)
+        statement = parse(self, line)
         if name != "set":  # which has its own
             self._close()
-        return [found]
+        return [statement]
 
     def _body(self, *ends: str) -> list[nodes.Node]:
         """Everything up to one of these statements."""
@@ -93,27 +93,27 @@ class _Parser(ExpressionParser):
         """`{% set %}`, up to its end."""
         target = self.sequence(self.expression)
         target.set_ctx("store")
-        found: nodes.Node
+        node: nodes.Node
         if self.follows("assign"):
             self.at += 1
-            found = nodes.Assign(target, self.sequence(self.expression), lineno=line)
+            node = nodes.Assign(target, self.sequence(self.expression), lineno=line)
         else:
             self._close()
-            found = nodes.AssignBlock(target, None, self._body("endset"), lineno=line)
+            node = nodes.AssignBlock(target, None, self._body("endset"), lineno=line)
             self._end_of("endset")
         self._close()
-        return found
+        return node
 
     def condition_statement(self, line: int) -> nodes.If:
         """`{% if %}`."""
-        found = self._branch(line)
+        node = self._branch(line)
         while self._is_statement("elif"):
             other = self.peek(1)[0]
             self.at += 2
-            found.elif_.append(self._branch(other))
-        found.else_ = self._else("endif")
+            node.elif_.append(self._branch(other))
+        node.else_ = self._else("endif")
         self._end_of("endif")
-        return found
+        return node
 
     def _branch(self, line: int) -> nodes.If:
         test = self.expression()
@@ -165,10 +165,10 @@ class _Parser(ExpressionParser):
         self._close()
         body = self._body("endfilter")
         self._end_of("endfilter")
-        found = self.filtered(None, name, line)
-        if not isinstance(found, nodes.Filter):
-            return nodes.Output([found], lineno=line)
-        return nodes.FilterBlock(body, found, lineno=line)
+        node = self.filtered(None, name, line)
+        if not isinstance(node, nodes.Filter):
+            return nodes.Output([node], lineno=line)
+        return nodes.FilterBlock(body, node, lineno=line)
 
 
 def _bound(
@@ -180,8 +180,8 @@ def _bound(
         if not isinstance(node, (nodes.Keyword, nodes.Name)):
             reason = f"Invalid parameter type in '{name}'"
             return [], [], [nodes.Output([failing(reason, node.lineno)], lineno=node.lineno)]
-        found = node.key if isinstance(node, nodes.Keyword) else node.name
-        names.append(nodes.Name(found, "param", lineno=node.lineno))
+        target = node.key if isinstance(node, nodes.Keyword) else node.name
+        names.append(nodes.Name(target, "param", lineno=node.lineno))
     return names, [node.value if isinstance(node, nodes.Keyword) else None for node in parameters], body
 
 

@@ -204,12 +204,12 @@ class Bounds:
             elif isinstance(value, Undefined):
                 size += len(value.hint)
             else:
-                found = _members_of(value)
-                members += len(found)
+                inner = _members_of(value)
+                members += len(inner)
                 if members > _LONG:
                     self._pay(members, size, visit)
                     members = size = 0
-                stack.extend([(member, level + 1) for member in found])
+                stack.extend([(member, level + 1) for member in inner])
         self._pay(members, size, visit)
 
     def _pay(self, members: int, size: int, visit: int) -> None:

@@ -70,17 +70,17 @@ class Runtime(Bounds):
 
     def method(self, value: Value, name: str) -> Value:
         """A method bound to its value; undefined if there is none."""
-        found = methods_of(value).get(name)
-        return Undefined(name) if found is None else Function(name, found, (value,))
+        function = methods_of(value).get(name)
+        return Undefined(name) if function is None else Function(name, function, (value,))
 
     def attribute(self, value: Value, name: str) -> Value:
         """`value.name`: a method if there is one, otherwise a member."""
-        found = methods_of(value).get(name)
-        if found is not None:
-            return Function(name, found, (value,))
+        member = methods_of(value).get(name)
+        if member is not None:
+            return Function(name, member, (value,))
         if isinstance(value, dict):
-            found = value.get(name, UNDEFINED)
-            return Undefined(name) if type(found) is Undefined else found
+            member = value.get(name, UNDEFINED)
+            return Undefined(name) if type(member) is Undefined else member
         return UNDEFINED if isinstance(value, Undefined) else Undefined(name)
 
     def item(self, value: Value, key: Value) -> Value:
@@ -88,8 +88,8 @@ class Runtime(Bounds):
         if type(value) is dict and type(key) is str:  # the most common case
             if len(key) >= _LONG:
                 self.read((key,))
-            found = value.get(key, UNDEFINED)
-            return self.method(value, key) if type(found) is Undefined else found
+            member = value.get(key, UNDEFINED)
+            return self.method(value, key) if type(member) is Undefined else member
         if type(key) is int and (type(value) is list or type(value) is tuple):
             return value[key] if -len(value) <= key < len(value) else UNDEFINED
         if isinstance(key, Undefined):
@@ -101,8 +101,8 @@ class Runtime(Bounds):
             return UNDEFINED
         if isinstance(value, dict):
             self.check_key(key, len(value))
-            found = value.get(key, UNDEFINED)
-            return self.method(value, self.string(key)) if isinstance(found, Undefined) else found
+            member = value.get(key, UNDEFINED)
+            return self.method(value, self.string(key)) if isinstance(member, Undefined) else member
         if isinstance(value, (list, tuple, str)):
             if isinstance(key, int):
                 if isinstance(value, str):
@@ -196,13 +196,13 @@ class Runtime(Bounds):
 
     def call_method(self, scope: Scope, arguments: list[Value], value: Value, name: str) -> Value:
         """`value.name(arguments)`."""
-        found = METHODS.get(value.__class__, NO_METHODS).get(name)
-        if found is None:
+        method = METHODS.get(value.__class__, NO_METHODS).get(name)
+        if method is None:
             return self.call(scope, arguments, self.attribute(value, name))
         given = Arguments((value, *arguments))
         given.function = name
         self.read(given)
-        return self.applied(found, given)
+        return self.applied(method, given)
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
         """The result of a function or filter, counted."""
@@ -217,26 +217,26 @@ class Runtime(Bounds):
         """`value | name(arguments)`."""
         if not arguments and name in _COERCED and not isinstance(value, (str, Undefined)):
             value = self.string(value)
-        found = self.filter_of(value, name)
+        function = self.filter_of(value, name)
         given = Arguments((value, *arguments))
         given.function = name
         self.read(given)
-        return self.applied(found, given)
+        return self.applied(function, given)
 
     def filter_of(self, value: Value, name: str) -> Builtin:
         """The function of a filter; `TemplateError` if the value's type has none."""
-        found = methods_of(value).get(name)
-        if found is None:
+        function = methods_of(value).get(name)
+        if function is None:
             raise TemplateError(f"Unknown (built-in) filter '{name}' for type {type_name(value)}")
-        return found
+        return function
 
     def test(self, name: str, arguments: list[Value]) -> Value:
         """`value is name(arguments)`, the value first among the arguments."""
-        found = self.test_named(name)
-        if found is None:
+        function = self.test_named(name)
+        if function is None:
             raise TemplateError(f"Unknown test '{name}'")
         self.read(arguments)
-        return found(self, Arguments(arguments))
+        return function(self, Arguments(arguments))
 
     def test_named(self, name: str) -> Builtin | None:
         """The function of a test."""

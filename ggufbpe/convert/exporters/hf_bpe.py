@@ -173,12 +173,12 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Incompatibil
         yield Incompatibility(
             NOT_IN_1, "tokenizers 1.0 does not read a vocabulary without a token for each byte; 0.x does", 1
         )
-    elif found := _characters_of_their_own(vocabulary):
+    elif characters := _characters_of_their_own(vocabulary):
         yield Incompatibility(
             "tokens_of_one_character",
-            f"{len(found)} tokens of one character that no merges make, such as "
-            f"{quoted_token(vocabulary, found[0])}, are only found by tokenizers 1.0",
-            len(found),
+            f"{len(characters)} tokens of one character that no merges make, such as "
+            f"{quoted_token(vocabulary, characters[0])}, are only found by tokenizers 1.0",
+            len(characters),
         )
     if way is _Way.ORIGINAL and family in BY_ITS_UNICODE:
         yield Incompatibility(

@@ -117,18 +117,18 @@ def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
 def types_told(vocabulary: Vocabulary, *, tells_bytes: bool) -> list[TokenType]:
     """The token types that a tokenizer.json gives: those of added tokens and of byte tokens."""
     special = set(vocabulary.special_token_ids)
-    found = []
+    types = []
     for token, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.attributes)):
         if token in special:
-            found.append(TokenType.CONTROL if kind & (CONTROL | UNKNOWN) else TokenType.USER_DEFINED)
+            types.append(TokenType.CONTROL if kind & (CONTROL | UNKNOWN) else TokenType.USER_DEFINED)
         else:
-            found.append(TokenType.BYTE if tells_bytes and text in BYTE_OF else TokenType.NORMAL)
-    return found
+            types.append(TokenType.BYTE if tells_bytes and text in BYTE_OF else TokenType.NORMAL)
+    return types
 
 
 def _other_types(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, list[int]]:
     """The tokens whose type is not the one `told`, by the number of the type."""
-    found: dict[str, list[int]] = {}
+    ids_by_type: dict[str, list[int]] = {}
     for token, (attribute, known) in enumerate(zip(vocabulary.attributes, told)):
         kind = attribute & ~(LSTRIP | RSTRIP)
         if kind == CONTROL | UNUSED and "unused" in vocabulary.tokens[token]:
@@ -137,16 +137,16 @@ def _other_types(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, list[
             kind &= ~CONTROL
         own = TYPE_OF_ATTRIBUTE.get(kind, 0)
         if own != known:
-            found.setdefault(str(int(own)), []).append(token)
-    return found
+            ids_by_type.setdefault(str(int(own)), []).append(token)
+    return ids_by_type
 
 
 def _by_score(scores: Mapping[int, float]) -> dict[str, list[int]]:
     """The ids of the tokens of each score."""
-    found: dict[str, list[int]] = {}
+    ids_by_score: dict[str, list[int]] = {}
     for token, score in scores.items():
-        found.setdefault(repr(score), []).append(token)  # JSON has no infinity
-    return found
+        ids_by_score.setdefault(repr(score), []).append(token)  # JSON has no infinity
+    return ids_by_score
 
 
 # ---- read -----------------------------------------------------------------------------------------------
@@ -180,25 +180,25 @@ class HFConfig:
 
     def text(self, key: str) -> str:
         """A string that an export recorded; "" if there is none."""
-        found = self.section.get(key)
-        return found if isinstance(found, str) else ""
+        value = self.section.get(key)
+        return value if isinstance(value, str) else ""
 
     def flag(self, key: str) -> bool | None:
         """A flag that an export recorded; None if there is none."""
-        found = self.section.get(key)
-        return found if isinstance(found, bool) else None
+        value = self.section.get(key)
+        return value if isinstance(value, bool) else None
 
     def token(self, name: str) -> str:
         """The text of a special token; where the file names no BOS or EOS, CLS and SEP stand for them."""
-        found = self._token(name)
-        return found if found or self.section else self._token({"bos": "cls", "eos": "sep"}.get(name, name))
+        token = self._token(name)
+        return token if token or self.section else self._token({"bos": "cls", "eos": "sep"}.get(name, name))
 
     def _token(self, name: str) -> str:
         for place in (self.config, self._named):
             token = place.get(f"{name}_token")
-            found = token.get("content") if isinstance(token, dict) else token  # a string or an object
-            if isinstance(found, str) and found:
-                return found
+            content = token.get("content") if isinstance(token, dict) else token  # a string or an object
+            if isinstance(content, str) and content:
+                return content
         return ""
 
     def named_tokens(self) -> Iterator[str]:
@@ -247,28 +247,28 @@ class HFConfig:
 
     def written_scores(self, size: int) -> dict[int, float]:
         """The scores of tokens that an export recorded."""
-        found: dict[int, float] = {}
+        scores: dict[int, float] = {}
         for score, ids in (self.section.get(SCORES) or {}).items():
             for index in ids:
                 if type(index) is not int or not 0 <= index < size:
                     raise NotImportableError(
                         f"tokenizer_config.json has a score for {printable(str(index))}, which is not a token id"
                     )
-                found[index] = float(score)
-                if math.isnan(found[index]) or LARGEST_FLOAT < abs(found[index]) < math.inf:
+                scores[index] = float(score)
+                if math.isnan(scores[index]) or LARGEST_FLOAT < abs(scores[index]) < math.inf:
                     raise NotImportableError(
                         f"tokenizer_config.json has the score {printable(score)}, which is not a number"
                     )
-        return found
+        return scores
 
     @property
     def chat_template(self) -> str | None:
         """The template; if there are several, the one called "default"."""
-        found = self.config.get("chat_template")
-        if isinstance(found, list):
-            named = {part.get("name"): part.get("template") for part in found if isinstance(part, dict)}
-            found = named.get("default")
-        return found if isinstance(found, str) else None
+        template = self.config.get("chat_template")
+        if isinstance(template, list):
+            named = {part.get("name"): part.get("template") for part in template if isinstance(part, dict)}
+            template = named.get("default")
+        return template if isinstance(template, str) else None
 
 
 def _id_of(index: Any) -> int:

@@ -164,27 +164,27 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
         )
 
     plain = (TokenType.NORMAL, TokenType.USER_DEFINED)
-    found = [text for text, kind in zip(vocabulary.tokens, kinds) if kind not in plain and is_made(text)]
-    if found:
+    texts = [text for text, kind in zip(vocabulary.tokens, kinds) if kind not in plain and is_made(text)]
+    if texts:
         yield Incompatibility(
             "merged_special_tokens",
-            f"{incompatibilities.counted_tokens(found, 'is', 'are')} merged from plain text by llama.cpp "
+            f"{incompatibilities.counted_tokens(texts, 'is', 'are')} merged from plain text by llama.cpp "
             "whatever the type, "
             "and not by sentencepiece",
-            len(found),
+            len(texts),
         )
 
 
 def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
-    found = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.USER_DEFINED]
-    if not found:
+    texts = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.USER_DEFINED]
+    if not texts:
         return
     if vocabulary.add_space_prefix or vocabulary.remove_extra_whitespaces:
         yield Incompatibility(
             "spaces_beside_user_defined_tokens",
-            f"{incompatibilities.counted_tokens(found, 'parts', 'part')} a text in llama.cpp, which puts "
+            f"{incompatibilities.counted_tokens(texts, 'parts', 'part')} a text in llama.cpp, which puts "
             "a space before each "
             "part that is plain text; sentencepiece puts one before the whole",
-            len(found),
+            len(texts),
         )
     yield from incompatibilities.kept_spaces(vocabulary, "sentencepiece", UNKNOWN | CONTROL)

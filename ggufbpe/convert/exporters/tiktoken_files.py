@@ -94,17 +94,17 @@ class _Ranks:
         """The tokens that merging or, with `ignore_merges`, whole words can give; control tokens only the first."""
         vocabulary = self._vocabulary
         special = set(vocabulary.special_token_ids)
-        found = set()
+        taken = set()
         for text, token in vocabulary.token_to_id.items():
             if not CHAR_BYTES.keys() >= set(text) or vocabulary.tokens[token] != text:
                 continue
             parts = self._encoder.merged(list(text))
             whole = vocabulary.pre_tokenizer.ignore_merges and token not in special
             if whole or len(parts) == 1:
-                found.add(token)
+                taken.add(token)
             if whole and len(parts) > 1:
                 self._unmade[token] = parts
-        return found
+        return taken
 
     def _by_merges(self, results: list[int]) -> list[int]:
         known = self._vocabulary.token_to_id
@@ -138,8 +138,8 @@ class _Ranks:
             "model_ids": sorted(new_ids, key=new_ids.__getitem__) if self._renumbered else None,
         }
         lines = b"".join(self._lines())
-        found = tuple(self._limits())
-        return Export({RANKS: lines, SIDE: json_file(side)}, found)
+        limits = tuple(self._limits())
+        return Export({RANKS: lines, SIDE: json_file(side)}, limits)
 
     def _lines(self) -> Iterator[bytes]:
         from base64 import b64encode
@@ -179,17 +179,17 @@ class _Ranks:
         else:
             texts = {token: self._vocabulary.tokens[token] for token in ranks}
             cuts = {t: [(x[:at], x[at:]) for at in range(1, len(x))] for t, x in texts.items()}
-        found = [
+        missing = [
             token
             for token, ways in cuts.items()
             if any(known.get(a) in ranks and known.get(b) in ranks and (a, b) not in pairs for a, b in ways)
         ]
-        if found:
+        if missing:
             yield Incompatibility(
                 "pairs_without_merges",
-                f"{len(found)} tokens that tiktoken can also make from two tokens for which the model has no merge, "
-                f"such as {quoted_token(self._vocabulary, found[0])}",
-                len(found),
+                f"{len(missing)} tokens that tiktoken can also make from two tokens for which the model has no merge, "
+                f"such as {quoted_token(self._vocabulary, missing[0])}",
+                len(missing),
             )
 
     def _ties(self) -> Iterator[Incompatibility]:
@@ -197,7 +197,7 @@ class _Ranks:
         by_result: defaultdict[str, Pairs] = defaultdict(list)
         for pair in self._merges.pairs:
             by_result["".join(pair)].append(pair)
-        found = [
+        ties = [
             text
             for text, pairs in by_result.items()
             if len(pairs) > 1
@@ -205,25 +205,25 @@ class _Ranks:
                 first[1] == second[0] for number, second in enumerate(pairs) for first in pairs[number + 1 :]
             )
         ]
-        if found:
-            token = self._vocabulary.token_to_id[found[0]]
+        if ties:
+            token = self._vocabulary.token_to_id[ties[0]]
             yield Incompatibility(
                 "order_of_equal_tokens",
-                f"{len(found)} tokens that overlap themselves and have several merges, such as "
+                f"{len(ties)} tokens that overlap themselves and have several merges, such as "
                 f"{quoted_token(self._vocabulary, token)}: in a repetitive text, llama.cpp may join another pair first "
                 "than tiktoken",
-                len(found),
+                len(ties),
             )
 
 
 def _prefixes(texts: Iterable[str]) -> Iterator[Incompatibility]:
     """Special tokens that begin with another one; which of the two tiktoken takes is random."""
     known = set(texts)
-    found = [text for text in known if any(text[:length] in known for length in range(1, len(text)))]
-    if found:
+    prefixed = [text for text in known if any(text[:length] in known for length in range(1, len(text)))]
+    if prefixed:
         yield Incompatibility(
             "special_tokens_that_begin_alike",
-            f"{len(found)} special tokens, such as {printable(min(found), 40)}, begin with the text of another; "
+            f"{len(prefixed)} special tokens, such as {printable(min(prefixed), 40)}, begin with the text of another; "
             "tiktoken takes either, llama.cpp the longer",
-            len(found),
+            len(prefixed),
         )

@@ -70,7 +70,7 @@ def to_tokenizer_json(
         "decoder": parts.decoder,
         "model": parts.model,
     }
-    found = [
+    limits = [
         *parts.limits,
         *incompatibilities.overlapping_tokens(vocabulary),
         *incompatibilities.hidden_tokens(vocabulary),
@@ -79,15 +79,15 @@ def to_tokenizer_json(
     told = types_told(vocabulary, tells_bytes=parts.model.get("byte_fallback") is True)
     config = config_of(vocabulary, chat_template, told, parts.scores)
     files = {TOKENIZER_JSON: json_file(document), TOKENIZER_CONFIG: json_file(config)}
-    return Export(files, tuple(found))
+    return Export(files, tuple(limits))
 
 
 def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
     """The tokens that are found in texts before splitting; `special` are those that can be switched off."""
-    found = []
+    entries = []
     for token in vocabulary.special_token_ids:
         attribute = vocabulary.attributes[token]
-        found.append(
+        entries.append(
             {
                 "id": token,
                 "content": vocabulary.tokens[token],
@@ -98,7 +98,7 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
                 "special": bool(attribute & (CONTROL | UNKNOWN)),
             }
         )
-    return found
+    return entries
 
 
 def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] | None:

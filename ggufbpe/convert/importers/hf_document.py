@@ -19,7 +19,7 @@ from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
 from ..upstream_patterns import split
-from .recognize import parts_of
+from .recognize import flattened_parts
 
 _MORE = " and {} more"
 
@@ -36,7 +36,7 @@ class HFDocument:
 
     def parts(self, name: str) -> list[dict[str, Any]]:
         """The parts of the normalizer, the pre_tokenizer or the post_processor, in order."""
-        return parts_of(self.document.get(name), _CHILDREN[name])
+        return flattened_parts(self.document.get(name), _CHILDREN[name])
 
     @property
     def scores(self) -> list[float]:
@@ -62,14 +62,14 @@ class HFDocument:
 
     def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
         """The special ids, by GGUF key, from `ends` and from the tokens' names."""
-        found: dict[str, int] = {}
+        ids: dict[str, int] = {}
         for name, key in CONFIG_TOKENS:
             token = ends.get(name)
             token = self.ids.get(self.config.token(name)) if token is None else token
             if token is not None:
-                found[key] = token
-        found.update(self.config.written_ids(found, len(self.tokens)))
-        return found
+                ids[key] = token
+        ids.update(self.config.written_ids(ids, len(self.tokens)))
+        return ids
 
     def _token_list(self) -> tuple[list[str], list[int]]:
         """Tokens and their types by id; an id without a token is unused, as in convert_hf_to_gguf.py."""
@@ -104,15 +104,15 @@ class HFDocument:
 
     def ends(self) -> tuple[dict[str, int], list[Incompatibility]]:
         """The ids added to each text, "bos" before it and "eos" after it, and what cannot be added."""
-        found: dict[str, int] = {}
+        ids: dict[str, int] = {}
         told: list[Incompatibility] = []
         for part in self.parts("post_processor"):
             kind = part.get("type")
             if kind in ("BertProcessing", "RobertaProcessing"):
-                found["bos"], found["eos"] = self._checked(part["cls"][1]), self._checked(part["sep"][1])
+                ids["bos"], ids["eos"] = self._checked(part["cls"][1]), self._checked(part["sep"][1])
             elif kind == "TemplateProcessing":
-                found.update(self._template(part, told))
-        return found, list(dict.fromkeys(told))
+                ids.update(self._template(part, told))
+        return ids, list(dict.fromkeys(told))
 
     def _checked(self, token: Any) -> int:
         if type(token) is not int or not 0 <= token < len(self.tokens):
@@ -152,12 +152,12 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
         ("single_word", "are found only as whole words"),
     ):
         texts = [token["content"] for token in added if token.get(flag)]
-        found = [text for text in texts if text not in carried.get(flag, ())]
-        if found:
+        lost = [text for text in texts if text not in carried.get(flag, ())]
+        if lost:
             yield Incompatibility(
                 flag,
-                f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does only for models of some names",
-                len(found),
+                f"{listed(lost, len(lost), _MORE)} {what}, which llama.cpp does only for models of some names",
+                len(lost),
             )
     changes = [part.get("type") for part in read.parts("normalizer")]
     normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
@@ -212,25 +212,25 @@ def _is_number(score: Any) -> bool:
 
 
 def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:
-    found = document.get("added_tokens") or []
-    good = isinstance(found, list) and all(
+    entries = document.get("added_tokens") or []
+    good = isinstance(entries, list) and all(
         isinstance(token, dict)
         and isinstance(token.get("content"), str)
         and isinstance(token.get("id"), int)
         and token["id"] >= 0
-        for token in found
+        for token in entries
     )
     if not good:
         raise NotImportableError("the added tokens are not as in a tokenizer.json: each has content and id")
-    return found
+    return entries
 
 
 def _without_borders(document: dict[str, Any]) -> dict[str, Any]:
     """The document with a `Split` for each normalizer that puts borders after words, to be read like any other."""
-    cut = parts_of(document.get("pre_tokenizer"), "pretokenizers")
+    cut = flattened_parts(document.get("pre_tokenizer"), "pretokenizers")
     if AT_BORDERS not in cut:
         return document
-    steps = parts_of(document.get("normalizer"), "normalizers")
+    steps = flattened_parts(document.get("normalizer"), "normalizers")
     patterns = [step["pattern"]["Regex"] for step in steps if step.get("content") == BORDER]
     cut = [*map(split, patterns), *(part for part in cut if part != AT_BORDERS)]
     steps = [step for step in steps if BORDER not in (step.get("content") or step.get("prepend") or "")]

@@ -62,11 +62,11 @@ class BytePairImport:
         return types
 
     def _merge_list(self) -> list[str]:
-        found: list[str] = []
+        merges: list[str] = []
         lost: list[str] = []
         for pair in self._read.merge_pairs():
             text = " ".join(pair)
-            (found if parts(text) == pair else lost).append(text)
+            (merges if parts(text) == pair else lost).append(text)
         if lost:
             self._lost.append(
                 Incompatibility(
@@ -77,7 +77,7 @@ class BytePairImport:
                 )
             )
         # the library takes the last of two equal merges, llama.cpp the first
-        return list(dict.fromkeys(reversed(found)))[::-1]
+        return list(dict.fromkeys(reversed(merges)))[::-1]
 
     # ---- the pre-tokenizer ----------------------------------------------------------------------
 
@@ -198,15 +198,15 @@ class BytePairImport:
     def _unmade(self) -> list[str]:
         """Normal tokens that merging their own text does not produce."""
         ranks = PairRanks(self.merges)
-        found = []
+        unmade = []
         for text, kind in zip(self._tokens, self.types):
             symbols = list(text)
             if kind == TokenType.NORMAL and len(symbols) > 1:
                 for _ in merge_steps(symbols, ranks):
                     pass
                 if symbols[0] != text:
-                    found.append(text)
-        return found
+                    unmade.append(text)
+        return unmade
 
 
 def _is_byte_level(read: HFDocument) -> bool:

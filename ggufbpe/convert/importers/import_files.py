@@ -36,8 +36,8 @@ def file_in(path: str) -> str:
                     f"{path} is a GGUF already: llama.cpp and all commands read it as it is"
                 )
         return merges_beside(path) if os.path.basename(path) in VOCAB_NAMES else path
-    found = (os.path.join(path, name) for name in NAMES)
-    there = next(filter(os.path.exists, found), None)
+    candidates = (os.path.join(path, name) for name in NAMES)
+    there = next(filter(os.path.exists, candidates), None)
     if there is None:
         raise NotImportableError(f"{path} has none of {', '.join(NAMES)}")
     return there

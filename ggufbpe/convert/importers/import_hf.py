@@ -69,10 +69,10 @@ def _imported(read: HFDocument, pre: str | None, architecture: str | None, name:
     keys, limits = _OTHERS[algorithm](read)
     ends, told = read.ends()
     sides = {} if algorithm == "word pieces" else ends  # CLS and SEP are its own
-    found = {_K.LIST: read.tokens, **read.special_ids(sides), **keys}
+    values = {_K.LIST: read.tokens, **read.special_ids(sides), **keys}
     if algorithm != "word pieces":
-        found[_K.ADD_BOS], found[_K.ADD_EOS] = "bos" in ends, "eos" in ends
-    imported = finished(algorithm, found, read.config, architecture, name, [*told, *limits])
+        values[_K.ADD_BOS], values[_K.ADD_EOS] = "bos" in ends, "eos" in ends
+    imported = finished(algorithm, values, read.config, architecture, name, [*told, *limits])
     names = (imported.metadata[KEY_ARCHITECTURE], imported.metadata.get(KEY_NAME, ""))
     more = tuple(added_token_limits(read, imported.pre, *names))
     return imported._replace(limits=(*imported.limits, *more))

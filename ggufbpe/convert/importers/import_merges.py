@@ -138,9 +138,9 @@ def _vocab_beside(path: str) -> str:
 def _beside(path: str, names: tuple[str, ...], lack: str) -> str:
     """The first file of these names beside `path`. `NotImportableError`, which says the `lack`, if there is none."""
     for name in names:
-        found = os.path.join(os.path.dirname(path), name)
-        if os.path.isfile(found):
-            return found
+        neighbour = os.path.join(os.path.dirname(path), name)
+        if os.path.isfile(neighbour):
+            return neighbour
     raise NotImportableError(f"{path} {lack}, which is not beside it")
 
 
@@ -155,7 +155,7 @@ def _merges_of(path: str) -> tuple[str, list[tuple[str, str]]]:
             f"{path}: byte {error.start} is not UTF-8, so this is not a merges.txt"
         ) from error
     head = lines[0] if lines[0].startswith(HEAD) else ""
-    found = []
+    merges = []
     for number, line in enumerate(lines, 1):
         line = line.removesuffix("\r")
         if not line or (number == 1 and head):
@@ -165,8 +165,8 @@ def _merges_of(path: str) -> tuple[str, list[tuple[str, str]]]:
             raise NotImportableError(
                 f"{path}: line {number}, {printable(line, 40)}, is not two tokens with a space between"
             )
-        found.append((left, right))
-    return head, found
+        merges.append((left, right))
+    return head, merges
 
 
 def _with_recorded(config: HFConfig, head: str) -> HFConfig:
@@ -197,9 +197,9 @@ def _recognized(config: HFConfig, built_in: _Class | None, made: set[str]) -> Re
         few = counted(len(made), "merge")
         sentence = f"nothing names the pre-tokenizer, and {few} are too few to tell; --pre NAME takes another"
         return Recognized("gpt-2", "tokens", sentence)
-    found = families(made)
-    best = found[0]
-    alike = [family.family for family in tied(found) if family is not best]
+    ranked = families(made)
+    best = ranked[0]
+    alike = [family.family for family in tied(ranked) if family is not best]
     sure = f"; {listed(alike, len(alike), ' and {} more', shown=str)} would do as well" if alike else ""
     return Recognized(
         best.family,
@@ -241,14 +241,14 @@ def _ends(config: HFConfig, built_in: _Class | None, ids: dict[str, int]) -> dic
     """A post-processor that adds BOS and EOS where the settings or the class want them."""
     both = built_in is not None and built_in.both_ends
     around: dict[str, list[dict[str, Any]]] = {"bos": [], "eos": []}
-    found = {}
+    keys = {}
     for name, side in around.items():
         token = config.token(name)
         if (both or config.config.get(f"add_{name}_token") is True) and token in ids:
             side.append({"SpecialToken": {"id": token, "type_id": 0}})
-            found[token] = {"id": token, "ids": [ids[token]], "tokens": [token]}
+            keys[token] = {"id": token, "ids": [ids[token]], "tokens": [token]}
     pieces = [*around["bos"], {"Sequence": {"id": "A", "type_id": 0}}, *around["eos"]]
-    return {"type": "TemplateProcessing", "single": pieces, "pair": [], "special_tokens": found}
+    return {"type": "TemplateProcessing", "single": pieces, "pair": [], "special_tokens": keys}
 
 
 def _unexplained(
@@ -256,13 +256,13 @@ def _unexplained(
 ) -> Iterator[Incompatibility]:
     """Tokens that no merge makes and nothing names: no text has them."""
     known = {token["content"] for token in added}
-    found = [text for text in vocab if len(text) > 1 and text not in made and text not in known]
+    texts = [text for text in vocab if len(text) > 1 and text not in made and text not in known]
     if not byte_level:
-        found = [text for text in found if not re.fullmatch("<0x[0-9A-F]{2}>", text)]
-    if found:
+        texts = [text for text in texts if not re.fullmatch("<0x[0-9A-F]{2}>", text)]
+    if texts:
         yield Incompatibility(
             "special_tokens",
-            f"no merge makes {listed(found, len(found), ' and {} more')}, and no tokenizer_config.json beside the "
+            f"no merge makes {listed(texts, len(texts), ' and {} more')}, and no tokenizer_config.json beside the "
             "file names them special, so only pre-tokenizers that take whole words find them",
-            len(found),
+            len(texts),
         )

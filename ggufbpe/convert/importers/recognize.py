@@ -101,31 +101,31 @@ def patterns_of(pre_tokenizer: Any) -> tuple[str, ...] | None:
     >>> patterns_of({"type": "Digits", "individual_digits": True})
     ('\\p{N}',)
     """
-    found: list[str] = []
-    for part in parts_of(pre_tokenizer, "pretokenizers"):
+    patterns: list[str] = []
+    for part in flattened_parts(pre_tokenizer, "pretokenizers"):
         kind = part.get("type")
         if kind == "ByteLevel":
-            found += [_GPT2] * bool(part.get("use_regex", True))
+            patterns += [_GPT2] * bool(part.get("use_regex", True))
         elif kind == "Digits":
-            found.append(r"\p{N}" if part.get("individual_digits") else r"\p{N}+")
+            patterns.append(r"\p{N}" if part.get("individual_digits") else r"\p{N}+")
         elif kind == "Punctuation":
-            found.append(_PUNCTUATION)
+            patterns.append(_PUNCTUATION)
         elif kind == "Split" and (part.get("behavior"), bool(part.get("invert"))) in _KEEPING:
             pattern = part.get("pattern", {})
             text = _plain(pattern.get("Regex") or re.escape(pattern.get("String", "")))
-            found.append(f"(?:{text})+" if part["behavior"] == "Contiguous" else text)
+            patterns.append(f"(?:{text})+" if part["behavior"] == "Contiguous" else text)
         else:
             return None
-    return tuple(found)
+    return tuple(patterns)
 
 
-def parts_of(part: Any, children: str) -> list[dict[str, Any]]:
+def flattened_parts(part: Any, children: str) -> list[dict[str, Any]]:
     """The parts of a possibly nested sequence, in order; nothing for null."""
     if not isinstance(part, dict):
         return []
     if part.get("type") != "Sequence":
         return [part]
-    return [found for child in part.get(children, ()) for found in parts_of(child, children)]
+    return [leaf for child in part.get(children, ()) for leaf in flattened_parts(child, children)]
 
 
 def _plain(pattern: str) -> str:
@@ -179,10 +179,10 @@ def _ranked(split: Callable[[str], list[str]]) -> tuple[Candidate, ...]:
     source = RandomTexts("recognize", patterns=rules)
     texts = [source.text().decode("utf-8", "replace") for _ in range(_TRIED)]
     theirs = list(map(split, texts))
-    found = []
+    candidates = []
     for family, entry in entries.items():
         words = splitter(entry).words
         alike = sum(words(text) == pieces for text, pieces in zip(texts, theirs))
-        found.append(Candidate(family, alike / len(texts)))
+        candidates.append(Candidate(family, alike / len(texts)))
     names = [entry.family for entry in PRE_TOKENIZERS.values()]
-    return tuple(sorted(found, key=lambda candidate: (-candidate.share, -names.count(candidate.family))))
+    return tuple(sorted(candidates, key=lambda candidate: (-candidate.share, -names.count(candidate.family))))

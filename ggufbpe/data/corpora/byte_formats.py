@@ -43,21 +43,21 @@ class Ids:
 
     def take(self, count: int) -> list[npt.NDArray[Any]]:
         """The next `count` ids."""
-        found = []
+        arrays = []
         while count:
             head = self._arrays[0]
-            found.append(head[:count])
+            arrays.append(head[:count])
             if len(head) > count:
                 self._arrays[0] = head[count:]
             else:
                 self._arrays.pop(0)
-            count -= len(found[-1])
-        return found
+            count -= len(arrays[-1])
+        return arrays
 
     def rest(self) -> list[npt.NDArray[Any]]:
         """The remaining ones."""
-        found, self._arrays = self._arrays, []
-        return found
+        arrays, self._arrays = self._arrays, []
+        return arrays
 
 
 class Lengths:
@@ -74,9 +74,9 @@ class Lengths:
     def ends(self, dtype: str, factor: int = 1) -> Iterator[Any]:
         before = 0
         for part in self.parts("int64"):
-            found = self.numpy.cumsum(part) + before
-            before = int(found[-1])
-            yield (found * factor).astype(dtype)
+            ends = self.numpy.cumsum(part) + before
+            before = int(ends[-1])
+            yield (ends * factor).astype(dtype)
 
     def begins(self, dtype: str, factor: int) -> Iterator[Any]:
         lengths = self.parts("int64")

@@ -86,10 +86,10 @@ def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) ->
 def json_loads() -> Callable[[Any], Any]:
     """orjson's parser if it is installed. Lines that it refuses are tried again by `record_of`."""
     try:
-        found: Callable[[Any], Any] = import_module("orjson").loads
+        loads: Callable[[Any], Any] = import_module("orjson").loads
     except ImportError:
         return lambda line: json.loads(bytes(line))
-    return found
+    return loads
 
 
 class ChunkEncoder:
@@ -128,11 +128,11 @@ class ChunkEncoder:
         texts: list[Any] = []
         records: list[int] = []
         bad: list[Bad] = []
-        for number, found in enumerate(found_records):
-            if isinstance(found, ValueError):
-                bad.append(Bad(number, str(found)))
-            elif found is not None:
-                texts.append(found)
+        for number, record in enumerate(found_records):
+            if isinstance(record, ValueError):
+                bad.append(Bad(number, str(record)))
+            elif record is not None:
+                texts.append(record)
                 records.append(number + 1)
         return self._encoded(texts, records, bad, ends)
 
@@ -162,10 +162,10 @@ class ChunkEncoder:
             if (
                 len(line) >= LONG_LINE
                 and not is_chat
-                and (found := text_of_long_line(line, column)) is not None
+                and (text_field := text_of_long_line(line, column)) is not None
             ):
                 del line
-                yield found
+                yield text_field
                 continue
             try:
                 text = None if is_chat else loads(line)[column].encode()
@@ -210,14 +210,14 @@ class ChunkEncoder:
         for begin in range(0, len(texts), _AT_ONCE):
             some, their = texts[begin : begin + _AT_ONCE], records[begin : begin + _AT_ONCE]
             texts[begin : begin + _AT_ONCE] = [None] * len(some)  # released when it is done
-            found, their_lengths = encode(some, their, bad)
+            arrays, their_lengths = encode(some, their, bad)
             sizes += map(len, some)
             done += their
             del some[:]
             lengths += their_lengths
-            if len(found) > 1 and sum(their_lengths) < _MUCH:
-                found = [numpy.concatenate(found, dtype=self._dtype, casting="unsafe")]
-            ids += map(self._typed, found)
+            if len(arrays) > 1 and sum(their_lengths) < _MUCH:
+                arrays = [numpy.concatenate(arrays, dtype=self._dtype, casting="unsafe")]
+            ids += map(self._typed, arrays)
         counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
         ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
         return Encoded(ids, counted[0], counted[1], counted[2], ends, bad)
@@ -230,17 +230,17 @@ class ChunkEncoder:
 
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """Arrays of ids one after the other, and the tokens of each document."""
-        found = self._tokenizer.encode_batch_to_numpy(
+        rows = self._tokenizer.encode_batch_to_numpy(
             texts, add_special=False, parse_special=self._document.parse_special, threads=1
         )
         before, behind = self._before, self._behind
         added = len(before) + len(behind)
-        lengths = [len(ids) + added for ids in found]
-        return [part for ids in found for part in (*before, ids, *behind)], lengths
+        lengths = [len(ids) + added for ids in rows]
+        return [part for ids in rows for part in (*before, ids, *behind)], lengths
 
     def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """The ids of chats as llama-server encodes their prompts; BOS and EOS are added where wanted and missing."""
-        found: list[Any] = []
+        arrays: list[Any] = []
         lengths, kept = [], []
         for record, messages in zip(records, texts):
             try:
@@ -251,15 +251,15 @@ class ChunkEncoder:
                 bad.append(Bad(record - 1, str(error)))
                 continue
             ids = self._tokenizer.encode_to_numpy(prompt)
-            before = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._before
-            behind = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._behind
-            found += [*before, ids, *behind]
-            lengths.append(len(before) + len(ids) + len(behind))
+            prefix_ids = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._before
+            suffix_ids = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._behind
+            arrays += [*prefix_ids, ids, *suffix_ids]
+            lengths.append(len(prefix_ids) + len(ids) + len(suffix_ids))
             kept.append((prompt, record))
         bad.sort()
         texts[:] = [prompt for prompt, _ in kept]
         records[:] = [record for _, record in kept]
-        return found, lengths
+        return arrays, lengths
 
     def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
         numpy = self._numpy

@@ -26,7 +26,7 @@ from .byte_formats import Layout
 from .chunk_encoder import Bad, ChunkEncoder, Document, Encoded, Options, chunk_reader
 from .chunks import Chunk
 from .corpus_files import is_url
-from .manifest import State, Tail
+from .manifest import EncodingState, Tail
 from .records import CorpusError, Report, is_binary_table, is_table, raised
 from .shard_formats import FORMS, dtype_of
 from .shard_reader import EncodedCorpus
@@ -107,13 +107,13 @@ def encode_corpus(
     job.look_at(_paths(corpus))
     folder.prepare()
     try:
-        found = job.run((workers, ray), resume, force, progress)
+        encoded = job.run((workers, ray), resume, force, progress)
     except BaseException:
         job.undo()
         raise
     finally:
         folder.release()
-    return EncodedCorpus(folder, *found, job.skipped)
+    return EncodedCorpus(folder, *encoded, job.skipped)
 
 
 def _check_positive(**values: int | None) -> None:
@@ -186,7 +186,7 @@ class _Job:
 
     # ---- where to begin -----------------------------------------------------------------------------
 
-    def _begin(self, resume: bool, force: bool) -> State | None:
+    def _begin(self, resume: bool, force: bool) -> EncodingState | None:
         """Where to start; None if the output is complete."""
         folder, written = self._folder, manifest.written_names(self._folder)
         if written and force and not resume:
@@ -205,7 +205,7 @@ class _Job:
                 "(force=True) begins anew"
             )
         self._is_new = True
-        state = State(self._header(None), [])
+        state = EncodingState(self._header(None), [])
         state.write(folder)
         return state
 
@@ -227,12 +227,12 @@ class _Job:
                         self._folder.remove(name)
             self._folder.discard()
 
-    def _resumed(self) -> State | None:
+    def _resumed(self) -> EncodingState | None:
         folder = self._folder
         state = manifest.unfinished(folder)
         if state is None:
-            found, _ = manifest.read_manifest(folder)
-            self._require_same(found)
+            header, _ = manifest.read_manifest(folder)
+            self._require_same(header)
             return None
         self._require_same(state.header)
         for shard in state.shards:
@@ -317,10 +317,10 @@ class _Job:
         self,
         address: str,
         workers: int | None,
-        state: State,
+        state: EncodingState,
         layout: Layout,
         progress: Callable[[Progress], object] | None,
-    ) -> tuple[State, Tail]:
+    ) -> tuple[EncodingState, Tail]:
         from .distributed import EncodingRun, encode_on
         from .ray_machines import RayMachines, connected, quiet_context
 
@@ -351,7 +351,7 @@ class _Job:
             where = f"{self._inputs[chunk.place.input].path}: {'row' if chunk.kind == 'rows' else 'line'} {number}"
             self._report(where, CorpusError(bad.reason))
 
-    def _check(self, state: State) -> None:
+    def _check(self, state: EncodingState) -> None:
         """Compare the sizes of all files with what was written."""
         for shard in state.shards:
             for file in shard.files:

@@ -108,8 +108,8 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
     scheme = url.partition("://")[0]
     # Over HTTP any page with links looks like a directory.
     is_folder = url.endswith("/") if scheme in ("http", "https") else system.isdir(place)
-    found = system.find(place, detail=True) if is_folder else {place: system.info(place)}
-    for name, facts in sorted(found.items()):
+    details = system.find(place, detail=True) if is_folder else {place: system.info(place)}
+    for name, facts in sorted(details.items()):
         below = name.removeprefix(place) if is_folder else ""
         if any(part.startswith(".") for part in below.split("/")):
             skipped["hidden"] += 1
@@ -130,8 +130,8 @@ def version_of(facts: Mapping[str, Any]) -> str:
     >>> version_of({"etag": '"1b2"', "mtime": 5}), version_of({"size": 3})
     ('1b2', '')
     """
-    found = next((facts[name] for name in _VERSIONS if facts.get(name)), "")
-    return str(found.timestamp() if isinstance(found, datetime) else found).strip('"')
+    version = next((facts[name] for name in _VERSIONS if facts.get(name)), "")
+    return str(version.timestamp() if isinstance(version, datetime) else version).strip('"')
 
 
 # ---- of this machine ------------------------------------------------------------------------------------

@@ -64,9 +64,9 @@ class _Fields:
 
     def next_byte(self) -> bytes:
         """The next byte, which is taken."""
-        found = self.peek()
-        self._at += len(found)
-        return found
+        byte = self.peek()
+        self._at += len(byte)
+        return byte
 
     def plain_row(self) -> list[bytes] | None:
         """The fields up to a line break; None if they have quotes, or it is not in this block."""
@@ -94,11 +94,11 @@ class _Fields:
 
     def _take_plain(self, text: io.BytesIO) -> None:
         while self.peek():
-            found = _END.search(self._data, self._at)
-            end = found.start() if found else len(self._data)
+            match = _END.search(self._data, self._at)
+            end = match.start() if match else len(self._data)
             text.write(memoryview(self._data)[self._at : end])
             self._at = end
-            if found:
+            if match:
                 return
 
     def _take_quoted(self, text: io.BytesIO) -> None:

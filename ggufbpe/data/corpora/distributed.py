@@ -19,7 +19,7 @@ from ..._util.extras import imported
 from .byte_formats import Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import CorpusPlace
-from .manifest import Shard, State, Tail
+from .manifest import EncodingState, Shard, Tail
 from .segments import EncodedBatch, Segment, absolute_inputs, encoded_at, part_of, segments_of
 from .shard_writer import ShardsWriter, limits
 from .storage import SEGMENTS, Folder, Input, folder_at
@@ -104,11 +104,11 @@ def encode_on(
     machines: Machines,
     work: EncodingRun,
     folder: Folder,
-    state: State,
+    state: EncodingState,
     inputs: list[Input],
     by_line: bool,
     tell: Tell,
-) -> tuple[State, Tail]:
+) -> tuple[EncodingState, Tail]:
     """Go on from `state` to the end. `tell` gets each batch, in order, before what it has is written."""
     segments = folder_at(work.segments)
     segments.prepare()
@@ -123,15 +123,15 @@ def encode_on(
 
 def _encode(
     machines: Machines, plan: ShardPlan, folder: Folder, segments: Iterator[Segment], tell: Tell
-) -> tuple[State, Tail]:
+) -> tuple[EncodingState, Tail]:
     records, writing = _Records(), _Writing(machines, plan, folder)
     try:
         wave, following = None, _wave(segments, machines)
         while wave is None or following:
             wave, following = following, _wave(segments, machines)
             with closing(machines.encode(wave)) as encoded:
-                for segment, found in zip(wave, encoded, strict=True):
-                    for batch in records.counted(segment, found):
+                for segment, batches in zip(wave, encoded, strict=True):
+                    for batch in records.counted(segment, batches):
                         tell(batch)
                         writing.add(plan.add(batch))
                     if following or segment is not wave[-1]:
@@ -234,7 +234,7 @@ def _moved(batch: EncodedBatch, records: int) -> EncodedBatch:
 class ShardPlan:
     """Finds where shards end, as `ShardsWriter` does, by the counts of batches: only one with an end is looked into."""
 
-    def __init__(self, work: EncodingRun, state: State, segments: Folder) -> None:
+    def __init__(self, work: EncodingRun, state: EncodingState, segments: Folder) -> None:
         self.state = state
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._segments = segments
@@ -290,14 +290,14 @@ class ShardPlan:
             self._segments.remove(name)
 
     def _last_ids(self, count: int) -> list[int]:
-        found: list[int] = []
+        last: list[int] = []
         for part in reversed(self._shard.parts):
-            if len(found) >= count:
+            if len(last) >= count:
                 break
             [ids] = part_of(self._encoded(part.batch, with_ids=True), part.first, part.stop).ids
-            found = ids[max(len(ids) - count + len(found), 0) :].tolist() + found
-        missing = count - len(found)
-        return list(self._shard.carry[len(self._shard.carry) - missing :]) + found
+            last = ids[max(len(ids) - count + len(last), 0) :].tolist() + last
+        missing = count - len(last)
+        return list(self._shard.carry[len(self._shard.carry) - missing :]) + last
 
     def _encoded(self, batch: EncodedBatch, with_ids: bool) -> Encoded:
         with self._segments.open(batch.file) as file:
@@ -310,7 +310,7 @@ class ShardPlan:
 def write_shard(work: EncodingRun, shard: PlannedShard, attempt: str) -> Written:
     """Write a shard out of the files of its batches."""
     segments = folder_at(work.segments)
-    state = State(work.header, [], shard.place, shard.carry)
+    state = EncodingState(work.header, [], shard.place, shard.carry)
     writer = ShardsWriter(
         folder_at(work.folder, attempt), state, work.shard_size, work.layout, number=shard.number
     )

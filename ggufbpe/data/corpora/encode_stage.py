@@ -71,7 +71,7 @@ class EncodeStage:
             yield document
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        found = self._tokenizer.encode_batch(
+        rows = self._tokenizer.encode_batch(
             texts, add_special=False, parse_special=self._parse_special, threads=1
         )
-        return [[*self._before, *ids, *self._behind] for ids in found]
+        return [[*self._before, *ids, *self._behind] for ids in rows]

@@ -83,7 +83,7 @@ def hashed_file(folder: Folder, name: str, parts: Iterable[Any]) -> HashedFile:
 
 def file_hash(file: IO[bytes]) -> str:
     """The SHA-256 of a file."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while block := file.read(AT_ONCE):
-        found.update(block)
-    return found.hexdigest()
+        digest.update(block)
+    return digest.hexdigest()

@@ -24,8 +24,8 @@ _PAIR = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]")
 
 def text_of_long_line(line: bytes, column: str) -> bytes | None:
     """The text in a field of a line of JSON; None if there is none, or the line is not JSON."""
-    found = fields_of_long_line(line, [column])
-    return found[0] if found is not None and isinstance(found[0], bytes) else None
+    fields = fields_of_long_line(line, [column])
+    return fields[0] if fields is not None and isinstance(fields[0], bytes) else None
 
 
 def fields_of_long_line(line: bytes, columns: Sequence[str]) -> list[Any] | None:

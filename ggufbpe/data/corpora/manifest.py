@@ -44,7 +44,7 @@ class Tail(NamedTuple):
     ids: list[int]
 
 
-class State(NamedTuple):
+class EncodingState(NamedTuple):
     """The state of a run: its finished shards, and where the next one begins."""
 
     header: dict[str, Any]
@@ -54,38 +54,38 @@ class State(NamedTuple):
 
     def write(self, folder: Folder) -> None:
         """Write it to `unfinished.json`."""
-        found = {
+        content = {
             **self.header,
             "shards": [_plain(shard) for shard in self.shards],
             "next": {"place": self.place._asdict(), "carry": list(self.carry)},
         }
-        folder.write(UNFINISHED, to_json(found))
+        folder.write(UNFINISHED, to_json(content))
 
 
-def unfinished(folder: Folder) -> State | None:
+def unfinished(folder: Folder) -> EncodingState | None:
     """The state of an unfinished run; None if there is none."""
     try:
-        found = _read(folder, UNFINISHED)
+        content = _read(folder, UNFINISHED)
     except FileNotFoundError:
         return None
     try:
-        shards, following = [_shard(shard) for shard in found.pop("shards")], found.pop("next")
-        return State(found, shards, CorpusPlace(**following["place"]), following["carry"])
+        shards, following = [_shard(shard) for shard in content.pop("shards")], content.pop("next")
+        return EncodingState(content, shards, CorpusPlace(**following["place"]), following["carry"])
     except (KeyError, TypeError) as error:
         raise CorpusError(f"{folder.name}/{UNFINISHED}: not what ggufbpe writes: {error!r}") from None
 
 
-def finish(folder: Folder, state: State, tail: Tail) -> dict[str, Any]:
+def finish(folder: Folder, state: EncodingState, tail: Tail) -> dict[str, Any]:
     """Write the manifest of a finished run."""
-    found = {**state.header, **totals(state.shards)}
+    content = {**state.header, **totals(state.shards)}
     for name in ("documents", "text_bytes", "bad_records"):
-        found[name] += getattr(tail, name)
-    found["left_over_tokens"] = len(tail.ids)
-    found["shards"] = [_plain(shard) for shard in state.shards]
-    folder.write(MANIFEST, to_json(found))
+        content[name] += getattr(tail, name)
+    content["left_over_tokens"] = len(tail.ids)
+    content["shards"] = [_plain(shard) for shard in state.shards]
+    folder.write(MANIFEST, to_json(content))
     if UNFINISHED in folder.names():
         folder.remove(UNFINISHED)
-    return found
+    return content
 
 
 def totals(shards: Iterable[Shard]) -> dict[str, int]:
@@ -98,7 +98,7 @@ def totals(shards: Iterable[Shard]) -> dict[str, int]:
 def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
     """The manifest, and its shards. `CorpusError` if there is none."""
     try:
-        found = _read(folder, MANIFEST)
+        content = _read(folder, MANIFEST)
     except FileNotFoundError:
         if UNFINISHED in folder.names():
             raise CorpusError(
@@ -108,7 +108,7 @@ def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
             f"{folder.name}: no shards that ggufbpe encode wrote: there is no {MANIFEST}"
         ) from None
     try:
-        return found, [_shard(shard) for shard in found["shards"]]
+        return content, [_shard(shard) for shard in content["shards"]]
     except (KeyError, TypeError) as error:
         raise CorpusError(f"{folder.name}/{MANIFEST}: not what ggufbpe writes: {error!r}") from None
 
@@ -154,9 +154,9 @@ def written_names(folder: Folder) -> list[str]:
     ]
 
 
-def to_json(found: Mapping[str, Any]) -> bytes:
+def to_json(content: Mapping[str, Any]) -> bytes:
     """A manifest as the bytes of its JSON file."""
-    return json.dumps(found, indent=1).encode() + b"\n"
+    return json.dumps(content, indent=1).encode() + b"\n"
 
 
 def _plain(shard: Shard) -> dict[str, Any]:
@@ -164,17 +164,17 @@ def _plain(shard: Shard) -> dict[str, Any]:
     return {**shard._asdict(), "start": shard.start._asdict(), "files": files}
 
 
-def _shard(found: dict[str, Any]) -> Shard:
+def _shard(entry: dict[str, Any]) -> Shard:
     return Shard(
-        **{**found, "start": CorpusPlace(**found["start"]), "files": [FileFacts(**f) for f in found["files"]]}
+        **{**entry, "start": CorpusPlace(**entry["start"]), "files": [FileFacts(**f) for f in entry["files"]]}
     )
 
 
 def _read(folder: Folder, name: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(folder.read(name))
+        content: dict[str, Any] = json.loads(folder.read(name))
     except ValueError as error:
         raise CorpusError(f"{folder.name}/{name}: not JSON: {error}") from None
-    if found.get("version") != VERSION:
+    if content.get("version") != VERSION:
         raise CorpusError(f"{folder.name}/{name}: not of version {VERSION}, which this ggufbpe writes")
-    return found
+    return content

@@ -136,13 +136,13 @@ class ParquetWriter:
         """Numbers of `width` bits in the hybrid of run lengths and bits: one run, of one number or of bits."""
         first = int(levels[0])
         if (levels == first).all():
-            found = varint(len(levels) << 1) + bytes([first])
+            encoded = varint(len(levels) << 1) + bytes([first])
         else:
             bits = self._numpy.unpackbits(levels[:, None], axis=1, count=width, bitorder="little")
             groups = -(-len(levels) // 8)
             packed = self._numpy.packbits(bits, bitorder="little").tobytes()
-            found = varint(groups << 1 | 1) + packed.ljust(groups * width, b"\0")
-        return len(found).to_bytes(4, "little") + found
+            encoded = varint(groups << 1 | 1) + packed.ljust(groups * width, b"\0")
+        return len(encoded).to_bytes(4, "little") + encoded
 
     def _end_group(self) -> None:
         if self._in_page:

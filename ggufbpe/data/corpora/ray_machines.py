@@ -191,11 +191,11 @@ def _carried() -> Iterator[None]:
 
 def _raise_cause(error: BaseException) -> NoReturn:
     """What was raised in a task, as it is raised on one machine."""
-    found: BaseException | None = error
-    while found is not None:
-        if type(found) is CarriedError:
-            raise found.error from None
-        found = getattr(found, "cause", None) or found.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause) is CarriedError:
+            raise cause.error from None
+        cause = getattr(cause, "cause", None) or cause.__cause__
     raise error
 
 
@@ -237,8 +237,8 @@ class RayMachines:
             for table in dataset_of("Encode", makers, self._workers).iter_batches(
                 batch_size=None, batch_format="pyarrow", prefetch_batches=0
             ):
-                for found in table["batches"]:
-                    yield pickle.loads(found.as_buffer())
+                for batches in table["batches"]:
+                    yield pickle.loads(batches.as_buffer())
 
     def write(self, shards: Sequence[PlannedShard]) -> list[Written]:
         """Shards out of these files."""
@@ -246,8 +246,8 @@ class RayMachines:
         sink = Sink("Shard", partial(_write_shards, self._work))
         with causes_raised():
             dataset_of("Shard", makers, self._workers).write_datasink(sink, concurrency=self._workers)
-        found = dict(one for some in sink.results for one in some)
-        return [found[shard.number] for shard in shards]
+        written = dict(one for some in sink.results for one in some)
+        return [written[shard.number] for shard in shards]
 
 
 def _encoded(shared: Shared, folder: str, segment: Segment) -> Iterator[Table]:
@@ -259,8 +259,8 @@ def _encoded(shared: Shared, folder: str, segment: Segment) -> Iterator[Table]:
     reader = chunk_reader(tokenizer, segment.inputs, shared.options)
     encoder = ChunkEncoder(tokenizer, shared.options.document, shared.dtype)
     name = uuid.uuid4().hex  # a task that is run again writes another file
-    found = write_batches(encode_segment(segment, reader, encoder), folder_at(folder), name)
-    yield pyarrow.table({"batches": _binary(pickle.dumps(found, 5))})
+    batches = write_batches(encode_segment(segment, reader, encoder), folder_at(folder), name)
+    yield pyarrow.table({"batches": _binary(pickle.dumps(batches, 5))})
 
 
 def _binary(value: Any) -> Any:
@@ -275,9 +275,9 @@ def _planned(shard: PlannedShard) -> Iterator[Table]:
 
 
 def _write_shards(work: EncodingRun, blocks: Iterable[Table]) -> list[tuple[int, Written]]:
-    found = []
+    written = []
     for block in blocks:
         for one in block["shard"]:
             shard = pickle.loads(one.as_buffer())
-            found.append((shard.number, write_shard(work, shard, f".{uuid.uuid4().hex}")))
-    return found
+            written.append((shard.number, write_shard(work, shard, f".{uuid.uuid4().hex}")))
+    return written

@@ -43,8 +43,8 @@ def records(
     columns = [DEFAULT_FIELD if field is None else field, *([] if also is None else [also])]
 
     def read(line: bytes) -> tuple[bytes, dict[str, Any]]:
-        if len(line) >= LONG_LINE and (found := fields_of_long_line(line, columns)):
-            text, *others = found
+        if len(line) >= LONG_LINE and (fields := fields_of_long_line(line, columns)):
+            text, *others = fields
             if isinstance(text, bytes):
                 return text, dict(zip(columns[1:], map(_as_text, others)))
         record = record_of(line.decode("utf-8", "surrogateescape"), field)
@@ -69,11 +69,11 @@ def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T
 
 
 def _reported(
-    found: Iterator[tuple[int, T | ValueError]], name: str, what: str, report: Report
+    results: Iterator[tuple[int, T | ValueError]], name: str, what: str, report: Report
 ) -> Iterator[T]:
     """The results; errors among them are reported together, at the end."""
     bad, first = 0, ""
-    for number, one in found:
+    for number, one in results:
         if isinstance(one, ValueError):
             bad, first = bad + 1, first or f"{what} {number}: {one}"
         else:

@@ -169,8 +169,8 @@ def _line_start(file: IO[bytes], begin: int, end: int) -> int:
     at = begin - 1
     file.seek(at)
     while at < end and (block := file.read(min(_BLOCK, end - at))):
-        if (found := block.find(b"\n")) >= 0:
-            return at + found + 1
+        if (line_end := block.find(b"\n")) >= 0:
+            return at + line_end + 1
         at += len(block)
     return end
 

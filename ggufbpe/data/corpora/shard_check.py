@@ -63,14 +63,14 @@ def _problems_of(corpus: EncodedCorpus, shard: Shard) -> Iterator[str]:
     for facts in shard.files:
         try:
             with corpus.folder.open(facts.name) as file:
-                found = file_hash(file)
+                actual = file_hash(file)
         except FileNotFoundError:
-            found = "missing"
-        if found != facts.sha256:
+            actual = "missing"
+        if actual != facts.sha256:
             is_whole = False
             yield (
                 f"{facts.name}: missing"
-                if found == "missing"
+                if actual == "missing"
                 else f"{facts.name}: not the bytes that were written"
             )
     if is_whole:
@@ -83,9 +83,9 @@ def _problems_of(corpus: EncodedCorpus, shard: Shard) -> Iterator[str]:
 
 def _wrong_sums(corpus: EncodedCorpus) -> Iterator[str]:
     for name in ("rows", "tokens"):
-        found = sum(getattr(shard, name) for shard in corpus.shards)
-        if found != corpus.manifest[name]:
-            yield f"manifest.json: {corpus.manifest[name]} {name}, where its shards have {found}"
+        total = sum(getattr(shard, name) for shard in corpus.shards)
+        if total != corpus.manifest[name]:
+            yield f"manifest.json: {corpus.manifest[name]} {name}, where its shards have {total}"
 
 
 # ---- a sample, encoded once more ----------------------------------------------------------------------
@@ -142,11 +142,11 @@ def _beginning_of(corpus: EncodedCorpus, shard: Shard, size: int) -> npt.NDArray
     """The first `size` ids of a shard, of all rows together."""
     numpy = imported("numpy", "corpora", "shards")
     number = sum(one.rows for one in corpus.shards[: corpus.shards.index(shard)])
-    rows, found = [numpy.zeros(0, corpus.layout.dtype)], 0
+    rows, count = [numpy.zeros(0, corpus.layout.dtype)], 0
     for row, _ in zip(corpus.rows(number), range(shard.rows)):
         rows.append(row)
-        found += len(row)
-        if found >= size:
+        count += len(row)
+        if count >= size:
             break
     beginning: npt.NDArray[Any] = numpy.concatenate(rows)[:size]
     return beginning

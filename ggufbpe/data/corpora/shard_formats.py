@@ -68,7 +68,7 @@ def dtype_of(form: ShardForm, vocab_size: int) -> str:
     return "uint16" if vocab_size <= 1 << 16 else form.wide
 
 
-def ends_of(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> Any:
+def document_ends(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> Any:
     """Where the rows of a shard end, in ids; None where each file of rows says it itself."""
     if form.ends is None:
         return None
@@ -81,7 +81,7 @@ def ends_of(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> Any:
 def rows_of(
     form: ShardForm, folder: Folder, stem: str, layout: Layout, ends: Any, start: int = 0
 ) -> Iterator[npt.NDArray[Any]]:
-    """The rows of a shard from number `start` on, each as an array of ids; `ends` are those of `ends_of`."""
+    """The rows of a shard from number `start` on, each as an array of ids; `ends` are those of `document_ends`."""
     if ends is None:
         for lists in row_batches(folder, stem + form.suffix, start):
             values, offsets = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()

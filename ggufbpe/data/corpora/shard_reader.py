@@ -12,7 +12,7 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .byte_formats import Layout
 from .manifest import Shard, read_manifest
-from .shard_formats import FORMS, ends_of, rows_of
+from .shard_formats import FORMS, document_ends, rows_of
 from .storage import Folder, folder_at
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ class EncodedCorpus:
     """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote."""
 
     def __init__(
-        self, folder: Folder, found: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
+        self, folder: Folder, content: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
     ) -> None:
-        self.folder, self.manifest, self.shards = folder, found, shards
+        self.folder, self.manifest, self.shards = folder, content, shards
         self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
-        self.form = FORMS[found["format"]]
+        self.form = FORMS[content["format"]]
         self._ends: dict[str, Any] = {}  # of rows, by shard
-        self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
+        self.layout = Layout(content["dtype"], content["tokenizer"]["name"], content["settings"]["pack"])
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
@@ -81,7 +81,7 @@ class EncodedCorpus:
         if shard.name not in self._ends:
             while len(self._ends) >= _KEPT:
                 del self._ends[next(iter(self._ends))]
-            self._ends[shard.name] = ends_of(self.form, self.folder, shard.name, self.layout)
+            self._ends[shard.name] = document_ends(self.form, self.folder, shard.name, self.layout)
         return self._ends[shard.name]
 
     def to_dict(self) -> dict[str, Any]:

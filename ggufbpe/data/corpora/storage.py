@@ -44,15 +44,15 @@ def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> li
 
     Files in the folder `leave_out`, where the shards go, are left out.
     """
-    found: list[Input] = []
+    inputs: list[Input] = []
     for file in files_of(paths, skipped, raised, tables=True):
         if is_url(file.path):
             # What the listing says, since a request for each of many objects takes long.
             state = (file.size, file.version) if file.version else _state_at(file.path)
-            found.append(Input(file.path, *state))
+            inputs.append(Input(file.path, *state))
         elif not _is_in(file.path, leave_out):
-            found.append(Input(file.path, *_state(os.stat(file.path))))
-    return found
+            inputs.append(Input(file.path, *_state(os.stat(file.path))))
+    return inputs
 
 
 def _state_at(url: str) -> tuple[int, str]:

@@ -94,16 +94,16 @@ def binary_values(column: Any) -> list[bytes | None]:
     _, offsets, data = column.buffers()
     ends = memoryview(offsets).cast("B").cast("q")[column.offset : column.offset + len(column) + 1]
     view = memoryview(b"" if data is None else data).cast("B")
-    found = zip(ends, ends[1:], column.is_valid().to_pylist())
-    return [bytes(view[begin:end]) if is_there else None for begin, end, is_there in found]
+    spans = zip(ends, ends[1:], column.is_valid().to_pylist())
+    return [bytes(view[begin:end]) if is_there else None for begin, end, is_there in spans]
 
 
 def _csv_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
-    found = csv_rows(stream)
-    header = [field.decode("utf-8", "surrogateescape") for field in next(found, [])]
+    rows = csv_rows(stream)
+    header = [field.decode("utf-8", "surrogateescape") for field in next(rows, [])]
     _check_columns(header, name, columns)
     places = [header.index(column) for column in columns]
-    wanted = islice(found, start, None)
+    wanted = islice(rows, start, None)
     while some := [
         tuple(row[at] if at < len(row) else None for at in places) for row in islice(wanted, _ROWS)
     ]:

@@ -15,11 +15,11 @@ Value = tuple[int, bytes]  # the number of its type, and how it is written
 
 def varint(number: int) -> bytes:
     """A number that is not negative, in groups of 7 bits, the lowest first."""
-    found = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def _zigzag(number: int) -> bytes:

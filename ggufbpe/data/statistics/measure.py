@@ -119,8 +119,8 @@ class Usage:
     @property
     def unused_ids(self) -> list[int]:
         """The ids of those, ascending."""
-        found: list[int] = (self.for_text & (self.counts == 0)).nonzero()[0].tolist()
-        return found
+        ids: list[int] = (self.for_text & (self.counts == 0)).nonzero()[0].tolist()
+        return ids
 
     def to_dict(self) -> dict[str, str | int]:
         """The numbers by name, without the counts of single tokens."""
@@ -236,14 +236,14 @@ class _Group:
 
 
 def _sum(groups: Iterable[_Group], models: Iterable[_Model]) -> _Group:
-    found = list(groups)
+    listed = list(groups)
     whole = _Group(0)
     for name in ("texts", "bytes", "characters", "words", "undecodable_bytes"):
-        setattr(whole, name, sum(getattr(group, name) for group in found))
+        setattr(whole, name, sum(getattr(group, name) for group in listed))
     for index, model in enumerate(models):
         counts = _Counts()
         for name in ("tokens", "pieces", "single_byte", "partial"):
-            setattr(counts, name, sum(getattr(group.counts[index], name) for group in found))
+            setattr(counts, name, sum(getattr(group.counts[index], name) for group in listed))
         counts.used = model.counts.nonzero()[0]
         whole.counts.append(counts)
     return whole
@@ -315,16 +315,16 @@ class _Model:
             return self._tokenizer.encode_to_numpy(
                 texts[0], add_special=False, parse_special=self._parse_special, continues=continues
             )
-        found = self._tokenizer.encode_batch(texts, add_special=False, parse_special=self._parse_special)
-        return np.fromiter(chain.from_iterable(found), dtype=np.int32)
+        rows = self._tokenizer.encode_batch(texts, add_special=False, parse_special=self._parse_special)
+        return np.fromiter(chain.from_iterable(rows), dtype=np.int32)
 
     def _tally(self, ids: npt.NDArray[np.integer]) -> tuple[Ids, Ids]:
         """The distinct ids, ascending, and how often each occurs."""
         import numpy as np
 
         if len(ids) < self._tokenizer.vocab_size // 8:  # sorting these is faster than a pass over all tokens
-            found, times = np.unique(ids, return_counts=True)
-            return found.astype(np.int64), times.astype(np.int64)
+            distinct, times = np.unique(ids, return_counts=True)
+            return distinct.astype(np.int64), times.astype(np.int64)
         counted = np.bincount(ids, minlength=self._tokenizer.vocab_size)
         used = counted.nonzero()[0]
         return used, counted[used]

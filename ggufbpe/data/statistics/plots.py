@@ -130,14 +130,14 @@ class _Row(NamedTuple):
     bars: list[Measures]
 
 
-def _drawn(stats: Stats, found: Sequence[Measures], theme: _Theme) -> Any:
+def _drawn(stats: Stats, group: Sequence[Measures], theme: _Theme) -> Any:
     tokenizers = stats.tokenizers
     groups: dict[str, list[Measures]] = {}
-    for measures in found:
+    for measures in group:
         groups.setdefault(measures.group, []).append(measures)
     single = len(groups) == 1
     if single:
-        rows = [_Row(measures.tokenizer, [measures]) for measures in found]
+        rows = [_Row(measures.tokenizer, [measures]) for measures in group]
     else:
         most = max(min(_MOST_BARS // len(tokenizers), _MOST_ROWS), 1)
         kept = set(sorted(groups, key=lambda name: -groups[name][0].bytes)[:most])
@@ -169,8 +169,8 @@ def _value(panel: _Panel, bar: Measures, sizes: dict[str, int]) -> float | None:
     if panel.measure == "used":
         size = sizes[bar.tokenizer]
         return bar.used_tokens / size if size else None
-    found: float | None = getattr(bar, panel.measure)
-    return found
+    value: float | None = getattr(bar, panel.measure)
+    return value
 
 
 class _Layout(NamedTuple):

@@ -115,8 +115,8 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
             raise TypeError(f"a corpus has str, pathlib.Path and binary streams, not {type(item).__name__}")
 
 
-def _is_item(found: object) -> bool:
-    return isinstance(found, (str, bytes, os.PathLike)) or hasattr(found, "read")
+def _is_item(value: object) -> bool:
+    return isinstance(value, (str, bytes, os.PathLike)) or hasattr(value, "read")
 
 
 class _Lent:

@@ -23,15 +23,15 @@ class Added(NamedTuple):
 
     def attributes(self) -> dict[str, int]:
         """The attribute of each token, in the order of their ids."""
-        found = {} if self.unk is None else {self.unk: UNKNOWN}
+        attributes = {} if self.unk is None else {self.unk: UNKNOWN}
         for token, attribute in (
             *((token, CONTROL) for token in self.special),
             *((token, USER_DEFINED) for token in self.user_defined),
         ):
-            if not token or token in found:
+            if not token or token in attributes:
                 raise ValueError(f"the token {printable(token)} is empty or named twice")
-            found[token] = attribute
-        return found
+            attributes[token] = attribute
+        return attributes
 
 
 class Draft(NamedTuple):
@@ -84,13 +84,13 @@ def base(
 
 def _alphabet(counts: Mapping[str, int], limit: int | None, certain: frozenset[str], raw: bool) -> list[str]:
     """The most frequent characters of the words; of equally frequent ones the first by code point."""
-    found = dict.fromkeys(certain, 0)
+    frequencies = dict.fromkeys(certain, 0)
     for word, count in counts.items():
         for char in word:
-            found[char] = found.get(char, 0) + count
+            frequencies[char] = frequencies.get(char, 0) + count
     if raw:
-        found.pop("\0", None)  # ends a string in llama.cpp; it has a byte token
-    kept = sorted(found, key=lambda char: (char not in certain, -found[char], char))
+        frequencies.pop("\0", None)  # ends a string in llama.cpp; it has a byte token
+    kept = sorted(frequencies, key=lambda char: (char not in certain, -frequencies[char], char))
     return sorted(kept if limit is None else kept[:limit])
 
 

@@ -109,12 +109,12 @@ class Learner:
         heapq.heapify(heap)
         merges: list[LearnedMerge] = []
         while heap and len(self._tokens) < rules.vocab_size:
-            found, place, key = heapq.heappop(heap)
+            pair_count, place, key = heapq.heappop(heap)
             count = self._counts.get(key, 0)
             if count < least:
                 continue
             now = (-count, tie(key), key)
-            if now != (found, place, key):
+            if now != (pair_count, place, key):
                 heapq.heappush(heap, now)
                 continue
             if not self._is_allowed(key >> 32, key & _LOW):

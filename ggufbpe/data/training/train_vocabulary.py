@@ -26,7 +26,7 @@ from ..corpora.records import CorpusError as CorpusError
 from .draft_vocabulary import Added, Draft, base, cutter, seeded
 from .learn_merges import TIES, Learner, Rules
 from .native_counting import CompiledLearner, add_counts, counter_of, is_there
-from .trained_vocabulary import Form, Seed, Step, token_bytes
+from .trained_vocabulary import Form, LearnedStep, Seed, token_bytes
 from .trained_vocabulary import TrainedVocabulary as TrainedVocabulary
 from .training_texts import CorpusOptions, texts_of
 from .word_counts import Splitting, count_words, splitting
@@ -296,7 +296,10 @@ def _learn(
         learner.add_words([part for part, _ in parts], [count for _, count in parts])
     most = rules.vocab_size - first
     learned = learner.learn(None if progress is None else lambda done: progress("merge", done, most))
-    trace = [Step(tokens[left], tokens[right], count, tokens[token]) for left, right, count, token in learned]
+    trace = [
+        LearnedStep(tokens[left], tokens[right], count, tokens[token])
+        for left, right, count, token in learned
+    ]
     return TrainedVocabulary(
         tokens,
         attributes + [NORMAL] * (len(tokens) - first),

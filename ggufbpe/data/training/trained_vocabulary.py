@@ -27,7 +27,7 @@ from ...tokenizer.special_tokens import SpecialTokens
 from .word_counts import Splitting
 
 
-class Step(NamedTuple):
+class LearnedStep(NamedTuple):
     """A merge as it was learned: the pair, how often it occurred in the words then, and the result."""
 
     left: str
@@ -84,8 +84,8 @@ class TrainedVocabulary:
     ['aaab', 'd', 'aaab', 'a', 'c']
 
     `tokens` and `attributes` are indexed by token id; tokens are written as in a GGUF, bytes in GPT-2's alphabet.
-    `merges` are pairs of tokens by rank, `trace` has a `Step` for each one learned. `word_count` is the number of
-    distinct words that they were learned from.
+    `merges` are pairs of tokens by rank, `trace` has a `LearnedStep` for each one learned. `word_count` is the number
+    of distinct words that they were learned from.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class TrainedVocabulary:
         tokens: list[str],
         attributes: list[int],
         merges: list[tuple[str, str]],
-        trace: list[Step],
+        trace: list[LearnedStep],
         form: Form,
         word_count: int = 0,
         seed: Seed | None = None,
@@ -130,7 +130,7 @@ class TrainedVocabulary:
             if token is not None:
                 tokens.append(self.tokens[token])
             if self.form.why_not_llama_cpp() is None:
-                tokens += (self.tokens[found] for word in words for found in self.encode_word(word))
+                tokens += (self.tokens[token_id] for word in words for token_id in self.encode_word(word))
             else:
                 tokens += chain.from_iterable(map(self._symbols, words))
         return tokens
@@ -146,14 +146,14 @@ class TrainedVocabulary:
 
     def encode_word(self, word: str) -> tuple[int, ...]:
         """The ids of one word, which is not split further. The end-of-word symbol is added."""
-        found = self._cache.get(word)
-        if found is None:
-            found = self._cache[word] = (
+        ids = self._cache.get(word)
+        if ids is None:
+            ids = self._cache[word] = (
                 self._encoder.ids(word)
                 if self.form.why_not_llama_cpp() is None
                 else tuple(self._classic(word))
             )
-        return found
+        return ids
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD, the end of a word a space.

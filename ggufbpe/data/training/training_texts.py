@@ -200,10 +200,10 @@ def _records(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:
         if not text.strip():
             continue
         try:
-            found = record_of(text, reading.field).text
+            text_of_record = record_of(text, reading.field).text
         except ValueError as error:
             raise CorpusError(f"{where}: {error}") from None
-        yield _without_surrogates(found, where, reading.errors)
+        yield _without_surrogates(text_of_record, where, reading.errors)
 
 
 def _rows(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:

@@ -44,15 +44,15 @@ class Lookups:
 
     def addresses(self, host: str) -> tuple[str, ...]:
         """The addresses of a host, the preferred first; none if it is unknown. A literal address is its own."""
-        found = self._found.get(host)
-        if found is None:
+        addresses = self._found.get(host)
+        if addresses is None:
             try:
                 answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError):
                 answers = []
-            found = tuple(dict.fromkeys(str(answer[4][0]) for answer in answers))
-            found = self._found.setdefault(host, found)  # another thread may have been first
-        return found
+            addresses = tuple(dict.fromkeys(str(answer[4][0]) for answer in answers))
+            addresses = self._found.setdefault(host, addresses)  # another thread may have been first
+        return addresses
 
     def is_local(self, host: str, *, alone: bool = False) -> bool:
         """Whether a host is this machine or in a private network. An unknown host is not local.
@@ -103,20 +103,20 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def _address(text: str) -> _Address:
     """An address; that of IPv4 where an IPv6 address only contains one (mapped, translated, 6to4)."""
-    found = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(found, ipaddress.IPv4Address):
-        return found
-    if any(found in network for network in _IPV4_WITHIN) and int(found) > 0xFFFF:  # not :: and ::1
-        return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-    return found.ipv4_mapped or found.sixtofour or found
+    ip = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip
+    if any(ip in network for network in _IPV4_WITHIN) and int(ip) > 0xFFFF:  # not :: and ::1
+        return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.ipv4_mapped or ip.sixtofour or ip
 
 
 def _is_public(address: str) -> bool:
-    found = _address(address)
-    return found.is_global and not (isinstance(found, ipaddress.IPv6Address) and found.is_site_local)
+    ip = _address(address)
+    return ip.is_global and not (isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local)
 
 
 def _is_never_asked(address: str) -> bool:
-    found = _address(address)
-    teredo = found.teredo if isinstance(found, ipaddress.IPv6Address) else None
-    return any(each.is_link_local or each in _METADATA for each in (found, *(teredo or ())))
+    ip = _address(address)
+    teredo = ip.teredo if isinstance(ip, ipaddress.IPv6Address) else None
+    return any(each.is_link_local or each in _METADATA for each in (ip, *(teredo or ())))

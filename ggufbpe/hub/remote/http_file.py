@@ -241,10 +241,10 @@ class HTTPFile:
             raise self._wrong("the server sends the file compressed, although no compression was requested")
         length = headers.get("Content-Length", "")
         if status == 206:
-            found = _RANGE.fullmatch(headers.get("Content-Range", "").strip())
-            if not found:
+            match = _RANGE.fullmatch(headers.get("Content-Range", "").strip())
+            if not match:
                 raise self._wrong("the server does not say which range it sends, or of how many bytes")
-            start, end, size = int(found[1]), int(found[2]) + 1, int(found[3])
+            start, end, size = int(match[1]), int(match[2]) + 1, int(match[3])
             if start != span.start or not start < end <= min(span.end, size):
                 raise self._wrong("the server sends a range other than the one requested")
         elif status == 200:

@@ -33,16 +33,16 @@ _LIBRARY = {"library_name": "ggufbpe", "library_version": __version__}
 
 def is_offline() -> bool:
     """Whether the library's own settings forbid network access."""
-    if found := sys.modules.get("huggingface_hub.constants"):
-        return bool(found.HF_HUB_OFFLINE)
+    if constants := sys.modules.get("huggingface_hub.constants"):
+        return bool(constants.HF_HUB_OFFLINE)
     said = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
     return said.upper() in ("1", "ON", "YES", "TRUE")  # huggingface_hub/constants.py, _is_true
 
 
 def endpoint() -> str:
     """The hub's address, from the library's own settings."""
-    if found := sys.modules.get("huggingface_hub.constants"):
-        return str(found.ENDPOINT)
+    if constants := sys.modules.get("huggingface_hub.constants"):
+        return str(constants.ENDPOINT)
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
@@ -51,14 +51,14 @@ def files_on_hub(name: HubName) -> list[RemoteFile]:
     hub = imported("huggingface_hub", "hub", _WHAT)
     with _errors(name):
         _require_network()
-        found = [
+        entries = [
             (str(each["path"]), int(each["size"]))
             for each in islice(_tree(name), MOST_FILES)
             if each["type"] == "file"
         ]
         return [
             RemoteFile(path, size, hub.hf_hub_url(name.repository, path, revision=name.revision))
-            for path, size in found
+            for path, size in entries
             if path.lower().endswith(".gguf") and is_file(path)
         ]
 
@@ -117,9 +117,9 @@ def locate_on_hub(name: HubName) -> RemoteLocation:
     with _errors(resolved):
         _require_network()
         url = hub.hf_hub_url(name.repository, file, revision=name.revision)
-        found = hub.get_hf_file_metadata(url, **_LIBRARY)
+        metadata = hub.get_hf_file_metadata(url, **_LIBRARY)
         headers = imported("huggingface_hub.utils", "hub", _WHAT).build_hf_headers(**_LIBRARY)
-    return RemoteLocation(str(resolved), found.location, url, headers, found.etag, found.size)
+    return RemoteLocation(str(resolved), metadata.location, url, headers, metadata.etag, metadata.size)
 
 
 def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
@@ -147,9 +147,9 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
 def _chosen(name: HubName) -> str:
     """The file that llama.cpp chooses in the repository."""
     names = [file.name for file in files_on_hub(name)]
-    found = chosen(names, name.quant)
-    if found is not None:
-        return found
+    choice = chosen(names, name.quant)
+    if choice is not None:
+        return choice
     models = [file for file in names if is_model(file) and is_first_part(file)]
     problem = f"no file is a {printable(name.quant)}" if name.quant and models else "it has no .gguf model"
     there = ", ".join(dict.fromkeys(filter(None, map(quantization, models))))

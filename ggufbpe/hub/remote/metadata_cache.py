@@ -29,7 +29,7 @@ _FORM = "with tensor infos"  # earlier versions kept less of a file
 _ABANDONED = 24 * 3600  # seconds after which an unfinished file is deleted
 
 
-class Kept(NamedTuple):
+class CachedMetadata(NamedTuple):
     """The metadata of a remote file."""
 
     name: str  # of the file that was chosen
@@ -46,7 +46,7 @@ def cache_folder() -> str:
     return str(platformdirs.user_cache_dir("ggufbpe", appauthor=False))
 
 
-def found(key: str) -> Kept | None:
+def found(key: str) -> CachedMetadata | None:
     """The metadata cached for the reference `key`, if it is intact; marks it as used."""
     record = _record(_reference(key))
     if record is None:
@@ -63,10 +63,10 @@ def found(key: str) -> Kept | None:
             with suppress(OSError):
                 os.unlink(damaged)
         return None
-    return Kept(record["name"], record["version"], record["size"], data)
+    return CachedMetadata(record["name"], record["version"], record["size"], data)
 
 
-def keep(keys: Iterable[str], kept: Kept) -> None:
+def keep(keys: Iterable[str], kept: CachedMetadata) -> None:
     """Cache the metadata that the references `keys` stand for; evict old entries if there are too many."""
     digest = hashlib.sha256(kept.data).hexdigest()
     record = {"name": kept.name, "version": kept.version, "size": kept.size, "digest": digest}

@@ -16,7 +16,7 @@ from ...gguf.source import Source
 from ..name_grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import huggingface, metadata_cache
 from .forecast import ArrivingFile
-from .metadata_cache import Kept
+from .metadata_cache import CachedMetadata
 from .range_stream import RangeFile, RangeStream, RemoteFile, RemoteLocation, RemoteProgress
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def files(reference: Remote) -> list[RemoteFile]:
     return huggingface.files_on_hub(reference)
 
 
-def _requested(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Kept:
+def _requested(reference: Remote, kept: CachedMetadata | None, progress: Watcher | None) -> CachedMetadata:
     """The metadata from the network; `kept` itself if that is still current."""
     if isinstance(reference, Address) and reference.scheme not in ("http", "https"):
         from .fsspec_file import StoredFile
@@ -81,8 +81,8 @@ def _requested(reference: Remote, kept: Kept | None, progress: Watcher | None) -
 
 
 def _read_at(
-    location: RemoteLocation, client: Client | None, kept: Kept | None, progress: Watcher | None
-) -> Kept:
+    location: RemoteLocation, client: Client | None, kept: CachedMetadata | None, progress: Watcher | None
+) -> CachedMetadata:
     """The metadata of the file at `location`, through `client` if there is one already."""
     from .http_file import Client, HTTPFile, UnchangedError
 
@@ -101,7 +101,7 @@ def _read_at(
     return read if is_new else read._replace(version=location.version or "")
 
 
-def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
+def _read(name: str, file: RangeFile, progress: Watcher | None) -> CachedMetadata:
     """The metadata of a file, with its tensor infos, and little more of it."""
     try:
         stream = RangeStream(file, progress)
@@ -109,7 +109,7 @@ def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
         with walked:
             data = stream.first(walked.infos_end())
         file.check()
-        return Kept(name, file.version or "", stream.size, data)
+        return CachedMetadata(name, file.version or "", stream.size, data)
     finally:
         file.close()
 

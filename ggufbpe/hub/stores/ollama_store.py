@@ -82,7 +82,7 @@ def model_layer(manifest: object) -> dict[str, Any] | None:
     return models[-1] if models else None
 
 
-def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
+def gguf_layer(manifest: object, path: str) -> tuple[str, int | None, str]:
     """The digest and size of the GGUF that a manifest names, and a note on it. `StoreError` if there is none.
 
     The digest is returned as 64 lower-case hexadecimal digits.
@@ -135,7 +135,7 @@ def _model(folder: str, name: OllamaName, manifest: str) -> StoredModel:
         read = bounded_json(manifest)
     except OSError as error:
         raise StoreError(f"the manifest cannot be read: {error.strerror}", path=manifest) from None
-    digest, size, note = layer_of(read, manifest)
+    digest, size, note = gguf_layer(read, manifest)
     blobs = os.path.join(folder, "blobs")
     path = os.path.join(blobs, f"sha256-{digest}")
     problem = why_no_file(path)

@@ -55,11 +55,11 @@ def setting(name: str) -> str | None:
 
 def distinct(folders: Iterable[str]) -> list[str]:
     """The folders that exist, each once, even if links lead to it."""
-    found: dict[str, str] = {}
+    by_real_path: dict[str, str] = {}
     for folder in folders:
         if os.path.isdir(folder):
-            found.setdefault(os.path.realpath(folder), folder)
-    return list(found.values())
+            by_real_path.setdefault(os.path.realpath(folder), folder)
+    return list(by_real_path.values())
 
 
 def is_closed(folder: str) -> bool:

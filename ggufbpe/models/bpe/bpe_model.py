@@ -66,9 +66,9 @@ class BytePairModel(TokenizerModel):
 
     def doubt(self, named_pre: str, entry: PreTokenizer, token_to_id: Mapping[str, int], warn: Warn) -> None:
         """Warn of a pre-tokenizer that cuts strings which are tokens here."""
-        found = telltales(entry, token_to_id) if named_pre == entry.name != "default" else []
-        if found:
-            some = ", ".join(map(printable, found[:: max(len(found) // 3, 1)][:3]))
+        evidence = telltales(entry, token_to_id) if named_pre == entry.name != "default" else []
+        if evidence:
+            some = ", ".join(map(printable, evidence[:: max(len(evidence) // 3, 1)][:3]))
             warn(
                 f"{TokenizerKey.PRE} is {printable(entry.name)}, which cuts tokens such as {some}, {_LIKELY_WRONG}"
             )

@@ -167,11 +167,11 @@ def evidence(
     """
     known = frozenset(tokens)
     made = known.intersection(results(merges))
-    found = _families_of(made or known)
-    best = tied(found)
+    judged = _families_of(made or known)
+    best = tied(judged)
     names = [name for family in best for name in family.names]
     name = architecture if architecture in names else _beginning(model, names) or best[0].family
-    return Evidence(pre, known, found, best, name if made else "")
+    return Evidence(pre, known, judged, best, name if made else "")
 
 
 def _beginning(model: str, names: list[str]) -> str:
@@ -180,8 +180,8 @@ def _beginning(model: str, names: list[str]) -> str:
     >>> _beginning("Falcon3 7B Instruct", ["falcon-h1", "falcon3"])
     'falcon3'
     """
-    found = [name for name in names if _letters(model).startswith(_letters(name))]
-    return max(found, key=len, default="")
+    matching = [name for name in names if _letters(model).startswith(_letters(name))]
+    return max(matching, key=len, default="")
 
 
 def _letters(name: str) -> str:
@@ -216,16 +216,16 @@ def families(made: Iterable[str]) -> list[Family]:
         return [Family(family, 0.0, len(made), len(made), (), ())]
     absent = [feature for feature in FEATURES if not has_feature(made, feature)]
     shapes, examples = _shapes(made)
-    found = [_judged(entry, absent, shapes, examples) for entry in one_of_each().values()]
-    return sorted(found, key=lambda family: (family.cost, -len(family.names)))
+    judged = [_judged(entry, absent, shapes, examples) for entry in one_of_each().values()]
+    return sorted(judged, key=lambda family: (family.cost, -len(family.names)))
 
 
-def tied(found: list[Family]) -> list[Family]:
+def tied(ranked: list[Family]) -> list[Family]:
     """The families that nothing in the vocabulary distinguishes from the likeliest one, itself included.
 
     Those with the most names first: a model of a widely used one is more likely.
     """
-    best = [family for family in found if family.cost < found[0].cost + _TIED]
+    best = [family for family in ranked if family.cost < ranked[0].cost + _TIED]
     return sorted(best, key=lambda family: -len(family.names))
 
 
@@ -285,11 +285,11 @@ def _text(token: str) -> str:
 @cache
 def one_of_each() -> dict[str, PreTokenizer]:
     """A byte-level entry of each family, by family."""
-    found: dict[str, PreTokenizer] = {}
+    entries: dict[str, PreTokenizer] = {}
     for entry in PRE_TOKENIZERS.values():
         if entry.byte_encode:
-            found.setdefault(entry.family, entry)
-    return found
+            entries.setdefault(entry.family, entry)
+    return entries
 
 
 @cache
@@ -326,8 +326,8 @@ class _Representatives(dict[int, str]):
                 *(chars.contains_in_class(code_point, letter) for chars in self._sets),
             )
             self._by_place[place] = self._first.setdefault(signature, chr(code_point))
-        found = self[code_point] = self._by_place[place]
-        return found
+        representative = self[code_point] = self._by_place[place]
+        return representative
 
 
 @cache

@@ -145,7 +145,7 @@ def always_matches(node: Node) -> bool:
 
     Sufficient, not necessary: an alternative counts if it is one obligatory set among optional ones.
     """
-    covering = [found for option in options(node) if (found := _obligatory_set(option))]
+    covering = [obligatory for option in options(node) if (obligatory := _obligatory_set(option))]
     lows = {low for s in char_sets(node) for term in s.terms for low, _ in term.ranges if low > 0x7F}
     non_ascii = [(low, letter) for low in (0x110000, *lows) for letter in CLASS_LETTERS]
     points = [(code_point, class_of(code_point)) for code_point in range(128)] + non_ascii
@@ -205,9 +205,9 @@ class _Parser:
         return self.text.startswith(text, self.position)
 
     def take(self, text: str) -> bool:
-        found = self.peek(text)
-        self.position += len(text) * found
-        return found
+        is_next = self.peek(text)
+        self.position += len(text) * is_next
+        return is_next
 
     def next(self) -> str:
         if self.position == len(self.text):

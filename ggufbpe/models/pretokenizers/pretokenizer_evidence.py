@@ -91,11 +91,11 @@ def has_feature(tokens: Container[str], feature: str) -> bool:
 
 def telltales(entry: PreTokenizer, tokens: Container[str]) -> list[str]:
     """Texts of tokens that `entry` would never let form; none if there are too few to tell."""
-    found: list[str] = []
+    tokens_cut: list[str] = []
     for cut, feature in zip(CUT_BY.get(entry.family, ""), FEATURES):
         if cut == "x" and has_feature(tokens, feature):
-            found += _present(tokens, feature)
-    return found if len(found) >= _FEWEST else []
+            tokens_cut += _present(tokens, feature)
+    return tokens_cut if len(tokens_cut) >= _FEWEST else []
 
 
 def _present(tokens: Container[str], feature: str) -> list[str]:

@@ -113,7 +113,9 @@ def _cut(pattern: Any, piece: str) -> Iterator[str]:
 def _members(letter: str) -> set[int]:
     """The code points of a class in llama.cpp, without surrogates."""
     bounds = zip(STARTS, (*STARTS[1:], 0x110000), CLASSES)
-    points = {point for low, high, found in bounds if found == letter for point in range(low, high)}
+    points = {
+        point for low, high, class_letter in bounds if class_letter == letter for point in range(low, high)
+    }
     return points - set(range(0xD800, 0xE000))
 
 
@@ -163,9 +165,9 @@ def _inside(part: re.Match[str]) -> str:
 def _has_white_space(bracket: str) -> bool:
     """Whether a range of a bracket expression has white space beyond ASCII, which llama.cpp never matches there."""
     bounds = [tuple(ord(_character(end)) for end in pair) for pair in _RANGE.findall(bracket)]
-    found = any(low <= point <= high for low, high in bounds for point in _members("W") if point > 0x7F)
-    assert not (found and bracket.startswith("[^"))
-    return found
+    has_any = any(low <= point <= high for low, high in bounds for point in _members("W") if point > 0x7F)
+    assert not (has_any and bracket.startswith("[^"))
+    return has_any
 
 
 def _character(text: str) -> str:

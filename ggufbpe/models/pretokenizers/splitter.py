@@ -104,15 +104,15 @@ class Splitter:
         """
         collapsed = self._alphabet.collapse(text)
         pieces = [Piece(None, 0, len(text))] if text else []
-        found = []
+        stages = []
         for parts_of in self._labelled:
             pieces = [
                 Piece(alternative, start + first, start + last)
                 for _, start, end in pieces
                 for alternative, first, last in parts_of(collapsed[start:end])
             ]
-            found.append(pieces)
-        return found
+            stages.append(pieces)
+        return stages
 
     @cached_property
     def _labelled(self) -> list[Callable[[str], Iterator[Piece]]]:

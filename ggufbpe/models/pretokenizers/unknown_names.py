@@ -45,18 +45,18 @@ def add_nearest(error: UnknownPreTokenizerError, file: Metadata) -> None:
         architecture, name = typed.string(file, KEY_ARCHITECTURE, ""), typed.string(file, KEY_NAME, "")
     except GGUFError:
         return
-    found = evidence(tokens, merges, typed.string(file, TokenizerKey.PRE, ""), architecture, name)
-    if not found.name:
+    judged = evidence(tokens, merges, typed.string(file, TokenizerKey.PRE, ""), architecture, name)
+    if not judged.name:
         return
-    nearest = next(family for family in found.best if found.name in family.names)
+    nearest = next(family for family in judged.best if judged.name in family.names)
     fits = "By its tokens the vocabulary was made with" if nearest.share >= _FITS else "The nearest name is"
     doubt = "" if nearest.share >= _FITS else "; no known name fits, so some ids will be wrong"
-    error.nearest, error.share = found.name, nearest.share
+    error.nearest, error.share = judged.name, nearest.share
     share = f"{nearest.kept} of {nearest.of} tokens whole ({nearest.share:.2%})"
-    error.problem += f". {fits} {found.name}, which keeps {share}{doubt}"
+    error.problem += f". {fits} {judged.name}, which keeps {share}{doubt}"
     if TokenizerKey.PRE in file.overridden:
         return
     error.remedy = (
         f"to open it under that name: ggufbpe tokenize -m {shlex.quote(file.path or 'MODEL')} "
-        f'--override-kv {TokenizerKey.PRE}=str:{found.name} -p "Hello world"'
+        f'--override-kv {TokenizerKey.PRE}=str:{judged.name} -p "Hello world"'
     )

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from ..tokenizer_model import first_attributes
 from ..vocabulary import BYTE
 from .trace_types import (
-    Change,
     Edge,
     EncodedWord,
     Fragment,
     Step,
     Symbol,
+    TextChange,
     Tracer,
     Word,
     WordToken,
@@ -68,9 +68,9 @@ class PlamoTracer(Tracer):
                 symbols.append(Symbol(edge.text, *span, (edge.token,), True))
                 tokens.append(WordToken(edge.token, *span, "symbol"))
                 continue
-            found = list(self._text.byte_spans(read, at))
-            symbols.append(Symbol(edge.text, *span, tuple(token for token, _, _ in found), False))
-            tokens += (WordToken(token, start + a, start + b, "byte") for token, a, b in found)
+            spans = list(self._text.byte_spans(read, at))
+            symbols.append(Symbol(edge.text, *span, tuple(token for token, _, _ in spans), False))
+            tokens += (WordToken(token, start + a, start + b, "byte") for token, a, b in spans)
         whole = b"".join(data)
         text, written = whole.decode("utf-8", "replace"), _written(whole)
         span = start + read.bounds[first], start + read.bounds[end]
@@ -102,7 +102,7 @@ def _written(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[Change]:
+def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[TextChange]:
     """Text in no segment, and bytes that are read as another character than they are."""
     done = 0
     for first, end in [*segments, (len(read.text),) * 2]:
@@ -110,8 +110,8 @@ def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> I
             span = start + read.bounds[at], start + read.bounds[at + 1]
             given = read.data[read.bounds[at] : read.bounds[at + 1]]
             if at < first:
-                yield Change(*span, given, "", ("left_out",))
+                yield TextChange(*span, given, "", ("left_out",))
             elif given != read.seen(at):
                 became = _written(read.seen(at))
-                yield Change(*span, given, became, ("not_utf8",))
+                yield TextChange(*span, given, became, ("not_utf8",))
         done = end

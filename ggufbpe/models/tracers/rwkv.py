@@ -29,20 +29,20 @@ class RWKVTracer(Tracer):
         yield Fragment("text", start, start + len(data))
         at = 0
         while at < len(data):
-            found, reach = self._trie.tried(data, at)
-            token, end = found[-1] if found else (self.unknown, at + 1)
+            matches, reach = self._trie.tried(data, at)
+            token, end = matches[-1] if matches else (self.unknown, at + 1)
             piece = data[at:end]
             written = piece.decode("utf-8", "surrogateescape")
             tried = tuple(
                 TriedToken(each, data[at:stop].decode("utf-8", "surrogateescape"), stop - at)
-                for each, stop in found
+                for each, stop in matches
             )
-            match = Match(0, tried, token if found else None, reach - at)
+            match = Match(0, tried, token if matches else None, reach - at)
             first, last = start + at, start + end
-            symbol = Symbol(written, first, last, (token,), bool(found), is_unknown=not found)
+            symbol = Symbol(written, first, last, (token,), bool(matches), is_unknown=not matches)
             text = piece.decode("utf-8", "replace")
             word = Word(text, first, last, 0, (), written, None, (), (symbol,), (match,))
-            yield EncodedWord(word, (WordToken(token, first, last, "symbol" if found else "unknown"),))
+            yield EncodedWord(word, (WordToken(token, first, last, "symbol" if matches else "unknown"),))
             at = end
 
     def count_words(self, fragment: str | bytes) -> int:
@@ -51,8 +51,8 @@ class RWKVTracer(Tracer):
     def spellings(self, piece: str) -> list[str]:
         """The token that has exactly these bytes, else one that the vocabulary writes this way."""
         data = piece.encode("utf-8", "surrogateescape")
-        found = self._trie.longest(data, 0)
-        exact = [self._tokens[found[0]]] if found is not None and found[1] == len(data) else []
+        longest = self._trie.longest(data, 0)
+        exact = [self._tokens[longest[0]]] if longest is not None and longest[1] == len(data) else []
         return [*exact, piece]
 
     def looked_up(self, token: int) -> str:

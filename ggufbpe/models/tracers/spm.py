@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..._util import utf8
 from ..._util.spelling import SPACE, escape_spaces
 from .bpe import MergeTracer
-from .trace_types import Change, Fragment, Step
+from .trace_types import Fragment, Step, TextChange
 
 if TYPE_CHECKING:
     from ..spm import SpmText
@@ -27,7 +27,7 @@ class SpmTracer(MergeTracer):
         """The space before it, spaces, and words."""
         yield Fragment("text", start, start + utf8.byte_length(fragment))
         if self._text.prefix:
-            yield Change(start, start, b"", self._text.prefix, ("space_prefix",))
+            yield TextChange(start, start, b"", self._text.prefix, ("space_prefix",))
         changes = self._spaces(fragment, start)
         change = next(changes, None)
         for word, bounds in self._words(fragment, start):
@@ -39,7 +39,7 @@ class SpmTracer(MergeTracer):
     def _words(self, fragment: str | bytes, start: int) -> Iterator[tuple[str, list[int]]]:
         """Yields each word, and where its characters begin and the last one ends; lazily, since a text may be long."""
         plain = self._text.plain(fragment)
-        ends = chain((found.start() for found in self._text.word_ends.finditer(plain)), [len(plain)])
+        ends = chain((match.start() for match in self._text.word_ends.finditer(plain)), [len(plain)])
         if isinstance(fragment, bytes):
             bounds = [start + bound for bound in self._text.bounds(fragment)]
             for first, end in pairwise(chain([0], ends)):
@@ -51,11 +51,11 @@ class SpmTracer(MergeTracer):
             yield plain[first:end], [*[start] * max(prefix - first, 0), start, *(start + at for at in own)]
             start += own[-1] if own else 0
 
-    def _spaces(self, fragment: str | bytes, start: int) -> Iterator[Change]:
+    def _spaces(self, fragment: str | bytes, start: int) -> Iterator[TextChange]:
         data = fragment.encode() if isinstance(fragment, str) else fragment
-        for found in re.finditer(b" +", data):
-            first, end = found.span()
-            yield Change(start + first, start + end, found[0], SPACE * (end - first), ("escaped_space",))
+        for match in re.finditer(b" +", data):
+            first, end = match.span()
+            yield TextChange(start + first, start + end, match[0], SPACE * (end - first), ("escaped_space",))
 
     def count_words(self, fragment: str | bytes) -> int:
         plain = self._text.plain(fragment)

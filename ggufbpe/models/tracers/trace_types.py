@@ -44,7 +44,7 @@ class Fragment(NamedTuple):
     dropped_by: int | None = None  # the special token that strips the white space; None if no token has it
 
 
-class Change(NamedTuple):
+class TextChange(NamedTuple):
     """What normalization turned a part of the text into, and why.
 
     `reasons` are among these, in the order in which they applied:
@@ -206,7 +206,7 @@ class EncodedWord(NamedTuple):
     tokens: tuple[WordToken, ...]
 
 
-Step = Fragment | Change | EncodedWord
+Step = Fragment | TextChange | EncodedWord
 
 
 class Alone(NamedTuple):
@@ -274,9 +274,9 @@ class Traceable(Protocol):
         ...
 
 
-def joined(changes: Iterator[Change]) -> Iterator[Change]:
+def joined(changes: Iterator[TextChange]) -> Iterator[TextChange]:
     """Joins adjacent changes of the same reasons, except characters that stand alone."""
-    last: Change | None = None
+    last: TextChange | None = None
     for change in changes:
         if (
             last is None
@@ -325,13 +325,13 @@ def word_lattice(
 
     def path(which: int) -> Path:
         position = goal
-        found: list[Edge] = []
+        edges_taken: list[Edge] = []
         while position != begin:
             _, number, which = nodes[position][which]
             edge = edges[number]
-            found.append(edge)
+            edges_taken.append(edge)
             position = edge.position + edge.length if is_from_end else edge.position
-        return path_of(tuple(found if is_from_end else reversed(found)), before)
+        return path_of(tuple(edges_taken if is_from_end else reversed(edges_taken)), before)
 
     if not ends:
         return None
@@ -357,5 +357,5 @@ def best_path_with(lattice: WordLattice, token: int, position: int, length: int)
     ]
     last = lattice.best.edges[-1]
     size = last.position + last.length
-    found = word_lattice(tuple(through), size, lattice.before, lattice.is_from_end)
-    return None if found is None else found.best
+    best = word_lattice(tuple(through), size, lattice.before, lattice.is_from_end)
+    return None if best is None else best.best

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from ..._util.lazy import cached_property
 from ..._util.spelling import SPACE, escape_spaces
 from .trace_types import (
-    Change,
     Edge,
     EncodedWord,
     Fragment,
     Step,
     Symbol,
+    TextChange,
     Tracer,
     Word,
     WordToken,
@@ -133,7 +133,7 @@ class UnigramTracer(Tracer):
 
     # ---- normalization ----
 
-    def _changes(self, data: bytes, normalized: Normalized, start: int) -> Iterator[Change]:
+    def _changes(self, data: bytes, normalized: Normalized, start: int) -> Iterator[TextChange]:
         """Text that changed, and text that was dropped."""
         done = 0
         for (first, end), places in _spans(normalized):
@@ -142,14 +142,14 @@ class UnigramTracer(Tracer):
             done = end
         yield from self._gone(data, done, len(data), start)
 
-    def _gone(self, data: bytes, first: int, end: int, start: int) -> Iterator[Change]:
+    def _gone(self, data: bytes, first: int, end: int, start: int) -> Iterator[TextChange]:
         """A part of the text of which nothing is left."""
         while first < end:
             _, length = self._normalizer.next_piece(data, first)
             yield from self._change(data, first, first + length, b"", start)
             first += length
 
-    def _change(self, data: bytes, first: int, end: int, became: bytes, start: int) -> Iterator[Change]:
+    def _change(self, data: bytes, first: int, end: int, became: bytes, start: int) -> Iterator[TextChange]:
         if data[first:end] == became:
             return
         why, made = [], b""
@@ -169,7 +169,7 @@ class UnigramTracer(Tracer):
         if spaces > left:
             why.append("extra_white_space")
         text = became.decode("utf-8", "surrogateescape")
-        yield Change(start + first, start + end, data[first:end], text, tuple(dict.fromkeys(why)))
+        yield TextChange(start + first, start + end, data[first:end], text, tuple(dict.fromkeys(why)))
 
     # ---- pieces ----
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from ..._util import utf8
 from ..._util.spelling import SPACE, escape_spaces
 from .trace_types import (
-    Change,
     EncodedWord,
     Fragment,
     Match,
     Step,
     Symbol,
+    TextChange,
     Tracer,
     TriedToken,
     Word,
@@ -44,14 +44,14 @@ class WordPieceTracer(Tracer):
         yield Fragment("text", start, start + utf8.byte_length(fragment))
         word: list[str] = []
         bounds: list[tuple[int, int]] = []  # of the word's characters
-        changes: list[Change] = []
+        changes: list[TextChange] = []
         for char, data, first in _characters(fragment, self._text.vocabulary.strict_utf8):
             first, end = start + first, start + first + len(data)
             written = self._normalizer[ord(char)]
             if written != char:
                 why = self._normalizer.reasons(ord(char))
                 is_broken = char == "\ufffd" and data != char.encode()
-                changes.append(Change(first, end, data, written, ("not_utf8",) * is_broken + why))
+                changes.append(TextChange(first, end, data, written, ("not_utf8",) * is_broken + why))
             if len(written) == 1 and written != " ":
                 word.append(written)
                 bounds.append((first, end))

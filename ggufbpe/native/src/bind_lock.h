@@ -1,4 +1,4 @@
-// When a call holds the interpreter's lock, and when it releases it for others.
+// When a call holds the interpreter's lock (the GIL), and when it releases the lock for other threads.
 //
 // Releasing the lock lets other threads run. Taking it back takes as long as its holder likes: a thread that runs Python
 // code gives it up after 5 ms (sys.getswitchinterval). So a call asks for it seldom: to look at signals, and to make Python

@@ -4,8 +4,9 @@
 // are compared. A slot is claimed by one atomic exchange, written, and published by one atomic store; then it never changes.
 // Neither readers nor writers take a lock.
 //
-// A table that gets full is replaced by a larger one. At the largest size it is kept beside an empty one, which takes words
-// that are new or used again, until that is full, too: so words that were not used lately are forgotten.
+// The cache has two generations. A table that gets full is replaced by a larger one. At the largest size it becomes the old
+// generation and is kept beside an empty one, the young generation, which takes words that are new or used again, until that is
+// full, too: so words that were not used lately are forgotten.
 
 #pragma once
 

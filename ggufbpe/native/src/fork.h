@@ -4,8 +4,8 @@
 // gate, and a fork first waits until no thread is. Sections inside the gate are short (milliseconds where a table is copied),
 // and no Python code runs in them.
 //
-// But: threads that were working are gone in the child, and their work with them. Code that shares work with them asks
-// fork_count() whether it is still in the process where it began.
+// Threads that were working do not exist in the child, nor does their work. Code that shares work with them asks fork_count()
+// whether it is still in the process where it began.
 
 #pragma once
 

@@ -1,6 +1,7 @@
-// What may be encoded without a table: whoever opens a vocabulary for a few words should not wait for one to be built.
+// The budget of text that may be encoded before a model's table is built: somebody who opens a vocabulary for a few words
+// should not wait for the table. Until then, words are encoded by looking up their pieces among the tokens.
 //
-//     spm/spm_model.h, wpm/wpm_model.h, ugm/ugm_model.h -> [this file] -> words by looking their parts up among the tokens, or by the table
+// Used by spm/spm_model.h, wpm/wpm_model.h and ugm/ugm_model.h.
 
 #pragma once
 

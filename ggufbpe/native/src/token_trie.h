@@ -1,6 +1,6 @@
 // Tokens as a trie, which finds those at a place of a text: a double array, so that each step is one lookup.
 //
-//     tokens -> [this file] -> wpm/wpm_model.h, rwkv/rwkv_model.h (the longest one), ugm/ugm_model.h (all)
+// wpm/wpm_model.h and rwkv/rwkv_model.h look for the longest token, ugm/ugm_model.h for all.
 //
 // Source: src/llama-vocab.cpp, naive_trie.
 

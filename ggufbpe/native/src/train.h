@@ -4,7 +4,7 @@
 //
 // Both do exactly what data/training/word_counts.py and data/training/learn_merges.py do; the rules are written there.
 //
-// But: no files, and no special tokens.
+// Files and special tokens are handled in Python.
 
 #pragma once
 

@@ -38,13 +38,13 @@ from ggufbpe.models.pretokenizers.pattern import option_texts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.tracers.bpe import stages_of
 from ggufbpe.models.tracers.trace_types import (
-    Change,
     Cut,
     Edge,
     Fragment,
     Match,
     Merge,
     Symbol,
+    TextChange,
     TracedStage,
     TriedToken,
     Word,
@@ -182,7 +182,19 @@ def test_every_reason_has_a_case() -> None:
 
 def test_names_in_json_are_documented() -> None:
     documented = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")))
-    records = (Trace, TracedStage, Fragment, Change, Word, Cut, Merge, Match, TriedToken, WordLattice, Edge)
+    records = (
+        Trace,
+        TracedStage,
+        Fragment,
+        TextChange,
+        Word,
+        Cut,
+        Merge,
+        Match,
+        TriedToken,
+        WordLattice,
+        Edge,
+    )
     more = (LatticePath, Symbol, Token, WhyNot, Place)
     assert not {name for record in (*records, *more) for name in record._fields} - documented
 

@@ -3,7 +3,7 @@
 // A bucket is a cache line of eight entries, one for each pair. A pair of symbols is first mixed by an invertible map: its
 // upper bits choose the bucket and the rest is stored in the entry, so an entry belongs to one pair only and nothing else has
 // to be compared. All eight are compared without a branch: whether two symbols have a merge is unpredictable, and a
-// mispredicted branch would cost more than the comparisons. Most pairs have none. A bit set, one bit for each pair and small
+// mispredicted branch would cost more than the comparisons. Most pairs have none. A Bloom filter, one bit for each pair and small
 // enough to stay in cache, rejects nearly all of those, and their buckets are not fetched.
 
 #pragma once

@@ -1,7 +1,7 @@
 // PLaMo-2 and PLaMo-3 on plain text: ggufbpe/models/plamo.py, compiled.
 //
 //     text -> segments (PLaMo-3) -> words -> cache.h -> ids
-//                                     ^ new words: the best path, from its end
+//                                     ^ new words: the best path (Viterbi), from its end
 //
 // Scores are whole numbers, so the best path of a text is that of its parts wherever no token crosses: these are words.
 //

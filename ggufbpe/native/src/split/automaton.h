@@ -1,4 +1,5 @@
-// Patterns over classes of code points, and the automaton that matches one.
+// Patterns over classes of code points, and the automaton that matches one: an NFA by Thompson's construction, made into a DFA
+// by subset construction and minimized (Moore).
 //
 //     pattern tree (ggufbpe/models/pretokenizers/pattern.py), sets of code points -> Alphabet, Automaton -> stage.h
 //

@@ -1,8 +1,8 @@
-// What the classes around a place say about it: whether a match begins or ends there, whatever the rest of the text.
+// Whether a match certainly begins or ends at a position, by the classes around it alone, whatever the rest of the text.
 //
 //     Automaton, ColumnGroups -> WindowExplorer -> certainty of a window of classes -> windows.h, stage.h
 //
-// Found by running the automaton over the window from every state that it can be in.
+// Certainty is found by running the automaton (a DFA) over the window from every state that it can be in.
 
 #pragma once
 

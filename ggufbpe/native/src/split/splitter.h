@@ -6,7 +6,7 @@
 // block every code point becomes its class, and every stage marks where its matches begin and end. All of it is linear
 // in the text.
 //
-// But: no merging, and no special tokens. It does not know which model it works for.
+// Words are merged, and special tokens found, elsewhere. A splitter does not know which model it works for.
 
 #pragma once
 

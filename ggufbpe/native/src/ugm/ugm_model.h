@@ -1,7 +1,7 @@
 // Unigram models (llama.cpp's UGM) on plain text: ggufbpe/models/unigram_text.py, compiled.
 //
 //     text -> words -> cache.h -> ids
-//                         ^ new words: normalized, then the best path through their lattice
+//                         ^ new words: normalized, then the best path through their lattice (Viterbi)
 //
 // Every sum of scores begins with the first token of a text, so its rounding may decide between two paths. Scores are
 // multiples of some power of two. While sums are so small that doubles hold them exactly, the best path of a word does not
