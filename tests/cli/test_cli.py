@@ -31,6 +31,7 @@ from commands import (
     Run,
     assert_error,
     posix_only,
+    run,
     run_on_terminal,
     run_process,
 )
@@ -51,6 +52,8 @@ from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ggufbpe.native import native
+
+__all__ = ["run"]  # the fixture
 
 pytestmark = pytest.mark.both_engines
 
@@ -451,7 +454,7 @@ def test_count_json(run: Run, tree: Path) -> None:
     result = run("count", "--json", "-p", "Hello", "--stdin", tree, tree / "missing", stdin=b"a\xff")
     assert result.code == 2
     assert json.loads(result.out) == {
-        "_util.files": [
+        "files": [
             {"name": "(prompt)", "tokens": 1, "bytes": 5, "characters": 5, "undecodable_bytes": 0},
             {"name": "(stdin)", "tokens": 2, "bytes": 2, "characters": 2, "undecodable_bytes": 1},
             {"name": f"{tree}/a.txt", "tokens": 2, "bytes": 11, "characters": 11, "undecodable_bytes": 0},
@@ -565,7 +568,7 @@ def test_a_repository_names_no_program_that_is_run(run: Run, repository: Path) -
 def test_count_sorted(by: str, run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     files = ["build/b.txt", "c.txt", "src/a.log", "bad.txt", "src/a.txt"]
-    numbers = json.loads(run("count", "--json", "--sort", by, *files).out)["_util.files"]
+    numbers = json.loads(run("count", "--json", "--sort", by, *files).out)["files"]
     keys = [row[by] for row in numbers]
     assert (len(keys), keys) == (5, sorted(keys, reverse=by != "name"))
 
@@ -983,7 +986,7 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
         "file_type": "Q4_K_M (15), guessed",
     }
     assert facts["chat_templates"] == {"default": 14, "tools": 2}
-    assert facts["tokenizer.engine"] == ENGINE
+    assert facts["engine"] == ENGINE
     tokenizer = facts["tokenizer"]
     assert (tokenizer["model"], tokenizer["supported"], tokenizer["pre"]) == ("gpt2", True, "llama-bpe")
     assert tokenizer["patterns"] == list(PRE_TOKENIZERS["llama-bpe"].patterns)
