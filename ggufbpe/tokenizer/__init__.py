@@ -217,25 +217,58 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
     # ---- decoding -------------------------------------------------------------------------------
 
     def decode(
-        self, ids: Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+        self,
+        ids: Iterable[int],
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        clean_spaces: bool = True,
     ) -> str:
-        """The text of `ids`. Invalid UTF-8, such as part of a character, becomes U+FFFD.
+        """Return the text of `ids`. Invalid UTF-8, such as part of a character, becomes U+FFFD.
 
         `remove_special` leaves out the BOS and EOS that `encode` adds; `unparse_special` writes control tokens as
-        text. Raises `ValueError` for an id out of range, `TypeError` for anything but integers.
+        text. llama.cpp's clean-up drops spaces before ".", ",", "!" and "?" and around apostrophes for the models
+        whose pre-tokenizer asks for that, such as GPT-2, Llama 3 and Gemma 4; `clean_spaces=False` keeps all spaces.
+
+        Raises `ValueError` for an id out of range, `TypeError` for anything but integers.
         """
-        data = self.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+        data = self.decode_bytes(
+            ids, remove_special=remove_special, unparse_special=unparse_special, clean_spaces=clean_spaces
+        )
         return data.decode("utf-8", "replace")
 
     def decode_bytes(
-        self, ids: Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+        self,
+        ids: Iterable[int],
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        clean_spaces: bool = True,
     ) -> bytes:
-        """The same as bytes: exactly llama_detokenize (src/llama-vocab.cpp, llama_vocab::impl::detokenize)."""
-        return detokenize(self.vocabulary, self._pieces[unparse_special], token_ids(ids), remove_special)
+        """Return the bytes of `ids`, as llama_detokenize gives them; the arguments are those of `decode`.
 
-    def decode_stream(self, *, remove_special: bool = False, unparse_special: bool = False) -> DecodeStream:
-        """A decoder that takes ids one by one and returns text as soon as it is certain."""
-        return DecodeStream(self.vocabulary, self._pieces[unparse_special], remove_special)
+        With `clean_spaces=False`, `decode_bytes(encode(text))` is the UTF-8 of `text` for a byte pair encoding that has
+        tokens for all bytes, if no control token is in the text (or with `unparse_special=True`).
+
+        Source: src/llama-vocab.cpp, llama_vocab::impl::detokenize.
+        """
+        return detokenize(
+            self.vocabulary,
+            self._pieces[unparse_special],
+            token_ids(ids),
+            remove_special,
+            clean=clean_spaces and self.vocabulary.pre_tokenizer.clean_spaces,
+        )
+
+    def decode_stream(
+        self, *, remove_special: bool = False, unparse_special: bool = False, clean_spaces: bool = True
+    ) -> DecodeStream:
+        """Return a decoder that takes ids one by one and gives text as soon as it is certain.
+
+        The arguments are those of `decode`, which gives the same text for all ids at once.
+        """
+        clean = clean_spaces and self.vocabulary.pre_tokenizer.clean_spaces
+        return DecodeStream(self.vocabulary, self._pieces[unparse_special], remove_special, clean=clean)
 
     def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
         """The bytes of one token, exactly as llama_token_to_piece; empty for control tokens if not `special`."""
