@@ -20,7 +20,12 @@ Unit = Literal["bytes", "characters"]  # of offsets
 
 
 class EncodeMethods:
-    """The base class of `Tokenizer` with everything that encodes a text."""
+    """The base class of `Tokenizer` with everything that encodes a text.
+
+    Every form that encodes one text takes `continues`, since that says something about the text. `threads` is taken by
+    the forms whose work the compiled engine divides: those that return arrays or a number, and batches. Lists of Python
+    integers are made by one thread at a time, because of the interpreter's lock, and spans by one thread.
+    """
 
     _vocabulary: Vocabulary
     _engine: cached_property[Engine]
@@ -28,7 +33,7 @@ class EncodeMethods:
     def encode(
         self, text: Text, *, add_special: bool = True, parse_special: bool = True, continues: bool = False
     ) -> list[int]:
-        """The ids of `text`, as the function llama_tokenize gives them.
+        """Return the ids of `text`, as the function llama_tokenize gives them.
 
         `add_special` adds BOS and EOS where the model wants them. (The command llama-tokenize, and so `ggufbpe
         tokenize`, passes `tok.add_bos` here: a model that adds EOS but no BOS gets no EOS from it.)
@@ -40,16 +45,28 @@ class EncodeMethods:
         """
         return self._engine.encode(text, add_special, parse_special, continues)
 
+    def encode_ordinary(self, text: Text, *, continues: bool = False) -> list[int]:
+        """Return the ids of `text` as plain text: no BOS or EOS is added, and no control token is recognized.
+
+        For text that must never become a control token, such as a user's message in a prompt that is put together by
+        hand. Tokens that a model defines as text to be kept whole (user-defined ones) are still recognized, as in
+        llama.cpp: this is `encode(text, add_special=False, parse_special=False)`. `continues` as in `encode`.
+
+        >>> tok.encode("<|endoftext|>"), tok.encode_ordinary("<|endoftext|>")      # doctest: +SKIP
+        ([50256], [27, 91, 437, 1659, 5239, 91, 29])
+        """
+        return self._engine.encode(text, False, False, continues)
+
     def encode_to_numpy(
         self,
         text: Text,
         *,
         add_special: bool = True,
         parse_special: bool = True,
-        threads: int = 1,
         continues: bool = False,
+        threads: int = 1,
     ) -> npt.NDArray[np.int32]:
-        """The same as an int32 array of shape (number of tokens,), without a copy in the compiled engine.
+        """Encode `text` into an int32 array of shape (number of tokens,), without a copy in the compiled engine.
 
         The compiled engine divides a long text among `threads` threads; the ids are the same.
         """
@@ -65,7 +82,7 @@ class EncodeMethods:
         continues: bool = False,
         unit: Unit = "bytes",
     ) -> tuple[list[int], Sequence[tuple[int, int]]]:
-        """The ids, and for each token its span (start, end) in the UTF-8 bytes of `text`.
+        """Return the ids of `text`, and for each token its span (start, end) in the UTF-8 bytes of `text`.
 
         `text_bytes[start:end]` is what the token stands for, before any normalization. BOS and EOS have empty spans
         at the ends. Tokens that share one invalid byte sequence, or one escaped space, all have its whole span.
@@ -80,14 +97,21 @@ class EncodeMethods:
         )
 
     def encode_with_offsets_to_numpy(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        continues: bool = False,
+        unit: Unit = "bytes",
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """The same as arrays: ids of shape (number of tokens,), and offsets of shape (number of tokens, 2).
+        """Return ids of shape (number of tokens,), int32, and their spans of shape (number of tokens, 2), int64.
 
-        With the compiled engine, these take a fraction of the time and memory of lists.
+        The arguments are those of `encode_with_offsets`. With the compiled engine, arrays take a fraction of the time
+        and memory of lists.
         """
         _check_unit(unit)
-        ids, offsets = self._engine.encode_with_offsets_to_numpy(text, add_special, parse_special, False)
+        ids, offsets = self._engine.encode_with_offsets_to_numpy(text, add_special, parse_special, continues)
         source = _source(text) if unit == "characters" else ""
         if not source.isascii():
             at, (starts, ends) = (
@@ -106,7 +130,10 @@ class EncodeMethods:
         parse_special: bool = True,
         threads: int | None = None,
     ) -> list[list[int]]:
-        """The ids of each text, computed on `threads` threads (compiled engine); None means one per processor."""
+        """Return the ids of each text, computed on `threads` threads (compiled engine); None means one per processor.
+
+        `TypeError` for a single text.
+        """
         threads = _checked_batch(texts, threads)
         return self._engine.encode_batch(texts, add_special, parse_special, threads)
 
@@ -118,9 +145,9 @@ class EncodeMethods:
         parse_special: bool = True,
         threads: int | None = None,
     ) -> list[npt.NDArray[np.int32]]:
-        """The same as int32 arrays, which take half the memory of lists (compiled engine).
+        """Return the ids of each text as an int32 array, which takes half the memory of a list (compiled engine).
 
-        For texts of a few thousand characters and more they are also up to 1.5 times as fast.
+        For texts of a few thousand characters and more, arrays are also up to 1.5 times as fast.
         """
         numpy()  # if it is missing, fail before any work is done
         threads = _checked_batch(texts, threads)
@@ -132,10 +159,10 @@ class EncodeMethods:
         *,
         add_special: bool = True,
         parse_special: bool = True,
-        threads: int = 1,
         continues: bool = False,
+        threads: int = 1,
     ) -> int:
-        """The number of ids that `encode` would give, without storing them; `threads` as in `encode_to_numpy`."""
+        """Return the number of ids that `encode` returns, without storing them; `threads` as in `encode_to_numpy`."""
         _check_threads(threads)
         return self._engine.count(text, add_special, parse_special, threads, continues)
 
