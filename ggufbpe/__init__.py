@@ -15,6 +15,7 @@ LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the s
 _PUBLIC = {
     "_util.extras": ("NotInstalledError",),
     "_util.processors": ("processors",),
+    "_util.progress": ("Progress",),
     "analysis.diagnose.causes": ("Diagnosis",),
     "analysis.diagnose.id_diagnosis": ("diagnose",),
     "analysis.doctor.examination": ("doctor",),
@@ -35,6 +36,7 @@ _PUBLIC = {
     "data.corpora.shard_check": ("Checked", "check_corpus"),
     "data.corpora.shard_reader": ("DecodedRow", "EncodedCorpus", "decode_corpus"),
     "data.statistics.compare_corpus": ("stats",),
+    "data.statistics.file_counts": ("FileCounts", "TextCounts", "count_files"),
     "data.statistics.measure": ("Stats",),
     "data.training.train_vocabulary": ("train",),
     "data.training.trained_vocabulary": ("TrainedVocabulary",),

@@ -2,6 +2,7 @@
 
 from ._util.extras import NotInstalledError as NotInstalledError
 from ._util.processors import processors as processors
+from ._util.progress import Progress as Progress
 from .analysis.diagnose.causes import Diagnosis as Diagnosis
 from .analysis.diagnose.id_diagnosis import diagnose as diagnose
 from .analysis.doctor.examination import doctor as doctor
@@ -30,6 +31,9 @@ from .data.corpora.shard_reader import DecodedRow as DecodedRow
 from .data.corpora.shard_reader import EncodedCorpus as EncodedCorpus
 from .data.corpora.shard_reader import decode_corpus as decode_corpus
 from .data.statistics.compare_corpus import stats as stats
+from .data.statistics.file_counts import FileCounts as FileCounts
+from .data.statistics.file_counts import TextCounts as TextCounts
+from .data.statistics.file_counts import count_files as count_files
 from .data.statistics.measure import Stats as Stats
 from .data.training.train_vocabulary import train as train
 from .data.training.trained_vocabulary import TrainedVocabulary as TrainedVocabulary

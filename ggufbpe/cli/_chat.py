@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import printable
@@ -81,7 +81,8 @@ def _read_file(path: str) -> bytes:
 
 def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of what JSON says, with the tools of `--tools`."""
-    return {**_body(found), **_tools(arguments)}
+    tools = tools_of(arguments)
+    return {**_body(found), **({} if tools is None else {"tools": tools})}
 
 
 def _body(found: Any) -> dict[str, Any]:
@@ -89,28 +90,10 @@ def _body(found: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"messages": found}
 
 
-def _tools(arguments: argparse.Namespace) -> dict[str, Any]:
+def tools_of(arguments: argparse.Namespace) -> Any:
+    """The tools of `--tools`; None if it is not given."""
     path = arguments.tools
-    return {} if path is None else {"tools": chat_json(read_file(path), path)}
-
-
-def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[[bytes], bytes]:
-    """What makes prompts of chats as JSON, each with the tools and under the template that are given.
-
-    `ValueError` for what is not JSON, and for what llama-server refuses. Also, at once, for a model without a template
-    if none is given, which llama-server would take ChatML for.
-    """
-    template, tools = template_of(arguments, tokenizer), _tools(arguments)
-    tokenizer.chats.require_template(template)
-
-    def prompt(data: bytes) -> bytes:
-        try:
-            found = _parsed(data)
-        except ValueError as error:
-            raise ValueError(f"not JSON: {error}") from None
-        return tokenizer.chats.prompt({**_body(found), **tools}, template)
-
-    return prompt
+    return None if path is None else chat_json(read_file(path), path)
 
 
 def template_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str | None:
@@ -122,7 +105,7 @@ def template_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str | No
         return _named_or_text(given, tokenizer)
     if source is None:
         return None
-    from ..chat.known_templates import known_source  # not at the top, as in `_parsed`
+    from ..chat.known_templates import known_source  # not at the top, as in `chat_json`
 
     if (known := known_source(source)) is not None:
         return known
@@ -152,18 +135,9 @@ def chat_json(data: bytes, name: str) -> Any:
     """What a JSON file says; `ValueError` with its name."""
     if not data.strip():
         raise ValueError(f"{name} is empty")
+    from ..chat.request.json_text import parsed_file  # not at the top: `count` of texts starts without it
+
     try:
-        return _parsed(data)
+        return parsed_file(data)
     except ValueError as error:
         raise ValueError(f"{name} is not JSON: {error}") from None
-
-
-def _parsed(data: bytes) -> Any:
-    # Not at the top: `count` of texts starts without it.
-    from ..chat.request.json_text import parsed
-
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8, {error.reason} at byte {error.start}") from None
-    return parsed(text)

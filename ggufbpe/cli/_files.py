@@ -39,11 +39,6 @@ def ignored_of(arguments: argparse.Namespace) -> Callable[[str], frozenset[str]]
     return None if arguments.no_ignore else ignored_by_git
 
 
-def problem_with(error: Exception) -> str:
-    """Why a file could not be read, in a few words."""
-    return (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
-
-
 def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:
     """A note of how many files of directories were not read, by kind, if there are any."""
     parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._util.wording import percent
 from ..analysis.views import terminal
+from ..data.corpora.records import problem_with
 from ..data.statistics.text_groups import GROUPINGS
 from . import _output
 from ._arguments import (
@@ -25,7 +26,6 @@ from ._arguments import (
 from ._files import (
     GivenPath,
     add_no_ignore,
-    problem_with,
     require_free,
     say_what_is_not_utf8,
     say_what_was_left_out,

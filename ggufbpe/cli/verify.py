@@ -16,6 +16,7 @@ from ..analysis.views import terminal
 from ..analysis.views.html_page import require_jinja
 from ..analysis.views.report_page import to_html
 from ..data.corpora.corpus_files import File, files_of
+from ..data.corpora.records import problem_with
 from ..errors import RemoteNotFoundError
 from ..tokenizer import Tokenizer
 from . import _output
@@ -36,7 +37,6 @@ from ._chat import add_chat_flags, bodies_of_file, require_chat, template_of
 from ._files import (
     add_no_ignore,
     ignored_of,
-    problem_with,
     require_folder,
     require_free,
     say_what_was_left_out,

@@ -1,24 +1,23 @@
 """The public face: `Tokenizer`, which opens a GGUF and turns text into ids and back.
 
-text -> an Engine (engine.py) -> ids
-ids -> detokenize.py -> text
+    text -> encode_methods.py -> an Engine (engine.py) -> ids
+    ids -> detokenization.py -> text
 
-Longer than most files here: it is one class, and its docstrings are what users read.
+The methods stand in four files: opening, copying and decoding here, encoding in encode_methods.py, the attributes of
+the vocabulary in vocabulary_facts.py, and chats in chat/chat_methods.py.
 """
 
 from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._util import utf8
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.llama_cpp_states import FOLLOWED, checked_state
-from .._util.processors import processors
 from ..chat.chat_methods import ChatMethods
 from ..gguf.metadata import Metadata, Overrides
 from ..hub.model_location import ModelName, locate
@@ -26,13 +25,11 @@ from ..models.loading import load, load_from, packed
 from ..models.vocabulary import Vocabulary, warn_of
 from ..native import REMEDY, native, warn_if_slow, why_not_native
 from .detokenization import DecodeStream, Pieces, detokenize, token_ids
-from .engine import Engine, Text, numpy
+from .encode_methods import EncodeMethods
+from .engine import Engine, Text
 from .vocabulary_facts import VocabularyFacts
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from .reference_engine import ReferenceEngine
     from .trace import Trace
 
@@ -40,10 +37,9 @@ CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
 _LEAST_CACHE_BYTES = 1 << 20
 
 EngineName = Literal["auto", "native", "reference"]
-Unit = Literal["bytes", "characters"]  # of offsets
 
 
-class Tokenizer(VocabularyFacts, ChatMethods):
+class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
     """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
 
     >>> tok = Tokenizer.from_gguf("model.gguf")                     # doctest: +SKIP
@@ -209,154 +205,6 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             return given.name
         return "reference" if given == "reference" or native is None else "native"
 
-    # ---- encoding -------------------------------------------------------------------------------
-
-    def encode(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True, continues: bool = False
-    ) -> list[int]:
-        """The ids of `text`, as the function llama_tokenize gives them.
-
-        `add_special` adds BOS and EOS where the model wants them. (The command llama-tokenize, and so `ggufbpe
-        tokenize`, passes `tok.add_bos` here: a model that adds EOS but no BOS gets no EOS from it.)
-        `parse_special` recognizes control tokens in the text. Bytes need not be UTF-8: each undecodable byte counts
-        as U+FFFD. A `str` with a lone surrogate raises `ValueError`, because UTF-8 cannot encode it. `continues`
-        means that the text follows one that was split off (see `find_split_point`), so no space is put before it.
-
-        Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
-        """
-        return self._engine.encode(text, add_special, parse_special, continues)
-
-    def encode_to_numpy(
-        self,
-        text: Text,
-        *,
-        add_special: bool = True,
-        parse_special: bool = True,
-        threads: int = 1,
-        continues: bool = False,
-    ) -> npt.NDArray[np.int32]:
-        """The same as an int32 array of shape (number of tokens,), without a copy in the compiled engine.
-
-        The compiled engine divides a long text among `threads` threads; the ids are the same.
-        """
-        _check_threads(threads)
-        return self._engine.encode_to_numpy(text, add_special, parse_special, continues, threads)
-
-    def encode_with_offsets(
-        self,
-        text: Text,
-        *,
-        add_special: bool = True,
-        parse_special: bool = True,
-        continues: bool = False,
-        unit: Unit = "bytes",
-    ) -> tuple[list[int], Sequence[tuple[int, int]]]:
-        """The ids, and for each token its span (start, end) in the UTF-8 bytes of `text`.
-
-        `text_bytes[start:end]` is what the token stands for, before any normalization. BOS and EOS have empty spans
-        at the ends. Tokens that share one invalid byte sequence, or one escaped space, all have its whole span.
-        With `unit="characters"`, offsets count the characters of a `str`: a token that is part of a character has
-        the whole character, and each undecodable byte counts as one. The spans compare equal to a list of tuples;
-        with the compiled engine, each tuple is made when it is read.
-        """
-        _check_unit(unit)
-        ids, offsets = self._engine.encode_with_offsets(text, add_special, parse_special, continues)
-        return ids, offsets if unit == "bytes" else utf8.in_characters(
-            _source(text), offsets, self._vocabulary.strict_utf8
-        )
-
-    def encode_with_offsets_to_numpy(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """The same as arrays: ids of shape (number of tokens,), and offsets of shape (number of tokens, 2).
-
-        With the compiled engine, these take a fraction of the time and memory of lists.
-        """
-        _check_unit(unit)
-        ids, offsets = self._engine.encode_with_offsets_to_numpy(text, add_special, parse_special, False)
-        source = _source(text) if unit == "characters" else ""
-        if not source.isascii():
-            at, (starts, ends) = (
-                numpy().array(utf8.characters_at(source, self._vocabulary.strict_utf8)),
-                offsets.T,
-            )
-            last = numpy().where(starts < ends, at[ends - 1] + 1, at[starts])
-            offsets = numpy().stack([at[starts], last], axis=1)
-        return ids, offsets
-
-    def encode_batch(
-        self,
-        texts: Iterable[Text],
-        *,
-        add_special: bool = True,
-        parse_special: bool = True,
-        threads: int | None = None,
-    ) -> list[list[int]]:
-        """The ids of each text, computed on `threads` threads (compiled engine); None means one per processor."""
-        threads = _checked_batch(texts, threads)
-        return self._engine.encode_batch(texts, add_special, parse_special, threads)
-
-    def encode_batch_to_numpy(
-        self,
-        texts: Iterable[Text],
-        *,
-        add_special: bool = True,
-        parse_special: bool = True,
-        threads: int | None = None,
-    ) -> list[npt.NDArray[np.int32]]:
-        """The same as int32 arrays, which take half the memory of lists (compiled engine).
-
-        For texts of a few thousand characters and more they are also up to 1.5 times as fast.
-        """
-        numpy()  # if it is missing, fail before any work is done
-        threads = _checked_batch(texts, threads)
-        return self._engine.encode_batch_to_numpy(texts, add_special, parse_special, threads)
-
-    def count(
-        self,
-        text: Text,
-        *,
-        add_special: bool = True,
-        parse_special: bool = True,
-        threads: int = 1,
-        continues: bool = False,
-    ) -> int:
-        """The number of ids that `encode` would give, without storing them; `threads` as in `encode_to_numpy`."""
-        _check_threads(threads)
-        return self._engine.count(text, add_special, parse_special, threads, continues)
-
-    def pre_tokenize(self, text: Text) -> list[str]:
-        """Return the words into which the pre-tokenizer splits `text`; special tokens are not recognized.
-
-        A word is the text that merging starts from. Spaces that the model escapes are U+2581, but a word of a
-        byte-level model is written in plain text, not in the byte-level alphabet.
-        """
-        return self._engine.pre_tokenize(text)
-
-    def words(self, text: Text) -> list[str]:
-        """Call `pre_tokenize`; both names stay."""
-        return self._engine.pre_tokenize(text)
-
-    def count_words(self, text: Text) -> int:
-        """Return the number of words that `pre_tokenize` returns, without storing them."""
-        return self._engine.count_pre_tokens(text)
-
-    def find_split_point(self, data: bytes, start: int) -> int:
-        """Return the first position from `start` on, other than 0, where `data` can be split without changing any id.
-
-        The position is a number of bytes, between two characters. Encode `data[position:]` with `continues=True`.
-        Special tokens are not considered. Returns `len(data)` if no such position is known: always for Unigram (t5)
-        models, and with the reference engine.
-        """
-        return self._engine.find_split_point(data, start, continues=True)
-
-    def cut(self, data: bytes, start: int) -> int:
-        """Call `find_split_point`. The name `cut` is deprecated and will be removed in the next version."""
-        import warnings
-
-        warnings.warn("Tokenizer.cut is now Tokenizer.find_split_point", DeprecationWarning, stacklevel=2)
-        return self.find_split_point(data, start)
-
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """Every step from `text` to its ids: fragments, words, merges and tokens, as plain data classes.
 
@@ -369,25 +217,58 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     # ---- decoding -------------------------------------------------------------------------------
 
     def decode(
-        self, ids: Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+        self,
+        ids: Iterable[int],
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        clean_spaces: bool = True,
     ) -> str:
-        """The text of `ids`. Invalid UTF-8, such as part of a character, becomes U+FFFD.
+        """Return the text of `ids`. Invalid UTF-8, such as part of a character, becomes U+FFFD.
 
         `remove_special` leaves out the BOS and EOS that `encode` adds; `unparse_special` writes control tokens as
-        text. Raises `ValueError` for an id out of range, `TypeError` for anything but integers.
+        text. llama.cpp's clean-up drops spaces before ".", ",", "!" and "?" and around apostrophes for the models
+        whose pre-tokenizer asks for that, such as GPT-2, Llama 3 and Gemma 4; `clean_spaces=False` keeps all spaces.
+
+        Raises `ValueError` for an id out of range, `TypeError` for anything but integers.
         """
-        data = self.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+        data = self.decode_bytes(
+            ids, remove_special=remove_special, unparse_special=unparse_special, clean_spaces=clean_spaces
+        )
         return data.decode("utf-8", "replace")
 
     def decode_bytes(
-        self, ids: Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+        self,
+        ids: Iterable[int],
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        clean_spaces: bool = True,
     ) -> bytes:
-        """The same as bytes: exactly llama_detokenize (src/llama-vocab.cpp, llama_vocab::impl::detokenize)."""
-        return detokenize(self.vocabulary, self._pieces[unparse_special], token_ids(ids), remove_special)
+        """Return the bytes of `ids`, as llama_detokenize gives them; the arguments are those of `decode`.
 
-    def decode_stream(self, *, remove_special: bool = False, unparse_special: bool = False) -> DecodeStream:
-        """A decoder that takes ids one by one and returns text as soon as it is certain."""
-        return DecodeStream(self.vocabulary, self._pieces[unparse_special], remove_special)
+        With `clean_spaces=False`, `decode_bytes(encode(text))` is the UTF-8 of `text` for a byte pair encoding that has
+        tokens for all bytes, if no control token is in the text (or with `unparse_special=True`).
+
+        Source: src/llama-vocab.cpp, llama_vocab::impl::detokenize.
+        """
+        return detokenize(
+            self.vocabulary,
+            self._pieces[unparse_special],
+            token_ids(ids),
+            remove_special,
+            clean=clean_spaces and self.vocabulary.pre_tokenizer.clean_spaces,
+        )
+
+    def decode_stream(
+        self, *, remove_special: bool = False, unparse_special: bool = False, clean_spaces: bool = True
+    ) -> DecodeStream:
+        """Return a decoder that takes ids one by one and gives text as soon as it is certain.
+
+        The arguments are those of `decode`, which gives the same text for all ids at once.
+        """
+        clean = clean_spaces and self.vocabulary.pre_tokenizer.clean_spaces
+        return DecodeStream(self.vocabulary, self._pieces[unparse_special], remove_special, clean=clean)
 
     def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
         """The bytes of one token, exactly as llama_token_to_piece; empty for control tokens if not `special`."""
@@ -479,17 +360,6 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
 
 
-def _source(text: Text) -> str | bytes:
-    """A text that an engine has accepted, as `str` if it is UTF-8."""
-    if isinstance(text, str):
-        return text
-    data = bytes(text)
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
-
-
 def _content(vocabulary: Vocabulary) -> bytes:
     """The content of a vocabulary that was made in memory, as bytes that are the same for an equal one."""
     import io
@@ -536,23 +406,3 @@ def _checked_cache_bytes(cache_bytes: int) -> int:
     if isinstance(cache_bytes, bool) or operator.index(cache_bytes) < _LEAST_CACHE_BYTES:
         raise ValueError(f"cache_bytes must be {_LEAST_CACHE_BYTES} or more, not {cache_bytes}")
     return operator.index(cache_bytes)
-
-
-def _check_unit(unit: str) -> None:
-    if unit not in ("bytes", "characters"):
-        raise ValueError(f"unit is 'bytes' or 'characters', not {unit!r}")
-
-
-def _checked_batch(texts: Iterable[Text], threads: int | None) -> int:
-    """How many threads encode a batch. `TypeError` for a single text."""
-    if isinstance(texts, (str, bytes, bytearray, memoryview)):
-        raise TypeError("a batch is several texts; for one, use encode")
-    if threads is None:
-        return processors()
-    _check_threads(threads)
-    return threads
-
-
-def _check_threads(threads: int) -> None:
-    if operator.index(threads) < 1:
-        raise ValueError(f"threads must be 1 or more, not {threads}")

@@ -121,8 +121,13 @@ def token_ids(ids: Iterable[int]) -> list[int]:
     return list(map(operator.index, values))
 
 
-def detokenize(vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_special: bool) -> bytes:
-    """The bytes of `ids`, as llama_detokenize gives them. With `remove_special`, without BOS and EOS."""
+def detokenize(
+    vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_special: bool, *, clean: bool
+) -> bytes:
+    """Return the bytes of `ids`, as llama_detokenize gives them.
+
+    `remove_special` leaves out BOS and EOS, and `clean` says whether spaces are cleaned up.
+    """
     remove_space = vocabulary.add_space_prefix
     start, end = 0, len(ids)
     special = vocabulary.special_ids
@@ -135,7 +140,7 @@ def detokenize(vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_sp
     if remove_space and found:
         found[0] = found[0].removeprefix(b" ")
     text = b"".join(found)
-    return clean_spaces(text) if vocabulary.pre_tokenizer.clean_spaces else text
+    return clean_spaces(text) if clean else text
 
 
 class DecodeStream:
@@ -150,11 +155,11 @@ class DecodeStream:
     'naïve'
     """
 
-    def __init__(self, vocabulary: Vocabulary, pieces: Pieces, remove_special: bool) -> None:
+    def __init__(self, vocabulary: Vocabulary, pieces: Pieces, remove_special: bool, *, clean: bool) -> None:
         self._vocabulary = vocabulary
         self._pieces = pieces
         self._remove_special = remove_special
-        self._clean = vocabulary.pre_tokenizer.clean_spaces
+        self._clean = clean
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._undecided = b""  # bytes that the clean-up may still change
         self._held: int | None = None  # an EOS that is dropped if nothing follows
@@ -182,7 +187,7 @@ class DecodeStream:
         """The rest. The stream can then be used for another text."""
         rest = clean_spaces(self._undecided) if self._clean else self._undecided
         text = self._utf8.decode(rest, final=True)
-        self.__init__(self._vocabulary, self._pieces, self._remove_special)  # type: ignore[misc]
+        self.__init__(self._vocabulary, self._pieces, self._remove_special, clean=self._clean)  # type: ignore[misc]
         return text
 
     def _add(self, token: int) -> str:

@@ -53,6 +53,8 @@ from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ggufbpe.native import native
 
+__all__ = ["run"]  # the fixture
+
 pytestmark = pytest.mark.both_engines
 
 ENGINE = "reference" if native is None else "native"

@@ -32,7 +32,8 @@ MODULES = [
 CORE = (
     "errors gguf.metadata gguf.reader models.bpe.merge models.pretokenizers.pattern "
     "models.pretokenizers.registry models.pretokenizers.splitter "
-    "tokenizer.detokenization tokenizer.special_tokens tokenizer _util.unicode_classes _util.utf8 models.vocabulary"
+    "tokenizer.detokenization tokenizer.encode_methods tokenizer.special_tokens tokenizer _util.unicode_classes "
+    "_util.utf8 models.vocabulary"
 )
 
 

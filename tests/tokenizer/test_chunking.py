@@ -197,8 +197,13 @@ def test_both_engines_go_on_alike(name: str, text: str | bytes) -> None:
     reference = Tokenizer(tokenizer.vocabulary, "reference")
     assert tokenizer.encode(text, continues=True) == reference.encode(text, continues=True)
     assert tokenizer.count(text, continues=True) == reference.count(text, continues=True)
+    assert tokenizer.encode_ordinary(text, continues=True) == reference.encode_ordinary(text, continues=True)
+    assert tokenizer.encode_to_numpy(text, continues=True).tolist() == reference.encode(text, continues=True)
     found = reference.encode_with_offsets(text, continues=True)
     assert tokenizer.encode_with_offsets(text, continues=True) == found
+    for each in (tokenizer, reference):
+        arrays = each.encode_with_offsets_to_numpy(text, continues=True)
+        assert (arrays[0].tolist(), list(map(tuple, arrays[1].tolist()))) == found
 
 
 @pytest.mark.parametrize(

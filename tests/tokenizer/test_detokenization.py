@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from itertools import product
 
 import pytest
+from conftest import ROOT, missing
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import NotPreparedError, vocabulary
 from synthetic import BYTE_LEVEL, bounded, byte_tokens, make_vocabulary, texts, tokenizer_as
 
-from ggufbpe import Tokenizer
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED
 from ggufbpe.tokenizer.detokenization import clean_spaces
 
@@ -353,3 +357,85 @@ def test_decode_of_encode_is_the_text(name: str) -> None:
 def test_decode_of_encode_with_clean_up(text: str) -> None:
     tok = tokenizer_as("gpt-2")
     assert tok.decode_bytes(tok.encode(text), unparse_special=True) == transcribed(text.encode())
+
+
+REAL_VOCABULARIES = {  # byte pair encodings of llama.cpp's tests: whether spaces are cleaned up
+    **dict.fromkeys(["aquila", "falcon", "gemma-4", "gpt-2", "gpt-neox", "llama-bpe", "mpt"], True),
+    **dict.fromkeys(["refact", "starcoder"], True),
+    **dict.fromkeys(["command-r", "deepseek-coder", "deepseek-llm", "qwen2", "qwen35"], False),
+}
+ROUND_TRIPS = (
+    *("", " ", "   ", " a", " ' ", "Hello , it 's fine !", "I'll  've don 't , . ! ?"),
+    "  two  spaces ' a 's 've . ? \n\n\t x",
+    *("naïve 者 🙂 éÀ ﬁ \u00a0\u2003", "\r\n\r\n x1234567"),
+)
+
+
+def changed_by(tok: Tokenizer, clean_spaces: bool) -> list[str]:
+    """The texts that are not the same after encoding and decoding."""
+    ids = [tok.encode(text, parse_special=False) for text in ROUND_TRIPS]
+    back = [tok.decode_bytes(row, clean_spaces=clean_spaces) for row in ids]
+    streams = [tok.decode_stream(clean_spaces=clean_spaces) for _ in ids]
+    streamed = ["".join(map(stream.push, row)) + stream.finish() for stream, row in zip(streams, ids)]
+    assert streamed == [tok.decode(row, clean_spaces=clean_spaces) for row in ids]
+    assert streamed == [data.decode("utf-8", "replace") for data in back]
+    return [text for text, data in zip(ROUND_TRIPS, back) if data != text.encode()]
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+@pytest.mark.parametrize("name", REAL_VOCABULARIES)
+def test_only_the_clean_up_of_spaces_changes_a_text(name: str) -> None:
+    try:
+        tok = Tokenizer.from_gguf(vocabulary(name))
+    except NotPreparedError as error:
+        missing(str(error))
+    assert changed_by(tok, clean_spaces=False) == []
+    assert tok.vocabulary.pre_tokenizer.clean_spaces == REAL_VOCABULARIES[name]
+    assert bool(changed_by(tok, clean_spaces=True)) == REAL_VOCABULARIES[name]
+
+
+FIXTURES = ROOT / "fixtures" / "vocabs"
+CHANGES_TEXTS = {  # byte pair encodings that cannot give a text back, and why
+    **dict.fromkeys(
+        [
+            *("bytes-missing", "default-ids-out-of-range", "empty-tokens", "gemma4-without-byte-tokens"),
+            *("gpt-2-pre-of-gemma4-tokens", "mmbert-without-byte-tokens", "no-line-break-token"),
+        ],
+        "some bytes have no token",
+    ),
+    **dict.fromkeys(
+        ["fim-falcon-h1", "hybriddna-with-escaped-spaces", "ignore-merges", "whitespace-with-escaped-spaces"],
+        "BOS is an ordinary token, which decoding shows",
+    ),
+    **dict.fromkeys(
+        ["hybriddna-with-mmbert", "mmbert", "mmbert-without-mask", "whitespace-with-mmbert"],
+        "a space is put before each text",
+    ),
+    **dict.fromkeys(
+        ["whitespace", "whitespace-lowercase", "whitespace-model-with-gpt-2", "whitespace-pre-of-gpt2-model"],
+        "white space is dropped or has no token",
+    ),
+    "merges-to-no-token": "a merge makes a text that is no token",
+}
+
+
+def byte_pair_fixtures() -> list[str]:
+    names = []
+    for path in sorted(FIXTURES.glob("*.gguf")):
+        with suppress(GGUFError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", GGUFWarning)
+            if Tokenizer.from_gguf(path).vocabulary.tokenizer_model.algorithm == "merges":
+                names.append(path.stem)
+    return names
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+def test_every_byte_pair_encoding_gives_texts_back_unless_it_cannot() -> None:
+    names = byte_pair_fixtures()
+    assert len(names) > 80
+    changing = [
+        name
+        for name in names
+        if changed_by(Tokenizer.from_gguf(FIXTURES / f"{name}.gguf"), clean_spaces=False)
+    ]
+    assert sorted(changing) == sorted(CHANGES_TEXTS)

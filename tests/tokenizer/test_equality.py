@@ -60,6 +60,7 @@ def test_a_file_elsewhere_is_equal(tok: Tokenizer, tmp_path: Path) -> None:
 UNEQUAL: dict[str, Callable[[Tokenizer], object]] = {
     "another flag": lambda tok: tok.with_overrides({"tokenizer.ggml.add_bos_token": True}),
     "another end": lambda tok: tok.with_overrides({"tokenizer.ggml.eos_token_id": 5}),
+    "another state of llama.cpp": lambda tok: tok.with_llama_cpp("b11549"),
     "another model": lambda tok: Tokenizer(load_vocabulary(RAW_UTF8)),
     "a text": lambda tok: "a text",
     "nothing": lambda tok: None,
@@ -70,3 +71,11 @@ UNEQUAL: dict[str, Callable[[Tokenizer], object]] = {
 def test_unequal_tokenizers(name: str, tok: Tokenizer) -> None:
     other = UNEQUAL[name](tok)
     assert (tok == other, tok != other) == (False, True)
+
+
+def test_tokenizers_are_keys_of_a_dict(tok: Tokenizer) -> None:
+    older = tok.with_llama_cpp("b11549")
+    names = {tok: "newest", older: "older"}
+    for copied in (copy.copy, copy.deepcopy, lambda found: pickle.loads(pickle.dumps(found))):
+        assert (names[copied(tok)], names[copied(older)]) == ("newest", "older")
+    assert Tokenizer.from_gguf(RAW_UTF8) not in names

@@ -52,19 +52,23 @@ def test_from_gguf_of_a_file_that_is_not_there(tmp_path: Path) -> None:
 # ---- names and defaults ---------------------------------------------------------------------------------
 
 ENCODING = "(self, text, *, add_special=True, parse_special=True)"
-DECODING = "(self, ids, *, remove_special=False, unparse_special=False)"
+DECODING = "(self, ids, *, remove_special=False, unparse_special=False, clean_spaces=True)"
 
 
 @pytest.mark.parametrize(
     ("method", "signature"),
     [
         ("encode", ENCODING.replace(")", ", continues=False)")),
-        ("encode_to_numpy", ENCODING.replace(")", ", threads=1, continues=False)")),
+        ("encode_ordinary", "(self, text, *, continues=False)"),
+        ("encode_to_numpy", ENCODING.replace(")", ", continues=False, threads=1)")),
         ("encode_with_offsets", ENCODING.replace(")", ", continues=False, unit='bytes')")),
+        ("encode_with_offsets_to_numpy", ENCODING.replace(")", ", continues=False, unit='bytes')")),
         ("encode_batch", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("encode_batch_to_numpy", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
-        ("count", ENCODING.replace(")", ", threads=1, continues=False)")),
+        ("count", ENCODING.replace(")", ", continues=False, threads=1)")),
+        ("pre_tokenize", "(self, text)"),
         ("words", "(self, text)"),
+        ("find_split_point", "(self, data, start)"),
         ("decode", DECODING),
         ("decode_bytes", DECODING),
         ("decode_stream", DECODING.replace(" ids,", "")),
@@ -384,6 +388,19 @@ def test_ids_of_plain_text_are_those_of_its_words(text: str) -> None:
         assert by_word == [
             list(byte_pairs(tok).word_ids.encoder.ids(word)) for word in tok.pre_tokenize(text)
         ]
+
+
+@pytest.mark.parametrize(
+    "text", ["<|endoftext|>", "a<|endoftext|> b", "Hello world", "", b"\xff<|endoftext|>"]
+)
+def test_ordinary_text_has_no_control_tokens(text: str | bytes) -> None:
+    tok = Tokenizer(GPT2.vocabulary._replace(add_bos=True))
+    ids = tok.encode_ordinary(text)
+    assert tok.eos_id not in ids
+    assert ids == tok.encode(text, add_special=False, parse_special=False)
+    assert tok.decode_bytes(ids) == (
+        text.encode() if isinstance(text, str) else "\ufffd<|endoftext|>".encode()
+    )
 
 
 def test_older_names_of_methods_give_the_same() -> None:

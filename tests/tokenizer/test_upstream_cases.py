@@ -13,7 +13,7 @@ import pytest
 from conftest import missing
 from reference import NotPreparedError, vocabulary
 
-from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe import GGUFWarning, TokenAttribute, Tokenizer
 
 pytestmark = pytest.mark.both_engines
 
@@ -75,3 +75,15 @@ def test_others_open_and_give_text_back(name: str) -> None:
     if tok.vocabulary.tokenizer_model.normalizes:
         text = "Hello, wörld! 123 你好 it's"
     assert tok.decode(tok.encode(text, add_special=False)) == text
+
+
+@pytest.mark.parametrize("name", [*WITH_CASES, *WITHOUT_CASES])
+def test_the_text_of_a_control_token_is_ordinary(name: str) -> None:
+    """Without parsing, no vocabulary of llama.cpp's has merges or lookups that lead to a control token by its text."""
+    tok = opened(name)
+    hidden = TokenAttribute.CONTROL | TokenAttribute.UNKNOWN
+    control = {token for token in tok.vocabulary.special_token_ids if tok.token_attributes(token) & hidden}
+    assert control
+    for token in control:
+        for text in (tok.id_to_token(token), f"a{tok.id_to_token(token)} b"):
+            assert not (control - {tok.unk_id}).intersection(tok.encode_ordinary(text)), text

@@ -34,6 +34,15 @@ def parsed(text: str) -> Any:
     return value
 
 
+def parsed_file(data: bytes) -> Any:
+    """Return the value of a JSON file in UTF-8, with or without a byte order mark. `ValueError` for anything else."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8, {error.reason} at byte {error.start}") from None
+    return parsed(text)
+
+
 def parsed_as_llama_cpp(text: str) -> Any:
     """The value of a JSON text; a `JSONError` has llama.cpp's words. To nlohmann::json, a text may end at NUL."""
     try:

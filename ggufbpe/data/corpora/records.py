@@ -35,6 +35,11 @@ def raised(name: str, error: Exception) -> None:
     raise type(error)(f"{name}: {error}")
 
 
+def problem_with(error: Exception) -> str:
+    """Return why a file could not be read, in a few words."""
+    return (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
+
+
 @contextmanager
 def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
     """The bytes of a file, by its name. `CorpusError` where they are broken or the package for it is not installed."""

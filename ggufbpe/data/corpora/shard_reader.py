@@ -121,15 +121,12 @@ def decode_corpus(
     corpus, tokenizer = EncodedCorpus.open(output), tokenizer_of(model)
     if wrong := wrong_tokenizer(corpus, tokenizer):
         raise ValueError(f"{output}/{wrong[0]}")
-    vocabulary = tokenizer.vocabulary
-    entry = vocabulary.pre_tokenizer._replace(clean_spaces=False)
-    decoder = Tokenizer(vocabulary._replace(pre_tokenizer=entry))
     has_bos = corpus.manifest["settings"]["bos"] and corpus.layout.window is None
     for number, row in enumerate(islice(corpus.rows(start), count), start):
         ids = row.tolist()
         # A space that the model puts before a text is taken away at the beginning of ids alone.
         is_behind_bos = has_bos and ids[:1] == [tokenizer.bos_id]
-        yield DecodedRow(number, ids, decoder.decode_bytes(ids[is_behind_bos:]))
+        yield DecodedRow(number, ids, tokenizer.decode_bytes(ids[is_behind_bos:], clean_spaces=False))
 
 
 def wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:

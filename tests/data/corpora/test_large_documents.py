@@ -22,7 +22,6 @@ from commands import Run, posix_only, run
 from conftest import GPT2
 
 from ggufbpe import stats
-from ggufbpe.cli import count
 from ggufbpe.data.corpora import byte_formats, long_lines, parquet_writer
 from ggufbpe.data.corpora import csv_rows as module
 from ggufbpe.data.corpora.csv_rows import csv_rows
@@ -30,7 +29,7 @@ from ggufbpe.data.corpora.long_lines import text_of_long_line
 from ggufbpe.data.corpora.records import record_of, utf8
 from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.storage import folder_at
-from ggufbpe.data.statistics import text_groups
+from ggufbpe.data.statistics import file_counts, text_groups
 from ggufbpe.tokenizer.chunking import blocks
 
 __all__ = ["run"]  # the fixture
@@ -99,7 +98,7 @@ def test_long_records_are_counted_and_measured_as_short_ones(
             monkeypatch.setattr(long_lines, "LONG_LINE", size)
             monkeypatch.setattr(long_lines, "_LONG", size)
             monkeypatch.setattr(text_groups, "LONG_TEXT", size)
-            monkeypatch.setattr(count, "LONG_TEXT", size)
+            monkeypatch.setattr(file_counts, "LONG_TEXT", size)
             monkeypatch.setattr(blocks, "__defaults__", (True, 16))  # bytes of a block
         errors: list[Exception] = []
         by_kind = stats(

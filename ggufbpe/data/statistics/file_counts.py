@@ -1,0 +1,334 @@
+"""Token counts of files, for `ggufbpe.count_files` and the command `ggufbpe count`.
+
+    paths -> corpus_files.py -> files -> texts -> Tokenizer.count -> TextCounts of each file
+
+A text of any size is counted in blocks (tokenizer/chunking.py), so that memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, NamedTuple, cast
+
+from ..._util import utf8
+from ..._util.progress import OnProgress, Progress
+from ..._util.wording import counted
+from ...tokenizer import Tokenizer
+from ...tokenizer.chunking import LONG_TEXT, added_ids, blocks
+from ...tokenizer.inputs import Model, tokenizer_of
+from ..corpora.corpus_files import File, files_of, ignored_by_git, open_file
+from ..corpora.readers import has_records, read_lines, records
+from ..corpora.records import (
+    CorpusError,
+    Report,
+    decompressed,
+    has_json_lines,
+    problem_with,
+    raised,
+    without_compression,
+)
+
+_TOLD_EACH = 1 << 16  # bytes counted between two calls of `progress`
+
+PromptOf = Callable[[bytes], bytes]  # a chat as JSON -> its prompt
+
+
+class TextCounts(NamedTuple):
+    """The numbers of one file or stream, of all texts in it together, or of a sum of these."""
+
+    name: str
+    tokens: int
+    bytes: int
+    characters: int
+    undecodable_bytes: int  # not UTF-8; each counts as a character
+
+    @property
+    def characters_per_token(self) -> float | None:
+        """None if there are no tokens."""
+        return self.characters / self.tokens if self.tokens else None
+
+
+class FileCounts(NamedTuple):
+    """The result of `count_files`: the counts of each file in the order of reading, and of all together."""
+
+    files: list[TextCounts]
+    total: TextCounts
+    errors: list[dict[str, str]]  # "name" and "error" of what could not be read
+    skipped: dict[str, int]  # how many files in directories were left out, by kind: "hidden", "binary" ...
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all files together."""
+        return self.total.tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object that `ggufbpe count --json` writes."""
+        numbers = self.total._asdict()
+        del numbers["name"]
+        return {
+            "files": [counts._asdict() for counts in self.files],
+            "total": numbers,
+            "errors": self.errors,
+            "skipped": self.skipped,
+        }
+
+    def __repr__(self) -> str:
+        sizes = counted(len(self.files), "file"), counted(self.total.bytes, "byte")
+        failed = f", {counted(len(self.errors), 'error')}" if self.errors else ""
+        return f"<FileCounts: {', '.join(sizes)}, {counted(self.tokens, 'token')}{failed}>"
+
+
+def count_files(
+    model: Model,
+    paths: str | os.PathLike[str] | IO[bytes] | Iterable[str | os.PathLike[str] | IO[bytes]],
+    *,
+    add_bos: bool = True,
+    parse_special: bool = True,
+    field: str | None = None,
+    chats: bool = False,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    chat_template: str | None = None,
+    read_ignored: bool = True,
+    report: Report | None = None,
+    progress: OnProgress | None = None,
+) -> FileCounts:
+    """Count the tokens of files and directories; return the tokens, bytes and characters of each file.
+
+    `model` is a `Tokenizer`, or the path or name of a model. `paths` are one or several of: a file, a directory, which
+    is searched for regular files by name (hidden and binary files and links are left out), a URL that fsspec opens,
+    and a binary stream. Files named .gz or .zst are decompressed. Each file is one text, except that each line of
+    .jsonl and .ndjson files and each row of tables is a text of its own, from the field `field` (default: "text"). If
+    `field` is given, all files not named as tables are read as JSON lines.
+
+    `add_bos` counts BOS and EOS once for each text if llama-tokenize adds them, and `parse_special` recognizes control
+    tokens. With `chats`, files are chats instead (.json: one; .jsonl: one in each line), lists of messages or bodies of
+    requests; the prompt's tokens are counted as llama-server counts them, with `tools` and under `chat_template` as in
+    `Tokenizer.apply_chat_template`. Without `read_ignored`, files that git ignores are left out of directories.
+
+    A file or record that cannot be read raises `OSError`, `CorpusError` or `ChatError`, unless `report(name, error)` is
+    given to receive the error; the result then lists it. `progress` is called with a `Progress` in bytes of files.
+    `GGUFError` if the model cannot be used, `ValueError` for chats and a model without a chat template if no
+    `chat_template` is given.
+
+    >>> counts = count_files("model.gguf", "docs")                              # doctest: +SKIP
+    >>> counts.tokens, max(counts.files, key=lambda file: file.tokens).name     # doctest: +SKIP
+    (68123, 'docs/commands.md')
+    """
+    tokenizer = tokenizer_of(model)
+    prompt = None
+    if chats:
+        from ...chat.known_templates import resolved
+
+        prompt = prompt_maker(tokenizer, resolved(chat_template), tools)
+    elif tools is not None or chat_template is not None:
+        raise ValueError("tools and chat_template need chats=True")
+    counter = FileCounter(
+        tokenizer, report or raised, prompt, add_bos=add_bos, parse_special=parse_special, field=field
+    )
+    is_one = isinstance(paths, (str, os.PathLike)) or hasattr(paths, "read")
+    several = [paths] if is_one else list(cast("Iterable[str | os.PathLike[str] | IO[bytes]]", paths))
+    sources: list[File | Stream] = []
+    for each in several:
+        if isinstance(each, (str, os.PathLike)):
+            sources += counter.find([os.fspath(each)], None if read_ignored else ignored_by_git)
+        elif hasattr(each, "read"):
+            sources.append(Stream(str(getattr(each, "name", "(stream)")), cast("IO[bytes]", each)))
+        else:
+            raise TypeError(f"count_files takes paths and binary streams, not {type(each).__name__}")
+    return counter.result(list(counter.count(sources, progress)))
+
+
+def prompt_maker(
+    tokenizer: Tokenizer, chat_template: str | None, tools: Sequence[Mapping[str, Any]] | None
+) -> PromptOf:
+    """Return a function that makes the prompt of a chat given as JSON, a list of messages or a request body.
+
+    The function raises `ValueError` for what is not JSON, and for what llama-server refuses. `ValueError` at once if
+    neither the model nor the caller has a chat template, for which llama-server would take ChatML.
+    """
+    tokenizer.chats.require_template(chat_template)
+    of_all = {} if tools is None else {"tools": tools}
+
+    def prompt(data: bytes) -> bytes:
+        from ...chat.request.json_text import parsed_file
+
+        try:
+            found = parsed_file(data)
+        except ValueError as error:
+            raise ValueError(f"not JSON: {error}") from None
+        body = found if isinstance(found, dict) else {"messages": found}
+        return tokenizer.chats.prompt({**body, **of_all}, chat_template)
+
+    return prompt
+
+
+class Stream(NamedTuple):
+    """A binary stream to count, and its name in the result."""
+
+    name: str
+    stream: IO[bytes]
+
+
+class FileCounter:
+    """Counts files one by one: `find` lists them, `count` yields the counts of each, `result` sums them up."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        report: Report,
+        prompt: PromptOf | None = None,
+        *,
+        add_bos: bool = True,
+        parse_special: bool = True,
+        field: str | None = None,
+    ) -> None:
+        """Arguments are those of `count_files`; with `prompt`, files are chats, whose prompts it makes."""
+        self._tokenizer = tokenizer
+        self._report_to = report
+        self._prompt = prompt
+        self._parse_special = parse_special
+        self._field = field
+        self._added = sum(map(len, added_ids(tokenizer))) if add_bos else 0  # tokens a text
+        if prompt is not None:  # llama-server adds EOS, too, where no BOS is wanted
+            self._added = sum(map(len, tokenizer.vocabulary.added))
+        self.skipped: Counter[str] = Counter()
+        self.errors: list[dict[str, str]] = []
+
+    def find(
+        self, paths: Iterable[str], ignored_in: Callable[[str], frozenset[str]] | None = None
+    ) -> list[File]:
+        """Return the files at `paths` and in the directories among them; `ignored_in` as in `files_of`."""
+        found = list(files_of(paths, self.skipped, self._report, ignored_in, self._field is not None))
+        if self._prompt is None:
+            return found
+        others = [file for file in found if file.path != file.root and not _is_named_as_json(file.path)]
+        self.skipped["not named .json or .jsonl"] += len(others)
+        return [file for file in found if file not in others]
+
+    def count(
+        self, sources: Sequence[File | Stream], progress: OnProgress | None = None
+    ) -> Iterator[TextCounts]:
+        """Yield the counts of each source that can be read. Streams are not part of the bytes of `progress`."""
+        total = sum(source.size for source in sources if isinstance(source, File))
+        number = before = 0  # files, and bytes of the files, before this one
+        for source in sources:
+            name, size = (source.name, 0) if isinstance(source, Stream) else (source.path, source.size)
+            try:
+                if isinstance(source, Stream):
+                    counts = self._count_stream(source)
+                else:
+                    number += 1
+                    tell = _teller(progress, total, name, {"files": number})
+                    tell(before)
+                    with open_file(name) as raw:
+                        counts = self._count_file(name, raw, _each_block(tell, raw, before))
+            except (OSError, MemoryError, ValueError) as error:
+                self._report(name, error)
+            else:
+                yield counts
+            before += size
+
+    def result(self, counted_files: list[TextCounts]) -> FileCounts:
+        """Return the counts with their sum, and what was left out."""
+        numbers = [counts[1:] for counts in counted_files] or [(0, 0, 0, 0)]
+        total = TextCounts("total", *map(sum, zip(*numbers)))
+        skipped = {kind: number for kind, number in sorted(self.skipped.items()) if number}
+        return FileCounts(counted_files, total, self.errors, skipped)
+
+    # ---- one file -------------------------------------------------------------------------------
+
+    def _count_stream(self, source: Stream) -> TextCounts:
+        if self._prompt is None:
+            return self._count_text(source.name, source.stream, _ignore)
+        return self._counts(source.name, self._prompts(source.name, source.stream), _ignore, self._added)
+
+    def _count_file(self, path: str, raw: IO[bytes], tell: Callable[[int], None]) -> TextCounts:
+        with decompressed(raw, path) as stream:
+            if self._prompt is not None:
+                return self._counts(path, self._prompts(path, stream), tell, self._added)
+            if not has_records(path, self._field):
+                return self._count_text(path, stream, tell)
+            texts = (text for text, _ in records(stream, path, self._field, self._report))
+            return self._counts(path, texts, tell, self._added)
+
+    def _prompts(self, name: str, stream: IO[bytes]) -> Iterator[bytes]:
+        """The prompts of the chats in a file."""
+        assert self._prompt is not None
+        if has_json_lines(name):
+            yield from read_lines(stream, name, self._report, self._prompt)
+        else:
+            yield self._prompt(stream.read())
+
+    def _count_text(self, name: str, stream: IO[bytes], tell: Callable[[int], None]) -> TextCounts:
+        """The counts of a text, read block by block so that memory does not grow with it."""
+        counts = self._counts(name, self._cut(stream), tell, None)
+        return counts._replace(tokens=counts.tokens + self._added)
+
+    def _cut(self, stream: IO[bytes]) -> Iterator[bytes]:
+        return blocks(stream, [self._tokenizer], self._parse_special, continues=True)
+
+    def _blocks(self, text: bytes) -> Iterable[bytes]:
+        """A long text block by block."""
+        return [text] if len(text) < LONG_TEXT else self._cut(io.BytesIO(text))
+
+    def _counts(
+        self, name: str, parts: Iterable[bytes], tell: Callable[[int], None], added: int | None
+    ) -> TextCounts:
+        """The counts of all parts together; each adds `added` tokens. None: the parts are blocks of one text."""
+        tokens = size = characters = undecodable = 0
+        for whole in parts:
+            tokens += added or 0
+            continues = added is None and size > 0
+            for part in [whole] if added is None else self._blocks(whole):
+                text = utf8.decode(part)
+                tokens += self._tokenizer.count(
+                    part, add_special=False, parse_special=self._parse_special, continues=continues
+                )
+                continues = True
+                size += len(part)
+                characters += len(text)
+                undecodable += utf8.undecodable(part, text)
+                tell(size)
+        return TextCounts(name, tokens, size, characters, undecodable)
+
+    def _report(self, name: str, error: Exception) -> None:
+        problem = problem_with(error)
+        if isinstance(error, CorpusError):  # may begin with the name
+            problem = problem.removeprefix(f"{name}: ")
+        self.errors.append({"name": name, "error": problem})
+        self._report_to(name, error)
+
+
+def _teller(
+    progress: OnProgress | None, total: int, item: str, counts: Mapping[str, int]
+) -> Callable[[int], object]:
+    """Return a function that tells `progress` how many bytes of all files are read."""
+    if progress is None:
+        return _ignore
+    return lambda done: progress(Progress("count", done, total, "bytes", item, counts))
+
+
+def _each_block(tell: Callable[[int], object], raw: IO[bytes], before: int) -> Callable[[int], None]:
+    """Return a function that takes the bytes of text counted so far, and tells the place in the file now and then."""
+    if tell is _ignore:
+        return _ignore
+    told = 0
+
+    def show(size: int) -> None:
+        nonlocal told
+        if size - told >= _TOLD_EACH:
+            told = size
+            tell(before + raw.tell())
+
+    return show
+
+
+def _ignore(_: int) -> None:
+    pass
+
+
+def _is_named_as_json(path: str) -> bool:
+    return has_json_lines(path) or without_compression(path).endswith(".json")

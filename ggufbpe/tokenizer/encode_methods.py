@@ -1,0 +1,230 @@
+"""All forms of encoding a text: the part of `Tokenizer` that turns text into ids, offsets, counts and words."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from .._util import utf8
+from .._util.lazy import cached_property
+from .._util.processors import processors
+from ..models.vocabulary import Vocabulary
+from .engine import Engine, Text, numpy
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Unit = Literal["bytes", "characters"]  # of offsets
+
+
+class EncodeMethods:
+    """The base class of `Tokenizer` with everything that encodes a text.
+
+    Every form that encodes one text takes `continues`, since that says something about the text. `threads` is taken by
+    the forms whose work the compiled engine divides: those that return arrays or a number, and batches. Lists of Python
+    integers are made by one thread at a time, because of the interpreter's lock, and spans by one thread.
+    """
+
+    _vocabulary: Vocabulary
+    _engine: cached_property[Engine]
+
+    def encode(
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True, continues: bool = False
+    ) -> list[int]:
+        """Return the ids of `text`, as the function llama_tokenize gives them.
+
+        `add_special` adds BOS and EOS where the model wants them. (The command llama-tokenize, and so `ggufbpe
+        tokenize`, passes `tok.add_bos` here: a model that adds EOS but no BOS gets no EOS from it.)
+        `parse_special` recognizes control tokens in the text. Bytes need not be UTF-8: each undecodable byte counts
+        as U+FFFD. A `str` with a lone surrogate raises `ValueError`, because UTF-8 cannot encode it. `continues`
+        means that the text follows one that was split off (see `find_split_point`), so no space is put before it.
+
+        Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
+        """
+        return self._engine.encode(text, add_special, parse_special, continues)
+
+    def encode_ordinary(self, text: Text, *, continues: bool = False) -> list[int]:
+        """Return the ids of `text` as plain text: no BOS or EOS is added, and no control token is recognized.
+
+        For text that must never become a control token, such as a user's message in a prompt that is put together by
+        hand. Tokens that a model defines as text to be kept whole (user-defined ones) are still recognized, as in
+        llama.cpp: this is `encode(text, add_special=False, parse_special=False)`. `continues` as in `encode`.
+
+        >>> tok.encode("<|endoftext|>"), tok.encode_ordinary("<|endoftext|>")      # doctest: +SKIP
+        ([50256], [27, 91, 437, 1659, 5239, 91, 29])
+        """
+        return self._engine.encode(text, False, False, continues)
+
+    def encode_to_numpy(
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        continues: bool = False,
+        threads: int = 1,
+    ) -> npt.NDArray[np.int32]:
+        """Encode `text` into an int32 array of shape (number of tokens,), without a copy in the compiled engine.
+
+        The compiled engine divides a long text among `threads` threads; the ids are the same.
+        """
+        _check_threads(threads)
+        return self._engine.encode_to_numpy(text, add_special, parse_special, continues, threads)
+
+    def encode_with_offsets(
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        continues: bool = False,
+        unit: Unit = "bytes",
+    ) -> tuple[list[int], Sequence[tuple[int, int]]]:
+        """Return the ids of `text`, and for each token its span (start, end) in the UTF-8 bytes of `text`.
+
+        `text_bytes[start:end]` is what the token stands for, before any normalization. BOS and EOS have empty spans
+        at the ends. Tokens that share one invalid byte sequence, or one escaped space, all have its whole span.
+        With `unit="characters"`, offsets count the characters of a `str`: a token that is part of a character has
+        the whole character, and each undecodable byte counts as one. The spans compare equal to a list of tuples;
+        with the compiled engine, each tuple is made when it is read.
+        """
+        _check_unit(unit)
+        ids, offsets = self._engine.encode_with_offsets(text, add_special, parse_special, continues)
+        return ids, offsets if unit == "bytes" else utf8.in_characters(
+            _source(text), offsets, self._vocabulary.strict_utf8
+        )
+
+    def encode_with_offsets_to_numpy(
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        continues: bool = False,
+        unit: Unit = "bytes",
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return ids of shape (number of tokens,), int32, and their spans of shape (number of tokens, 2), int64.
+
+        The arguments are those of `encode_with_offsets`. With the compiled engine, arrays take a fraction of the time
+        and memory of lists.
+        """
+        _check_unit(unit)
+        ids, offsets = self._engine.encode_with_offsets_to_numpy(text, add_special, parse_special, continues)
+        source = _source(text) if unit == "characters" else ""
+        if not source.isascii():
+            at, (starts, ends) = (
+                numpy().array(utf8.characters_at(source, self._vocabulary.strict_utf8)),
+                offsets.T,
+            )
+            last = numpy().where(starts < ends, at[ends - 1] + 1, at[starts])
+            offsets = numpy().stack([at[starts], last], axis=1)
+        return ids, offsets
+
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        threads: int | None = None,
+    ) -> list[list[int]]:
+        """Return the ids of each text, computed on `threads` threads (compiled engine); None means one per processor.
+
+        `TypeError` for a single text.
+        """
+        threads = _checked_batch(texts, threads)
+        return self._engine.encode_batch(texts, add_special, parse_special, threads)
+
+    def encode_batch_to_numpy(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        threads: int | None = None,
+    ) -> list[npt.NDArray[np.int32]]:
+        """Return the ids of each text as an int32 array, which takes half the memory of a list (compiled engine).
+
+        For texts of a few thousand characters and more, arrays are also up to 1.5 times as fast.
+        """
+        numpy()  # if it is missing, fail before any work is done
+        threads = _checked_batch(texts, threads)
+        return self._engine.encode_batch_to_numpy(texts, add_special, parse_special, threads)
+
+    def count(
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        continues: bool = False,
+        threads: int = 1,
+    ) -> int:
+        """Return the number of ids that `encode` returns, without storing them; `threads` as in `encode_to_numpy`."""
+        _check_threads(threads)
+        return self._engine.count(text, add_special, parse_special, threads, continues)
+
+    def pre_tokenize(self, text: Text) -> list[str]:
+        """Return the words into which the pre-tokenizer splits `text`; special tokens are not recognized.
+
+        A word is the text that merging starts from. Spaces that the model escapes are U+2581, but a word of a
+        byte-level model is written in plain text, not in the byte-level alphabet.
+        """
+        return self._engine.pre_tokenize(text)
+
+    def words(self, text: Text) -> list[str]:
+        """Call `pre_tokenize`; both names stay."""
+        return self._engine.pre_tokenize(text)
+
+    def count_words(self, text: Text) -> int:
+        """Return the number of words that `pre_tokenize` returns, without storing them."""
+        return self._engine.count_pre_tokens(text)
+
+    def find_split_point(self, data: bytes, start: int) -> int:
+        """Return the first position from `start` on, other than 0, where `data` can be split without changing any id.
+
+        The position is a number of bytes, between two characters. Encode `data[position:]` with `continues=True`.
+        Special tokens are not considered. Returns `len(data)` if no such position is known: always for Unigram (t5)
+        models, and with the reference engine.
+        """
+        return self._engine.find_split_point(data, start, continues=True)
+
+    def cut(self, data: bytes, start: int) -> int:
+        """Call `find_split_point`. The name `cut` is deprecated and will be removed in the next version."""
+        import warnings
+
+        warnings.warn("Tokenizer.cut is now Tokenizer.find_split_point", DeprecationWarning, stacklevel=2)
+        return self.find_split_point(data, start)
+
+
+def _source(text: Text) -> str | bytes:
+    """A text that an engine has accepted, as `str` if it is UTF-8."""
+    if isinstance(text, str):
+        return text
+    data = bytes(text)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _check_unit(unit: str) -> None:
+    if unit not in ("bytes", "characters"):
+        raise ValueError(f"unit is 'bytes' or 'characters', not {unit!r}")
+
+
+def _checked_batch(texts: Iterable[Text], threads: int | None) -> int:
+    """How many threads encode a batch. `TypeError` for a single text."""
+    if isinstance(texts, (str, bytes, bytearray, memoryview)):
+        raise TypeError("a batch is several texts; for one, use encode")
+    if threads is None:
+        return processors()
+    _check_threads(threads)
+    return threads
+
+
+def _check_threads(threads: int) -> None:
+    if operator.index(threads) < 1:
+        raise ValueError(f"threads must be 1 or more, not {threads}")

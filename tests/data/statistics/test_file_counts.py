@@ -1,0 +1,136 @@
+"""`count_files` counts each file in blocks, as if its whole text were encoded at once."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GPT2
+
+import ggufbpe
+from ggufbpe import FileCounts, Progress, Tokenizer
+from ggufbpe.data.statistics.file_counts import TextCounts
+
+TEXT = "naïve 123\n" * 30
+CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
+CHATML = "known:chatml"
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return Tokenizer.from_gguf(GPT2)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text(TEXT, encoding="utf-8")
+    Path("texts/b.txt.gz").write_bytes(gzip.compress(b"\xff compressed"))
+    Path("texts/c.jsonl").write_text('{"text": "one"}\n{"text": "two words", "body": "other"}\n')
+    Path("texts/.hidden").write_text("x")
+    Path("chat.json").write_text(json.dumps(CHAT))
+    Path("chats.jsonl").write_text(f"{json.dumps(CHAT['messages'])}\n{json.dumps(CHAT)}\n")
+    return tmp_path
+
+
+def numbers(tok: Tokenizer, name: str, *texts: bytes, **flags: Any) -> TextCounts:
+    """What counting `texts` as the records of a file must give."""
+    decoded = [text.decode("utf-8", "replace") for text in texts]
+    undecodable = sum(text.decode("utf-8", "surrogateescape").count("\udcff") for text in texts)
+    tokens = sum(tok.count(text, **flags) for text in texts)
+    return TextCounts(name, tokens, sum(map(len, texts)), sum(map(len, decoded)), undecodable)
+
+
+def test_each_file_has_the_counts_of_its_texts(tok: Tokenizer) -> None:
+    found = ggufbpe.count_files(tok, "texts")
+    assert found.files == [
+        numbers(tok, "texts/a.txt", TEXT.encode()),
+        numbers(tok, "texts/b.txt.gz", b"\xff compressed"),
+        numbers(tok, "texts/c.jsonl", b"one", b"two words"),
+    ]
+    assert found.total == TextCounts("total", *map(sum, zip(*(each[1:] for each in found.files))))
+    assert (found.tokens, found.errors, found.skipped) == (found.total.tokens, [], {"hidden": 1})
+    assert repr(found) == f"<FileCounts: 3 files, {found.total.bytes} bytes, {found.tokens} tokens>"
+    assert found.files[0].characters_per_token == len(TEXT) / found.files[0].tokens
+    assert TextCounts("empty", 0, 0, 0, 0).characters_per_token is None
+
+
+def test_paths_and_streams_are_taken_in_each_form(tok: Tokenizer) -> None:
+    expected = numbers(tok, "texts/a.txt", TEXT.encode())
+    for paths in ("texts/a.txt", Path("texts/a.txt"), ["texts/a.txt"], (Path("texts/a.txt"),)):
+        assert ggufbpe.count_files(GPT2, paths).files == [expected]
+    streams = [io.BytesIO(b"one"), open("texts/a.txt", "rb")]  # noqa: SIM115 - closed below
+    with streams[1]:
+        found = ggufbpe.count_files(tok, streams).files
+    assert found == [numbers(tok, "(stream)", b"one"), expected]
+    with pytest.raises(TypeError, match="count_files takes paths and binary streams, not int"):
+        ggufbpe.count_files(tok, [1])  # type: ignore[list-item]
+
+
+def test_options_are_those_of_the_command(tok: Tokenizer) -> None:
+    adds_bos = tok.with_overrides({"tokenizer.ggml.add_bos_token": True})
+    assert ggufbpe.count_files(adds_bos, "texts/a.txt").tokens == 1 + tok.count(TEXT)
+    assert ggufbpe.count_files(adds_bos, "texts/a.txt", add_bos=False).tokens == tok.count(TEXT)
+    assert ggufbpe.count_files(adds_bos, "texts/c.jsonl").tokens == 2 + tok.count("one") + tok.count(
+        "two words"
+    )
+    text = b"<|endoftext|>"
+    assert ggufbpe.count_files(tok, io.BytesIO(text)).tokens == 1
+    assert ggufbpe.count_files(tok, io.BytesIO(text), parse_special=False).tokens > 1
+    errors: list[tuple[str, str]] = []
+    by_field = ggufbpe.count_files(
+        tok, "texts/c.jsonl", field="body", report=lambda name, error: errors.append((name, str(error)))
+    )
+    assert by_field.tokens == tok.count("other")
+    assert [name for name, _ in errors] == ["texts/c.jsonl"]
+    assert [error["name"] for error in by_field.errors] == ["texts/c.jsonl"]
+
+
+def test_chats_have_the_tokens_of_their_prompts(tok: Tokenizer) -> None:
+    one = len(tok.apply_chat_template(CHAT["messages"], chat_template=CHATML))
+    found = ggufbpe.count_files(tok, ["chat.json", "chats.jsonl"], chats=True, chat_template=CHATML)
+    assert [each.tokens for each in found.files] == [one, 2 * one]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    with_tools = tok.apply_chat_template(CHAT["messages"], chat_template="known:Qwen-Qwen3-0.6B", tools=tools)
+    assert ggufbpe.count_files(
+        tok, "chat.json", chats=True, chat_template="known:Qwen-Qwen3-0.6B", tools=tools
+    ).tokens == len(with_tools)
+    with pytest.raises(ValueError, match="the model has no chat template"):
+        ggufbpe.count_files(tok, "chat.json", chats=True)
+    with pytest.raises(ValueError, match="tools and chat_template need chats=True"):
+        ggufbpe.count_files(tok, "chat.json", chat_template=CHATML)
+
+
+def test_what_cannot_be_read_is_raised_or_reported(tok: Tokenizer) -> None:
+    Path("bad.jsonl").write_text("{\n")
+    with pytest.raises(FileNotFoundError):
+        ggufbpe.count_files(tok, "nowhere")
+    with pytest.raises(ValueError, match=r"bad\.jsonl"):
+        ggufbpe.count_files(tok, "bad.jsonl")
+    errors: list[str] = []
+    found = ggufbpe.count_files(
+        tok, ["nowhere", "texts/a.txt"], report=lambda name, error: errors.append(name)
+    )
+    assert errors == ["nowhere"]
+    assert found.errors == [{"name": "nowhere", "error": "No such file or directory"}]
+    assert [each.name for each in found.files] == ["texts/a.txt"]
+    assert repr(found).endswith(", 1 error>")
+
+
+def test_progress_comes_in_bytes_of_files(tok: Tokenizer) -> None:
+    size = 300_000
+    Path("large").write_bytes(b"word " * (size // 5))
+    told: list[Progress] = []
+    found: FileCounts = ggufbpe.count_files(tok, ["texts/a.txt", "large"], progress=told.append)
+    first = found.files[0].bytes
+    assert told[0] == Progress("count", 0, first + size, "bytes", "texts/a.txt", {"files": 1})
+    assert [each.item for each in told[:2]] == ["texts/a.txt", "large"]
+    done = [each.done for each in told]
+    assert done == sorted(done)
+    assert first < done[2] < done[-1] <= first + size
+    assert told[-1].share == done[-1] / (first + size)
