@@ -17,7 +17,7 @@ from reference import NotPreparedError, vocabulary, with_pre
 from synthetic import bounded, gpt2_vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer, diff
-from ggufbpe.analysis.diagnose.causes import Cause, of_two_models
+from ggufbpe.analysis.diagnose.cause import Cause, of_two_models
 from ggufbpe.analysis.verify import stretches
 from ggufbpe.analysis.verify.align import Placed
 from ggufbpe.analysis.verify.side_by_side import compare

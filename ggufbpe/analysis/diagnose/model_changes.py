@@ -21,7 +21,7 @@ from ...models.format_detection import looks_of, models_alike, models_like
 from ...models.loading import load
 from ...models.vocabulary import BYTE, Vocabulary
 from ...tokenizer import Tokenizer
-from .causes import Cause
+from .cause import Cause
 from .encoding_changes import Encoding, EncodingChange
 from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES
 

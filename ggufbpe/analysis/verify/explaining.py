@@ -11,7 +11,7 @@ from functools import cached_property
 from ...gguf.change import Change, all_of
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
-from ..diagnose.causes import Cause
+from ..diagnose.cause import Cause
 from ..diagnose.encoding_changes import Encoding
 from ..diagnose.encoding_states import EncodingState
 from ..diagnose.model_changes import other_models

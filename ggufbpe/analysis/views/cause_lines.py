@@ -1,6 +1,6 @@
 """Causes and proposals as lines for a terminal, the same for every command that gives advice.
 
-analysis/diagnose/causes.py, analysis/doctor/proposal.py -> [this file] -> cli/diagnose.py, report_lines.py, cli/diff.py
+analysis/diagnose/explanation.py, analysis/doctor/proposal.py -> [this file] -> cli/, report_lines.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..diagnose.causes import Cause
+from ..diagnose.cause import Cause
 from ..doctor.proposal import Proposal
 from . import terminal
 from .drawing import beside, paragraph, uncut
