@@ -172,7 +172,7 @@ def search(
         if other not in same:
             cause = vocabulary_causes.other_vocabulary(other.name)
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
-    for other, cause in other_models(vocabulary):
+    for other, cause in other_models(tokenizer):
         searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
         found = _best(searches)

@@ -11,6 +11,7 @@ import os
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import product
+from weakref import WeakKeyDictionary
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...errors import GGUFError
@@ -196,8 +197,20 @@ def _with(cause: Cause, **fields: object) -> EncodingChange:
     return change
 
 
-def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
-    """The file read as the tokenizer models that its tokens look like, rather than or as much as its own."""
+_OTHER_MODELS: WeakKeyDictionary[Tokenizer, list[tuple[Tokenizer, Cause]]] = WeakKeyDictionary()
+
+
+def other_models(tokenizer: Tokenizer) -> list[tuple[Tokenizer, Cause]]:
+    """Return the file read as the tokenizer models that its tokens look like, rather than or as much as its own.
+
+    They are opened once, and kept as long as the tokenizer is.
+    """
+    if tokenizer not in _OTHER_MODELS:
+        _OTHER_MODELS[tokenizer] = list(_opened_as_others(tokenizer.vocabulary))
+    return _OTHER_MODELS[tokenizer]
+
+
+def _opened_as_others(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
     if not os.path.isfile(vocabulary.path):
         return
     try:

@@ -81,7 +81,7 @@ class Explaining:
         One such cause explains more than several changes of a model that the file does not have.
         """
         encode = encoding(*self._flags)
-        for model, cause in other_models(self._tokenizer.vocabulary):
+        for model, cause in other_models(self._tokenizer):
             if all(encode(model, each) == each.ids for each in [*self._differing, *self._agreeing]):
                 return model, cause
         return None
