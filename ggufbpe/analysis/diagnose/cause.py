@@ -53,14 +53,20 @@ def of_two_models(cause: Cause, ours: str, theirs: str) -> Cause:
     """`cause` in words for ids that are known to be those of the model `theirs`, with the names of both."""
     named = {
         **dict.fromkeys(["the given ids", "the ids"], f"the ids of {theirs}"),
-        "the other tool": theirs,
-        **dict.fromkeys(["the model", "the file"], ours),
+        "the other tool": f"the model {theirs}",
+        "the model": f"the model {ours}",
+        "the file": f"the file {ours}",
     }
 
     def in_words(text: str) -> str:
-        return _SIDES.sub(lambda match: named.get(match[0].lower(), match[0]), text)
+        return _SIDES.sub(lambda match: _like(match[0], named.get(match[0].lower(), match[0])), text)
 
     what = in_words(str(cause.detail.get("what", "")))
     if what and theirs not in what:
         what = f"in {theirs}, {what}"
     return cause._replace(detail={**cause.detail, "what": what}, fix=in_words(cause.fix))
+
+
+def _like(old: str, new: str) -> str:
+    """Return `new` with a capital if `old` begins with one."""
+    return new[:1].upper() + new[1:] if old[:1].isupper() else new

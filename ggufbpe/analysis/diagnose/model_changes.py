@@ -60,7 +60,7 @@ def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterat
     if vocabulary.charsmap:
         cause = Cause(
             "charsmap",
-            {"what": "the text is not normalized by the model's charsmap", "change": "none"},
+            {"what": "the text is not normalized by the charsmap of the model", "change": "none"},
             "switch on the normalizer of the other tool",
             Change({_K.PRECOMPILED_CHARSMAP: None}),
         )
