@@ -16,7 +16,7 @@ _PUBLIC = {
     "_util.extras": ("NotInstalledError",),
     "_util.processors": ("processors",),
     "_util.progress": ("Progress",),
-    "analysis.diagnose.causes": ("Diagnosis",),
+    "analysis.diagnose.explanation": ("Diagnosis",),
     "analysis.diagnose.id_diagnosis": ("diagnose",),
     "analysis.doctor.examination": ("doctor",),
     "analysis.doctor.finding": ("Examination", "Finding"),

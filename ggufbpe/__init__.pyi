@@ -3,7 +3,7 @@
 from ._util.extras import NotInstalledError as NotInstalledError
 from ._util.processors import processors as processors
 from ._util.progress import Progress as Progress
-from .analysis.diagnose.causes import Diagnosis as Diagnosis
+from .analysis.diagnose.explanation import Diagnosis as Diagnosis
 from .analysis.diagnose.id_diagnosis import diagnose as diagnose
 from .analysis.doctor.examination import doctor as doctor
 from .analysis.doctor.finding import Examination as Examination

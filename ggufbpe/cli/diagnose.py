@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .._util.escapes import process_escapes
 from .._util.wording import counted, percent
 from ..analysis.diagnose.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
-from ..analysis.diagnose.causes import Diagnosis, Explanation
+from ..analysis.diagnose.explanation import Diagnosis, Explanation
 from ..analysis.diagnose.id_diagnosis import diagnose
 from ..analysis.oracles.chat_answers import Prompt, Refused, answered
 from ..analysis.oracles.id_parsing import parse_ids

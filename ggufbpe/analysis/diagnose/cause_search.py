@@ -18,7 +18,7 @@ from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import Encode, TextWithIds
 from . import causes
-from .causes import CAUSES, Cause
+from .cause import CAUSES, Cause
 from .changes import MOST_CHANGES, ChangedText, Changes
 from .encoding_changes import Encoding
 from .framing import framing

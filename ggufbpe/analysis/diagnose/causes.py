@@ -1,22 +1,19 @@
-"""The causes that id_diagnosis.py can name: what each is called, what shows it, and how to fix it.
+"""The causes that lie in a model or its text: what each is called, what shows it, and how to fix it.
 
     id_diagnosis.py, which finds them -> [this file] -> explanations, for people and programs
 
-A cause is an id, details for programs (with a sentence for people, `what`, and shorter evidence for it), what to do
-outside of the model file, and the change of the file that it calls for. Changes of the text are in text_changes.py, and
-those of a chat in chat_changes.py. Nothing is tried here, and no ids are compared.
+Those of another vocabulary are in vocabulary_causes.py, changes of the text in text_changes.py, and those of a chat in
+chat_changes.py. Nothing is tried here, and no ids are compared.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ..._util.llama_cpp_states import StateDifference
-from ..._util.wording import listed, percent
+from ..._util.wording import listed
 from ...errors import printable
-from ...gguf.change import Change, all_of
+from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.bpe_model import WITHOUT_MERGES
 from ...models.known_families import family_of_tokens
@@ -25,137 +22,13 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.special_ids import MADE_CONTROL
 from ...models.vocabulary import TokenAttribute, Vocabulary
 from ...tokenizer.detokenization import quoted_token
-from ..doctor.proposal import Proposal
-
-# The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
-# around the text, then of the text, then of the model; the least specific come last.
-CAUSES = (
-    *("generation_prompt", "thinking", "tools", "date", "system", "reasoning", "trimmed", "messages"),
-    *("build", "model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
-    *("plain_jinja", "template"),
-    *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
-    *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
-    *("escape_whitespaces", "byte_fallback", "scores", "pre_type", "merges", "vocabulary"),
-    *("text_differs", "prompt_differs", "refused", "unknown"),
-)
+from .cause import Cause
 
 _K = TokenizerKey
 
 UTF8_FIX = (
     "convert the text to UTF-8 first, for example with iconv; llama.cpp reads each undecodable byte as U+FFFD"
 )
-
-
-class Cause(NamedTuple):
-    """Something that makes ids differ: `id` is one of `CAUSES`, and `detail` says what, with the evidence.
-
-    `fix` says what to do outside of the model file, "" if nothing. `change` is what would have to change in the file;
-    analysis/doctor/proposal.py decides whether that is proposed.
-    """
-
-    id: str
-    detail: dict[str, object]
-    fix: str = ""
-    change: Change = Change()
-
-    def to_dict(self) -> dict[str, object]:
-        """The cause as `--json` writes it."""
-        return {"id": self.id, "detail": self.detail, "fix": self.fix}
-
-    def __repr__(self) -> str:
-        return f"<Cause {self.id}: {self.detail.get('what', '')}>"
-
-
-class Explanation(NamedTuple):
-    """Causes that together give the ids, or a part of them: `explains` is the share that agrees, up to 1.
-
-    `proposal` is the change of the model file that the causes call for, as it was tried; None if there is none, or if
-    another explanation has the command.
-    """
-
-    causes: tuple[Cause, ...]
-    explains: float
-    proposal: Proposal | None = None
-
-    @property
-    def fix(self) -> str:
-        """The one command that makes all changes to the model file; "" unless trying it has proved that it helps."""
-        return self.proposal.command if self.proposal else ""
-
-    @property
-    def objection(self) -> str:
-        """Why a change that the causes call for is not proposed; "" if it is, or if there is none."""
-        return self.proposal.objection if self.proposal and self.proposal.change else ""
-
-    @property
-    def change(self) -> Change:
-        """All changes to the model file that the causes call for, proposed or not."""
-        return all_of(cause.change for cause in self.causes)
-
-    def __repr__(self) -> str:
-        return f"<Explanation {' + '.join(cause.id for cause in self.causes)}, explains {percent(self.explains)}>"
-
-
-class Diagnosis(NamedTuple):
-    """Whether the ids are the model's own; if not, why, the best explanation first.
-
-    At most one explanation has a command: the first whose change was proved to help. `added_as` is the meaning of "add
-    special tokens" that was assumed, if there are two (agreement.py).
-    """
-
-    match: bool
-    explanations: tuple[Explanation, ...]
-    added_as: str = ""
-
-    @property
-    def fix(self) -> str:
-        """The one command that makes all changes to the model file; "" if none is proposed."""
-        return next((item.fix for item in self.explanations if item.fix), "")
-
-    def to_dict(self) -> dict[str, object]:
-        """All of it as `ggufbpe diagnose --json` writes it."""
-        explanations = [
-            {
-                "causes": [cause.to_dict() for cause in item.causes],
-                "explains": item.explains,
-                "fix": item.fix,
-                "objection": item.objection,
-            }
-            for item in self.explanations
-        ]
-        return {
-            "match": self.match,
-            "added_as": self.added_as or None,
-            "explanations": explanations,
-            "fix": self.fix,
-        }
-
-    def __repr__(self) -> str:
-        best = f", {self.explanations[0]!r}" if self.explanations else ""
-        return f"<Diagnosis: {'match' if self.match else 'no match'}{best}>"
-
-
-_SIDES = re.compile(  # what causes call the two sides; quoted texts are found to stay as they are
-    r"(?<!\w)'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-    r"|\b[Tt]he (?:given )?ids\b|\b[Tt]he other tool\b|\b[Tt]he (?:model|file)\b(?! that| file)"
-)
-
-
-def of_two_models(cause: Cause, ours: str, theirs: str) -> Cause:
-    """`cause` in words for ids that are known to be those of the model `theirs`, with the names of both."""
-    named = {
-        **dict.fromkeys(["the given ids", "the ids"], f"the ids of {theirs}"),
-        "the other tool": theirs,
-        **dict.fromkeys(["the model", "the file"], ours),
-    }
-
-    def in_words(text: str) -> str:
-        return _SIDES.sub(lambda match: named.get(match[0].lower(), match[0]), text)
-
-    what = in_words(str(cause.detail.get("what", "")))
-    if what and theirs not in what:
-        what = f"in {theirs}, {what}"
-    return cause._replace(detail={**cause.detail, "what": what}, fix=in_words(cause.fix))
 
 
 # ---- around the text ------------------------------------------------------------------------------------
@@ -377,75 +250,7 @@ def other_scores(scores: Sequence[float]) -> Cause:
     )
 
 
-def lost_tokens(found: Mapping[int, str], size: int) -> Cause:
-    """Tokens that the ids have and the file lacks; `found` has their texts as far as the texts tell."""
-    shown = [f"{token} ({printable(text)})" for token, text in sorted(found.items())]
-    what = f"the file has lost tokens: {listed(shown, len(shown), ' and {} more', str)} in the given ids"
-    return Cause(
-        "vocabulary",
-        {
-            "what": what,
-            "problem": "lost",
-            "tokens": {str(token): text for token, text in found.items()},
-            "size": size,
-        },
-        "convert the model again, with all tokens that were added to its vocabulary",
-    )
-
-
-def other_vocabulary(path: str) -> Cause:
-    """The ids are those of another model, which is known."""
-    return Cause(
-        "vocabulary",
-        {"what": f"the ids are those of {path}", "problem": "other model", "model": path},
-        "use the tokenizer of the model that is to read the ids",
-    )
-
-
-def shifted(by: int, start: int | None) -> Cause:
-    """All ids, or those from `start` on, are `by` higher than the model's."""
-    which = "all ids" if start is None else f"the ids from {start} on"
-    return Cause(
-        "vocabulary",
-        {"what": f"{which} are shifted by {by:+}", "problem": "shifted", "by": by, "from": start or 0},
-        f"use one vocabulary for both: the other one has {abs(by)} {'more' if by > 0 else 'fewer'} tokens before these "
-        "(padding or special tokens put first?)",
-    )
-
-
-def exchanged(vocabulary: Vocabulary, pairs: Sequence[tuple[int, int]]) -> Cause:
-    """Tokens that have each other's ids."""
-    shown = [f"{a} ({quoted_token(vocabulary, a)}) and {b} ({quoted_token(vocabulary, b)})" for a, b in pairs]
-    what = f"in the given ids, the tokens {listed(shown, len(shown), shown=str)} have exchanged their ids"
-    return Cause(
-        "vocabulary",
-        {"what": what, "problem": "exchanged", "pairs": [list(pair) for pair in pairs]},
-        "one of the two lists of tokens is damaged: convert the model again",
-    )
-
-
-def out_of_range(ids: list[int], size: int) -> Cause:
-    """Ids that this vocabulary does not have."""
-    problem = "out of range"
-    what = f"{len(ids)} of the ids are out of range, the first is {ids[0]}; the vocabulary has ids 0 to {size - 1}"
-    return Cause(
-        "vocabulary",
-        {"what": what, "problem": problem, "count": len(ids), "first": ids[:5], "size": size},
-        "the ids are from another model, or tokens were added that this file lacks: give that model with a second -m",
-    )
-
-
-def foreign(excerpt: str) -> Cause:
-    """The ids decode to something unrelated to the text."""
-    return Cause(
-        "vocabulary",
-        {
-            "what": f"the ids decode to an unrelated text: {excerpt!r}",
-            "problem": "other model",
-            "decoded": excerpt,
-        },
-        "the ids are probably from another model: give that model with a second -m to try it",
-    )
+# ---- the text -------------------------------------------------------------------------------------------
 
 
 def text_differs(detail: dict[str, object]) -> Cause:

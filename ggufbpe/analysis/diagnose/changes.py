@@ -19,8 +19,8 @@ from ...models.special_ids import STRIPS_MASK
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import MarkerTokens
-from . import causes
-from .causes import Cause
+from . import causes, vocabulary_causes
+from .cause import Cause
 from .encoding_changes import (
     Encoding,
     EncodingChange,
@@ -80,7 +80,9 @@ class Changes:
         self.targets = list(self._targets(ids, (0, 0), ()))
         for shift in shifts(self.ours, ids):
             back = [token - shift[1] if token - shift[1] >= shift[0] else token for token in ids]
-            self.targets += self._targets(back, shift, (causes.shifted(shift[1], shift[0] or None),))
+            self.targets += self._targets(
+                back, shift, (vocabulary_causes.shifted(shift[1], shift[0] or None),)
+            )
 
     # ---- targets ----------------------------------------------------------------------------------------
 

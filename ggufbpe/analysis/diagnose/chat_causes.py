@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from ...errors import printable
-from .causes import Cause
+from .cause import Cause
 from .id_evidence import text_difference
 
 

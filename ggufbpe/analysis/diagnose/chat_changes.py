@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..._util.wording import counted
 from ...errors import printable
 from ...gguf.change import Change
-from .causes import Cause
+from .cause import Cause
 from .dates import dates_in
 
 Body = Mapping[str, Any]

@@ -22,7 +22,7 @@ from ...gguf.change import Change
 from ...tokenizer import Tokenizer
 from . import chat_changes as changing
 from .agreement import agreeing_share
-from .causes import CAUSES, Cause
+from .cause import CAUSES, Cause
 from .chat_causes import marker_texts
 from .chat_changes import AS_TRANSFORMERS_5, ChatChange, Rendering
 from .plain_jinja import prompts as prompts_of_transformers

@@ -14,7 +14,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import STRIPS_MASK, takes_space_behind
 from ...models.vocabulary import LSTRIP, NORMAL, RSTRIP, Vocabulary
 from . import causes
-from .causes import Cause
+from .cause import Cause
 
 
 class Encoding(NamedTuple):

@@ -11,7 +11,7 @@ from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
 from ...models.vocabulary import Vocabulary
 from ...tokenizer.detokenization import quoted_token
-from .causes import Cause
+from .cause import Cause
 
 _K = TokenizerKey
 

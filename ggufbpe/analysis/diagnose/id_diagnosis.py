@@ -32,11 +32,12 @@ from ...tokenizer.detokenization import token_ids
 from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
 from ..doctor.proposal import Trial, prove, prove_by_parts
 from ..doctor.texts_with_ids import TextWithIds, encoding
-from . import causes
+from . import vocabulary_causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
+from .cause import Cause
 from .cause_search import Answer, expected_of, order
-from .causes import Cause, Diagnosis, Explanation
+from .explanation import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
 from .several import Several
@@ -169,9 +170,9 @@ def search(
     searches = [Nearest(tokenizer, text, ids, *flags, merges_of=same)]
     for other in others:
         if other not in same:
-            cause = causes.other_vocabulary(other.name)
+            cause = vocabulary_causes.other_vocabulary(other.name)
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
-    for other, cause in other_models(vocabulary):
+    for other, cause in other_models(tokenizer):
         searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
         found = _best(searches)

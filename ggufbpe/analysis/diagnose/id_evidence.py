@@ -17,7 +17,7 @@ from ..._util.spelling import BYTE_TOKENS
 from ...models.bpe.merge import BYTE_CHARS
 from ...models.vocabulary import LSTRIP, RSTRIP, Vocabulary
 from .agreement import first_difference
-from .causes import Cause
+from .cause import Cause
 
 EXCERPT = 40  # bytes of a text that are shown
 _COMPARED = 4000  # bytes by which texts are compared

@@ -11,6 +11,7 @@ import os
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import product
+from weakref import WeakKeyDictionary
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...errors import GGUFError
@@ -21,7 +22,7 @@ from ...models.format_detection import looks_of, models_alike, models_like
 from ...models.loading import load
 from ...models.vocabulary import BYTE, Vocabulary
 from ...tokenizer import Tokenizer
-from .causes import Cause
+from .cause import Cause
 from .encoding_changes import Encoding, EncodingChange
 from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES
 
@@ -59,7 +60,7 @@ def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterat
     if vocabulary.charsmap:
         cause = Cause(
             "charsmap",
-            {"what": "the text is not normalized by the model's charsmap", "change": "none"},
+            {"what": "the text is not normalized by the charsmap of the model", "change": "none"},
             "switch on the normalizer of the other tool",
             Change({_K.PRECOMPILED_CHARSMAP: None}),
         )
@@ -196,8 +197,20 @@ def _with(cause: Cause, **fields: object) -> EncodingChange:
     return change
 
 
-def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
-    """The file read as the tokenizer models that its tokens look like, rather than or as much as its own."""
+_OTHER_MODELS: WeakKeyDictionary[Tokenizer, list[tuple[Tokenizer, Cause]]] = WeakKeyDictionary()
+
+
+def other_models(tokenizer: Tokenizer) -> list[tuple[Tokenizer, Cause]]:
+    """Return the file read as the tokenizer models that its tokens look like, rather than or as much as its own.
+
+    They are opened once, and kept as long as the tokenizer is.
+    """
+    if tokenizer not in _OTHER_MODELS:
+        _OTHER_MODELS[tokenizer] = list(_opened_as_others(tokenizer.vocabulary))
+    return _OTHER_MODELS[tokenizer]
+
+
+def _opened_as_others(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
     if not os.path.isfile(vocabulary.path):
         return
     try:

@@ -12,10 +12,10 @@ from itertools import accumulate
 
 from ..._util.spelling import unescape_spaces
 from ...models.bpe.bpe_text import BytePairText
-from . import causes
+from . import causes, vocabulary_causes
 from .agreement import agreeing_share, first_difference
+from .cause import Cause
 from .cause_search import Answer, Search
-from .causes import Cause
 from .changes import ChangedText
 from .id_evidence import EXCERPT, Target, are_alike, shown, text_difference
 
@@ -88,10 +88,10 @@ class Nearest(Search):
         size = len(self.vocabulary.tokens)
         outside = [token for token in self.ids if not 0 <= token < size]
         if outside:
-            return [Answer((causes.out_of_range(outside, size),), as_it_is)]
+            return [Answer((vocabulary_causes.out_of_range(outside, size),), as_it_is)]
         if self.says_something_else():
             text = self.targets[0].text or self._decoded(self.targets[0].core)
-            foreign = Answer((causes.foreign(shown(text[:EXCERPT])),), as_it_is)
+            foreign = Answer((vocabulary_causes.foreign(shown(text[:EXCERPT])),), as_it_is)
             return [foreign, unknown] if self._repeat_as_ours() else [unknown]
         other_merges = self._other_merges()
         if other_merges:

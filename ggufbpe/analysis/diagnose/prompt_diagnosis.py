@@ -18,10 +18,11 @@ from ..doctor.proposal import Trial, prove
 from ..doctor.texts_with_ids import TextWithIds
 from . import chat_causes
 from .agreement import agreeing_share
+from .cause import Cause
 from .cause_search import Answer
-from .causes import Cause, Diagnosis, Explanation
 from .chat_changes import ChatChange, Rendering
 from .chat_search import Causes, ChatSearch
+from .explanation import Diagnosis, Explanation
 from .id_evidence import is_lossless
 from .text_changes import TEXT_CHANGES
 

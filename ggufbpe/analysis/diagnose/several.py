@@ -21,9 +21,9 @@ from ...models.pretokenizers.pretokenizer_evidence import telltales
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import Encode, TextWithIds, parts_of
-from . import causes
+from . import vocabulary_causes
+from .cause import CAUSES, Cause
 from .cause_search import named_pre
-from .causes import CAUSES, Cause
 from .encoding_changes import Encoding
 from .encoding_states import MOST_BYTES, EncodingState, SearchStep, around, shortest
 from .framing import framing
@@ -164,14 +164,18 @@ class Several(Steps):
         if step.names:
             return [self._pre_cause(step, state)]
         if state.shift != (0, 0) and step.kind == "vocabulary":
-            return [causes.shifted(state.shift[1], state.shift[0] or None)]
+            return [vocabulary_causes.shifted(state.shift[1], state.shift[0] or None)]
         if step.kind == "vocabulary":
-            return [causes.exchanged(before, state.exchanged)]
+            return [vocabulary_causes.exchanged(before, state.exchanged)]
         if step.kind == "lost":
             size = len(before.tokens)
             seen = {token for each in self._compared for token in each.ids if token >= size}
             tokens = vocabulary.tokens
-            return [causes.lost_tokens({token: tokens[token] for token in seen if token < len(tokens)}, size)]
+            return [
+                vocabulary_causes.lost_tokens(
+                    {token: tokens[token] for token in seen if token < len(tokens)}, size
+                )
+            ]
         after = step.apply(self._base)
         return [*(change.cause for change in after.texts), *after.encoding.causes]
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from ..._util import utf8
 from ..._util.escapes import process_escapes
 from ..._util.spelling import SPACE
-from .causes import UTF8_FIX, Cause
+from .cause import Cause
+from .causes import UTF8_FIX
 
 
 class TextChange(NamedTuple):

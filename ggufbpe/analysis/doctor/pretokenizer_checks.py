@@ -44,7 +44,7 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
             "The pre-tokenizer that the file names does not fit the tokens.",
             f"{_K.PRE} is {found.pre}",
         )
-        told += f", which splits {own.of - own.kept} of them ({listed(own.cut, 9)})." if own else "."
+        told += f", which cuts {own.of - own.kept} of {own.of} tokens ({listed(own.cut, 9)})." if own else "."
     else:
         what, told = (
             "The file does not say which pre-tokenizer the tokens were made with.",

@@ -99,6 +99,7 @@ class Trial:
         self._evidence = evidence
         self._open = ExitStack()
         self._last: tuple[Change, Facts] | None = None
+        self._grave: dict[frozenset[Check], list[Finding]] = {}
         if facts is not None:
             self.before = facts
 
@@ -125,6 +126,12 @@ class Trial:
         if not os.path.isfile(path):  # a remote model, of which the metadata is in memory
             path = self._open.enter_context(self._tokenizer.gguf_file())
         return Facts(self._open.enter_context(GGUFFile(path)), None, evidence=self._evidence)
+
+    def grave_before(self, but: frozenset[Check]) -> list[Finding]:
+        """Return `grave_findings` of the file as it is, which are found once."""
+        if but not in self._grave:
+            self._grave[but] = grave_findings(self.before, but)
+        return self._grave[but]
 
     def changed(self, change: Change) -> Facts:
         """Return the facts of the file after a change. `ValueError` if `ggufbpe fix` would refuse it.
@@ -294,16 +301,23 @@ def changes_of(finding: Finding) -> list[Change]:
 
 def new_findings(trial: Trial, after: Facts) -> list[Finding]:
     """Return the errors and warnings of `doctor` about the changed file that the file as it is does not have."""
-    but = CHECKS_OF_TOKENS
-    if after.pre == trial.before.pre and after.model == trial.before.model:
-        but |= {pre_tokenizer}
+    but = checks_left_out(trial.before, after)
     if trial.before.entry.ignore_merges and not after.entry.ignore_merges:
         but -= {unreachable}  # tokens that were taken whole whatever the merges said
     found = grave_findings(after, but)
     if not found:
         return []
-    known = {key for finding in grave_findings(trial.before, but) for key in _keys(finding)}
+    known = {key for finding in trial.grave_before(but) for key in _keys(finding)}
     return [finding for finding in found if not known.issuperset(_keys(finding))]
+
+
+def checks_left_out(one: Facts, other: Facts) -> frozenset[Check]:
+    """Return the checks that need not run on two files of one vocabulary to tell them apart.
+
+    Under one pre-tokenizer, that is what the tokens reveal about it, which takes long to find out.
+    """
+    is_same = one.pre == other.pre and one.model == other.model
+    return CHECKS_OF_TOKENS | {pre_tokenizer} if is_same else CHECKS_OF_TOKENS
 
 
 def grave_findings(model: Facts, but: Container[Check] = CHECKS_OF_TOKENS) -> list[Finding]:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._util.wording import counted
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import ChatOrBody, request_body
-from ..diagnose.causes import Cause, Explanation
+from ..diagnose.cause import Cause
+from ..diagnose.explanation import Explanation
 from ..diagnose.id_evidence import text_difference
 from ..oracles.chat_answers import ChatAnswer, Prompt, Refused, answered
 from ..oracles.oracle import Failure, Oracle

@@ -17,8 +17,8 @@ from .shrink import SECONDS, Shrinking, shrink
 from .text_comparison import Comparing, example_of
 
 if TYPE_CHECKING:
+    from ..diagnose.cause import Cause
     from ..diagnose.cause_search import Answer
-    from ..diagnose.causes import Cause
 
 EXAMINED = 12  # kinds that are shrunk, those with most places first
 SHRINK_SECONDS = 40.0  # for all of them; each gets `SECONDS` at most

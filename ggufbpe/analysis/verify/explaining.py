@@ -8,7 +8,7 @@ from functools import cached_property
 from ...gguf.change import Change, all_of
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
-from ..diagnose.causes import Cause
+from ..diagnose.cause import Cause
 from ..diagnose.encoding_changes import Encoding
 from ..diagnose.encoding_states import EncodingState
 from ..diagnose.model_changes import other_models
@@ -78,7 +78,7 @@ class Explaining:
         One such cause explains more than several changes of a model that the file does not have.
         """
         encode = encoding(*self._flags)
-        for model, cause in other_models(self._tokenizer.vocabulary):
+        for model, cause in other_models(self._tokenizer):
             if all(encode(model, each) == each.ids for each in [*self._differing, *self._agreeing]):
                 return model, cause
         return None

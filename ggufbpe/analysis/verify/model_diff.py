@@ -15,7 +15,8 @@ from ...gguf.change import Change
 from ...models.pretokenizers.families import Evidence
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizers_of
-from ..diagnose.causes import of_two_models, with_known_pre
+from ..diagnose.cause import of_two_models
+from ..diagnose.causes import with_known_pre
 from ..diagnose.variants import variants_of
 from ..doctor.proposal import Proposal, Trial, prove
 from ..doctor.round_trip_checks import SAMPLES

@@ -9,7 +9,7 @@ from ..._util.wording import counted
 from ..oracles.oracle import Failure
 
 if TYPE_CHECKING:
-    from ..diagnose.causes import Cause
+    from ..diagnose.cause import Cause
     from ..doctor.proposal import Proposal
     from .chat_comparison import ChatResult
 

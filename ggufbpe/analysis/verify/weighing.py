@@ -17,11 +17,9 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ...models.special_ids import SPECIAL_IDS
 from ...models.vocabulary import NORMAL, SPECIAL_TYPES, Vocabulary
 from ...tokenizer.detokenization import quoted_token
-from ..doctor.checks import CHECKS_OF_TOKENS
 from ..doctor.facts import TEXTS_OF_IDS, Facts
 from ..doctor.finding import Finding
-from ..doctor.pretokenizer_checks import pre_tokenizer
-from ..doctor.proposal import Trial, grave_findings
+from ..doctor.proposal import Trial, checks_left_out
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual
@@ -54,12 +52,8 @@ class Weighed(NamedTuple):
 def weigh(one: Trial, other: Trial) -> Weighed:
     """Weigh two files of one vocabulary against each other."""
     facts = one.before, other.before
-    but = CHECKS_OF_TOKENS
-    if (
-        facts[0].pre == facts[1].pre
-    ):  # then what the tokens reveal, which takes long to find out, does not matter
-        but |= {pre_tokenizer}
-    findings = tuple(grave_findings(each, but) for each in facts)
+    but = checks_left_out(*facts)
+    findings = tuple(each.grave_before(but) for each in (one, other))
     suspicions: list[list[tuple[int, str]]] = []
     for own, others in ((0, 1), (1, 0)):
         known = {(finding.id, finding.where.key) for finding in findings[others]}

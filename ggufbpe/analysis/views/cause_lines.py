@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..diagnose.causes import Cause
+from ..diagnose.cause import Cause
 from ..doctor.proposal import Proposal
 from . import terminal
 from .drawing import beside, paragraph, uncut

@@ -111,7 +111,8 @@ class Evidence(NamedTuple):
         if not self.name:
             return "There are no merges to tell from which one is right."
         first = next(family for family in self.best if self.name in family.names)
-        text = f"The tokens point to {with_alike(self.name, first.names)}, which keeps {first.kept} of {first.of} whole"
+        text = f"The tokens point to {with_alike(self.name, first.names)}"
+        text += f", which keeps {first.kept} of {first.of} tokens whole"
         if first.missing:
             text += f", though no token looks like {_like(first.missing)}, which it would keep whole"
         if len(self.best) > 1:
@@ -121,7 +122,7 @@ class Evidence(NamedTuple):
         if others:
             less = others[0]
             reason = (
-                f"splits {less.of - less.kept} of them"
+                f"cuts {less.of - less.kept} tokens"
                 if less.kept < less.of - 9
                 else f"would keep text such as {_like(less.missing)} whole, but no token looks like that"
             )

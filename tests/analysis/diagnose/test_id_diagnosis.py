@@ -24,7 +24,8 @@ from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_
 from ggufbpe import GGUFError, Tokenizer, cli
 from ggufbpe.analysis.diagnose import id_diagnosis as diagnosing
 from ggufbpe.analysis.diagnose.agreement import agreeing_share
-from ggufbpe.analysis.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
+from ggufbpe.analysis.diagnose.cause import CAUSES
+from ggufbpe.analysis.diagnose.causes import ALWAYS_ADDS_BOS
 from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.id_diagnosis import Answer, diagnose, search
 from ggufbpe.analysis.diagnose.model_changes import model_changes

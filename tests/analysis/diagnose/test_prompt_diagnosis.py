@@ -15,8 +15,9 @@ from record_chats import read_chats
 
 from ggufbpe import Tokenizer, diagnose, fix
 from ggufbpe.analysis.diagnose import plain_jinja, prompt_diagnosis
-from ggufbpe.analysis.diagnose.causes import CAUSES, Diagnosis
+from ggufbpe.analysis.diagnose.cause import CAUSES
 from ggufbpe.analysis.diagnose.chat_changes import Rendering, as_transformers, changes, with_fields
+from ggufbpe.analysis.diagnose.explanation import Diagnosis
 from ggufbpe.analysis.doctor.proposal import Proposal
 from ggufbpe.cli import main
 

@@ -17,7 +17,7 @@ from reference import NotPreparedError, vocabulary, with_pre
 from synthetic import bounded, gpt2_vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer, diff
-from ggufbpe.analysis.diagnose.causes import Cause, of_two_models
+from ggufbpe.analysis.diagnose.cause import Cause, of_two_models
 from ggufbpe.analysis.verify import stretches
 from ggufbpe.analysis.verify.align import Placed
 from ggufbpe.analysis.verify.side_by_side import compare
@@ -294,10 +294,10 @@ def test_texts_that_are_not_and_why(other: Path, tmp_path: Path, capfd: pytest.C
     [
         (
             {K.ADD_BOS: True},
-            "the ids of theirs have BOS, but gpt2 adds none",
-            "stop theirs from adding BOS",
+            "the ids of theirs have BOS, but the model gpt2 adds none",
+            "stop the model theirs from adding BOS",
         ),
-        ({K.PRE: "qwen2"}, "in theirs, the text was split like qwen2, but gpt2 says gpt-2", ""),
+        ({K.PRE: "qwen2"}, "in theirs, the text was split like qwen2, but the file gpt2 says gpt-2", ""),
     ],
 )
 def test_causes_name_both_models(overrides: dict[str, Any], what: str, fix: str, tmp_path: Path) -> None:
@@ -319,7 +319,9 @@ def test_the_pre_tokenizer_that_the_file_says_is_not_guessed(pre: str, tmp_path:
     assert [cause for cause in causes if cause.id == "pre_type"]
     for cause in causes:
         assert cause.detail["pre"] == pre
-        assert str(cause.detail["what"]).endswith(f"was split like {pre}, but {found.names[0]} says gpt-2")
+        assert str(cause.detail["what"]).endswith(
+            f"was split like {pre}, but the file {found.names[0]} says gpt-2"
+        )
         assert cause.change.keys == {K.PRE: pre}
 
 
@@ -328,7 +330,14 @@ def test_the_pre_tokenizer_that_the_file_says_is_not_guessed(pre: str, tmp_path:
     [
         ("the ids decode to 'the model\\'s ids'", "the ids of B decode to 'the model\\'s ids'"),
         ('the given ids are of "the ids"', 'the ids of B are of "the ids"'),
-        ("not normalized by the model's charsmap", "in B, not normalized by A's charsmap"),
+        (
+            "not normalized by the charsmap of the model",
+            "in B, not normalized by the charsmap of the model A",
+        ),
+        (
+            "the model adds BOS, but the given ids have none",
+            "the model A adds BOS, but the ids of B have none",
+        ),
         ("words are taken whole", "in B, words are taken whole"),
     ],
 )
