@@ -37,13 +37,16 @@ def texts_of_lost(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> dict
 def swapped(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> tuple[tuple[int, int], ...]:
     """Return the pairs of tokens each of which stands in the ids where the texts have the text of the other."""
     size = len(tokenizer.vocabulary.tokens)
-    read = {token: text for token, text in _read(tokenizer, compared).items() if token < size}
+    read = {t: text.strip(b" ") for t, text in _read(tokenizer, compared).items() if 0 <= t < size}
     own = {token: tokenizer.token_to_piece(token).strip(b" ") for token in read}
+    with_text: dict[bytes, list[int]] = {}
+    for token, text in own.items():
+        with_text.setdefault(text, []).append(token)
     found = [
         (one, other)
         for one in sorted(read)
-        for other in sorted(read)
-        if one < other and read[one].strip(b" ") == own[other] and read[other].strip(b" ") == own[one]
+        for other in sorted(with_text.get(read[one], ()))
+        if one < other and read[other] == own[one]
     ]
     tokens = Counter(token for pair in found for token in pair)
     is_clear = len(found) <= _MOST_SWAPPED and all(count == 1 for count in tokens.values())
