@@ -22,6 +22,10 @@ _LEAST = 500  # tokens that a vocabulary must have to be telling
 _SOME = 0.1  # of the tokens must have a trait
 _BYTE_LEVEL_SPACE = "\u0120"
 
+_BERT_NAMES = ("[CLS]", "[SEP]", "[UNK]")
+_PLAMO_NAMES = ("<|plamo:bos|>", "<|plamo:eos|>")
+_NAMES = frozenset((*BYTE_TOKENS, *_BERT_NAMES, *_PLAMO_NAMES))
+
 
 class Looks(NamedTuple):
     """Traits that distinguish the files of one tokenizer model from another's; shares are of a sample of tokens."""
@@ -50,7 +54,7 @@ def looks_of(file: GGUFFile | Metadata) -> Looks:
     def some(of: Sequence[bool]) -> bool:
         return sum(of) > _SOME * len(sample)
 
-    known = frozenset(tokens)
+    known = _NAMES.intersection(tokens)
     telling = (
         scores if len(set(islice(scores, 0, None, max(len(scores) // _SAMPLE, 1)))) > _LEAST // 2 else []
     )
@@ -62,8 +66,8 @@ def looks_of(file: GGUFFile | Metadata) -> Looks:
         continues_words=some([token.startswith("##") for token in sample]),
         has_escapes=some(["\\x" in token for token in sample]),
         has_bytes=known.issuperset(BYTE_TOKENS),
-        has_bert_names=known.issuperset(("[CLS]", "[SEP]", "[UNK]")),
-        has_plamo_names=known.issuperset(("<|plamo:bos|>", "<|plamo:eos|>")),
+        has_bert_names=known.issuperset(_BERT_NAMES),
+        has_plamo_names=known.issuperset(_PLAMO_NAMES),
         has_merges=bool(_list(file, TokenizerKey.MERGES)),
         has_charsmap=TokenizerKey.PRECOMPILED_CHARSMAP in file,
         has_ranks=bool(telling) and whole,

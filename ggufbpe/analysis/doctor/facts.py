@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ..._util.extras import NotInstalledError
 from ...chat.known_templates import PREFIX, KnownTemplate
@@ -61,6 +61,8 @@ TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>"),
 }
 
+_T = TypeVar("_T")
+
 
 class Facts:
     """The metadata of a file as far as it can be read; a value of the wrong type counts as missing."""
@@ -77,6 +79,7 @@ class Facts:
         `evidence` gives what the tokens reveal about the pre-tokenizer, where that is already known.
         """
         self._known_evidence = evidence
+        self._made: dict[Any, Any] = {}
         self.source = file
         self.file = Metadata(file, overrides) if overrides else file
         self.overrides = overrides or {}
@@ -100,6 +103,20 @@ class Facts:
     def changed(self, overrides: Overrides) -> Facts:
         """Return the facts of the same file with `overrides` on top of its own."""
         return Facts(self.source, {**self.overrides, **overrides}, self)
+
+    def made_once(self, make: Callable[[Facts], _T]) -> _T:
+        """Return what `make` gives, which must follow from tokens and merges alone, for all facts that share these."""
+        if self._like:
+            return self._like.made_once(make)
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: _T = self._made[make]
+        return found
+
+    def share(self, other: Facts) -> None:
+        """Take what follows from tokens and merges alone from another file, if both have the same ones."""
+        if other is not self and self.tokens == other.tokens and self.merges == other.merges:
+            self._like = other
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -142,6 +159,9 @@ class Facts:
     @cached_property
     def looks(self) -> Looks:
         """What kind of vocabulary the tokens look like, whatever tokenizer.ggml.model says."""
+        has_own = {_K.SCORES, _K.PRECOMPILED_CHARSMAP}.intersection(self.overrides)
+        if self._like and self._like.source is self.source and not has_own:
+            return self._like.looks
         return looks_of(self.file)
 
     @cached_property

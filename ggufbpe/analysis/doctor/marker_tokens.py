@@ -10,12 +10,14 @@ the vocabulary that is special or a marker as well. Added text, such as runs of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from ...models.bpe.merge import BYTE_CHARS, results
 from ...models.special_ids import MADE_CONTROL
 from ...models.vocabulary import BYTE, CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
+from ...tokenizer import Tokenizer
 from .token_checks import BARS, CONTROL_LIKE, NEAR, PADDING, lacks_merges
 
 # The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
@@ -29,7 +31,11 @@ _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merge
 class MarkerTokens:
     """The markers of one vocabulary; `token in markers` tells whether a token is one, or was added with them."""
 
-    def __init__(self, vocabulary: Vocabulary, template: str = "") -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, template: str = "", merged: Callable[[], Container[str]] | None = None
+    ) -> None:
+        """`merged` gives the texts that merges produce, where they are already known."""
+        self._merged = merged
         self._tokens, self._attributes = vocabulary.tokens, vocabulary.attributes
         self._merges = vocabulary.merges
         self._of_no_text = _OF_NO_TEXT if vocabulary.pre_tokenizer.byte_encode else frozenset()
@@ -84,9 +90,9 @@ class MarkerTokens:
         return self._lacks_merges and text not in self._of_no_text and not _BRACKETED.fullmatch(text)
 
     @cached_property
-    def _results(self) -> frozenset[str]:
+    def _results(self) -> Container[str]:
         """The texts that merges produce."""
-        return frozenset(results(self._merges))
+        return self._merged() if self._merged else frozenset(results(self._merges))
 
     @cached_property
     def _lacks_merges(self) -> bool:
@@ -178,3 +184,13 @@ class MarkerTokens:
 
 def _is_near(token: int, others: Iterable[int]) -> bool:
     return any(abs(token - other) <= NEAR for other in others)
+
+
+_MARKERS: WeakKeyDictionary[Tokenizer, MarkerTokens] = WeakKeyDictionary()
+
+
+def markers_of(tokenizer: Tokenizer) -> MarkerTokens:
+    """Return the markers of a tokenizer, kept as long as the tokenizer is."""
+    if tokenizer not in _MARKERS:
+        _MARKERS[tokenizer] = MarkerTokens(tokenizer.vocabulary, tokenizer.chat_templates.get("", ""))
+    return _MARKERS[tokenizer]

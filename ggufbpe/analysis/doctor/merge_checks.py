@@ -89,12 +89,14 @@ def unreachable(model: Facts) -> Iterator[Finding]:
 
 
 def _unmerged(model: Facts) -> list[int]:
-    """The normal tokens that merging does not produce; by the compiled engine if there is one."""
-    found = [
-        index
-        for index, token in enumerate(model.tokens)
-        if len(token) > 1 and model.type_of(index) == int(TokenType.NORMAL) and not is_name(token)
-    ]
+    """The normal tokens that merging does not produce."""
+    normal = int(TokenType.NORMAL)
+    return [index for index in model.made_once(_unmerged_of_any_type) if model.type_of(index) == normal]
+
+
+def _unmerged_of_any_type(model: Facts) -> list[int]:
+    """The tokens that merging does not produce; by the compiled engine if there is one."""
+    found = [index for index, token in enumerate(model.tokens) if len(token) > 1 and not is_name(token)]
     if model.tokenizer is None or model.tokenizer.engine != "native":
         return _unmerged_in_python(model, found)
     texts = [model.tokens[index] for index in found]

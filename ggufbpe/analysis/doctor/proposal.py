@@ -157,7 +157,11 @@ class Trial:
     def markers(self) -> MarkerTokens | None:
         """The markers of the file's vocabulary; None if it cannot be opened."""
         tokenizer = self.before.tokenizer
-        return None if tokenizer is None else MarkerTokens(tokenizer.vocabulary, self.before.template)
+        return (
+            None
+            if tokenizer is None
+            else MarkerTokens(tokenizer.vocabulary, self.before.template, lambda: self.before.merged)
+        )
 
 
 def prove(

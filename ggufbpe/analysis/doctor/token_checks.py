@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
+from itertools import islice
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
@@ -26,6 +27,7 @@ BARS = re.compile(r"[|｜]")
 NEAR = 64  # ids: how far apart markers of one group may be
 _BRACKETS = ("<", "[", ">")  # what markers begin with
 _SHARE_LACKING = 0.1  # of the tokens; vocabularies have less than 1 % that no merge produces
+_SAMPLE = 4096  # tokens by which the share is told
 _HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i> and <b>
 
 
@@ -90,14 +92,22 @@ def padding_tokens(model: Facts) -> Iterator[Finding]:
 
 def lacks_merges(tokens: Sequence[str], merged: Container[str]) -> bool:
     """Check that many tokens are not `merged`, the results of merges: then no merge tells added tokens from text."""
-    unmerged = sum(len(each) > 1 and each[0] not in _BRACKETS and each not in merged for each in tokens)
-    return unmerged > _SHARE_LACKING * len(tokens)
+    sample = list(islice(tokens, 0, None, max(len(tokens) // _SAMPLE, 1)))
+    unmerged = sum(len(each) > 1 and each[0] not in _BRACKETS and each not in merged for each in sample)
+    return unmerged > _SHARE_LACKING * len(sample)
 
 
 def marker_like(model: Facts) -> list[int]:
     """Return the tokens that look like control tokens and that no merge makes: Qwen 2's "</s>" is text."""
+    found = model.made_once(_unmerged_names)
+    if found and model.pairs and lacks_merges(model.tokens, model.merged):
+        found = [index for index in found if _is_added(model, index)]
+    return found
+
+
+def _unmerged_names(model: Facts) -> list[int]:
     text = _HTML if "<i>" in model.ids else frozenset()
-    found = [
+    return [
         index
         for index, token in enumerate(model.tokens)
         if token[:1] in ("<", "[")
@@ -105,9 +115,6 @@ def marker_like(model: Facts) -> list[int]:
         and token not in model.merged
         and token not in text
     ]
-    if found and model.pairs and lacks_merges(model.tokens, model.merged):
-        found = [index for index in found if _is_added(model, index)]
-    return found
 
 
 def control_types(model: Facts) -> Iterator[Finding]:

@@ -52,6 +52,7 @@ class Weighed(NamedTuple):
 def weigh(one: Trial, other: Trial) -> Weighed:
     """Weigh two files of one vocabulary against each other."""
     facts = one.before, other.before
+    facts[1].share(facts[0])
     but = checks_left_out(*facts)
     findings = tuple(each.grave_before(but) for each in (one, other))
     suspicions: list[list[tuple[int, str]]] = []

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import json
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -1321,3 +1322,16 @@ def test_the_command_of_a_finding_that_would_harm_is_left_out(tmp_path: Path) ->
     assert found.fix == f"ggufbpe fix {path} --set tokenizer.ggml.pre=gpt-2 -o fixed.gguf"
     [left] = [each for each in found.findings if each.id == "x"]
     assert left.fix == f"no command is proposed, because token {innocent}, 'Ġthe', would decode to other text"
+
+
+def test_what_tokens_and_merges_alone_tell_is_found_once(tmp_path: Path) -> None:
+    """For a file, its changed copies, and another file with the same tokens and merges."""
+    asked: list[Facts] = []
+    one = variant(tmp_path, {})
+    other = Path(shutil.copy(one, tmp_path / "other.gguf"))
+    with GGUFFile(one) as file, GGUFFile(other) as twin:
+        facts, shared = Facts(file, None), Facts(twin, None)
+        shared.share(facts)
+        for each in (facts, shared, facts.changed({K.ADD_BOS: True}), facts.changed({K.MERGES: ["a b"]})):
+            each.made_once(asked.append)
+    assert [facts in asked, len(asked)] == [True, 2]
