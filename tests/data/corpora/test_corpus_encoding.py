@@ -29,24 +29,25 @@ import pytest
 import zstandard
 from commands import Run, assert_error, posix_only, run
 from conftest import GPT2, missing
-from corpus_cases import EOS, TEXTS, expected, files_in, json_lines, prose
+from corpus_cases import EOS, TEXTS, expected, files_in, json_lines, large, prose, small_chunks, tok
 from reference import NotPreparedError, vocabulary
 
 import ggufbpe
 from ggufbpe import ChatError, Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe._util.extras import NotInstalledError
+from ggufbpe._util.progress import Progress
 from ggufbpe.cli.encode import FORMATS
 from ggufbpe.data.corpora import chunk_encoder, chunks, corpus_files, shard_writer, storage
 from ggufbpe.data.corpora.byte_formats import metric
 from ggufbpe.data.corpora.chunks import Chunk, ChunkReader
-from ggufbpe.data.corpora.corpus_encoding import Options, Progress, chunk_reader
+from ggufbpe.data.corpora.corpus_encoding import Options, chunk_reader
 from ggufbpe.data.corpora.encode_stage import EncodeStage
 from ggufbpe.data.corpora.records import CorpusError, lines, raised
 from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.shard_reader import EncodedCorpus
 from ggufbpe.data.corpora.storage import ChangedError, inputs_of
 
-__all__ = ["run"]  # the fixture
+__all__ = ["large", "run", "small_chunks", "tok"]  # fixtures
 
 
 def rows(corpus: EncodedCorpus) -> list[list[int]]:
@@ -500,13 +501,13 @@ def test_a_form_is_read_by_what_it_is_for(form: str, corpus: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> None:
-    dtype = ggufbpe.data.corporarpora.shard_formats.dtype_of(FORMS[form], 70_000)
+    dtype = ggufbpe.data.corpora.shard_formats.dtype_of(FORMS[form], 70_000)
     assert dtype == ("int32" if form == "megatron" else "uint32")
     writer = FORMS[form].writer(
         FORMS[form],
-        ggufbpe.data.corporarpora.storage.folder_at(str(tmp_path)),
+        ggufbpe.data.corpora.storage.folder_at(str(tmp_path)),
         "part-00000",
-        ggufbpe.data.corporarpora.byte_formats.Layout(dtype, "gpt2.gguf", None),
+        ggufbpe.data.corpora.byte_formats.Layout(dtype, "gpt2.gguf", None),
     )
     writer.write([np.array([1, 69_999, 2], dtype)], np.array([2, 1]))
     writer.finish()
@@ -627,7 +628,7 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ggufbpe.data.corporarpora.manifest, "finish", stop)
+        patch.setattr(ggufbpe.data.corpora.manifest, "finish", stop)
         with pytest.raises(StopError):
             encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", **options)
     found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", resume=True, **options)
@@ -637,8 +638,12 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
 def test_progress_comes_to_all_of_the_corpus(large: Path, tmp_path: Path, tok: Tokenizer) -> None:
     told: list[Progress] = []
     found = encode_corpus(large, tok, tmp_path / "out", progress=told.append)
-    assert told[-1][:4] == (found.manifest["inputs"]["bytes"],) * 2 + (found.documents, found.tokens)
-    assert sorted(told) == told
+    size = found.manifest["inputs"]["bytes"]
+    counts = {"documents": found.documents, "tokens": found.tokens}
+    assert told[-1] == Progress("encode", size, size, "bytes", told[-1].item, counts)
+    assert [(each.done, *each.counts.values()) for each in told] == sorted(
+        (each.done, *each.counts.values()) for each in told
+    )
 
 
 PROGRAM = [sys.executable, "-m", "ggufbpe", "encode", "-m", str(GPT2), "--shard-size", "20000"]
@@ -710,7 +715,7 @@ def test_a_stopped_process_goes_on_with_the_same_bytes(
 
 def stop_after_first_shard(corpus: Path, tok: Tokenizer, out: Path) -> None:
     def stop(progress: Progress) -> None:
-        if progress.documents:
+        if progress.counts["documents"]:
             raise StopError
 
     with pytest.raises(StopError):
@@ -908,7 +913,7 @@ def test_check_holds_a_sample_to_the_tokenizer(corpus: Path, tmp_path: Path, tok
     ids[3] += 1
     ids.tofile(out / "part-00000.bin")
     with (out / "part-00000.bin").open("rb") as file:
-        digest = ggufbpe.data.corporarpora.hashed_files.file_hash(file)
+        digest = ggufbpe.data.corpora.hashed_files.file_hash(file)
     manifest = (out / "manifest.json").read_text().replace(found.shards[0].files[0].sha256, digest)
     (out / "manifest.json").write_text(manifest)
     assert check_corpus(out).is_right

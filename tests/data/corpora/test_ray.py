@@ -190,7 +190,7 @@ def test_a_run_that_was_stopped_behind_its_last_shard_has_no_more_to_write(
     options = {"shard_size": 30_000, **options}
     encode_corpus(large, tok, tmp_path / "whole", **options)
     with monkeypatch.context() as patch:
-        patch.setattr(ggufbpe.data.corporarpora.manifest, "finish", stop)
+        patch.setattr(ggufbpe.data.corpora.manifest, "finish", stop)
         with pytest.raises(StopError):
             encode_corpus(large, tok, tmp_path / "out", ray=first, **options)
     encode_corpus(large, tok, tmp_path / "out", resume=True, ray=second, **options)
@@ -266,7 +266,7 @@ def test_an_empty_corpus_has_no_shards(tmp_path: Path, tok: Tokenizer) -> None:
 def test_a_shard_ends_with_the_most_rows_that_it_may_have(
     on_this_machine: None, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ggufbpe.data.corporarpora.shard_writer, "MOST_ROWS", 100)
+    monkeypatch.setattr(ggufbpe.data.corpora.shard_writer, "MOST_ROWS", 100)
     (tmp_path / "a.jsonl").write_bytes(json_lines(["", "a"] * 1_000))
     for ray in (None, ""):
         found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / f"out{ray}", ray=ray)
