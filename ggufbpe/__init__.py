@@ -22,6 +22,7 @@ _PUBLIC = {
     "analysis.doctor.finding": ("Examination", "Finding"),
     "analysis.doctor.fix": ("Fixed", "fix"),
     "analysis.doctor.local_models": ("LocalModel", "local_models"),
+    "analysis.doctor.model_info": ("ModelInfo", "info"),
     "analysis.explain.explain_text": ("explain",),
     "analysis.explain.reasons": ("WhyNot",),
     "analysis.explain.why_not": ("why_not",),

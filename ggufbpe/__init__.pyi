@@ -12,6 +12,8 @@ from .analysis.doctor.fix import Fixed as Fixed
 from .analysis.doctor.fix import fix as fix
 from .analysis.doctor.local_models import LocalModel as LocalModel
 from .analysis.doctor.local_models import local_models as local_models
+from .analysis.doctor.model_info import ModelInfo as ModelInfo
+from .analysis.doctor.model_info import info as info
 from .analysis.explain.explain_text import explain as explain
 from .analysis.explain.reasons import WhyNot as WhyNot
 from .analysis.explain.why_not import why_not as why_not
