@@ -24,6 +24,14 @@ from .analysis.verify.model_diff import diff as diff
 from .analysis.verify.result import Verification as Verification
 from .analysis.verify.side_by_side import Comparison as Comparison
 from .analysis.verify.side_by_side import compare as compare
+from .convert.export_vocabulary import Exported as Exported
+from .convert.export_vocabulary import export as export
+from .convert.import_vocabulary import ImportedVocabulary as ImportedVocabulary
+from .convert.import_vocabulary import import_vocabulary as import_vocabulary
+from .convert.imported import NotImportableError as NotImportableError
+from .convert.incompatibilities import Incompatibility as Incompatibility
+from .convert.parity import Agreement as Agreement
+from .convert.portable_patterns import NotExpressibleError as NotExpressibleError
 from .data.corpora.corpus_encoding import encode_corpus as encode_corpus
 from .data.corpora.encode_stage import EncodeStage as EncodeStage
 from .data.corpora.records import CorpusError as CorpusError

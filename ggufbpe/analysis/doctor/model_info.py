@@ -39,7 +39,9 @@ class ModelInfo(NamedTuple):
 
     file: Facts  # "path", "size" in bytes, "version", "byte_order", "keys", "tensors"; maybe "name", "note", "problem"
     general: Facts  # "architecture", "name", "file_type", each None if it is not given
-    tokenizer: Facts  # "model", "description", "supported", "pre"; maybe "family", "splits_alike", "patterns" ...
+    tokenizer: (
+        Facts  # "model", "description", "supported", "pre"; maybe "family", "splits_alike", "patterns" ...
+    )
     chat_templates: dict[str, int]  # the characters of each by name; the unnamed one is "default"
     engine: str  # that computes ids here: "native" or "reference"
     sizes: Facts | None = None  # "tokens", "merges", and "types": the number of tokens by kind
