@@ -12,6 +12,8 @@ from .analysis.doctor.fix import Fixed as Fixed
 from .analysis.doctor.fix import fix as fix
 from .analysis.doctor.local_models import LocalModel as LocalModel
 from .analysis.doctor.local_models import local_models as local_models
+from .analysis.doctor.model_info import ModelInfo as ModelInfo
+from .analysis.doctor.model_info import info as info
 from .analysis.explain.explain_text import explain as explain
 from .analysis.explain.reasons import WhyNot as WhyNot
 from .analysis.explain.why_not import why_not as why_not
@@ -22,6 +24,14 @@ from .analysis.verify.model_diff import diff as diff
 from .analysis.verify.result import Verification as Verification
 from .analysis.verify.side_by_side import Comparison as Comparison
 from .analysis.verify.side_by_side import compare as compare
+from .convert.export_vocabulary import Exported as Exported
+from .convert.export_vocabulary import export as export
+from .convert.import_vocabulary import ImportedVocabulary as ImportedVocabulary
+from .convert.import_vocabulary import import_vocabulary as import_vocabulary
+from .convert.imported import NotImportableError as NotImportableError
+from .convert.incompatibilities import Incompatibility as Incompatibility
+from .convert.parity import Agreement as Agreement
+from .convert.portable_patterns import NotExpressibleError as NotExpressibleError
 from .data.corpora.corpus_encoding import encode_corpus as encode_corpus
 from .data.corpora.encode_stage import EncodeStage as EncodeStage
 from .data.corpora.records import CorpusError as CorpusError

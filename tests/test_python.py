@@ -72,6 +72,16 @@ SAME: dict[str, tuple[str, Callable[[], Any]]] = {
         "diagnose -m a.gguf -m b.gguf -p in_2024 --ids [259,62,220,2366,19]",
         lambda: ggufbpe.diagnose("a.gguf", "in_2024", [259, 62, 220, 2366, 19], others=["b.gguf"]),
     ),
+    "info": ("info a.gguf", lambda: ggufbpe.info("a.gguf")),
+    "info, overridden": (
+        "info b.gguf --override-kv tokenizer.ggml.pre=str:qwen2",
+        lambda: ggufbpe.info(Path("b.gguf"), overrides={K.PRE: "qwen2"}),
+    ),
+    "count": ("count -m a.gguf text .", lambda: ggufbpe.count_files("a.gguf", ["text", Path(".")])),
+    "count, flags": (
+        "count -m a.gguf --no-bos --no-parse-special ids.json",
+        lambda: ggufbpe.count_files("a.gguf", "ids.json", add_bos=False, parse_special=False),
+    ),
     "doctor": ("doctor b.gguf", lambda: ggufbpe.doctor("b.gguf")),
     "doctor, overridden": (
         "doctor b.gguf --override-kv tokenizer.ggml.pre=str:gpt-2",

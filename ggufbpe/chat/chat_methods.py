@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .._util.lazy import IMPORT_LOCK, cached_property
 from ..gguf.metadata import Metadata
@@ -38,6 +38,57 @@ class ChatMethods:
         """The file's chat template; None if it has none, and llama-server uses ChatML."""
         return self.chat_templates.get("")
 
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: str = "auto",
+        chat_template: str | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str | None = None,
+        reasoning_effort: str | None = None,
+        tokenize: Literal[True] = True,
+        now: datetime | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        **read_by_template: Any,
+    ) -> list[int]: ...
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: str = "auto",
+        chat_template: str | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str | None = None,
+        reasoning_effort: str | None = None,
+        tokenize: Literal[False],
+        now: datetime | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        **read_by_template: Any,
+    ) -> str: ...
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: str = "auto",
+        chat_template: str | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str | None = None,
+        reasoning_effort: str | None = None,
+        tokenize: bool,
+        now: datetime | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        **read_by_template: Any,
+    ) -> list[int] | str: ...
+
     def apply_chat_template(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -53,7 +104,7 @@ class ChatMethods:
         chat_template_kwargs: Mapping[str, Any] | None = None,
         **read_by_template: Any,
     ) -> list[int] | str:
-        """The ids of a chat as `llama-server --jinja` counts them; with `tokenize=False` the prompt, a `str`.
+        """Return the ids of a chat as `llama-server --jinja` counts them, or with `tokenize=False` its prompt, a `str`.
 
         >>> tok.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)    # doctest: +SKIP
         '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
+from .._util.progress import Progress
 from .._util.wording import counted
 from ..analysis.views import terminal
 from ..errors import printable
@@ -184,19 +185,17 @@ class _Told:
         elif self._bad == _SHOWN + 1:
             _output.warning("more records are left out; their number is in the manifest")
 
-    def show(self, progress: object) -> None:
+    def show(self, progress: Progress) -> None:
         """Draw the bar."""
-        from ..data.corpora.corpus_encoding import Progress
-
-        assert isinstance(progress, Progress)
         seconds = self.bar.seconds
         if self._first is None:
-            self._first = seconds, progress.read
+            self._first = seconds, progress.done
         if not self.bar.is_due():
             return
-        time, read = seconds - self._first[0], progress.read - self._first[1]
+        time, read = seconds - self._first[0], progress.done - self._first[1]
         rate = read / time if time > 0 else 0.0
-        left = duration((progress.total - progress.read) / rate) if rate else ""
-        share = progress.read / progress.total if progress.total else None
-        tokens = f"{progress.tokens / 1e6:.1f}M tokens"
-        self.bar.draw(share, f"{rate / 1e6:.0f} MB/s {tokens} {left:>9} {terminal.one_line(progress.path)}")
+        left = duration((progress.total - progress.done) / rate) if rate and progress.total else ""
+        tokens = f"{progress.counts['tokens'] / 1e6:.1f}M tokens"
+        self.bar.draw(
+            progress.share, f"{rate / 1e6:.0f} MB/s {tokens} {left:>9} {terminal.one_line(progress.item)}"
+        )

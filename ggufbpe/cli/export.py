@@ -5,26 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ..analysis.views import terminal
+from ..convert.export_formats import FORMATS
+from ..convert.export_vocabulary import TOKENIZER_CONFIG, compared, export_files, stem_of
+from ..convert.parity import unexplained
 from ..errors import printable
-from ..hub.model_location import ModelLocation, locate
+from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
+from ._convert import add_check, agreement_lines, lines_of, tell
 from ._files import require_free, write_outputs
-from ._input import read_file
 from ._progress import waiting, waiting_for
 
 if TYPE_CHECKING:
     from ..convert.export_formats import Export
-    from ..convert.incompatibilities import Incompatibility
-    from ..convert.parity import Agreement, CheckedLibrary
-    from ..tokenizer import Tokenizer
+    from ..hub.model_location import ModelLocation
 
-FORMATS = ("tokenizer.json", "sentencepiece", "vocab.txt", "tiktoken", "merges.txt", "vocab-gguf")
 _DESCRIPTION = """\
 Write the vocabulary of a model in a format that other programs read.
 
@@ -51,9 +48,6 @@ examples:
   ggufbpe export bge.gguf --to vocab.txt -o bge/
   ggufbpe export model.gguf --to tiktoken -o model.tiktoken
   ggufbpe export model.gguf --to vocab-gguf -o - | sha256sum"""
-
-TOKENIZER_CONFIG = "tokenizer_config.json"
-_SHOWN_CHARACTERS = 12
 
 
 def add_arguments(parser: Parser) -> None:
@@ -82,14 +76,6 @@ def add_arguments(parser: Parser) -> None:
     add_check(parser)
 
 
-def add_check(parser: Parser) -> None:
-    """The flags of the comparison with the library whose format it is."""
-    parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
-    parser.add_argument(
-        "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
-    )
-
-
 def run(arguments: argparse.Namespace) -> int:
     kind = _kind(arguments)
     if kind == "vocab-gguf" and arguments.override_kv:
@@ -97,7 +83,11 @@ def run(arguments: argparse.Namespace) -> int:
     model = model_path(arguments)
     paths = _paths(arguments, kind, model)
     sample = [line for path in arguments.sample for line in lines_of(path)]
-    tokenizer, export = _exported(kind, model, arguments)
+    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
+    with waiting_for("exporting", model):
+        export = export_files(
+            tokenizer, model, kind, renumber=arguments.renumber, code_points=arguments.code_points
+        )
     files = {path: export.files[name] for name, path in paths.items()}
     write_outputs(files)
     for name in export.files.keys() - paths.keys():
@@ -107,8 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
     told += [f"limit: {limit.what}" for limit in export.limits]
     with waiting("comparing with the library"):
-        found = None if arguments.no_check else _checked(kind, tokenizer, export, sample, told)
-    for line in told:
+        found = None if arguments.no_check else compared(kind, tokenizer, export, sample)
+    for line in [*told, *agreement_lines(found)]:
         tell(line, on_stderr="-" in files)
     return int(unexplained(found, export.limits))
 
@@ -130,35 +120,6 @@ def _content(name: str, export: Export) -> str:
     }[name]
 
 
-def unexplained(found: Agreement | None, limits: Iterable[Incompatibility]) -> bool:
-    """Whether ids differ although no known limit explains it."""
-    if found is None or found.same:
-        return False
-    causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
-    if causes <= _CHARACTERS.keys():
-        examples = [example.text for example in found.examples]
-        return not (
-            causes and all(any(_CHARACTERS[c](char) for c in causes for char in text) for text in examples)
-        )
-    return False
-
-
-def _class_of(char: str) -> str:
-    from .._util.unicode_classes import class_of
-
-    return class_of(ord(char)) if char > "\x7f" else ""
-
-
-# Limits about characters, and whether they concern a given one.
-_CHARACTERS: dict[str, Callable[[str], bool]] = {
-    "newer_unicode": lambda char: _class_of(char) == "-",
-    "long_s": lambda char: char == "\u017f",
-    "older_punctuation": lambda char: _class_of(char) == "P" or char in "\u166d\U000111c9",
-    "escaped_spaces": lambda char: char == "\u2581",
-    "border_character": lambda char: char == "\ufdef",
-}
-
-
 def _kind(arguments: argparse.Namespace) -> str:
     kind = arguments.to
     if kind is None:
@@ -172,55 +133,13 @@ def _kind(arguments: argparse.Namespace) -> str:
     return str(kind)
 
 
-def _exported(
-    kind: str, model: str | ModelLocation, arguments: argparse.Namespace
-) -> tuple[Tokenizer, Export]:
-    from ..tokenizer import Tokenizer
-
-    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
-    vocabulary = tokenizer.vocabulary
-    if kind == "vocab-gguf":
-        from ..convert.exporters.vocab_gguf import to_vocab_gguf
-
-        return tokenizer, to_vocab_gguf(model)
-    from ..convert.export_formats import FORMATS, export_to
-
-    if kind == "tiktoken":
-        given: list[str | None] = [_stem(model)]
-        options = {"renumber": arguments.renumber}
-    else:
-        given = [_chat_template(model)] if TOKENIZER_CONFIG in FORMATS[kind].files else []
-        options = {"code_points": arguments.code_points} if kind == "tokenizer.json" else {}
-    with waiting_for("exporting", model):
-        return tokenizer, export_to(kind, vocabulary, *given, **options)
-
-
-def _chat_template(model: str | ModelLocation) -> str | None:
-    from ..gguf.constants import TokenizerKey
-    from ..gguf.reader import GGUFFile
-
-    with GGUFFile(locate(model).opened()) as file:
-        found = file[TokenizerKey.CHAT_TEMPLATE] if TokenizerKey.CHAT_TEMPLATE in file else None  # noqa: SIM401
-    return found if isinstance(found, str) else None
-
-
 # ---- where the files go ---------------------------------------------------------------------------------
-
-
-def _stem(model: str | ModelLocation) -> str:
-    """What a file that is made of the model is called, without suffix."""
-    if isinstance(model, str):
-        return os.path.basename(model).removesuffix(".gguf")
-    name = model.name if model.store or model.remote else model.path
-    return re.sub(r"[^\w.-]+", "-", os.path.basename(name.partition(":")[2] or name)).removesuffix(".gguf")
 
 
 def _paths(arguments: argparse.Namespace, kind: str, model: str | ModelLocation) -> dict[str, str]:
     """The path of each file to write, by its name in the export."""
     given = arguments.output
-    stem = _stem(model)
-    from ..convert.export_formats import FORMATS
-
+    stem = stem_of(model)
     main, *others = FORMATS[kind].files
     default = {"tiktoken": f"{stem}.tiktoken", "vocab-gguf": f"{stem}-vocab.gguf"}.get(kind, main)
     if given == "-":
@@ -243,68 +162,3 @@ def _is_folder(given: str, kind: str, main: str) -> bool:
     if os.path.isdir(given) or given.endswith(("/", os.sep)):
         return True
     return kind != "vocab-gguf" and not given.endswith(os.path.splitext(main)[1])
-
-
-# ---- the report -----------------------------------------------------------------------------------------
-
-
-def _checked(
-    kind: str, tokenizer: Tokenizer, export: Export, sample: list[str], told: list[str]
-) -> Agreement | None:
-    """The comparison with the library, reported; None if there is no library to compare with."""
-    from .._util.extras import NotInstalledError
-    from ..convert.parity import agreement, library_for
-
-    try:
-        library: CheckedLibrary | None = library_for(kind, export)
-    except NotInstalledError as error:
-        told.append(f"not checked: {error}")
-        return None
-    if library is None:
-        return None
-    found = agreement(tokenizer, library, sample)
-    told += agreement_lines(found)
-    return found
-
-
-def agreement_lines(found: Agreement) -> Iterator[str]:
-    """The result of a comparison, for people."""
-    tried = f"{found.library}: {found.texts} texts and {found.characters} characters"
-    if found.same:
-        yield f"{tried}, all ids the same"
-        return
-    share = 100 * found.differing / found.texts if found.texts else 0
-    yield (
-        f"{tried}; ids differ in {found.differing} texts ({share:.2g}%), in at most {found.differing_tokens} of "
-        f"{found.tokens} tokens"
-    ) + (
-        f" and on {len(found.differing_characters)} characters: {_characters(found.differing_characters)}"
-        if found.differing_characters
-        else ""
-    )
-    for text, ours, theirs in found.examples:
-        yield f"  {printable(text, 60)}: {_ids(ours)} here, {_ids(theirs)} there"
-
-
-def _ids(ids: list[int] | None) -> str:
-    if ids is None:
-        return "an error"
-    return f"[{', '.join(map(str, ids[:12]))}{', …' if len(ids) > 12 else ''}]"
-
-
-def _characters(points: tuple[int, ...]) -> str:
-    shown = ", ".join(f"U+{point:04X}" for point in points[:_SHOWN_CHARACTERS])
-    return shown + (" …" if len(points) > _SHOWN_CHARACTERS else "")
-
-
-def lines_of(path: str) -> Iterator[str]:
-    """The lines of a text file, each with its line break."""
-    return iter(read_file(path).decode("utf-8", "replace").splitlines(keepends=True))
-
-
-def tell(line: str, on_stderr: bool) -> None:
-    """Print a line on standard output, or on standard error if the output is a file's content."""
-    if on_stderr:
-        _output.note(terminal.one_line(line))
-    else:
-        _output.write(f"{terminal.one_line(line)}\n".encode("utf-8", "backslashreplace"))

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from ..errors import printable
+from ..convert.import_vocabulary import ImportedVocabulary, import_vocabulary
+from ..convert.importers.import_files import file_in
 from ._arguments import Parser
+from ._convert import add_check, agreement_lines, lines_of, tell
 from ._files import require_free, write_outputs
-from .export import add_check, agreement_lines, lines_of, tell, unexplained
-
-if TYPE_CHECKING:
-    from ..convert.imported import Imported
-    from ..convert.parity import Agreement
 
 _DESCRIPTION = """\
 Make a GGUF of only metadata, which llama.cpp loads with vocab_only, from the files of another program:
@@ -68,76 +62,36 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..convert.imported import pack
-    from ..convert.importers.import_files import file_in, import_file
-
     source = file_in(arguments.path)
     target = arguments.output
     if target != "-":
         require_free(target, source, arguments.force)
     sample = [line for path in arguments.sample for line in lines_of(path)]
-    imported = import_file(
-        source, pre=arguments.pre, architecture=arguments.architecture, name=arguments.name
+    found = import_vocabulary(
+        source,
+        pre=arguments.pre,
+        architecture=arguments.architecture,
+        name=arguments.name,
+        check=not arguments.no_check,
+        sample=sample,
     )
-    data = pack(imported.metadata)
-    found = _agreement(data, source, sample, arguments.no_check)
-    write_outputs({target: data})
-    for line in _lines(imported, target, len(data), found):
+    write_outputs({target: found.gguf})
+    for line in _lines(found, target):
         tell(line, on_stderr=target == "-")
-    return int(not isinstance(found, str) and unexplained(found, imported.limits))
+    return int(not found.is_explained)
 
 
-_UNSAID = {
-    "vocab.txt": "a vocab.txt does not say how text is normalized",
-    "merges.txt": "merges.txt does not say how text is split",
-}
-
-
-def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agreement | str | None:
-    """How the new vocabulary's ids agree with the library's; a sentence if that could not be determined.
-
-    Opening the vocabulary also shows that it can be opened.
-    """
-    from .._util.extras import NotInstalledError
-    from ..convert.importers.import_files import format_of
-    from ..convert.parity import agreement, library_of
-    from ..models.loading import load_vocabulary
-    from ..tokenizer import Tokenizer
-
-    with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
-        path = os.path.join(folder, "vocab.gguf")
-        with open(path, "wb") as file:
-            file.write(data)
-        # No warnings about how llama.cpp treats special tokens: `doctor` reports them.
-        tokenizer = Tokenizer(load_vocabulary(path))
-    if skip:
-        return None
-    try:
-        library = library_of(source, tokenizer.vocabulary)
-    except NotInstalledError as error:
-        return f"not checked: {error}"
-    except Exception as error:
-        return f"not checked: the library does not accept the file: {printable(str(error), 200)}"
-    if library is None:
-        return f"not checked: {_UNSAID[format_of(source)]}, so ids depend on the program"
-    return agreement(tokenizer, library, sample)
-
-
-def _lines(imported: Imported, target: str, size: int, found: Agreement | str | None) -> Iterator[str]:
+def _lines(found: ImportedVocabulary, target: str) -> Iterator[str]:
     """The report, for people."""
     if target != "-":
-        yield f"wrote {target} ({size} bytes)"
-    tokens = imported.metadata["tokenizer.ggml.tokens"]
-    merges = imported.metadata.get("tokenizer.ggml.merges")
+        yield f"wrote {target} ({len(found.gguf)} bytes)"
+    tokens = found.metadata["tokenizer.ggml.tokens"]
+    merges = found.metadata.get("tokenizer.ggml.merges")
     if merges is None:
-        yield f"{len(tokens)} tokens, model {imported.metadata['tokenizer.ggml.model']}"
+        yield f"{len(tokens)} tokens, model {found.metadata['tokenizer.ggml.model']}"
     else:
         yield f"{len(tokens)} tokens, {len(merges)} merges"
-        how = "as given" if imported.recognized is None else imported.recognized.sentence
-        yield f"pre-tokenizer: {imported.pre} ({how})"
-    for limit in imported.limits:
+        yield f"pre-tokenizer: {found.pre} ({found.recognized})"
+    for limit in found.limits:
         yield f"limit: {limit.what}"
-    if isinstance(found, str):
-        yield found
-    elif found is not None:
-        yield from agreement_lines(found)
+    yield from agreement_lines(found.agreement or found.not_checked or None)

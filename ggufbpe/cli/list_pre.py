@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis.views import terminal
 from ..errors import printable
-from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer, names_alike
 from . import _output
 from ._arguments import Parser, UsageError
 
@@ -111,15 +111,6 @@ def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
             more = f" … ({count} in all; --json lists them)" if count > _SHOWN else ""
             _output.note(f"{one.name}: the package regex puts {shown}{more} in another class than llama.cpp")
     return 0
-
-
-def names_alike(entry: PreTokenizer) -> list[str]:
-    """The other names of the same family."""
-    return [
-        other.name
-        for other in PRE_TOKENIZERS.values()
-        if other.family == entry.family and other.name != entry.name
-    ]
 
 
 def flags_of(entry: PreTokenizer) -> dict[str, bool]:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .._util.progress import Progress
 from .._util.wording import in_bytes
 from ..analysis.doctor.local_models import BROKEN, LocalModel, local_models
 from ..analysis.views import terminal
@@ -66,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _remote(arguments)
     bar = Bar()
 
-    def show(done: int, total: int, name: str) -> None:
+    def show(progress: Progress) -> None:
         if bar.is_due():
-            bar.draw(done / total, escape_invisible(name))
+            bar.draw(progress.share, escape_invisible(progress.item))
 
     try:
         models = local_models(arguments.pattern, verdicts=arguments.verdicts, progress=show)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .._util.progress import Progress
 from .._util.wording import percent
 from ..analysis.views import terminal
 from ..data.corpora.records import problem_with
@@ -165,12 +166,12 @@ class _Job:
             progress=self._show,
         )
 
-    def _show(self, done: int, total: int, name: str) -> None:
-        """Draw the bar: `done` of `total` bytes are read; `name` is the current file."""
+    def _show(self, progress: Progress) -> None:
+        """Draw the bar, with the time that is left and the current file."""
         if self.bar.is_due():
-            share = min(done / total, 1.0) if total else 0.0
+            share = (progress.share or 0.0) if progress.total else 0.0
             left = duration(self.bar.seconds * (1 - share) / share) if share else ""
-            self.bar.draw(share, f"{left:>9} {terminal.one_line(os.path.basename(name))}")
+            self.bar.draw(share, f"{left:>9} {terminal.one_line(os.path.basename(progress.item))}")
 
     def _report(self, name: str, error: Exception) -> None:
         self.bar.clear()

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from .._util.progress import Progress
 from .._util.wording import in_bytes
 from ..analysis.views import terminal
 from ..data.training.learn_merges import TIES
@@ -132,10 +133,12 @@ def run(arguments: argparse.Namespace) -> int:
     skipped: Counter[str] = Counter()
     bar = Bar()
 
-    def show(phase: str, done: int, total: int) -> None:
+    def show(now: Progress) -> None:
         if bar.is_due():
-            what = f"read: {in_bytes(done)}" if phase == "read" else f"{done} of {total} merges"
-            bar.draw(done / total if total else None, what)
+            told = (
+                f"{now.done} of {now.total} merges" if now.step == "merge" else f"read: {in_bytes(now.done)}"
+            )
+            bar.draw(now.share if now.total else None, told)
 
     try:
         vocabulary = train(

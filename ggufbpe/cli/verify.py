@@ -6,12 +6,13 @@ import argparse
 import os
 from collections import Counter
 
+from .._util.progress import OnProgress, Progress
 from .._util.wording import counted, in_bytes
 from ..analysis.oracles.against import USAGES, Against, against_of
 from ..analysis.verify.chat_comparison import Chat
 from ..analysis.verify.given_texts import Source
 from ..analysis.verify.id_comparison import verify
-from ..analysis.verify.result import Progress, Text, Verification
+from ..analysis.verify.result import Text, Verification
 from ..analysis.views import terminal
 from ..analysis.views.html_page import require_jinja
 from ..analysis.views.report_page import to_html
@@ -257,12 +258,14 @@ def _report(arguments: argparse.Namespace, result: Verification) -> None:
         _output.note(f"ggufbpe: the report is in {terminal.one_line(arguments.html)}")
 
 
-def _shown_on(bar: Bar, total_bytes: int | None, total_texts: int | None) -> Progress:
+def _shown_on(bar: Bar, total_bytes: int | None, total_texts: int | None) -> OnProgress:
     """What draws the bar: by bytes, or by texts if only their number is known."""
 
-    def show(what: str, texts: int, size: int) -> None:
+    def show(now: Progress) -> None:
         if bar.is_due():
-            total, done = (total_bytes, size) if total_bytes else (total_texts, texts)
-            bar.draw(done / total if total else None, f"{what}: {counted(texts, 'text')}, {in_bytes(size)}")
+            size = now.counts.get("bytes", 0)
+            total, done = (total_bytes, size) if total_bytes else (total_texts, now.done)
+            told = f"{counted(now.done, now.unit[:-1])}, {in_bytes(size)}"
+            bar.draw(done / total if total else None, f"{now.step}: {told}")
 
     return show

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .._util.extras import imported
 from .._util.unicode_classes import STARTS, class_of
+from .._util.wording import counted
 from ..analysis.oracles import library_adapters
 from ..analysis.verify.fuzz import texts_for
 from ..analysis.verify.shrink import Shrinking, shrink
@@ -22,6 +23,7 @@ from ..models.vocabulary import Vocabulary
 from ..tokenizer import Tokenizer
 from .export_formats import FORMATS, Export
 from .importers.import_files import format_of
+from .incompatibilities import Incompatibility
 
 Encode = Callable[[str, bool, bool], list[int] | None]
 """The ids of a text, given whether to add special tokens and whether to parse those in the text; None if it fails."""
@@ -63,6 +65,15 @@ class Agreement(NamedTuple):
     def same(self) -> bool:
         """Whether nothing differed."""
         return not self.differing and not self.differing_characters
+
+    @property
+    def summary(self) -> str:
+        """The result in a few words."""
+        tried = f"{counted(self.texts, 'text')} and {counted(self.characters, 'character')}"
+        if self.same:
+            return f"all ids the same in {tried}"
+        characters = counted(len(self.differing_characters), "character")
+        return f"ids differ in {counted(self.differing, 'text')} and on {characters}, of {tried}"
 
 
 class CheckedLibrary(NamedTuple):
@@ -275,3 +286,33 @@ def _checked(name: str, adapter: library_adapters.Adapter) -> CheckedLibrary:
             return None
 
     return CheckedLibrary(f"{name} {adapter.version}", encode, *adapter[2:])
+
+
+# ---- differences that are known ---------------------------------------------------------------------------
+
+
+def unexplained(found: Agreement | str | None, limits: Iterable[Incompatibility]) -> bool:
+    """Whether ids differ although no known limit explains it. False if there was no comparison."""
+    if not isinstance(found, Agreement) or found.same:
+        return False
+    causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
+    if causes <= _CHARACTERS.keys():
+        examples = [example.text for example in found.examples]
+        return not (
+            causes and all(any(_CHARACTERS[c](char) for c in causes for char in text) for text in examples)
+        )
+    return False
+
+
+def _class_of(char: str) -> str:
+    return class_of(ord(char)) if char > "\x7f" else ""
+
+
+# Limits about characters, and whether they concern a given one.
+_CHARACTERS: dict[str, Callable[[str], bool]] = {
+    "newer_unicode": lambda char: _class_of(char) == "-",
+    "long_s": lambda char: char == "\u017f",
+    "older_punctuation": lambda char: _class_of(char) == "P" or char in "\u166d\U000111c9",
+    "escaped_spaces": lambda char: char == "\u2581",
+    "border_character": lambda char: char == "\ufdef",
+}

@@ -27,7 +27,7 @@ from ..native import REMEDY, native, warn_if_slow, why_not_native
 from .detokenization import DecodeStream, Pieces, detokenize, token_ids
 from .encode_methods import EncodeMethods
 from .engine import Engine, Text
-from .vocabulary_facts import VocabularyFacts
+from .vocabulary_facts import VocabularyFacts, content_bytes
 
 if TYPE_CHECKING:
     from .reference_engine import ReferenceEngine
@@ -295,7 +295,7 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
         """The SHA-256 of the tokenizer in hex, the same for every file with this tokenizer, whatever else it holds."""
         import hashlib
 
-        made_of = _content(self._vocabulary) if self._metadata is None else packed(self._metadata)
+        made_of = content_bytes(self._vocabulary) if self._metadata is None else packed(self._metadata)
         if self._metadata is not None and self.llama_cpp != FOLLOWED:
             made_of += self.llama_cpp.encode()
         return hashlib.sha256(made_of).hexdigest()
@@ -358,23 +358,6 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
     @cached_property
     def _pieces(self) -> tuple[Pieces, Pieces]:
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
-
-
-def _content(vocabulary: Vocabulary) -> bytes:
-    """The content of a vocabulary that was made in memory, as bytes that are the same for an equal one."""
-    import io
-    import pickle
-
-    fields = vocabulary._replace(path="", warnings=(), corrections=())._asdict()
-    del fields["token_to_id"]  # follows from the tokens
-    fields["eog_ids"] = sorted(vocabulary.eog_ids)
-    for name in ("tokens", "attributes", "merges", "scores", "first_attributes"):
-        fields[name] = list(fields[name])  # whatever sequence it is
-    data = io.BytesIO()
-    pickler = pickle.Pickler(data, 5)
-    pickler.fast = True  # strings that are one object are written like equal ones
-    pickler.dump(fields)
-    return data.getvalue()
 
 
 def _unpickled(

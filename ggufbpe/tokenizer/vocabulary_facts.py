@@ -113,3 +113,20 @@ class VocabularyFacts:
                 f"token id {token} is out of range: the vocabulary has ids 0 to {self.vocab_size - 1}"
             )
         return operator.index(token)
+
+
+def content_bytes(vocabulary: Vocabulary) -> bytes:
+    """Return the content of a vocabulary that was made in memory, as bytes that are equal for equal vocabularies."""
+    import io
+    import pickle
+
+    fields = vocabulary._replace(path="", warnings=(), corrections=())._asdict()
+    del fields["token_to_id"]  # follows from the tokens
+    fields["eog_ids"] = sorted(vocabulary.eog_ids)
+    for name in ("tokens", "attributes", "merges", "scores", "first_attributes"):
+        fields[name] = list(fields[name])  # whatever sequence it is
+    data = io.BytesIO()
+    pickler = pickle.Pickler(data, 5)
+    pickler.fast = True  # strings that are one object are written like equal ones
+    pickler.dump(fields)
+    return data.getvalue()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
 import re
 import sys
 import threading
+import typing
 import warnings
 from collections import UserDict
 from datetime import datetime, timezone
@@ -80,6 +82,24 @@ def test_prompt_and_ids(tok: Tokenizer) -> None:
     prompt = tok.apply_chat_template([USER], tokenize=False)
     assert prompt == "<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n"
     assert tok.apply_chat_template([USER]) == tok.encode(prompt)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="typing.get_overloads is new in 3.11")
+def test_types_of_ids_and_prompt_follow_from_tokenize() -> None:
+    def shape(function: Any) -> list[tuple[str, Any]]:
+        """The parameters but for `tokenize`, with their annotations and defaults."""
+        parameters = inspect.signature(function).parameters.values()
+        return [(str(each), each.kind) for each in parameters if each.name != "tokenize"]
+
+    overloads = typing.get_overloads(Tokenizer.apply_chat_template)
+    assert {(each.__annotations__["tokenize"], each.__annotations__["return"]) for each in overloads} == {
+        ("Literal[True]", "list[int]"),
+        ("Literal[False]", "str"),
+        ("bool", "list[int] | str"),
+    }
+    for each in overloads:
+        assert shape(each) == shape(Tokenizer.apply_chat_template)
+    assert inspect.signature(overloads[0]).parameters["tokenize"].default is True
 
 
 TOOLS = [{"type": "function", "function": {"name": "f"}}]

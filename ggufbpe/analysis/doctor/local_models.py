@@ -13,13 +13,14 @@ import fnmatch
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ... import LLAMA_CPP, __version__
 from ..._util.files import replacing
+from ..._util.progress import OnProgress, Progress
 from ...errors import GGUFError
 from ...gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from ...gguf.reader import GGUFFile
@@ -60,13 +61,13 @@ def local_models(
     pattern: str | None = None,
     *,
     verdicts: bool = True,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> list[LocalModel]:
     """The models that Ollama, the Hugging Face hub's cache, llama.cpp and LM Studio have on this machine, by name.
 
     `pattern` is a part of the name, or a pattern with `*`, `?` and `[…]`; case does not matter. Without `verdicts`,
     which take seconds for a tokenizer that was not examined before, `verdict` is None except for broken files.
-    `progress` is called with the number of models done, the number of all, and the name of the current one.
+    `progress` is called with a `Progress` in models, whose item is the current one's name.
 
     >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
     [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
@@ -79,7 +80,7 @@ def local_models(
     try:
         for done, (path, names) in enumerate(files.items()):
             if progress is not None:
-                progress(done, len(files), names[0].name)
+                progress(Progress("examine", done, len(files), "models", names[0].name))
             found.append(_model(path, names, kept))
     finally:  # even if interrupted: verdicts take time
         if kept is not None:

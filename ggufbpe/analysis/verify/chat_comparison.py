@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.progress import OnProgress, Progress
 from ..._util.wording import counted
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import ChatOrBody, request_body
@@ -22,7 +23,7 @@ from ..diagnose.explanation import Explanation
 from ..diagnose.id_evidence import text_difference
 from ..oracles.chat_answers import ChatAnswer, Prompt, Refused, answered
 from ..oracles.oracle import Failure, Oracle
-from .result import Progress, Text
+from .result import Text
 from .shrink import SECONDS, Shrinking, shrunk_json
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class ComparingChats:
     """One run: asks both sides, and collects what differs."""
 
     def __init__(
-        self, tokenizer: Tokenizer, oracle: Oracle, chat_template: str | None, progress: Progress
+        self, tokenizer: Tokenizer, oracle: Oracle, chat_template: str | None, progress: OnProgress
     ) -> None:
         self._tokenizer, self._oracle, self._progress = tokenizer, oracle, progress
         self._template = chat_template
@@ -165,7 +166,7 @@ class ComparingChats:
     def texts(self, chats: Iterable[Chat]) -> Iterator[Text]:
         """Compare chats one by one, and yield the other side's prompt of each, to compare its ids."""
         for chat in chats:
-            self._progress("comparing chats", self.result.chats, 0)
+            self._progress(Progress("comparing chats", self.result.chats, None, "chats"))
             self.result.chats += 1
             theirs = self._oracle.chat(chat.body)
             if isinstance(theirs, Failure):
@@ -186,7 +187,9 @@ class ComparingChats:
         kinds = sorted(self._kinds.values(), key=lambda each: -each.chats)
         end = time.monotonic() + _SHRINK_SECONDS
         for number, each in enumerate(kinds[:_SHRUNK]):
-            self._progress(f"shrinking chat {number + 1}/{len(kinds)}", self.result.chats, 0)
+            self._progress(
+                Progress(f"shrinking chat {number + 1}/{len(kinds)}", self.result.chats, None, "chats")
+            )
             seconds = min((end - time.monotonic()) / (min(len(kinds), _SHRUNK) - number), SECONDS)
             differ = partial(self._have, each.kind, each.first)
             body = shrunk_json(each.first.chat.body, Shrinking(differ, seconds=seconds))

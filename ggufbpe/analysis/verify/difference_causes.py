@@ -64,14 +64,14 @@ class Examining(Comparing):
         for kind in kinds:
             kind.step = kind.seen_step = self._step(kind)
         if kinds:
-            self._progress("looking for causes", self.result.texts, self.result.bytes)
+            self._tell("looking for causes")
             self._find_causes(kinds)
         self.result.differences = _merged(kinds)
 
     def _shrink(self, kinds: list[Difference]) -> None:
         end = time.monotonic() + SHRINK_SECONDS
         for number, kind in enumerate(kinds):
-            self._progress(f"shrinking {number + 1}/{len(kinds)}", self.result.texts, self.result.bytes)
+            self._tell(f"shrinking {number + 1}/{len(kinds)}")
             seconds = min((end - time.monotonic()) / (len(kinds) - number), SECONDS)
             text, (start, stop) = kind.first.text.data, (kind.first.start, kind.first.end)
             shrinking = Shrinking(

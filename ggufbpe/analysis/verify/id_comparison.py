@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
+from ..._util.progress import OnProgress
 from ...chat.known_templates import resolved
 from ...data.corpora.records import Report, raised
 from ...hub.model_location import ModelLocation
@@ -31,7 +32,7 @@ from .chat_comparison import Chat, ComparingChats, read_chats
 from .difference_causes import Examining
 from .fuzz import texts_for
 from .given_texts import ReadingTexts, Source, read_texts
-from .result import Progress, Text, Verification
+from .result import Text, Verification
 
 BATCH_BYTES = 1 << 18
 
@@ -55,7 +56,7 @@ def verify(
     escape: bool = False,
     timeout: float = 30.0,
     report: Report | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Verification:
     """Compare the ids of texts with those of another tokenizer: what differs, where, and why.
 
@@ -73,8 +74,8 @@ def verify(
     in `Tokenizer.apply_chat_template`.
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
-    `report(name, error)` is there to take it, and then a result may have no texts. `progress` is told what is done,
-    and the texts and bytes done so far.
+    `report(name, error)` is there to take it, and then a result may have no texts. `progress` is called
+    with a `Progress` in texts, which counts "bytes", or in chats.
     `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts;
     `NotInstalledError` for chats without jinja2.
 
@@ -85,7 +86,7 @@ def verify(
     meant = _meant(against)
     if isinstance(meant, Meant) and meant.note:
         warnings.warn(meant.note, DeprecationWarning, stacklevel=2)
-    reading, tell = ReadingTexts(report or raised, field, read_ignored, escape), progress or (lambda *_: None)
+    reading, tell = ReadingTexts(report or raised, field, read_ignored, escape), progress or (lambda _: None)
     with _oracle(meant, tokenizer, timeout) as oracle:
         _require_possible(oracle, bool(given), add_special and parse_special, fuzz)
         comparing = ComparingChats(tokenizer, oracle, resolved(chat_template), tell)
@@ -158,7 +159,7 @@ def ids_compared(
     *,
     add_special: bool = True,
     parse_special: bool = True,
-    progress: Progress = lambda *_: None,
+    progress: OnProgress = lambda _: None,
     propose: bool = True,
 ) -> Verification:
     """Compare texts with an oracle that is open; without `propose`, no change of the model is proposed.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.wording import counted
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from .chat_comparison import ChatResult
 
 
-Progress = Callable[[str, int, int], None]
 """Called with what is being done, and how many texts and bytes are done."""
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from ..._util.progress import OnProgress, Progress
 from ..._util.unicode_classes import class_of
 from ...tokenizer import Tokenizer
 from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
 from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure, Oracle
 from .align import Placed, Row, Span, align, own_row, place
-from .result import Difference, Example, FailureGroup, Progress, Shown, Text, Verification
+from .result import Difference, Example, FailureGroup, Shown, Text, Verification
 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
@@ -52,7 +53,7 @@ class Comparing:
         oracle: Oracle,
         add_special: bool,
         parse_special: bool,
-        progress: Progress,
+        progress: OnProgress,
         propose: bool = True,
     ) -> None:
         """`propose` tells whether a change of the model is wanted."""
@@ -76,7 +77,7 @@ class Comparing:
         result = self.result
         if self._oracle.recorded and self._add_special and not result.texts:
             self._choose_meaning(batch[0])
-        self._progress("comparing", result.texts, result.bytes)
+        self._tell("comparing")
         data = [text.data for text in batch]
         began = time.perf_counter()
         ours = self._tokenizer.encode_batch(
@@ -130,6 +131,11 @@ class Comparing:
                 if self._oracle.recorded:
                     self._recorded[kind] = ids
             self._kinds[kind].places += 1
+
+    def _tell(self, step: str) -> None:
+        """Call `progress` with what is being done, and with the texts and bytes that were compared."""
+        done = self.result
+        self._progress(Progress(step, done.texts, None, "texts", counts={"bytes": done.bytes}))
 
     def _aligned(self, text: bytes, ids: list[int]) -> AlignedRows:
         ours = own_row(

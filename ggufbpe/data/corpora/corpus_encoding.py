@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..._util.extras import imported
 from ..._util.processors import processors
+from ..._util.progress import OnProgress, Progress
 from ...chat.known_templates import resolved
 from ...errors import printable
 from ...tokenizer import Tokenizer
@@ -43,16 +44,6 @@ ON_ERROR = ("fail", "skip")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-class Progress(NamedTuple):
-    """How far a run has come."""
-
-    read: int  # bytes of the files
-    total: int
-    documents: int
-    tokens: int
-    path: str  # the current file
-
-
 def encode_corpus(
     corpus: Paths,
     model: Model,
@@ -74,7 +65,7 @@ def encode_corpus(
     resume: bool = False,
     force: bool = False,
     report: Report | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: OnProgress | None = None,
 ) -> EncodedCorpus:
     """Write the ids of a corpus as shards of `format`: megatron, nanotron, npy, parquet or arrow; docs/corpora.md.
 
@@ -92,6 +83,8 @@ def encode_corpus(
     changed) or `force` (start again) is given. `OSError` if a file cannot be read or written. Finished shards stay; if
     there are none yet, a run that fails leaves nothing. `ChangedError` if an input changes while it is read.
     `NotInstalledError` if a package of an extra is missing. `ConnectionError` if there is no such cluster.
+
+    `progress` is called with a `Progress` in bytes of files, which counts "documents" and "tokens".
     """
     if format not in FORMS:
         raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
@@ -114,6 +107,10 @@ def encode_corpus(
     finally:
         folder.release()
     return EncodedCorpus(folder, *encoded, job.skipped)
+
+
+def _encoded(read: int, total: int, path: str, documents: int, tokens: int) -> Progress:
+    return Progress("encode", read, total, "bytes", path, {"documents": documents, "tokens": tokens})
 
 
 def _check_positive(**values: int | None) -> None:
@@ -151,7 +148,7 @@ class _Job:
         who: tuple[int | None, str | None],  # workers, the address of a Ray cluster
         resume: bool,
         force: bool,
-        progress: Callable[[Progress], object] | None,
+        progress: OnProgress | None,
     ) -> tuple[dict[str, Any], list[manifest.Shard]]:
         state = self._begin(resume, force)
         if state is None:
@@ -282,9 +279,7 @@ class _Job:
 
     # ---- the work -----------------------------------------------------------------------------------
 
-    def _encode(
-        self, writer: ShardsWriter, workers: int, progress: Callable[[Progress], object] | None
-    ) -> None:
+    def _encode(self, writer: ShardsWriter, workers: int, progress: OnProgress | None) -> None:
         encoder = ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
         reader = chunk_reader(self._tokenizer, self._inputs, self._options)
         total = sum(given.size for given in self._inputs)
@@ -298,7 +293,7 @@ class _Job:
             writer.add(encoded, chunk)
             if progress is not None:
                 path = self._inputs[min(chunk.place.input, len(self._inputs) - 1)].path
-                progress(Progress(chunk.read, total, writer.documents, writer.tokens, path))
+                progress(_encoded(chunk.read, total, path, writer.documents, writer.tokens))
             return chunk.size
 
         pool = ThreadPoolExecutor(workers, "ggufbpe-encode")
@@ -319,7 +314,7 @@ class _Job:
         workers: int | None,
         state: EncodingState,
         layout: Layout,
-        progress: Callable[[Progress], object] | None,
+        progress: OnProgress | None,
     ) -> tuple[EncodingState, Tail]:
         from .distributed import EncodingRun, encode_on
         from .ray_machines import RayMachines, connected, quiet_context
@@ -336,7 +331,7 @@ class _Job:
             self._tell_bad(batch.bad, batch.chunk)
             if progress is not None:
                 path = self._inputs[min(batch.chunk.place.input, len(self._inputs) - 1)].path
-                progress(Progress(batch.chunk.read, total, documents, tokens, path))
+                progress(_encoded(batch.chunk.read, total, path, documents, tokens))
 
         with connected(address, workers), quiet_context():
             machines = RayMachines(work, self._tokenizer, options, workers)

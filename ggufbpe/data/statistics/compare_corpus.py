@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
+from ..._util.progress import OnProgress, Progress
 from ...errors import printable
 from ...tokenizer.chunking import blocks
 from ...tokenizer.inputs import Model, tokenizers_of
@@ -21,7 +22,7 @@ from .measure import Measurer
 from .measure import Measures as Measures
 from .measure import Stats as Stats
 from .measure import Usage as Usage
-from .text_groups import GROUPINGS, Progress, Reading, batches
+from .text_groups import GROUPINGS, Reading, batches
 
 
 def stats(
@@ -34,7 +35,7 @@ def stats(
     parse_special: bool = True,
     add_bos: bool = True,
     report: Report | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     read_ignored: bool = True,
 ) -> Stats:
     """Measure how tokenizers cut a corpus: bytes and characters per token, tokens per word, use of the vocabulary.
@@ -49,7 +50,7 @@ def stats(
     with each text if llama-tokenize adds it; `parse_special` takes the text of control tokens for these tokens.
 
     A file that cannot be read raises an exception, unless `report(name, error)` is given to receive it. `progress` is
-    called with the bytes of files read, those of all files, and the name of the current file. Without `read_ignored`,
+    called with a `Progress` in bytes of files. Without `read_ignored`,
     files that git ignores in a repository's directories are left out, as in the command. `ValueError` for options that
     do not exist, `TypeError` for anything that is not a corpus, `GGUFError` for models that cannot be used.
 
@@ -74,5 +75,5 @@ def stats(
     return measurer.result(skipped)
 
 
-def _silent(done: int, total: int, name: str) -> None:
+def _silent(progress: Progress) -> None:
     pass

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..._util.progress import OnProgress, Progress
 from ...tokenizer.chunking import BLOCK, LONG_TEXT
 from ..corpora.corpus_files import files_of, open_file
 from ..corpora.readers import has_records, records
@@ -23,7 +24,6 @@ from ..corpora.records import CorpusError, Report, decompressed, utf8, without_c
 GROUPINGS = ("file", "folder", "extension", "total")
 
 Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into blocks that can be tokenized one by one
-Progress = Callable[[int, int, str], object]  # bytes of files read, bytes of all files, the current file
 
 
 class Reading(NamedTuple):
@@ -34,7 +34,7 @@ class Reading(NamedTuple):
     field: str | None  # of JSON lines; None: "text", and only in files named .jsonl or .ndjson
     skipped: Counter[str]  # files left out of directories
     report: Report
-    progress: Progress
+    progress: OnProgress
     ignored_in: Callable[[str], frozenset[str]] | None = None  # see `files_of`
 
 
@@ -65,13 +65,13 @@ def batches(corpus: object, reading: Reading, cut: Cut) -> Iterator[Batch]:
     total = sum(source.size for source in sources)
     before = 0
     for source in sources:
-        reading.progress(before, total, source.name)
+        reading.progress(Progress("read", before, total, "bytes", source.name))
         try:
             with source.open() as raw:
                 for batch in _read(source, raw, reading, cut):
                     yield batch
                     done = raw.tell() if source.size else 0
-                    reading.progress(before + done, total, source.name)
+                    reading.progress(Progress("read", before + done, total, "bytes", source.name))
         except OSError as error:
             reading.report(source.name, error)
         except CorpusError as error:  # names the file, as the report does

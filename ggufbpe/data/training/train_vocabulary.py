@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ..._util.lazy import IMPORT_LOCK
+from ..._util.progress import OnProgress, Progress
 from ...errors import printable
 from ...gguf.metadata import Overrides
 from ...hub.model_location import ModelName, locate
@@ -32,8 +33,6 @@ from .training_texts import CorpusOptions, texts_of
 from .word_counts import Splitting, count_words, splitting
 
 _ERRORS = ("strict", "replace")
-
-Progress = Callable[[str, int, int], object]  # phase ("read", "merge"), done, total
 
 
 def train(
@@ -61,7 +60,7 @@ def train(
     errors: str = "strict",
     threads: int | None = None,
     ray: str | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     skipped: Counter[str] | None = None,
 ) -> TrainedVocabulary:
     """Learn a vocabulary of `vocab_size` tokens from a corpus, by byte pair encoding.
@@ -81,7 +80,7 @@ def train(
     by path or name, whose tokens and merges come first, with `seed_overrides` in place of some of its keys, as in
     `from_gguf`.
 
-    `progress` is called with the phase ("read" or "merge"), the amount done and the total: bytes of files, or merges.
+    `progress` is called with a `Progress` whose step is "read", in bytes of files, or "merge", in merges.
     `skipped` counts, by kind, files left out of directories.
 
     The result depends only on the texts and options; on the order of texts only if `ties` is "first-seen".
@@ -103,7 +102,7 @@ def train(
     named = (*special, *(token for token in (bos, eos) if token is not None))
     added = Added(list(dict.fromkeys(named)), list(user_defined), unk)
     form = _form(split, added, bos, eos, end_of_word, vocabulary)
-    report = None if progress is None else lambda done, total: progress("read", done, total)
+    report = None if progress is None else lambda done, total: progress(Progress("read", done, total))
     reading = CorpusOptions(field, errors, report, skipped)
     texts, counts = _sources(corpus, ray, reading, (split, added, vocabulary), threads, word_counts or {})
     words = _counted(texts, form, cutter(added, vocabulary), counts, seed is None, threads)
@@ -267,7 +266,7 @@ def _learn(
     rules: Rules,
     merge_end_of_word: bool,
     seed: Seed | None,
-    progress: Progress | None,
+    progress: OnProgress | None,
 ) -> TrainedVocabulary:
     """The whole vocabulary, learned in the compiled engine if it is there."""
     tokens, attributes, merges, vocabulary = draft
@@ -295,7 +294,9 @@ def _learn(
         parts = list(_parts(words.counts, form, ending, ids, vocabulary))
         learner.add_words([part for part, _ in parts], [count for _, count in parts])
     most = rules.vocab_size - first
-    learned = learner.learn(None if progress is None else lambda done: progress("merge", done, most))
+    learned = learner.learn(
+        None if progress is None else lambda done: progress(Progress("merge", done, most, "merges"))
+    )
     trace = [
         LearnedStep(tokens[left], tokens[right], count, tokens[token])
         for left, right, count, token in learned

@@ -362,3 +362,12 @@ _NAMES = [
 PRE_TOKENIZERS: dict[str, PreTokenizer] = {
     entry.name: entry for entry in sorted(_NAMES, key=lambda e: e.name)
 }
+
+
+def names_alike(entry: PreTokenizer) -> list[str]:
+    """Return the other names of the same family, which split alike."""
+    return [
+        other.name
+        for other in PRE_TOKENIZERS.values()
+        if other.family == entry.family and other.name != entry.name
+    ]

@@ -35,11 +35,12 @@ from reference import NotPreparedError, vocabulary
 import ggufbpe
 from ggufbpe import ChatError, Tokenizer, check_corpus, decode_corpus, encode_corpus
 from ggufbpe._util.extras import NotInstalledError
+from ggufbpe._util.progress import Progress
 from ggufbpe.cli.encode import FORMATS
 from ggufbpe.data.corpora import chunk_encoder, chunks, corpus_files, shard_writer, storage
 from ggufbpe.data.corpora.byte_formats import metric
 from ggufbpe.data.corpora.chunks import Chunk, ChunkReader
-from ggufbpe.data.corpora.corpus_encoding import Options, Progress, chunk_reader
+from ggufbpe.data.corpora.corpus_encoding import Options, chunk_reader
 from ggufbpe.data.corpora.encode_stage import EncodeStage
 from ggufbpe.data.corpora.records import CorpusError, lines, raised
 from ggufbpe.data.corpora.shard_formats import FORMS
@@ -637,8 +638,12 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
 def test_progress_comes_to_all_of_the_corpus(large: Path, tmp_path: Path, tok: Tokenizer) -> None:
     told: list[Progress] = []
     found = encode_corpus(large, tok, tmp_path / "out", progress=told.append)
-    assert told[-1][:4] == (found.manifest["inputs"]["bytes"],) * 2 + (found.documents, found.tokens)
-    assert sorted(told) == told
+    size = found.manifest["inputs"]["bytes"]
+    counts = {"documents": found.documents, "tokens": found.tokens}
+    assert told[-1] == Progress("encode", size, size, "bytes", told[-1].item, counts)
+    assert [(each.done, *each.counts.values()) for each in told] == sorted(
+        (each.done, *each.counts.values()) for each in told
+    )
 
 
 PROGRAM = [sys.executable, "-m", "ggufbpe", "encode", "-m", str(GPT2), "--shard-size", "20000"]
@@ -710,7 +715,7 @@ def test_a_stopped_process_goes_on_with_the_same_bytes(
 
 def stop_after_first_shard(corpus: Path, tok: Tokenizer, out: Path) -> None:
     def stop(progress: Progress) -> None:
-        if progress.documents:
+        if progress.counts["documents"]:
             raise StopError
 
     with pytest.raises(StopError):

@@ -34,6 +34,7 @@ from synthetic import (
 
 import ggufbpe
 from ggufbpe import Tokenizer, stats
+from ggufbpe._util.progress import Progress
 from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.data.corpora.records import CorpusError
@@ -404,12 +405,12 @@ def test_what_cannot_be_read_is_raised_or_reported(tmp_path: Path) -> None:
 
 
 def test_progress_goes_from_none_to_all(corpus: Path) -> None:
-    seen: list[tuple[int, int, str]] = []
-    stats(tiny(), [corpus], progress=lambda *told: seen.append(told))
-    done = [told[0] for told in seen]
+    seen: list[Progress] = []
+    stats(tiny(), [corpus], progress=seen.append)
+    done = [told.done for told in seen]
     assert done == sorted(done)
     assert (done[0], done[-1]) == (0, 22)
-    assert {told[1] for told in seen} == {22}
+    assert {(told.step, told.total, told.unit) for told in seen} == {("read", 22, "bytes")}
 
 
 def test_streams_of_the_caller_stay_open() -> None:

@@ -9,6 +9,7 @@ from conftest import missing
 from training_cases import EVERY_SCRIPT, source_text
 
 from ggufbpe import train
+from ggufbpe._util.progress import Progress
 from ggufbpe.data.training.learn_merges import TIES
 from ggufbpe.data.training.native_counting import is_there
 from ggufbpe.data.training.train_vocabulary import TrainedVocabulary
@@ -61,7 +62,7 @@ def test_forms_give_the_same(form: str) -> None:
 
 
 def test_progress_grows_and_ends_at_what_was_done() -> None:
-    seen: list[tuple[str, int, int]] = []
-    found = train([source_text()], vocab_size=3000, progress=lambda *told: seen.append(told))
-    assert seen == sorted(seen)
-    assert seen[-1] == ("merge", len(found.trace), 3000 - 256)
+    seen: list[Progress] = []
+    found = train([source_text()], vocab_size=3000, progress=seen.append)
+    assert [told[:2] for told in seen] == sorted(told[:2] for told in seen)
+    assert seen[-1] == Progress("merge", len(found.trace), 3000 - 256, "merges")

@@ -18,6 +18,7 @@ from synthetic import bounded, byte_tokens, make_vocabulary
 from training_cases import EVERY_SCRIPT, source_text
 
 from ggufbpe import Tokenizer, train
+from ggufbpe._util.progress import Progress
 from ggufbpe.cli import main
 from ggufbpe.data.training.learn_merges import TIES
 from ggufbpe.data.training.native_counting import is_there
@@ -323,7 +324,7 @@ def test_order_of_texts_matters_for_first_seen_alone() -> None:
 def test_an_interruption_ends_it() -> None:
     """Ctrl-C is an exception between two turns, as this one is."""
 
-    def interrupt(phase: str, done: int, total: int) -> None:
+    def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,120 @@
+"""`ggufbpe.import_vocabulary`: another program's tokenizer files as a GGUF that llama.cpp loads, and how far ids agree.
+
+files -> importers/import_files.py -> Imported (metadata, limits) -> a GGUF -> parity.py -> Agreement with the library
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from .._util import files
+from .._util.extras import NotInstalledError
+from ..errors import printable
+from ..models.loading import load_vocabulary
+from ..tokenizer import Tokenizer
+from .imported import pack
+from .importers.import_files import file_in, format_of, import_file
+from .incompatibilities import Incompatibility
+from .parity import Agreement, agreement, library_of, unexplained
+
+_UNSAID = {
+    "vocab.txt": "a vocab.txt does not say how text is normalized",
+    "merges.txt": "merges.txt does not say how text is split",
+}
+
+
+class ImportedVocabulary(NamedTuple):
+    """The result of `import_vocabulary`: a GGUF of only metadata, and how far its ids agree with the source's."""
+
+    gguf: bytes  # the file, which llama.cpp loads with vocab_only
+    metadata: dict[str, Any]  # its keys: str, bool, int, or a list of str or of int
+    pre: str  # the name of the pre-tokenizer; "" if the kind of tokenizer has none
+    recognized: str  # how that name was found, in words; "as given" if it was given
+    limits: tuple[Incompatibility, ...]  # what llama.cpp has no place for
+    agreement: Agreement | None  # None if ids were not compared
+    not_checked: str  # why ids were not compared; "" if they were, or if that was not wanted
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether no ids differ but those that `limits` explains. If ids could not be compared, none is known to."""
+        return not unexplained(self.agreement, self.limits)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the GGUF to `path`, whole or not at all, replacing a file there. `OSError` if that is not possible."""
+        files.write_files({os.fspath(path): self.gguf})
+
+    def __repr__(self) -> str:
+        tokens = len(self.metadata["tokenizer.ggml.tokens"])
+        differing = "ids not compared" if self.agreement is None else self.agreement.summary
+        kind = " ".join(filter(None, (self.metadata["tokenizer.ggml.model"], self.pre)))
+        return f"<ImportedVocabulary {kind} of {tokens} tokens: {differing}>"
+
+
+def import_vocabulary(
+    path: str | os.PathLike[str],
+    *,
+    pre: str | None = None,
+    architecture: str | None = None,
+    name: str | None = None,
+    check: bool = True,
+    sample: Iterable[str] = (),
+) -> ImportedVocabulary:
+    """Make a GGUF vocabulary of another program's tokenizer files, and compare its ids with that program's.
+
+    `path` is a tokenizer.json, a tokenizer.model of sentencepiece, a vocab.txt, a merges.txt with vocab.json beside it,
+    or a directory with one of them; docs/export.md says what is read beside it. `pre` is the name of the pre-tokenizer;
+    without it, the name is found from the patterns. `architecture` and `name` are those of the model.
+
+    With `check`, the library that reads the file encodes random texts, characters of every kind, and the texts in
+    `sample`. If there is no such library or it is not installed, `not_checked` says so.
+
+    Raises `NotImportableError` if llama.cpp has no place for the tokenizer or the files are not sound, `OSError` if
+    they cannot be read, `NotInstalledError` for a tokenizer.model without the package sentencepiece.
+
+    >>> found = import_vocabulary("Qwen2-7B")                                   # doctest: +SKIP
+    >>> found.pre, found.agreement.same                                         # doctest: +SKIP
+    ('qwen2', True)
+    >>> found.save("vocab.gguf")                                                # doctest: +SKIP
+    """
+    source = file_in(os.fspath(path))
+    imported = import_file(source, pre=pre, architecture=architecture, name=name)
+    data = pack(imported.metadata)
+    told = _agreement(data, source, sample, check)
+    reason = told if isinstance(told, str) else ""
+    how = "as given" if imported.recognized is None else imported.recognized.sentence
+    return ImportedVocabulary(
+        data,
+        imported.metadata,
+        imported.pre,
+        how,
+        imported.limits,
+        told if isinstance(told, Agreement) else None,
+        reason,
+    )
+
+
+def _agreement(data: bytes, source: str, sample: Iterable[str], check: bool) -> Agreement | str | None:
+    """How the new vocabulary's ids agree with the library's; a sentence if that could not be determined.
+
+    Opening the vocabulary also shows that it can be opened.
+    """
+    with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
+        path = os.path.join(folder, "vocab.gguf")
+        with open(path, "wb") as file:
+            file.write(data)
+        # No warnings about how llama.cpp treats special tokens: `doctor` reports them.
+        tokenizer = Tokenizer(load_vocabulary(path))
+    if not check:
+        return None
+    try:
+        library = library_of(source, tokenizer.vocabulary)
+    except NotInstalledError as error:
+        return f"not checked: {error}"
+    except Exception as error:
+        return f"not checked: the library does not accept the file: {printable(str(error), 200)}"
+    if library is None:
+        return f"not checked: {_UNSAID[format_of(source)]}, so ids depend on the program"
+    return agreement(tokenizer, library, sample)
