@@ -27,7 +27,7 @@ from .byte_formats import Layout
 from .chunk_encoder import Bad, ChunkEncoder, Document, Encoded, Options, chunk_reader
 from .chunks import Chunk
 from .corpus_files import is_url
-from .manifest import EncodingState, Tail
+from .manifest import RunState, Tail
 from .records import CorpusError, Report, is_binary_table, is_table, raised
 from .shard_formats import FORMS, dtype_of
 from .shard_reader import EncodedCorpus
@@ -183,7 +183,7 @@ class _Job:
 
     # ---- where to begin -----------------------------------------------------------------------------
 
-    def _begin(self, resume: bool, force: bool) -> EncodingState | None:
+    def _begin(self, resume: bool, force: bool) -> RunState | None:
         """Where to start; None if the output is complete."""
         folder, written = self._folder, manifest.written_names(self._folder)
         if written and force and not resume:
@@ -202,7 +202,7 @@ class _Job:
                 "(force=True) begins anew"
             )
         self._is_new = True
-        state = EncodingState(self._header(None), [])
+        state = RunState(self._header(None), [])
         state.write(folder)
         return state
 
@@ -224,7 +224,7 @@ class _Job:
                         self._folder.remove(name)
             self._folder.discard()
 
-    def _resumed(self) -> EncodingState | None:
+    def _resumed(self) -> RunState | None:
         folder = self._folder
         state = manifest.unfinished(folder)
         if state is None:
@@ -312,10 +312,10 @@ class _Job:
         self,
         address: str,
         workers: int | None,
-        state: EncodingState,
+        state: RunState,
         layout: Layout,
         progress: OnProgress | None,
-    ) -> tuple[EncodingState, Tail]:
+    ) -> tuple[RunState, Tail]:
         from .distributed import EncodingRun, encode_on
         from .ray_machines import RayMachines, connected, quiet_context
 
@@ -346,7 +346,7 @@ class _Job:
             where = f"{self._inputs[chunk.place.input].path}: {'row' if chunk.kind == 'rows' else 'line'} {number}"
             self._report(where, CorpusError(bad.reason))
 
-    def _check(self, state: EncodingState) -> None:
+    def _check(self, state: RunState) -> None:
         """Compare the sizes of all files with what was written."""
         for shard in state.shards:
             for file in shard.files:

@@ -19,7 +19,7 @@ from ..._util.extras import imported
 from .byte_formats import Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import CorpusPlace
-from .manifest import EncodingState, Shard, Tail
+from .manifest import RunState, Shard, Tail
 from .segments import EncodedBatch, Segment, absolute_inputs, encoded_at, part_of, segments_of
 from .shard_writer import ShardsWriter, limits
 from .storage import SEGMENTS, Folder, Input, folder_at
@@ -104,11 +104,11 @@ def encode_on(
     machines: Machines,
     work: EncodingRun,
     folder: Folder,
-    state: EncodingState,
+    state: RunState,
     inputs: list[Input],
     by_line: bool,
     tell: Tell,
-) -> tuple[EncodingState, Tail]:
+) -> tuple[RunState, Tail]:
     """Go on from `state` to the end. `tell` gets each batch, in order, before what it has is written."""
     segments = folder_at(work.segments)
     segments.prepare()
@@ -123,7 +123,7 @@ def encode_on(
 
 def _encode(
     machines: Machines, plan: ShardPlan, folder: Folder, segments: Iterator[Segment], tell: Tell
-) -> tuple[EncodingState, Tail]:
+) -> tuple[RunState, Tail]:
     records, writing = _Records(), _Writing(machines, plan, folder)
     try:
         wave, following = None, _wave(segments, machines)
@@ -234,7 +234,7 @@ def _moved(batch: EncodedBatch, records: int) -> EncodedBatch:
 class ShardPlan:
     """Finds where shards end, as `ShardsWriter` does, by the counts of batches: only one with an end is looked into."""
 
-    def __init__(self, work: EncodingRun, state: EncodingState, segments: Folder) -> None:
+    def __init__(self, work: EncodingRun, state: RunState, segments: Folder) -> None:
         self.state = state
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._segments = segments
@@ -310,7 +310,7 @@ class ShardPlan:
 def write_shard(work: EncodingRun, shard: PlannedShard, attempt: str) -> Written:
     """Write a shard out of the files of its batches."""
     segments = folder_at(work.segments)
-    state = EncodingState(work.header, [], shard.place, shard.carry)
+    state = RunState(work.header, [], shard.place, shard.carry)
     writer = ShardsWriter(
         folder_at(work.folder, attempt), state, work.shard_size, work.layout, number=shard.number
     )

@@ -44,7 +44,7 @@ class Tail(NamedTuple):
     ids: list[int]
 
 
-class EncodingState(NamedTuple):
+class RunState(NamedTuple):
     """The state of a run: its finished shards, and where the next one begins."""
 
     header: dict[str, Any]
@@ -62,7 +62,7 @@ class EncodingState(NamedTuple):
         folder.write(UNFINISHED, to_json(content))
 
 
-def unfinished(folder: Folder) -> EncodingState | None:
+def unfinished(folder: Folder) -> RunState | None:
     """The state of an unfinished run; None if there is none."""
     try:
         content = _read(folder, UNFINISHED)
@@ -70,12 +70,12 @@ def unfinished(folder: Folder) -> EncodingState | None:
         return None
     try:
         shards, following = [_shard(shard) for shard in content.pop("shards")], content.pop("next")
-        return EncodingState(content, shards, CorpusPlace(**following["place"]), following["carry"])
+        return RunState(content, shards, CorpusPlace(**following["place"]), following["carry"])
     except (KeyError, TypeError) as error:
         raise CorpusError(f"{folder.name}/{UNFINISHED}: not what ggufbpe writes: {error!r}") from None
 
 
-def finish(folder: Folder, state: EncodingState, tail: Tail) -> dict[str, Any]:
+def finish(folder: Folder, state: RunState, tail: Tail) -> dict[str, Any]:
     """Write the manifest of a finished run."""
     content = {**state.header, **totals(state.shards)}
     for name in ("documents", "text_bytes", "bad_records"):

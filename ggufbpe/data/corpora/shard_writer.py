@@ -14,7 +14,7 @@ from ..._util.extras import imported
 from .byte_formats import Ids, Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import Chunk, CorpusPlace
-from .manifest import EncodingState, Shard, Tail
+from .manifest import RunState, Shard, Tail
 from .shard_formats import FORMS, ShardWriter
 from .storage import Folder
 
@@ -36,7 +36,7 @@ class ShardsWriter:
     """Writes documents to shards, one shard after the other."""
 
     def __init__(
-        self, folder: Folder, state: EncodingState, shard_size: int, layout: Layout, number: int | None = None
+        self, folder: Folder, state: RunState, shard_size: int, layout: Layout, number: int | None = None
     ) -> None:
         """Goes on where `state` is. `shard_size` is in bytes of ids.
 
@@ -193,7 +193,7 @@ class ShardsWriter:
             self._finishing.result()
             self._finishing = None
 
-    def finish(self) -> tuple[EncodingState, Tail]:
+    def finish(self) -> tuple[RunState, Tail]:
         """Finish the last shard; the final state, and what is left over."""
         if self._rows:
             self._end_shard()
