@@ -11,6 +11,7 @@ llama.cpp corrects by itself is recorded in `Vocabulary.corrections`, which `doc
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TypedDict
 
@@ -35,7 +36,7 @@ from .special_ids import (
     special_ids,
 )
 from .token_table import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
-from .tokenizer_model import Correct, Correction, TokenizerModel
+from .tokenizer_model import Correct, Correction, TokenizerModel, Warn
 from .vocabulary import SPECIAL_TYPES, Vocabulary
 
 
@@ -58,8 +59,6 @@ def load(
 
     Instead of a path, an open source, or the bytes `data` that `packed` gave, may be read. `llama_cpp` is one of
     `states.STATES`. Raises the errors of `load_vocabulary`.
-
-    It may also come from an open source, or from `data` that `packed` gave. `llama_cpp` is one of `states.STATES`.
     """
     with GGUFFile(path, data) as file:
         file.require_first_shard()
@@ -105,10 +104,7 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     named_pre = typed.string(file, TokenizerKey.PRE, "")
     typed.unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
     kind = _supported(file, model, state)
-    if named_pre in lacks(state, "pre") and kind.has_pre_tokenizer and not kind.ignores_pre:
-        from .pretokenizers.unknown_names import unknown_pre_tokenizer
-
-        raise unknown_pre_tokenizer(file, named_pre, state)
+    _require_known_pre(file, kind, named_pre, state)
     merges, charsmap = kind.merges(file, named_pre), kind.charsmap(file)
     entry = kind.pre_tokenizer(file, named_pre, warn)
     add_space_prefix = typed.flag(file, TokenizerKey.ADD_PREFIX, kind.add_space_prefix)
@@ -122,10 +118,9 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     first_attributes = attributes[:] if kind.keeps_first_attributes else ()
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
     ids = special_ids(file, defaults, len(tokens), warn, corrections.append)
-    draft = UnfinishedVocabulary(
-        file.path, warn, corrections.append, tokens, token_to_id, attributes, ids, state
-    )
-    flags = _flags(file, kind, entry, corrections.append)
+    correct = corrections.append
+    draft = UnfinishedVocabulary(file.path, warn, correct, tokens, token_to_id, attributes, ids, state)
+    flags = _flags(file, kind, entry, correct)
     typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but another type is refused
     find_special_tokens(draft)
     mark_unused(draft)
@@ -137,10 +132,7 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if not kind.has_line_break(entry, token_to_id):
         warn("the vocabulary has no token for the newline character")
-    for added in chain(*kind.added_names(flags["add_bos"], flags["add_eos"])):
-        if ids[added] is None:
-            what = added.upper()
-            warn(f"{what} should be added, but there is none, so none is added (llama.cpp aborts)")
+    _warn_of_missing_ids(chain(*kind.added_names(flags["add_bos"], flags["add_eos"])), ids, warn)
     vocabulary = Vocabulary(
         model=model,
         pre=entry.name,
@@ -167,8 +159,23 @@ def _load(file: Metadata, state: str) -> Vocabulary:
         named_pre=named_pre,
         named_add_bos=typed.flag_if_there(file, TokenizerKey.ADD_BOS),
     )
-    kind.check(file, vocabulary, corrections.append)
+    kind.check(file, vocabulary, correct)
     return vocabulary._replace(warnings=tuple(told), corrections=tuple(corrections))
+
+
+def _require_known_pre(file: Metadata, kind: TokenizerModel, name: str, state: str) -> None:
+    """`UnknownPreTokenizerError` for a name in `tokenizer.ggml.pre` that this state of llama.cpp does not know."""
+    if name in lacks(state, "pre") and kind.has_pre_tokenizer and not kind.ignores_pre:
+        from .pretokenizers.unknown_names import unknown_pre_tokenizer
+
+        raise unknown_pre_tokenizer(file, name, state)
+
+
+def _warn_of_missing_ids(added: Iterable[str], ids: Mapping[str, int | None], warn: Warn) -> None:
+    """Warn of each token that should be added to every text and that the vocabulary does not have."""
+    for name in added:
+        if ids[name] is None:
+            warn(f"{name.upper()} should be added, but there is none, so none is added (llama.cpp aborts)")
 
 
 def _supported(file: Metadata, name: str, state: str) -> TokenizerModel:
