@@ -99,8 +99,8 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     Opening the vocabulary also shows that it can be opened.
     """
     from .._util.extras import NotInstalledError
-    from ..convert.importers.import_files import format_of
-    from ..convert.parity import agreement, library_of
+    from ..convert.importers.import_files import detect_format
+    from ..convert.parity import agreement, library_reading
     from ..models.loading import load_vocabulary
     from ..tokenizer import Tokenizer
 
@@ -113,13 +113,13 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     if skip:
         return None
     try:
-        library = library_of(source, tokenizer.vocabulary)
+        library = library_reading(source, tokenizer.vocabulary)
     except NotInstalledError as error:
         return f"not checked: {error}"
     except Exception as error:
         return f"not checked: the library does not accept the file: {printable(str(error), 200)}"
     if library is None:
-        return f"not checked: {_UNSAID[format_of(source)]}, so ids depend on the program"
+        return f"not checked: {_UNSAID[detect_format(source)]}, so ids depend on the program"
     return agreement(tokenizer, library, sample)
 
 

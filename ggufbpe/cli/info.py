@@ -18,7 +18,7 @@ from ..gguf.reader import GGUFFile
 from ..hub.model_location import locate
 from ..models import SUPPORTED, tokenizer_model
 from ..models.loading import load
-from ..models.vocabulary import TokenAttribute, Vocabulary, warn_of
+from ..models.vocabulary import TokenAttribute, Vocabulary, emit_warnings
 from ..native import native
 from . import _output
 from ._arguments import Parser, add_model_first, add_override_kv, model_path, overrides_of
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             try:
                 vocabulary = load(model.opened(), overrides_of(arguments))[0]
-                warn_of(vocabulary)
+                emit_warnings(vocabulary)
                 facts |= _vocabulary_facts(vocabulary, facts["tokenizer"])
             except UnsupportedTokenizerError:
                 facts |= _unsupported_facts(file)

@@ -3,7 +3,7 @@
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of
 llama.cpp does not have are left out for a tokenizer of that state (_util/llama_cpp_states.py).
 
-What llama.cpp logs and a user can fix is recorded in `Vocabulary.warnings`, which `warn_of` turns into a
+What llama.cpp logs and a user can fix is recorded in `Vocabulary.warnings`, which `emit_warnings` turns into a
 `GGUFWarning`. So is a pre-tokenizer that is likely wrong, of which llama.cpp warns only if it is missing. What
 llama.cpp corrects by itself is recorded in `Vocabulary.corrections`, which `doctor` and `info` show.
 """
@@ -35,7 +35,14 @@ from .special_ids import (
     set_strip_attributes,
     special_ids,
 )
-from .token_table import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
+from .token_table import (
+    check_byte_tokens,
+    lazy_tokens,
+    named_tokens,
+    read_attributes,
+    read_scores,
+    tokens_with,
+)
 from .tokenizer_model import Correct, Correction, TokenizerModel, Warn
 from .vocabulary import SPECIAL_TYPES, Vocabulary
 
@@ -44,7 +51,7 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
 
     `UnsupportedTokenizerError` for tokenizers that ggufbpe does not read. Does not warn: the
-    warnings are in the vocabulary, for `warn_of`.
+    warnings are in the vocabulary, for `emit_warnings`.
     """
     return load(path)[0]
 
@@ -113,8 +120,8 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     nfc = NFC not in lacking_rules and typed.flag(file, TokenizerKey.NORMALIZER_NFC, False)
     tokens, token_to_id = kind.own_tokens(file, warn) or lazy_tokens(file) or named_tokens(file, warn)
     kind.doubt(named_pre, entry, token_to_id, warn)
-    scores = scores_of(file, len(tokens), kind.has_scores)
-    attributes = attributes_of(file, len(tokens))
+    scores = read_scores(file, len(tokens), kind.has_scores)
+    attributes = read_attributes(file, len(tokens))
     first_attributes = attributes[:] if kind.keeps_first_attributes else ()
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
     ids = special_ids(file, defaults, len(tokens), warn, corrections.append)

@@ -19,7 +19,7 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .charsmap import Charsmap, missing_bytes
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_of
+from .tokenizer_model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_id
 
 if TYPE_CHECKING:
     from .format_detection import Looks
@@ -122,7 +122,7 @@ class UnigramModel(TokenizerModel):
             vocabulary.charsmap,
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
-            unknown_of(vocabulary),
+            unknown_id(vocabulary),
             vocabulary.nfc,
             vocabulary.strict_utf8,
             cache_bytes,

@@ -131,7 +131,7 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def tensor_findings(path: Path | str) -> list[ggufbpe.analysis.doctorctor.finding.Finding]:  # type: ignore[name-defined]
+def tensor_findings(path: Path | str) -> list[ggufbpe.analysis.doctor.finding.Finding]:  # type: ignore[name-defined]
     ids = {"cut_off", "tensors", "parts"}
     return [finding for finding in ggufbpe.doctor(path).findings if finding.id in ids]
 

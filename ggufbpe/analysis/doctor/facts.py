@@ -24,7 +24,7 @@ from ...hub.model_location import fix_command
 from ...models import tokenizer_model
 from ...models.bpe.merge import parts
 from ...models.chat_templates import chat_templates
-from ...models.format_detection import Looks, looks_of
+from ...models.format_detection import Looks, detect_looks
 from ...models.known_families import KnownFamily, family_of_tokens
 from ...models.loading import load_from
 from ...models.pretokenizers.families import Evidence, evidence
@@ -142,7 +142,7 @@ class Facts:
     @cached_property
     def looks(self) -> Looks:
         """What kind of vocabulary the tokens look like, whatever tokenizer.ggml.model says."""
-        return looks_of(self.file)
+        return detect_looks(self.file)
 
     @cached_property
     def family(self) -> KnownFamily | None:

@@ -12,7 +12,7 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .byte_formats import Layout
 from .manifest import Shard, read_manifest
-from .shard_formats import FORMS, document_ends, rows_of
+from .shard_formats import FORMS, document_ends, read_rows
 from .storage import Folder, folder_at
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class EncodedCorpus:
         for shard in self.shards:
             if start < shard.rows:
                 ends = self._ends_of(shard)
-                yield from rows_of(self.form, self.folder, shard.name, self.layout, ends, start)
+                yield from read_rows(self.form, self.folder, shard.name, self.layout, ends, start)
             start = max(start - shard.rows, 0)
 
     def _ends_of(self, shard: Shard) -> Any:

@@ -331,14 +331,14 @@ def word_lattice(
             edge = edges[number]
             edges_taken.append(edge)
             position = edge.position + edge.length if is_from_end else edge.position
-        return path_of(tuple(edges_taken if is_from_end else reversed(edges_taken)), before)
+        return path_over(tuple(edges_taken if is_from_end else reversed(edges_taken)), before)
 
     if not ends:
         return None
     return WordLattice(before, edges, path(0), path(1) if len(ends) > 1 else None, is_from_end)
 
 
-def path_of(edges: tuple[Edge, ...], before: float) -> Path:
+def path_over(edges: tuple[Edge, ...], before: float) -> Path:
     """A path over these edges, after words of this total."""
     scores = [edge.score for edge in edges]
     *_, total = accumulate(scores, initial=before)
