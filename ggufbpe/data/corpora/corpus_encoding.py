@@ -76,7 +76,9 @@ def encode_corpus(
     report: Report | None = None,
     progress: Callable[[Progress], object] | None = None,
 ) -> EncodedCorpus:
-    """Write the ids of a corpus as shards of `format`: megatron, nanotron, npy, parquet or arrow; docs/corpora.md.
+    """Write the ids of a corpus as shards of `format`, and return them as an `EncodedCorpus`.
+
+    `format` is megatron, nanotron, npy, parquet or arrow; docs/corpora.md describes them.
 
     `corpus`: files and directories, or URLs for fsspec. Each row of a table and each line of JSON lines is a document,
     with its text in `text_column` or its messages in `chat_column`; any other file is one, or with `by_line` each of

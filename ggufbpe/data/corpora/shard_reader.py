@@ -113,7 +113,7 @@ class DecodedRow(NamedTuple):
 def decode_corpus(
     output: str | os.PathLike[str], model: Model, *, start: int = 0, count: int | None = None
 ) -> Iterator[DecodedRow]:
-    """The documents of shards as text, from number `start` on; control tokens, such as EOS, are left out.
+    """Yield the documents of shards as text, from number `start` on; control tokens, such as EOS, are left out.
 
     The text is the one that was encoded, spaces and all, where the tokenizer keeps it: llama.cpp's clean-up of spaces,
     which is for answers, is not done. `ValueError` where the tokenizer is not that of the shards.

@@ -21,8 +21,9 @@ from ...errors import printable
 class TracedStage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
-    As llama.cpp writes them; a `step`, if any, is a function of split.py that does the same differently. Alternatives
-    after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
+    The alternatives are as llama.cpp writes them; a `step`, if any, is a function of splitter.py in the place of the
+    pattern. Alternatives after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's
+    splitter adds them.
     """
 
     alternatives: tuple[str, ...]
