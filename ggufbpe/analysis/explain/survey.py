@@ -148,11 +148,11 @@ def _survey_of_words(
     """The survey of a text traced word by word as far as wanted; the rest is only counted."""
     tracer = tracer_of(tokenizer)
     counter = Counter(tokenizer, flags["parse_special"], fragments, clipped, tracer)
-    before, after = added_to(tokenizer) if flags["add_special"] else ([], [])
-    for kind, token in before:
+    prefix_ids, suffix_ids = added_to(tokenizer) if flags["add_special"] else ([], [])
+    for kind, token in prefix_ids:
         counter.add_token(kind, token)
     counter.add(text)
-    for kind, token in after:
+    for kind, token in suffix_ids:
         counter.add_token(kind, token)
     is_one = wanted.word is not None or wanted.token is not None
 
