@@ -74,7 +74,7 @@ class ChatMethods:
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
         with IMPORT_LOCK:
-            from .chats import prompt_text, request_body
+            from .chats import body_from_arguments, prompt_text
         if read_by_template:
             self._check_names(read_by_template, chat_template, chat_template_kwargs or {})
         if chat_template is None and not self.chat_templates:
@@ -84,7 +84,7 @@ class ChatMethods:
                 GGUFWarning,
                 stacklevel=2,
             )
-        body = request_body(
+        body = body_from_arguments(
             messages,
             tools,
             tool_choice,

@@ -186,7 +186,7 @@ def _in_other_form(body: Any, refusal: Exception) -> Any:
     raise refusal if isinstance(refusal, ChatError) else ChatError(str(refusal)) from None
 
 
-def request_body(
+def body_from_arguments(
     messages: Any,
     tools: Any,
     tool_choice: str,

@@ -17,7 +17,7 @@ from ..errors import VocabularyError
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from .charsmap import Charsmap, missing_bytes
+from .charsmap import Charsmap, describe_truncation
 from .pretokenizers.registry import PreTokenizer
 from .tokenizer_model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_id
 
@@ -60,7 +60,7 @@ class UnigramModel(TokenizerModel):
         if not typed.has(file, key):
             return b""
         data = file.numbers(key).tobytes()
-        if problem := missing_bytes(data):
+        if problem := describe_truncation(data):
             raise VocabularyError(
                 problem,
                 path=file.path,

@@ -7,7 +7,7 @@ from itertools import islice
 
 from ...chat.origins import Origin
 from ...chat.token_origins import ChatTokens
-from ...models.tracers.trace_types import Merge, TextChange, Word
+from ...models.tracers.trace_types import Merge, RewrittenText, Word
 from ...tokenizer.trace import Token, Totals, Trace
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
@@ -104,9 +104,9 @@ def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:
     return tokens, min(fragment + 1, kept)
 
 
-def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, TextChange]], int]:
+def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, RewrittenText]], int]:
     """What normalization changed, each change once with the bytes before its part, and how many there are."""
-    known: dict[tuple[bytes, str], tuple[int, TextChange]] = {}
+    known: dict[tuple[bytes, str], tuple[int, RewrittenText]] = {}
     count = 0
     for before, trace in seen.parts:
         for change in trace.changes:

@@ -18,8 +18,8 @@ from ...models.tracers.trace_types import (
     Match,
     Merge,
     Path,
+    RewrittenText,
     Symbol,
-    TextChange,
     Word,
     written_bytes,
 )
@@ -161,7 +161,7 @@ _REASONS = {
 }
 
 
-def why_changed(change: TextChange) -> str:
+def why_changed(change: RewrittenText) -> str:
     """The reasons of a change, in words."""
     return ", ".join(_REASONS[reason] for reason in change.reasons)
 

@@ -24,7 +24,7 @@ from .values import (
     as_string,
     compared,
     plain,
-    to_json,
+    value_to_json,
     viewed,
 )
 
@@ -48,7 +48,7 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
     item = as_string(given[0]) if given else (", " if width < 0 else ",")
     key = as_string(given[1]) if len(given) > 1 else ": "
     run.weigh(arguments[0], 8 + len(item) + len(key), 2 * max(width, 0), visit=15)
-    written = to_json(arguments[0], width, item, key)
+    written = value_to_json(arguments[0], width, item, key)
     return in_ascii(written) if truth(ascii_only) else written
 
 

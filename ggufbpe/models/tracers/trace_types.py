@@ -45,7 +45,7 @@ class Fragment(NamedTuple):
     dropped_by: int | None = None  # the special token that strips the white space; None if no token has it
 
 
-class TextChange(NamedTuple):
+class RewrittenText(NamedTuple):
     """What normalization turned a part of the text into, and why.
 
     `reasons` are among these, in the order in which they applied:
@@ -207,7 +207,7 @@ class EncodedWord(NamedTuple):
     tokens: tuple[WordToken, ...]
 
 
-Step = Fragment | TextChange | EncodedWord
+Step = Fragment | RewrittenText | EncodedWord
 
 
 class Alone(NamedTuple):
@@ -275,9 +275,9 @@ class Traceable(Protocol):
         ...
 
 
-def joined(changes: Iterator[TextChange]) -> Iterator[TextChange]:
+def joined(changes: Iterator[RewrittenText]) -> Iterator[RewrittenText]:
     """Joins adjacent changes of the same reasons, except characters that stand alone."""
-    last: TextChange | None = None
+    last: RewrittenText | None = None
     for change in changes:
         if (
             last is None
