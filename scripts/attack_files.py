@@ -55,7 +55,7 @@ from ggufbpe.gguf import in_place
 from ggufbpe.gguf.edit import PADDING
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange
-from ggufbpe.gguf.tensors import alignment_of, check_tensors, tensor_infos
+from ggufbpe.gguf.tensors import check_tensors, tensor_alignment, tensor_infos
 from ggufbpe.gguf.value_types import Field
 
 PACKAGE = str(Path(ggufbpe.__file__).parent)
@@ -282,7 +282,7 @@ def contents(path: Path) -> tuple[dict[str, bytes], bytes]:
         for info in tensor_infos(file):
             end = info.end
         infos = b"".join(file.blocks(ByteRange(file.metadata_end, end)))
-        start = end + -end % alignment_of(file)
+        start = end + -end % tensor_alignment(file)
         return kept, infos + b"|" + b"".join(file.blocks(ByteRange(min(start, file.size), file.size)))
 
 

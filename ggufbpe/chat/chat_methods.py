@@ -125,7 +125,7 @@ class ChatMethods:
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
         with IMPORT_LOCK:
-            from .chats import body_of, prompt_text
+            from .chats import body_from_arguments, prompt_text
         if read_by_template:
             self._check_names(read_by_template, chat_template, chat_template_kwargs or {})
         if chat_template is None and not self.chat_templates:
@@ -135,7 +135,7 @@ class ChatMethods:
                 GGUFWarning,
                 stacklevel=2,
             )
-        body = body_of(
+        body = body_from_arguments(
             messages,
             tools,
             tool_choice,

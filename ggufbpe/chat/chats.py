@@ -19,7 +19,7 @@ from .known_templates import CHATML, resolved
 from .origins import Origin, Origins, PromptInParts, PromptPart
 from .render import ChatTemplate
 from .request.given_json import has_other_forms, in_json_form, is_other_form
-from .request.messages import Request, check_rest, request_of
+from .request.messages import Request, check_rest, parse_request
 from .template.values import plain
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Chats:
         self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool
     ) -> tuple[bytes, ChatTemplate, Request]:
         default, for_tools = self._templates(chat_template)
-        request = request_of(body, default.supports_thinking)
+        request = parse_request(body, default.supports_thinking)
         if whole:
             request = replace(request, continuation="", add_generation_prompt=False)
         template = for_tools if request.tools else default
@@ -186,7 +186,7 @@ def _in_other_form(body: Any, refusal: Exception) -> Any:
     raise refusal if isinstance(refusal, ChatError) else ChatError(str(refusal)) from None
 
 
-def body_of(
+def body_from_arguments(
     messages: Any,
     tools: Any,
     tool_choice: str,

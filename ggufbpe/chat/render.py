@@ -19,15 +19,15 @@ from .._util.extras import imported
 from .._util.lazy import IMPORT_LOCK, computed_once
 from ..errors import ChatError
 from .bos_eos import BosEos
-from .request.capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
+from .request.capabilities import EFFORT_NAMES, Capabilities, detect_capabilities, preserving_names
 from .request.continuation_check import may_be_output
 from .request.json_text import JSONError, parsed_as_llama_cpp
 from .request.messages import Message, Request
-from .request.model_output import Output, output_of
-from .request.reasoning import Reasoning, common_length, patched, reasoning_of
+from .request.model_output import Output, detect_output
+from .request.reasoning import Reasoning, common_length, detect_reasoning, patched
 from .request.schema_patterns import check_patterns
 from .request.schemas import check_schema, schemas_of_answer, schemas_of_tools
-from .request.template_families import Handling, handling_of
+from .request.template_families import Handling, find_handling
 from .template.attributed_text import with_origin_of
 from .template.values import viewed
 
@@ -92,12 +92,12 @@ class ChatTemplate:
     @computed_once
     def capabilities(self) -> Capabilities:
         """What the template takes."""
-        return capabilities_of(self.template)
+        return detect_capabilities(self.template)
 
     @computed_once
     def family(self) -> Handling | None:
         """llama.cpp's special handling of it, if there is any."""
-        return handling_of(self.source)
+        return find_handling(self.source)
 
     @computed_once
     def reasoning(self) -> Reasoning:
@@ -106,13 +106,13 @@ class ChatTemplate:
 
     @computed_once
     def _found_reasoning(self) -> Reasoning:
-        return reasoning_of(self._for_analysis, self.capabilities.supports_tool_calls)
+        return detect_reasoning(self._for_analysis, self.capabilities.supports_tool_calls)
 
     @computed_once
     def output(self) -> Output:
         """What a model writes, for templates without a family. `ChatError` if llama.cpp cannot find it out."""
         supports_calls = self.capabilities.supports_tool_calls
-        return output_of(self.source, self._for_analysis, self._found_reasoning, supports_calls)
+        return detect_output(self.source, self._for_analysis, self._found_reasoning, supports_calls)
 
     @computed_once
     def arguments(self) -> frozenset[str]:

@@ -106,11 +106,11 @@ class ChatTokens:
 def chat_tokens(tokenizer: PromptTokenizer, rendered: PromptInParts) -> ChatTokens:
     """The ids of a prompt as `encode` gives them, with their origins."""
     ids, spans = tokenizer.encode_with_offsets(rendered.prompt)
-    before, behind = map(len, tokenizer.vocabulary.added)
+    prefix_size, suffix_size = map(len, tokenizer.vocabulary.added)
     starts = [part.start for part in rendered.parts]
     origins, injected = [], []
     for number, (token, (start, end)) in enumerate(zip(ids, spans)):
-        if number < before or number >= len(ids) - behind:
+        if number < prefix_size or number >= len(ids) - suffix_size:
             origins.append(ADDED)
             continue
         first = max(bisect_right(starts, start) - 1, 0)

@@ -16,9 +16,9 @@ from ..errors import printable
 from ..models.loading import load_vocabulary
 from ..tokenizer import Tokenizer
 from .imported import pack
-from .importers.import_files import file_in, format_of, import_file
+from .importers.import_files import detect_format, file_in, import_file
 from .incompatibilities import Incompatibility
-from .parity import Agreement, agreement, library_of, unexplained
+from .parity import Agreement, agreement, library_reading, unexplained
 
 _UNSAID = {
     "vocab.txt": "a vocab.txt does not say how text is normalized",
@@ -110,11 +110,11 @@ def _agreement(data: bytes, source: str, sample: Iterable[str], check: bool) -> 
     if not check:
         return None
     try:
-        library = library_of(source, tokenizer.vocabulary)
+        library = library_reading(source, tokenizer.vocabulary)
     except NotInstalledError as error:
         return f"not checked: {error}"
     except Exception as error:
         return f"not checked: the library does not accept the file: {printable(str(error), 200)}"
     if library is None:
-        return f"not checked: {_UNSAID[format_of(source)]}, so ids depend on the program"
+        return f"not checked: {_UNSAID[detect_format(source)]}, so ids depend on the program"
     return agreement(tokenizer, library, sample)

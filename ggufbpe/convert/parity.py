@@ -22,7 +22,7 @@ from ..analysis.verify.shrink import Shrinking, shrink
 from ..models.vocabulary import Vocabulary
 from ..tokenizer import Tokenizer
 from .export_formats import FORMATS, Export
-from .importers.import_files import format_of
+from .importers.import_files import detect_format
 from .incompatibilities import Incompatibility
 
 Encode = Callable[[str, bool, bool], list[int] | None]
@@ -227,9 +227,9 @@ def library_for(kind: str, export: Export) -> CheckedLibrary | None:
     return None if library is None else library(*(export.files[name] for name in FORMATS[kind].files))
 
 
-def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
+def library_reading(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
     """The library that reads the file at `path`, from which `vocabulary` was made; None if no library does."""
-    kind = format_of(path)
+    kind = detect_format(path)
     if kind not in _LIBRARIES:
         return None
     with open(path, "rb") as file:

@@ -26,7 +26,7 @@ from .constants import KEY_ALIGNMENT, GGUFValueType
 from .in_place import CannotRewriteError, rewrite
 from .reader import GGUFFile
 from .source import SHARED_BLOCK, ByteRange
-from .tensors import alignment_of, is_alignment, tensor_infos
+from .tensors import is_alignment, tensor_alignment, tensor_infos
 from .value_types import Field
 from .writer import Packer
 
@@ -130,7 +130,7 @@ class _Layout:
         self._pack = Packer(file.byteorder, file.version)
         self._tensor_count = file.tensor_count
         self._kept = _kept(file, edits, self._pack)
-        self.alignment = alignment_of(file)
+        self.alignment = tensor_alignment(file)
         self.infos_end = file.metadata_end
         for info in tensor_infos(file):
             self.infos_end = info.end

@@ -52,7 +52,7 @@ def parse_set(file: GGUFFile, argument: str) -> Edit:
     return Edit(key, value_type, _scalar(key, value_type, text))
 
 
-def edit_of(file: GGUFFile, key: str, value: Value | Field) -> Edit:
+def edit_from_value(file: GGUFFile, key: str, value: Value | Field) -> Edit:
     """The edit that gives `key` a Python value; `TypeError` for one that the key cannot have.
 
     The type is the one that llama.cpp wants for the key, else the one that it has in the file, else one that can hold

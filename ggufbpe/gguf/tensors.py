@@ -76,7 +76,7 @@ def is_alignment(value: object, kind: GGUFValueType) -> bool:
     return kind is GGUFValueType.UINT32 and isinstance(value, int) and value > 0 and not value & (value - 1)
 
 
-def alignment_of(file: GGUFFile) -> int:
+def tensor_alignment(file: GGUFFile) -> int:
     """The alignment of the tensors in bytes. `CorruptMetadataError` if it is not one that ggml accepts."""
     if KEY_ALIGNMENT not in file:
         return DEFAULT_ALIGNMENT
@@ -164,7 +164,7 @@ def check_tensors(file: GGUFFile) -> None:
     """
     if file.version == 1:  # llama.cpp reads nothing of it, and its infos have another form
         return
-    alignment = alignment_of(file)
+    alignment = tensor_alignment(file)
     names: set[bytes] = set()
     expected = data_end = 0  # where the next tensor must begin, and where the last one ends
     infos_end = file.metadata_end

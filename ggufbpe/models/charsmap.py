@@ -14,7 +14,7 @@ from collections import deque
 from typing import NamedTuple
 
 
-def missing_bytes(data: bytes) -> str:
+def describe_truncation(data: bytes) -> str:
     """What a charsmap has too few bytes for; "" if it has enough."""
     size = int.from_bytes(data[:4], "little")
     if len(data) >= 4 and size + 4 < len(data):

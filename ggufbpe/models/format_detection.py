@@ -44,7 +44,7 @@ class Looks(NamedTuple):
     has_logarithms: bool = False  # scores that are not
 
 
-def looks_of(file: GGUFFile | Metadata) -> Looks:
+def detect_looks(file: GGUFFile | Metadata) -> Looks:
     """The looks of a file; empty ones if its tokens cannot be read."""
     tokens, scores = _list(file, TokenizerKey.LIST), _list(file, TokenizerKey.SCORES)
     sample = list(islice(tokens, 0, None, max(len(tokens) // _SAMPLE, 1)))

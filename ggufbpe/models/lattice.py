@@ -19,7 +19,7 @@ _CODE_UNITS = (*(1,) * 12, 2, 2, 3, 4)
 class ByteTrie:
     """Byte strings with ids. Its size grows with the total size of the strings.
 
-    >>> list(Trie([(b"ab", 7), (b"a", 3)]).matches(b"xabc", 1))
+    >>> list(ByteTrie([(b"ab", 7), (b"a", 3)]).matches(b"xabc", 1))
     [(3, 2), (7, 3)]
     """
 

@@ -3,7 +3,7 @@
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of
 llama.cpp does not have are left out for a tokenizer of that state (_util/llama_cpp_states.py).
 
-What llama.cpp logs and a user can fix is recorded in `Vocabulary.warnings`, which `warn_of` turns into a
+What llama.cpp logs and a user can fix is recorded in `Vocabulary.warnings`, which `emit_warnings` turns into a
 `GGUFWarning`. So is a pre-tokenizer that is likely wrong, of which llama.cpp warns only if it is missing. What
 llama.cpp corrects by itself is recorded in `Vocabulary.corrections`, which `doctor` and `info` show.
 """
@@ -11,6 +11,7 @@ llama.cpp corrects by itself is recorded in `Vocabulary.corrections`, which `doc
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TypedDict
 
@@ -34,8 +35,15 @@ from .special_ids import (
     set_strip_attributes,
     special_ids,
 )
-from .token_table import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
-from .tokenizer_model import Correct, Correction, TokenizerModel
+from .token_table import (
+    check_byte_tokens,
+    lazy_tokens,
+    named_tokens,
+    read_attributes,
+    read_scores,
+    tokens_with,
+)
+from .tokenizer_model import Correct, Correction, TokenizerModel, Warn
 from .vocabulary import SPECIAL_TYPES, Vocabulary
 
 
@@ -43,7 +51,7 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
 
     `UnsupportedTokenizerError` for tokenizers that ggufbpe does not read. Does not warn: the
-    warnings are in the vocabulary, for `warn_of`.
+    warnings are in the vocabulary, for `emit_warnings`.
     """
     return load(path)[0]
 
@@ -58,8 +66,6 @@ def load(
 
     Instead of a path, an open source, or the bytes `data` that `packed` gave, may be read. `llama_cpp` is one of
     `states.STATES`. Raises the errors of `load_vocabulary`.
-
-    It may also come from an open source, or from `data` that `packed` gave. `llama_cpp` is one of `states.STATES`.
     """
     with GGUFFile(path, data) as file:
         file.require_first_shard()
@@ -105,10 +111,7 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     named_pre = typed.string(file, TokenizerKey.PRE, "")
     typed.unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
     kind = _supported(file, model, state)
-    if named_pre in lacks(state, "pre") and kind.has_pre_tokenizer and not kind.ignores_pre:
-        from .pretokenizers.unknown_names import unknown_pre_tokenizer
-
-        raise unknown_pre_tokenizer(file, named_pre, state)
+    _require_known_pre(file, kind, named_pre, state)
     merges, charsmap = kind.merges(file, named_pre), kind.charsmap(file)
     entry = kind.pre_tokenizer(file, named_pre, warn)
     add_space_prefix = typed.flag(file, TokenizerKey.ADD_PREFIX, kind.add_space_prefix)
@@ -117,15 +120,14 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     nfc = NFC not in lacking_rules and typed.flag(file, TokenizerKey.NORMALIZER_NFC, False)
     tokens, token_to_id = kind.own_tokens(file, warn) or lazy_tokens(file) or named_tokens(file, warn)
     kind.doubt(named_pre, entry, token_to_id, warn)
-    scores = scores_of(file, len(tokens), kind.has_scores)
-    attributes = attributes_of(file, len(tokens))
+    scores = read_scores(file, len(tokens), kind.has_scores)
+    attributes = read_attributes(file, len(tokens))
     first_attributes = attributes[:] if kind.keeps_first_attributes else ()
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
     ids = special_ids(file, defaults, len(tokens), warn, corrections.append)
-    draft = UnfinishedVocabulary(
-        file.path, warn, corrections.append, tokens, token_to_id, attributes, ids, state
-    )
-    flags = _flags(file, kind, entry, corrections.append)
+    correct = corrections.append
+    draft = UnfinishedVocabulary(file.path, warn, correct, tokens, token_to_id, attributes, ids, state)
+    flags = _flags(file, kind, entry, correct)
     typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but another type is refused
     find_special_tokens(draft)
     mark_unused(draft)
@@ -137,10 +139,7 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if not kind.has_line_break(entry, token_to_id):
         warn("the vocabulary has no token for the newline character")
-    for added in chain(*kind.added_names(flags["add_bos"], flags["add_eos"])):
-        if ids[added] is None:
-            what = added.upper()
-            warn(f"{what} should be added, but there is none, so none is added (llama.cpp aborts)")
+    _warn_of_missing_ids(chain(*kind.added_names(flags["add_bos"], flags["add_eos"])), ids, warn)
     vocabulary = Vocabulary(
         model=model,
         pre=entry.name,
@@ -167,8 +166,23 @@ def _load(file: Metadata, state: str) -> Vocabulary:
         named_pre=named_pre,
         named_add_bos=typed.flag_if_there(file, TokenizerKey.ADD_BOS),
     )
-    kind.check(file, vocabulary, corrections.append)
+    kind.check(file, vocabulary, correct)
     return vocabulary._replace(warnings=tuple(told), corrections=tuple(corrections))
+
+
+def _require_known_pre(file: Metadata, kind: TokenizerModel, name: str, state: str) -> None:
+    """`UnknownPreTokenizerError` for a name in `tokenizer.ggml.pre` that this state of llama.cpp does not know."""
+    if name in lacks(state, "pre") and kind.has_pre_tokenizer and not kind.ignores_pre:
+        from .pretokenizers.unknown_names import unknown_pre_tokenizer
+
+        raise unknown_pre_tokenizer(file, name, state)
+
+
+def _warn_of_missing_ids(added: Iterable[str], ids: Mapping[str, int | None], warn: Warn) -> None:
+    """Warn of each token that should be added to every text and that the vocabulary does not have."""
+    for name in added:
+        if ids[name] is None:
+            warn(f"{name.upper()} should be added, but there is none, so none is added (llama.cpp aborts)")
 
 
 def _supported(file: Metadata, name: str, state: str) -> TokenizerModel:

@@ -17,7 +17,7 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -31,6 +31,7 @@ from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer
+from .suffixes import INVALID_SCORE, NO_TOKEN, NOT_LOOKED_UP, Suffixes
 from .tokenizer_model import Correct, TextModel, TokenizerModel, Warn, first_attributes
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 _BYTE = 32  # models/vocabulary.py, which imports this room
 _BYTE_TOKEN = re.compile("<0x([0-9a-fA-F]{2})>")
-_UNKNOWN_SCORE, _INVALID_SCORE = -10_000_000, -20_000_000
-_NOT_LOOKED_UP, _NO_TOKEN = -(1 << 31), -1  # in the place of a score, and of an id
 _NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 
 
@@ -128,8 +127,8 @@ class Plamo3Model(Plamo2Model):
 
 
 def byte_tokens(vocabulary: Vocabulary) -> list[int]:
-    """The token of each byte; `_NO_TOKEN` if there is none. Of several the last counts."""
-    tokens = [_NO_TOKEN] * 256
+    """The token of each byte; `NO_TOKEN` if there is none. Of several the last counts."""
+    tokens = [NO_TOKEN] * 256
     for token, kind in enumerate(first_attributes(vocabulary)):
         if kind & _BYTE and (named := _BYTE_TOKEN.fullmatch(vocabulary.tokens[token])):
             tokens[int(named[1], 16)] = token
@@ -137,132 +136,27 @@ def byte_tokens(vocabulary: Vocabulary) -> list[int]:
 
 
 def in_ten_thousandths(score: float) -> int:
-    """A float32 in llama.cpp's units, as on x86-64; `_INVALID_SCORE` if the token is never taken.
+    """A float32 in llama.cpp's units, as on x86-64; `INVALID_SCORE` if the token is never taken.
 
     >>> in_ten_thousandths(-1.5), in_ten_thousandths(0.00005), in_ten_thousandths(float("inf"))
     (-15000, 1, -20000000)
     """
     if not math.isfinite(score):
-        return _INVALID_SCORE
+        return INVALID_SCORE
     scaled = score * 1e4
     whole = math.trunc(scaled)
     if abs(scaled - whole) >= 0.5:  # round half away from zero, unlike round()
         whole += 1 if scaled > 0 else -1
-    return whole if _INVALID_SCORE < whole < 1 << 31 else _INVALID_SCORE
+    return whole if INVALID_SCORE < whole < 1 << 31 else INVALID_SCORE
 
 
 def whole_scores(vocabulary: Vocabulary) -> list[int]:
-    """The score of each token in ten-thousandths; `_NOT_LOOKED_UP` for byte tokens."""
+    """The score of each token in ten-thousandths; `NOT_LOOKED_UP` for byte tokens."""
     kinds = first_attributes(vocabulary)
     scores = vocabulary.scores or array("f", bytes(4 * len(kinds)))
     return [
-        _NOT_LOOKED_UP if kind & _BYTE else in_ten_thousandths(score) for kind, score in zip(kinds, scores)
+        NOT_LOOKED_UP if kind & _BYTE else in_ten_thousandths(score) for kind, score in zip(kinds, scores)
     ]
-
-
-# ---- the best path --------------------------------------------------------------------------------------
-
-_NODE = 1 << 21  # more than there are code points
-_ROOT = 0
-
-
-class Suffixes:
-    """All suffixes of tokens as a trie from the last character to the first: a node is a suffix.
-
-    The node at a place of a text is the longest suffix that begins there; `shorter` leads from it to the next shorter
-    one that begins there, and so on down to the empty one.
-    """
-
-    def __init__(self, tokens: Sequence[str], scores: Sequence[int]) -> None:
-        """`scores` as from `whole_scores`."""
-        self._next: dict[int, int] = {}  # node * _NODE + the preceding character: node
-        self._shorter = [_ROOT]
-        self._ends = [True]  # by node: nothing shorter is looked at
-        self._tokens = [_NO_TOKEN]  # by node
-        self._lengths = [0]  # by node, in characters
-        self._scores = scores
-        self._steps: dict[int, tuple[tuple[int, int, int], ...]] = {}
-        growing = [
-            (tokens[token], token, _ROOT) for token, score in enumerate(scores) if score != _NOT_LOOKED_UP
-        ]
-        length = 0
-        while growing:  # one character more each time, so that all shorter ones exist
-            length += 1
-            longer = []
-            for text, token, before in growing:
-                node = self._made(before, ord(text[-length]), length)
-                if len(text) > length:
-                    longer.append((text, token, node))
-                else:
-                    self._tokens[node] = token
-                    self._ends[node] = scores[token] == _UNKNOWN_SCORE
-            growing = longer
-
-    def _made(self, node: int, char: int, length: int) -> int:
-        key = node * _NODE + char
-        found = self._next.get(key)
-        if found is None:
-            shorter = _ROOT
-            while node != _ROOT and shorter == _ROOT:
-                node = self._shorter[node]
-                shorter = self._next.get(node * _NODE + char, _ROOT)
-            found = self._next[key] = len(self._shorter)
-            self._shorter.append(shorter)
-            self._ends.append(False)
-            self._tokens.append(_NO_TOKEN)
-            self._lengths.append(length)
-        return found
-
-    def steps(self, node: int) -> tuple[tuple[int, int, int], ...]:
-        """(characters, token, score) of what may be taken at a node, longest first; `_NO_TOKEN` for the bytes."""
-        steps = self._steps.get(node)
-        if steps is None:
-            made, at = [], node
-            while at != _ROOT:
-                token = self._tokens[at]
-                if token != _NO_TOKEN and self._scores[token] > _INVALID_SCORE:
-                    made.append((self._lengths[at], token, self._scores[token]))
-                if self._ends[at]:
-                    break
-                at = self._shorter[at]
-            else:
-                made.append((1, _NO_TOKEN, _UNKNOWN_SCORE))
-            steps = self._steps[node] = tuple(made)
-        return steps
-
-    def steps_from_end(self, text: str) -> Iterator[tuple[int, tuple[tuple[int, int, int], ...]]]:
-        """Each place of a text, the last first, with its `steps`."""
-        following, shorter, ends, node = self._next.get, self._shorter, self._ends, _ROOT
-        for at in range(len(text) - 1, -1, -1):
-            char = ord(text[at])
-            next_node = following(node * _NODE + char)
-            while next_node is None and not ends[node]:
-                node = shorter[node]
-                next_node = following(node * _NODE + char)
-            node = _ROOT if next_node is None else next_node
-            yield at, self._steps.get(node) or self.steps(node)
-
-    def best_path(self, text: str) -> list[tuple[int, int, int]]:
-        """(id, start, end) of the tokens with the highest sum, `_NO_TOKEN` for characters that become bytes.
-
-        Of equal sums the one with the longest first token counts, at every place.
-        """
-        size = len(text)
-        costs = [0] * (size + 1)
-        taken: list[tuple[int, int]] = [(0, 0)] * size
-        for at, steps in self.steps_from_end(text):
-            least = 1 << 60
-            for length, token, score in steps:
-                cost = costs[at + length] - score
-                if cost < least:
-                    least, taken[at] = cost, (token, at + length)
-            costs[at] = least
-        path, start = [], 0
-        while start < size:
-            token, end = taken[start]
-            path.append((token, start, end))
-            start = end
-        return path
 
 
 # ---- text to ids ----------------------------------------------------------------------------------------
@@ -328,7 +222,7 @@ class PlamoText(TextModel):
         _, text, bounds, _ = read = self.read(fragment)
         for first, last in self.segments(text):
             for token, start, end in self.suffixes.best_path(text[first:last]):
-                if token != _NO_TOKEN:
+                if token != NO_TOKEN:
                     yield token, bounds[first + start], bounds[first + end]
                 else:
                     yield from self.byte_spans(read, first + start)
@@ -381,7 +275,7 @@ class PlamoText(TextModel):
 
     def _ids(self, segment: str) -> Iterator[int]:
         for token, start, _ in self.suffixes.best_path(segment):
-            if token != _NO_TOKEN:
+            if token != NO_TOKEN:
                 yield token
             else:
                 yield from map(self._byte_tokens.__getitem__, segment[start].encode("utf-8", "surrogatepass"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._util.lazy import cached_property
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import NO_TOKEN, TextModel, TokenizerModel, Warn, unknown_of
+from .tokenizer_model import NO_TOKEN, TextModel, TokenizerModel, Warn, unknown_id
 from .trie import Trie
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class RWKVModel(TokenizerModel):
         """`rwkv/rwkv_model.h`."""
         from ..native.lazy_strings import compiled, strings_of
 
-        return compiled().RWKVModel(strings_of(vocabulary.tokens), unknown_of(vocabulary), cache_bytes)
+        return compiled().RWKVModel(strings_of(vocabulary.tokens), unknown_id(vocabulary), cache_bytes)
 
 
 def unescape(text: str) -> bytes:
@@ -115,7 +115,7 @@ class RWKVText(TextModel):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self._unknown = unknown_of(vocabulary)
+        self._unknown = unknown_id(vocabulary)
 
     @cached_property
     def trie(self) -> Trie:

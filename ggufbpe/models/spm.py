@@ -129,10 +129,10 @@ def first_nan(scores: Sequence[float]) -> int:
     return next((place for place, score in enumerate(scores) if math.isnan(score)), -1)
 
 
-def ranks_of(scores: Sequence[float], count: int) -> array[int]:
+def score_ranks(scores: Sequence[float], count: int) -> array[int]:
     """The rank of each of `count` tokens for merging: 0 for the best score, equal ones for equal scores.
 
-    >>> ranks_of([-2.0, 0.0, -1.0, -0.0], 4).tolist()
+    >>> score_ranks([-2.0, 0.0, -1.0, -0.0], 4).tolist()
     [2, 0, 1, 0]
     """
     if not scores:
@@ -165,7 +165,7 @@ class ScoreEncoder(WordEncoder):
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary.pre_tokenizer, vocabulary.token_to_id, ())
         tokens = vocabulary.tokens
-        self.ranks = ScoreRanks(dict(zip(tokens, ranks_of(vocabulary.scores, len(tokens)))))
+        self.ranks = ScoreRanks(dict(zip(tokens, score_ranks(vocabulary.scores, len(tokens)))))
         self._tokens = as_dict(vocabulary.token_to_id)
         self._scores = vocabulary.scores
 

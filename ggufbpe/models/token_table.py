@@ -67,7 +67,7 @@ def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
     )
 
 
-def scores_of(file: Metadata, token_count: int, is_wanted: bool) -> array[float]:
+def read_scores(file: Metadata, token_count: int, is_wanted: bool) -> array[float]:
     """The score of each token as a float32; empty if missing or not wanted. Their number is always checked."""
     if not _check_parallel(file, TokenizerKey.SCORES, token_count) or not is_wanted:
         return array("f")
@@ -77,7 +77,7 @@ def scores_of(file: Metadata, token_count: int, is_wanted: bool) -> array[float]
     return array("f", scores[:token_count])
 
 
-def attributes_of(file: Metadata, token_count: int) -> array[int]:
+def read_attributes(file: Metadata, token_count: int) -> array[int]:
     """The attribute of each token by its type."""
     if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, token_count):
         return array("H", [NORMAL]) * token_count

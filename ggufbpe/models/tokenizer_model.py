@@ -36,7 +36,7 @@ Tokens = tuple[Sequence[str], Mapping[str, int]]  # the tokens, and the id of ea
 NO_TOKEN = -1  # llama.cpp's LLAMA_TOKEN_NULL, which some models give if a file has no unknown token
 
 
-def unknown_of(vocabulary: Vocabulary) -> int:
+def unknown_id(vocabulary: Vocabulary) -> int:
     """The unknown token; `NO_TOKEN` if there is none."""
     unknown = vocabulary.special_ids["unk"]
     return NO_TOKEN if unknown is None else unknown

@@ -17,9 +17,9 @@ from ..errors import VocabularyError
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from .charsmap import Charsmap, missing_bytes
+from .charsmap import Charsmap, describe_truncation
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_of
+from .tokenizer_model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_id
 
 if TYPE_CHECKING:
     from .format_detection import Looks
@@ -60,7 +60,7 @@ class UnigramModel(TokenizerModel):
         if not typed.has(file, key):
             return b""
         data = file.numbers(key).tobytes()
-        if problem := missing_bytes(data):
+        if problem := describe_truncation(data):
             raise VocabularyError(
                 problem,
                 path=file.path,
@@ -122,7 +122,7 @@ class UnigramModel(TokenizerModel):
             vocabulary.charsmap,
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
-            unknown_of(vocabulary),
+            unknown_id(vocabulary),
             vocabulary.nfc,
             vocabulary.strict_utf8,
             cache_bytes,

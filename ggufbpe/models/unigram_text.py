@@ -23,7 +23,7 @@ from .._util.spelling import SPACE
 from .charsmap import Charsmap
 from .composition import composed_bytes
 from .lattice import ByteTrie, Lattice
-from .tokenizer_model import TextModel, first_attributes, unknown_of
+from .tokenizer_model import TextModel, first_attributes, unknown_id
 from .vocabulary import NORMAL, UNUSED, USER_DEFINED
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class UnigramText(TextModel):
     @cached_property
     def lattice(self) -> Lattice:
         """Normalized text to ids."""
-        lattice = _lattice(self.vocabulary, self.vocabulary.attributes, unknown_of(self.vocabulary))
+        lattice = _lattice(self.vocabulary, self.vocabulary.attributes, unknown_id(self.vocabulary))
         return lattice._replace(tokens=ByteTrie(_matched(self.vocabulary)))
 
     @cached_property

@@ -110,7 +110,7 @@ class Vocabulary(NamedTuple):
         )
 
 
-def warn_of(vocabulary: Vocabulary) -> None:
+def emit_warnings(vocabulary: Vocabulary) -> None:
     """Raise a `GGUFWarning` for each of the vocabulary's `warnings`, attributed to the code that opened the file."""
     if vocabulary.warnings:
         import warnings

@@ -16,7 +16,7 @@ from .._util.lazy import cached_property
 from .._util.spelling import SPACE
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import TextModel, TokenizerModel, Warn, unknown_of
+from .tokenizer_model import TextModel, TokenizerModel, Warn, unknown_id
 from .trie import Trie
 from .word_cache import WordCache
 
@@ -86,7 +86,7 @@ class WordPieceModel(TokenizerModel):
 
         return compiled().WPMModel(
             tokens_of(vocabulary.token_to_id),
-            unknown_of(vocabulary),
+            unknown_id(vocabulary),
             vocabulary.lowercase,
             vocabulary.strip_accents,
             cache_bytes,
@@ -156,7 +156,7 @@ class LongestMatch:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
-        self.unknown = unknown_of(vocabulary)
+        self.unknown = unknown_id(vocabulary)
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of a word; only the unknown token if no tokens make it up."""

@@ -19,7 +19,7 @@ import orjson
 
 from ..chat.template.run_limits import watched_by
 from .endpoints import ENDPOINTS, Endpoint
-from .failures import RequestError, failure_of, too_large
+from .failures import RequestError, to_request_error, too_large
 from .guard import Guard, check_host_count
 from .metrics import LOG, OTHER, Metrics, log_event
 from .pages import pages
@@ -84,7 +84,7 @@ class Application:
         except asyncio.CancelledError:  # shutdown took too long, or there was a second Ctrl-C
             await answer.refuse(RequestError(503, "the server is shutting down"))
         except Exception as error:
-            failure = failure_of(error)
+            failure = to_request_error(error)
             if failure.status == 500 and not isinstance(error, RequestError):
                 LOG.error("failed", exc_info=error, extra={"told": {"path": answer.known_path}})
             _forget_frames(error)

@@ -51,7 +51,7 @@ def too_large(what: str) -> RequestError:
     return RequestError(413, what)
 
 
-def failure_of(error: Exception) -> RequestError:
+def to_request_error(error: Exception) -> RequestError:
     """The error that the client is told. An unexpected exception becomes a 500 without details."""
     if isinstance(error, RequestError):
         return error

@@ -22,7 +22,7 @@ from ..chat.request.capabilities import Capabilities
 from ..errors import ChatError
 from ..tokenizer import Tokenizer
 from .failures import RequestError
-from .request_body import field, has_field, id_of, ids_of, string_of
+from .request_body import field, has_field, require_id, require_ids, require_string
 from .request_forms import from_anthropic, from_responses
 from .served_models import Models
 from .streamed_answers import Items, JoinedPieces
@@ -49,7 +49,7 @@ def tokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     if isinstance(content, list):
         ids = mixed_ids(tokenizer, content, **flags)
     else:
-        ids = tokenizer.encode_to_numpy(string_of(content), **flags)
+        ids = tokenizer.encode_to_numpy(require_string(content), **flags)
     return {"tokens": Items(ids, partial(_id_and_piece, tokenizer)) if with_pieces else ids}
 
 
@@ -70,7 +70,7 @@ def mixed_ids(
             adds = add_special and number == 0
             ids.extend(tokenizer.encode(part, add_special=adds, parse_special=parse_special))
         else:
-            ids.append(id_of(part))
+            ids.append(require_id(part))
     return np.array(ids, np.int32)
 
 
@@ -115,7 +115,7 @@ def detokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/detokenize`: the pieces of `tokens` joined, without the clean-up of llama_detokenize."""
     if not has_field(body, "tokens"):
         return {"content": ""}
-    return {"content": pieces_text(models.of(body), ids_of(body["tokens"]))}
+    return {"content": pieces_text(models.of(body), require_ids(body["tokens"]))}
 
 
 def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> JoinedPieces:
@@ -125,10 +125,10 @@ def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> JoinedPieces:
 
 def apply_template(models: Models, body: Any) -> dict[str, Any]:
     """`/apply-template`: the prompt of a chat."""
-    return {"prompt": prompt_text(prompt_of(models.of(body), body))}
+    return {"prompt": prompt_text(render_chat(models.of(body), body))}
 
 
-def prompt_of(tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
+def render_chat(tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
     """The prompt of a chat. `RequestError` 400 if the chat is refused, 500 if the model's template cannot be used."""
     template_in_force(tokenizer)
     try:
@@ -158,7 +158,7 @@ def count_messages(models: Models, body: Any) -> dict[str, Any]:
 def _chat_tokens(models: Models, body: Any, chat: Any) -> int:
     """The number of tokens of a chat. Source: handle_count_tokens."""
     tokenizer = models.of(body)
-    return tokenizer.count(prompt_of(tokenizer, chat))
+    return tokenizer.count(render_chat(tokenizer, chat))
 
 
 def list_models(models: Models, body: Any) -> dict[str, Any]:

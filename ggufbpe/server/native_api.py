@@ -15,8 +15,8 @@ from ..analysis.explain.why_not import why_not
 from ..analysis.verify.model_diff import diff
 from ..tokenizer import Tokenizer
 from .failures import RequestError, too_large
-from .llama_server import prompt_of
-from .request_body import dict_of, given_flag, given_texts, ids_of, required_text
+from .llama_server import render_chat
+from .request_body import given_flag, given_texts, require_ids, require_object, required_text
 from .served_models import Models
 
 MOST_TEXTS = 4096  # in one request
@@ -26,7 +26,7 @@ MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched
 
 def count_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/count`: the number of tokens of each of `texts`, and their sum."""
-    given = dict_of(body)
+    given = require_object(body)
     texts = given_texts(given, "texts", MOST_TEXTS)
     flags = given_flags(given)
     tokenizer = models.of(body)
@@ -39,11 +39,11 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
 
     With `why_not`, a piece, it says why the piece is not among the tokens of the text.
     """
-    given = dict_of(body)
+    given = require_object(body)
     flags = given_flags(given)
     if "messages" in given:
         tokenizer = models.of(body)
-        _bounded(len(prompt_of(tokenizer, given)), MOST_TRACED)
+        _bounded(len(render_chat(tokenizer, given)), MOST_TRACED)
         return explain(tokenizer, given).to_dict()
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece = required_text(given, "why_not") if "why_not" in given else None
@@ -57,7 +57,7 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
 
 def diff_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/diff`: how two models differ, as `ggufbpe diff --json`, and where they encode `texts` differently."""
-    given = dict_of(body)
+    given = require_object(body)
     names = given.get("models")
     if not isinstance(names, list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise RequestError(400, "'models' must be an array of two names")
@@ -72,7 +72,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
 
     `others` are names of models that the ids may come from. A chat may have `expected_prompt` instead of `ids`.
     """
-    given = dict_of(body)
+    given = require_object(body)
     others = given_texts(given, "others", len(models.paths)) if "others" in given else []
     tokenizers: list[Tokenizer] = [models.named(models.known(name)) for name in others]
     if "messages" in given:
@@ -111,7 +111,7 @@ _EXPECTED = ("ids", "expected_prompt")
 
 def bounded_ids(given: dict[str, Any]) -> list[int]:
     """The field `ids`. `RequestError` 413 if there are too many to search for causes."""
-    ids = ids_of(given.get("ids"))
+    ids = require_ids(given.get("ids"))
     if len(ids) > MOST_SEARCHED:
         raise too_large(f"there are {len(ids)} ids; the limit here is {MOST_SEARCHED}")
     return ids

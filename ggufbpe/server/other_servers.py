@@ -14,8 +14,8 @@ import time
 from typing import Any
 
 from .failures import RequestError
-from .llama_server import detokenize_answer, pieces_text, prompt_of, tokenize_answer
-from .request_body import dict_of, field, given_flag, has_field, ids_of, required_text
+from .llama_server import detokenize_answer, pieces_text, render_chat, tokenize_answer
+from .request_body import field, given_flag, has_field, require_ids, require_object, required_text
 from .served_models import Models
 from .streamed_answers import Items
 
@@ -30,7 +30,7 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
         template = body.get("chat_template")
         if template is not None and not isinstance(template, str):
             raise RequestError(400, "'chat_template' must be a string")
-        ids = tokenizer.encode_to_numpy(prompt_of(tokenizer, body, template))
+        ids = tokenizer.encode_to_numpy(render_chat(tokenizer, body, template))
     else:
         adds = given_flag(body, "add_special_tokens", True)
         ids = tokenizer.encode_to_numpy(required_text(body, "prompt"), add_special=adds)
@@ -52,7 +52,7 @@ def detokenize_either(models: Models, body: Any) -> dict[str, Any]:
 def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
     """`/api/tokenize`: the ids of `content` without BOS and EOS, and the time taken in nanoseconds."""
     start = time.perf_counter_ns()
-    name = _ollama_model(models, dict_of(body))
+    name = _ollama_model(models, require_object(body))
     content = required_text(body, "content")
     tokenizer = models.named(name)
     opened = time.perf_counter_ns()
@@ -63,8 +63,8 @@ def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
 def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
     """`/api/detokenize`: the text of `tokens`."""
     start = time.perf_counter_ns()
-    name = _ollama_model(models, dict_of(body))
-    tokens = ids_of(body.get("tokens"))
+    name = _ollama_model(models, require_object(body))
+    tokens = require_ids(body.get("tokens"))
     tokenizer = models.named(name)
     opened = time.perf_counter_ns()
     return {

@@ -22,7 +22,7 @@ from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Trace, names_of
 from .failures import RequestError, too_large
 from .native_api import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_flags
-from .request_body import dict_of, given_texts, required_text
+from .request_body import given_texts, require_object, required_text
 from .served_models import Models
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     With `messages` instead of `text`, the body is a chat as llama-server takes it; the answer then has the prompt and
     the origins of its parts, too, as in `ggufbpe chat --json`.
     """
-    given = dict_of(body)
+    given = require_object(body)
     tokenizer = models.of(body)
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
@@ -94,7 +94,7 @@ def word_answer(models: Models, body: Any) -> dict[str, Any]:
 
     `shown` has each symbol of the word in readable form.
     """
-    given = dict_of(body)
+    given = require_object(body)
     data = bounded_text(required_text(given, "text"), MOST_SHOWN).encode()
     number = given.get("token")
     if type(number) is not int or number < 0:
@@ -124,7 +124,7 @@ def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
 
 def why_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/why`: why `piece` is not a token of the text, in sentences; a quote in one is an object with its `text`."""
-    given = dict_of(body)
+    given = require_object(body)
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece, flags, tokenizer = required_text(given, "piece"), given_flags(given), models.of(body)
     model = Parts(tokenizer, BytesIO(), **flags).model
@@ -146,7 +146,7 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
     With `ids` instead of a second model: where they differ from the model's own. If one change of the model explains
     all of them, `smallest` is the smallest text for which it makes a difference, with the ids of both sides.
     """
-    given = dict_of(body)
+    given = require_object(body)
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     adds, parses = given_flags(given).values()
     if "ids" in given:

@@ -59,7 +59,7 @@ def has_field(body: Any, name: str) -> bool:
     return isinstance(body, dict) and name in body
 
 
-def string_of(value: Any) -> str:
+def require_string(value: Any) -> str:
     """A value that must be a string."""
     if not isinstance(value, str):
         raise RequestError(
@@ -68,16 +68,16 @@ def string_of(value: Any) -> str:
     return value
 
 
-def ids_of(value: Any) -> list[int]:
-    """A value that must be an array of ids; see `id_of`."""
+def require_ids(value: Any) -> list[int]:
+    """A value that must be an array of ids; see `require_id`."""
     if not isinstance(value, list):
         raise RequestError(
             400, f"[json.exception.type_error.302] type must be array, but is {kind_name(value)}"
         )
-    return list(map(id_of, value))
+    return list(map(require_id, value))
 
 
-def id_of(value: Any) -> int:
+def require_id(value: Any) -> int:
     """An id from any number, as C++ converts it: floats are truncated, integers taken modulo 2**32.
 
     A float that does not fit int32 becomes the smallest int32, as on x86.
@@ -94,7 +94,7 @@ def id_of(value: Any) -> int:
 _HALF = 2**31
 
 
-def dict_of(body: Any) -> dict[str, Any]:
+def require_object(body: Any) -> dict[str, Any]:
     """A body that must be an object."""
     if not isinstance(body, dict):
         raise RequestError(400, f"the body must be an object, but is {kind_name(body)}")

@@ -22,7 +22,7 @@ from ..chat.chat_methods import ChatMethods
 from ..gguf.metadata import Metadata, Overrides
 from ..hub.model_location import ModelName, locate
 from ..models.loading import load, load_from, packed
-from ..models.vocabulary import Vocabulary, warn_of
+from ..models.vocabulary import Vocabulary, emit_warnings
 from ..native import REMEDY, native, warn_if_slow, why_not_native
 from .detokenization import DecodeStream, Pieces, detokenize, token_ids
 from .encode_methods import EncodeMethods
@@ -116,7 +116,7 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
         cache_bytes, llama_cpp = _checked_cache_bytes(cache_bytes), checked_state(llama_cpp)
         model = locate(path)
         vocabulary, metadata = load(model.opened(), overrides, llama_cpp=llama_cpp)
-        warn_of(vocabulary)
+        emit_warnings(vocabulary)
         return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata, name=model.name)
 
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
@@ -155,7 +155,7 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
 
     def _loaded_again(self, metadata: Metadata, llama_cpp: str) -> Tokenizer:
         vocabulary, metadata = load_from(metadata, llama_cpp)
-        warn_of(vocabulary)
+        emit_warnings(vocabulary)
         return self._like(vocabulary, metadata)
 
     @contextmanager

@@ -22,7 +22,7 @@ from ..gguf.constants import TokenizerKey
 from ..models.tracers.trace_types import (
     EncodedWord,
     Fragment,
-    TextChange,
+    RewrittenText,
     Traceable,
     TracedStage,
     Tracer,
@@ -79,7 +79,7 @@ class Trace(NamedTuple):
     fragments: tuple[Fragment, ...]
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
-    changes: tuple[TextChange, ...] = ()  # by normalization
+    changes: tuple[RewrittenText, ...] = ()  # by normalization
     chat: ChatTokens | None = None  # of a text that is the prompt of a chat
 
     @property
@@ -266,7 +266,7 @@ class _Collector:
     def __init__(self, tokenizer: Tokenizer, source: str | bytes, tracer: Tracer) -> None:
         self.data = source if isinstance(source, bytes) else source.encode()
         self._fragments: list[Fragment] = []
-        self._changes: list[TextChange] = []
+        self._changes: list[RewrittenText] = []
         self._words: list[Word] = []
         self._tokens: list[Token] = []
         self._gone = Totals()
@@ -366,7 +366,7 @@ class _Collector:
                 self._words.append(step.word._replace(fragment=len(self._fragments) - 1))
                 self._end = step.word.end
                 yield self._size()
-            elif isinstance(step, TextChange):
+            elif isinstance(step, RewrittenText):
                 self._changes.append(step)
             elif step.token is not None:
                 self.add_token(step.kind, step.token, step.start, step.end)

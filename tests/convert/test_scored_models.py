@@ -588,7 +588,7 @@ def test_models_that_sentencepiece_trained(
     imported = import_file(str(path))
     assert names(imported.limits) == limits
     tok = loaded(imported.metadata, tmp_path)
-    library = parity.library_of(str(path), tok.vocabulary)
+    library = parity.library_reading(str(path), tok.vocabulary)
     assert library is not None
     different = differing(tok, library, TEXTS)
     known = {"normalizer": "  two  spaces ", "spaces_beside_user_defined_tokens": "docs/"}

@@ -20,7 +20,7 @@ from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.analysis.explain import long_text_parts
 from ggufbpe.analysis.explain import piece_search as searches
 from ggufbpe.analysis.explain import survey as surveys
-from ggufbpe.analysis.explain.survey import Wanted, survey, survey_of
+from ggufbpe.analysis.explain.survey import Wanted, survey, survey_whole
 from ggufbpe.analysis.explain.why_not import why_not
 from ggufbpe.analysis.views.explain_json import of_parts
 from ggufbpe.analysis.views.explain_page import html
@@ -270,7 +270,7 @@ def test_a_survey_has_what_the_trace_has(name: str, flag: bool, monkeypatch: pyt
             for wanted in wants:
                 found = survey(tokenizer, io.BytesIO(data), wanted, **flags, fragments=9**9)
                 before = found.before
-                assert found.totals == survey_of(whole).totals
+                assert found.totals == survey_whole(whole).totals
                 assert [each for each, _ in found.fragments] == list(whole.fragments)
                 shifted = found.trace.tokens[number - before.tokens]
                 place = (shifted.start + before.bytes, shifted.end + before.bytes)
@@ -291,7 +291,7 @@ def test_a_survey_of_the_beginning() -> None:
     assert found.trace.words[:20] == whole.words[:20]
     assert 60 <= count < 2000
     assert [each for each, _ in found.fragments] == list(whole.fragments[:20])
-    assert found.totals == survey_of(whole).totals
+    assert found.totals == survey_whole(whole).totals
 
 
 # ---- all of it, part by part ----------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         for data in (odd[:700], b"some words 123 " * 30, b"") if flag else (odd[700:1400],):
             found = long_text_parts.Parts(tokenizer, io.BytesIO(data), **flags)
             assert "".join(of_parts(found)) == whole_json(tokenizer, data, flags)
-            assert found.totals == survey_of(tokenizer.trace(data, **flags)).totals
+            assert found.totals == survey_whole(tokenizer.trace(data, **flags)).totals
 
 
 def whole_json(tokenizer: Tokenizer, data: bytes, flags: dict[str, bool]) -> str:

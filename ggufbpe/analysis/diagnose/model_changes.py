@@ -18,7 +18,7 @@ from ...errors import GGUFError
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
 from ...gguf.reader import GGUFFile
-from ...models.format_detection import looks_of, models_alike, models_like
+from ...models.format_detection import detect_looks, models_alike, models_like
 from ...models.loading import load
 from ...models.vocabulary import BYTE, Vocabulary
 from ...tokenizer import Tokenizer
@@ -215,7 +215,7 @@ def _opened_as_others(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause
         return
     try:
         with GGUFFile(vocabulary.path) as file:
-            looks = looks_of(file)
+            looks = detect_looks(file)
     except (OSError, GGUFError):
         return
     others, alike = models_like(looks, vocabulary.model), models_alike(looks, vocabulary.model)

@@ -20,7 +20,7 @@ from ...models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from ...models.pretokenizers.families import Evidence, evidence
 from ...models.pretokenizers.registry import PreTokenizer
 from ...models.pretokenizers.splitter import splitter
-from ...models.tokenizer_model import NO_TOKEN, TextModel, unknown_of
+from ...models.tokenizer_model import NO_TOKEN, TextModel, unknown_id
 from ...models.vocabulary import BYTE, Vocabulary
 from ...models.word_cache import WordCache
 from ...native.lazy_strings import as_dict
@@ -217,7 +217,7 @@ class Fallback:
         self._way = way
         self._attributes = vocabulary.attributes
         self._tokens = vocabulary.tokens
-        self._unknown = unknown_of(vocabulary)
+        self._unknown = unknown_id(vocabulary)
         self._bytes = [vocabulary.token_to_id.get(token, self._unknown) for token in BYTE_TOKENS]
 
     def words(self, fragment: str | bytes) -> list[str]:

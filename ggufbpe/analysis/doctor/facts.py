@@ -24,7 +24,7 @@ from ...hub.model_location import fix_command
 from ...models import tokenizer_model
 from ...models.bpe.merge import parts
 from ...models.chat_templates import chat_templates
-from ...models.format_detection import Looks, looks_of
+from ...models.format_detection import Looks, detect_looks
 from ...models.known_families import KnownFamily, family_of_tokens
 from ...models.loading import load_from
 from ...models.pretokenizers.families import Evidence, evidence
@@ -162,7 +162,7 @@ class Facts:
         has_own = {_K.SCORES, _K.PRECOMPILED_CHARSMAP}.intersection(self.overrides)
         if self._like and self._like.source is self.source and not has_own:
             return self._like.looks
-        return looks_of(self.file)
+        return detect_looks(self.file)
 
     @cached_property
     def family(self) -> KnownFamily | None:

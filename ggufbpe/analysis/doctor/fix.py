@@ -28,7 +28,7 @@ from ...errors import (
 )
 from ...gguf.constants import TokenType
 from ...gguf.edit import Edit, write_edited
-from ...gguf.edit_arguments import Tokens, edit_of, parse_remove, set_token_types
+from ...gguf.edit_arguments import Tokens, edit_from_value, parse_remove, set_token_types
 from ...gguf.in_place import recover
 from ...gguf.reader import GGUFFile
 from ...gguf.schema import errors_in
@@ -117,7 +117,7 @@ def fix(
         return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
     target = _target(source, output, in_place, force)
     with GGUFFile(source) as file:
-        edits = [edit_of(file, key, value) for key, value in set.items()]
+        edits = [edit_from_value(file, key, value) for key, value in set.items()]
         edits += [parse_remove(file, key) for key in removed]
         edits += [set_token_types(file, types)] if types else []
         edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)

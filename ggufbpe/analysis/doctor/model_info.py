@@ -16,7 +16,7 @@ from ...hub.model_location import ModelName, locate
 from ...models import SUPPORTED, tokenizer_model
 from ...models.loading import load
 from ...models.pretokenizers.registry import names_alike
-from ...models.vocabulary import TokenAttribute, Vocabulary, warn_of
+from ...models.vocabulary import TokenAttribute, Vocabulary, emit_warnings
 from ...native import native
 from .tensor_checks import broken_tensors
 
@@ -94,7 +94,7 @@ def info(model: ModelName, *, overrides: Overrides | None = None) -> ModelInfo:
         else:
             try:
                 vocabulary = load(location.opened(), overrides)[0]
-                warn_of(vocabulary)
+                emit_warnings(vocabulary)
                 facts |= _vocabulary_facts(vocabulary, facts["tokenizer"])
             except UnsupportedTokenizerError:
                 facts |= _unsupported_facts(file)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from ..._util.spelling import SPACE
 from ..._util.utf8 import Offsets, byte_length, char_ends
-from ...models.tracers.trace_types import TextChange, Word
+from ...models.tracers.trace_types import RewrittenText, Word
 from ...tokenizer.trace import Trace
 
 Units = Callable[[str], str]  # `Tracer.by_position`
@@ -55,7 +55,7 @@ def _byte_at(trace: Trace, word: Word, inside: int, is_end: bool) -> int:
     return offsets.end(inside) if is_end else offsets.start(inside)
 
 
-def changes_in(trace: Trace, start: int, end: int) -> Iterator[TextChange]:
+def changes_in(trace: Trace, start: int, end: int) -> Iterator[RewrittenText]:
     """The changes within a part of the text, and insertions at its beginning."""
     at = bisect_left(trace.changes, start, key=lambda change: change.end)
     for change in trace.changes[at:]:

@@ -23,7 +23,7 @@ def explain(
     chat_template: str | None = None,
     now: datetime | None = None,
 ) -> Trace:
-    """How a text becomes tokens: the fragments between special tokens, what normalization changed, words and merges.
+    """Return the `Trace` of a text: its special tokens, what normalization changed, words, merges and tokens.
 
     `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, or the `pathlib.Path` of a file; the flags
     are those of `Tokenizer.encode`. All of it is kept, in memory about a thousand times the text. Offsets are in bytes

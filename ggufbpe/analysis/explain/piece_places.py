@@ -40,7 +40,7 @@ class Run(NamedTuple):
     units: list[tuple[int, int, int | None, int]]  # (start, end, word or None, fragment)
 
 
-def runs_of(tracer: Tracer, trace: Trace) -> Iterator[Run]:
+def symbol_runs(tracer: Tracer, trace: Trace) -> Iterator[Run]:
     """The runs of the text; dropped text ends one."""
     words: dict[int, list[int]] = {}
     for number, word in enumerate(trace.words):
@@ -68,7 +68,7 @@ def runs_of(tracer: Tracer, trace: Trace) -> Iterator[Run]:
     yield Run("".join(parts), units)
 
 
-def places_of(
+def find_places(
     tokenizer: Tokenizer, tracer: Tracer, trace: Trace, runs: list[Run], piece: Sought
 ) -> Iterator[Place]:
     """The places where the piece stands, each with its reason."""

@@ -15,7 +15,7 @@ from ...models.tracers.trace_types import Tracer
 from ...tokenizer.chunking import blocks
 from ...tokenizer.token_offsets import blocks_add_up
 from ...tokenizer.trace import Totals, Trace, trace_part, traced_parts
-from .piece_places import Sought, places_of, runs_of
+from .piece_places import Sought, find_places, symbol_runs
 from .reasons import Place, WhyNot
 from .survey import Counter
 
@@ -165,8 +165,8 @@ class PieceSearch:
     def _look_in(self, before: Totals, trace: Trace, seen: int) -> None:
         """Record the places in a part of the text, of which `seen` bytes were looked at before."""
         wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
-        runs = list(runs_of(self._tracer, trace))
-        for place in places_of(self._tokenizer, self._tracer, trace, runs, self._piece):
+        runs = list(symbol_runs(self._tracer, trace))
+        for place in find_places(self._tokenizer, self._tracer, trace, runs, self._piece):
             if place.end > seen:
                 self._places.append(_counted_on(place, before))
             if len(self._places) == PLACES:

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...errors import printable
-from ...models.tracers.trace_types import Cut, Match, Merge, Path, TextChange
+from ...models.tracers.trace_types import Cut, Match, Merge, Path, RewrittenText
 
 
 class Place(NamedTuple):
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     rest: bytes = b""
     path: Path | None = None
     best: Path | None = None
-    changes: tuple[TextChange, ...] = ()
+    changes: tuple[RewrittenText, ...] = ()
 
 
 class WhyNot(NamedTuple):

@@ -65,7 +65,7 @@ class Survey(NamedTuple):
         return self.trace
 
 
-def survey_of(trace: Trace) -> Survey:
+def survey_whole(trace: Trace) -> Survey:
     """The survey of a text that is traced as a whole."""
     totals = Totals(len(trace.text), len(trace.words), len(trace.tokens), len(trace.fragments))
     fragments = [(each, trace.text[each.start : each.end]) for each in trace.fragments]
@@ -96,7 +96,7 @@ def survey(
         return _survey_of_words(tokenizer, text, wanted, flags, fragments, clipped)
     if not blocks_add_up(tokenizer):
         text = _bounded(b"".join(blocks(stream, [tokenizer], parse_special)), most)
-        return survey_of(tokenizer.trace(text, **flags))
+        return survey_whole(tokenizer.trace(text, **flags))
     counter = Counter(tokenizer, parse_special, fragments, clipped)
     before_all, behind_all = added_to(tokenizer) if add_special else ([], [])
     for kind, token in before_all:
@@ -148,11 +148,11 @@ def _survey_of_words(
     """The survey of a text traced word by word as far as wanted; the rest is only counted."""
     tracer = tracer_of(tokenizer)
     counter = Counter(tokenizer, flags["parse_special"], fragments, clipped, tracer)
-    before, after = added_to(tokenizer) if flags["add_special"] else ([], [])
-    for kind, token in before:
+    prefix_ids, suffix_ids = added_to(tokenizer) if flags["add_special"] else ([], [])
+    for kind, token in prefix_ids:
         counter.add_token(kind, token)
     counter.add(text)
-    for kind, token in after:
+    for kind, token in suffix_ids:
         counter.add_token(kind, token)
     is_one = wanted.word is not None or wanted.token is not None
 

@@ -31,7 +31,7 @@ def why_not(
     add_special: bool = True,
     parse_special: bool = True,
 ) -> WhyNot:
-    """Why `piece` is not among the tokens of `text`, or that it is.
+    """Find out why `piece` is not among the tokens of `text`; the answer, a `WhyNot`, may also be that it is.
 
     `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, the `pathlib.Path` of a file, or a binary
     stream. `piece` is text (" world") or the token as the vocabulary has it ("Ġworld"). Only the first 100 tokens and

@@ -38,7 +38,7 @@ _NAMES = {
 }
 
 
-def style_of(origin: Origin, role: str) -> str:
+def origin_style(origin: Origin, role: str) -> str:
     """The style of what comes from an origin."""
     return (
         _OF_ROLES.get(role, _OTHER)
@@ -47,7 +47,7 @@ def style_of(origin: Origin, role: str) -> str:
     )
 
 
-def name_of(share: Share) -> str:
+def row_name(share: Share) -> str:
     """What a row of the table is of."""
     if share.origin.kind == "message":
         return f"{share.origin.name} {terminal.one_line(share.role)}{_fields(share)}"
@@ -96,7 +96,7 @@ def prompt_lines(tokens: ChatTokens) -> Iterator[Text]:
     """The prompt line by line, safe and coloured."""
     line = uncut("")
     for part in colored_parts(tokens):
-        style = INJECTED if part.is_injected else style_of(part.origin, part.role)
+        style = INJECTED if part.is_injected else origin_style(part.origin, part.role)
         first, *others = part.text.split(b"\n")
         line.append(terminal.visible(first), style)
         for text in others:
@@ -110,9 +110,9 @@ def table(chat: ChatTokens) -> RenderableType:
     total = len(chat.ids)
     rows: list[tuple[str | Text, ...]] = [("tokens", "share", "of")]
     for share in chat.shares:
-        style = style_of(share.origin, share.role)
+        style = origin_style(share.origin, share.role)
         percent = f"{100 * share.tokens / total:.0f}%" if total else "-"
-        rows.append((str(share.tokens), percent, Text(name_of(share), style)))
+        rows.append((str(share.tokens), percent, Text(row_name(share), style)))
     return columns([*rows, (str(total), "", "in all")], 2)
 
 

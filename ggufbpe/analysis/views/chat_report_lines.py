@@ -12,7 +12,7 @@ from ..._util.wording import counted, percent
 from ..verify.chat_comparison import ChatDifference, ChatExample, ChatResult
 from . import terminal
 from .cause_lines import cause_lines
-from .chat_words import chat_verdict, sides_of, title_of
+from .chat_words import both_sides, chat_verdict, difference_title
 from .drawing import beside, uncut
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
@@ -45,7 +45,7 @@ def chat_parts(result: ChatResult, sides: tuple[str, str], oracle: str) -> Itera
 def _difference(
     number: int, difference: ChatDifference, sides: tuple[str, str], oracle: str
 ) -> Iterator[RenderableType]:
-    title = title_of(difference, terminal.one_line(oracle))
+    title = difference_title(difference, terminal.one_line(oracle))
     yield Line.assemble((f"{number}. {title}", "bold"), f": {counted(difference.chats, 'chat')}")
     for cause in difference.causes:
         yield from cause_lines(cause, 3, f"cause: {cause.id}: ")
@@ -64,7 +64,7 @@ def _difference(
 
 def _sides(example: ChatExample, sides: tuple[str, str]) -> Iterator[RenderableType]:
     """Both answers, of prompts the place where they part."""
-    where, *answers = sides_of(example)
+    where, *answers = both_sides(example)
     if where:
         yield f"     {where}"
     width = max(map(len, sides)) + 2

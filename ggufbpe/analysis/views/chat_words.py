@@ -32,7 +32,7 @@ def chat_verdict(result: ChatResult) -> str:
     return f"the prompts of {prompts} chats{of_all} are the same"
 
 
-def title_of(difference: ChatDifference, oracle: str) -> str:
+def difference_title(difference: ChatDifference, oracle: str) -> str:
     """A kind of difference in words."""
     if difference.kind in (PROMPT, COUNT):
         return difference.kind
@@ -42,7 +42,7 @@ def title_of(difference: ChatDifference, oracle: str) -> str:
 Shown = tuple[str, str, str]  # a text in three: the middle differs
 
 
-def sides_of(example: ChatExample) -> tuple[str, Shown, Shown]:
+def both_sides(example: ChatExample) -> tuple[str, Shown, Shown]:
     """The place in words, and what ours and theirs is there; a refusal or a number of tokens as a whole."""
     ours, theirs = example.ours, example.theirs
     if isinstance(ours, Refused) or isinstance(theirs, Refused):

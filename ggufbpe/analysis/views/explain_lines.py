@@ -15,21 +15,21 @@ from ...models.tracers.trace_types import Word, written_bytes
 from ...tokenizer.trace import Token, Totals, Trace
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
-from ..explain.survey import Survey, survey_of
+from ..explain.survey import Survey, survey_whole
 from . import terminal
 from .chat_lines import INJECTED, prompt_lines, table
 from .drawing import drawn, indented, styled, unbroken
 from .explain_words import (
     Sentence,
     answer_in_words,
-    fate_of,
-    kind_of,
+    fragment_kind,
+    merge_order,
     notes_on,
     steps_in_words,
     summary,
+    symbol_fate,
     symbol_reader,
     taken_by,
-    weight_of,
     why_changed,
 )
 
@@ -61,7 +61,7 @@ class ExplainLines:
         self, given: Survey | Parts | Trace, word: int | None, token: int | None, answer: WhyNot | None
     ) -> Iterator[str]:
         """The whole, the word or the token that is asked for, or the answer; line by line."""
-        seen = survey_of(given) if isinstance(given, Trace) else given
+        seen = survey_whole(given) if isinstance(given, Trace) else given
         return drawn(self._parts(seen, word, token, answer), self._color, self._width)
 
     def _parts(
@@ -156,7 +156,7 @@ class ExplainLines:
                 text = _quoted(data if size <= most else data[:most] + "…".encode())
                 token = "" if fragment.token is None else str(fragment.token)
                 place = _span(fragment.start, fragment.end)
-                yield place, kind_of(fragment), token, text if data else ""
+                yield place, fragment_kind(fragment), token, text if data else ""
 
         yield from self._table("fragments", ("bytes", "what", "id", "text"), rows)
         count = seen.totals.fragments
@@ -213,7 +213,7 @@ class ExplainLines:
 
     def _merges(self, word: Word, read: _Reader) -> Iterator[Text]:
         """A line for each merge: its rank, all symbols after it where they were, and the pair."""
-        ranks = max((len(weight_of(merge)) for merge in word.merges), default=0)
+        ranks = max((len(merge_order(merge)) for merge in word.merges), default=0)
         indent = max(ranks, 4) + 4
         widths = (
             [_symbol(read(char)).cell_len + 1 for char in word.written]
@@ -232,7 +232,7 @@ class ExplainLines:
         shown = word.merges if self._all else word.merges[:_MERGES]
         for merge in shown:
             symbols[merge.position] += symbols.pop(merge.position + len(merge.left))
-            line = styled(f"{weight_of(merge):>{indent - 2}}  ", "dim")
+            line = styled(f"{merge_order(merge):>{indent - 2}}  ", "dim")
             pair = _pair(read(merge.left), read(merge.right))
             if not fits:
                 yield line + _clipped(pair, room)
@@ -252,7 +252,7 @@ class ExplainLines:
             cell = _clipped(
                 _symbol(read(symbol.text), _COLORS[number % len(_COLORS)]), self._width - 5 - len(ids)
             )
-            fate = fate_of(symbol)
+            fate = symbol_fate(symbol)
             yield Text.assemble("  → ", cell, " ", (ids, "bold"), "  " * bool(fate) + fate, no_wrap=True)
         if not self._all and len(word.symbols) > _MERGES:
             yield styled(f"  … {_MERGES} of {len(word.symbols):,} symbols: --word N shows all", "dim")

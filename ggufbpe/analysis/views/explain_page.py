@@ -7,23 +7,23 @@ from itertools import islice
 
 from ...chat.origins import Origin
 from ...chat.token_origins import ChatTokens
-from ...models.tracers.trace_types import Merge, TextChange, Word
+from ...models.tracers.trace_types import Merge, RewrittenText, Word
 from ...tokenizer.trace import Token, Totals, Trace
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
-from ..explain.survey import Survey, survey_of
-from .chat_lines import colored_parts, name_of
+from ..explain.survey import Survey, survey_whole
+from .chat_lines import colored_parts, row_name
 from .explain_words import (
     Sentence,
     answer_in_words,
-    fate_of,
-    kind_of,
+    fragment_kind,
+    merge_order,
     notes_on,
     size_in_words,
     steps_in_words,
+    symbol_fate,
     symbol_reader,
     taken_by,
-    weight_of,
     why_changed,
 )
 from .html_page import rendered
@@ -46,7 +46,7 @@ def html(
 
     `model` is what the page calls the model: the path of its file. `NotInstalledError` without jinja2.
     """
-    seen = survey_of(given) if isinstance(given, Trace) else given
+    seen = survey_whole(given) if isinstance(given, Trace) else given
     chat = given.chat if isinstance(given, Trace) else chat
     totals, trace = seen.totals, seen.model
     shown = min(words, totals.words)
@@ -61,7 +61,7 @@ def html(
         chat=chat,
         colored_parts=colored_parts,
         newline=b"\n",
-        share_name=name_of,
+        share_name=row_name,
         color_of=_color_of,
         injected={each.token for each in chat.injected} if chat else (),
         answer=answer_in_words(trace, answer) if answer else (),
@@ -77,8 +77,8 @@ def html(
         merges_shown=_MERGES_SHOWN,
         clipped=_clipped,
         said_of=_said_of,
-        fate_of=fate_of,
-        kind_of=kind_of,
+        fate_of=symbol_fate,
+        kind_of=fragment_kind,
         notes_on=notes_on,
         reader_of=symbol_reader,
         size_in_words=size_in_words,
@@ -104,9 +104,9 @@ def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:
     return tokens, min(fragment + 1, kept)
 
 
-def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, TextChange]], int]:
+def _changes(seen: Survey | Parts) -> tuple[list[tuple[int, RewrittenText]], int]:
     """What normalization changed, each change once with the bytes before its part, and how many there are."""
-    known: dict[tuple[bytes, str], tuple[int, TextChange]] = {}
+    known: dict[tuple[bytes, str], tuple[int, RewrittenText]] = {}
     count = 0
     for before, trace in seen.parts:
         for change in trace.changes:
@@ -145,7 +145,7 @@ def _merges_of(word: Word, read: Callable[[str], bytes]) -> Iterator[tuple[str, 
         shown = (
             [] if wide else [(read(text), at == merge.position) for at, text in enumerate(symbols) if text]
         )
-        yield weight_of(merge), shown, merge
+        yield merge_order(merge), shown, merge
 
 
 def _clipped(data: bytes, size: int, limit: int = 2000) -> bytes:

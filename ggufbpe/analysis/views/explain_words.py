@@ -18,8 +18,8 @@ from ...models.tracers.trace_types import (
     Match,
     Merge,
     Path,
+    RewrittenText,
     Symbol,
-    TextChange,
     Word,
     written_bytes,
 )
@@ -103,7 +103,7 @@ def _alternative(trace: Trace, stage: int, alternative: int) -> Sentence:
     return [*where, name, Quote(texts[alternative], is_pattern=True)]
 
 
-def kind_of(fragment: Fragment) -> str:
+def fragment_kind(fragment: Fragment) -> str:
     """What a fragment is, in words."""
     words = {
         "special": "special token", "dna": "DNA", "bos": "BOS, added", "eos": "EOS, added", "sep": "SEP, added",
@@ -122,7 +122,7 @@ def notes_on(token: Token) -> str:
     return " ".join([*notes, *([origin] if origin else [])])
 
 
-def fate_of(symbol: Symbol) -> str:
+def symbol_fate(symbol: Symbol) -> str:
     """What became of a symbol that is not a token; "" for one that is."""
     if symbol.is_token:
         return ""
@@ -161,7 +161,7 @@ _REASONS = {
 }
 
 
-def why_changed(change: TextChange) -> str:
+def why_changed(change: RewrittenText) -> str:
     """The reasons of a change, in words."""
     return ", ".join(_REASONS[reason] for reason in change.reasons)
 
@@ -171,7 +171,7 @@ def rounded(score: float) -> str:
     return str(score) if isinstance(score, int) else f"{score:.6g}"
 
 
-def weight_of(merge: Merge) -> str:
+def merge_order(merge: Merge) -> str:
     """What merges are ordered by: the score, or the rank where there is none."""
     return str(merge.rank) if merge.score is None else rounded(merge.score)
 
@@ -383,7 +383,7 @@ def _no_path(answer: WhyNot, read: Callable[[str], bytes]) -> Sentence:
 def merge_in_words(merge: Merge, read: Callable[[str], bytes]) -> Sentence:
     """The two parts as `read` reads symbols, and the rank or the score."""
     name = "rank" if merge.score is None else "score"
-    return [Quote(read(merge.left)), " + ", Quote(read(merge.right)), f" ({name} {weight_of(merge)})"]
+    return [Quote(read(merge.left)), " + ", Quote(read(merge.right)), f" ({name} {merge_order(merge)})"]
 
 
 def _instead(words: str, answer: WhyNot) -> Sentence:

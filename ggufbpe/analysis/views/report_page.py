@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..._util.wording import counted, percent
 from ..verify.result import Example, Shown, Verification
-from .chat_words import chat_verdict, sides_of, title_of
+from .chat_words import both_sides, chat_verdict, difference_title
 from .html_page import rendered
 from .terminal import visible_text
 
@@ -56,8 +56,8 @@ def to_html(result: Verification, model: str, note: str = "") -> str:
             verdict=verdict(result),
             chats=result.chats,
             chat_verdict=chat_verdict,
-            title_of=title_of,
-            sides_of=sides_of,
+            title_of=difference_title,
+            sides_of=both_sides,
             json_of=lambda body: json.dumps(body, ensure_ascii=False),
             proposal=result.proposal,
             counted=counted,

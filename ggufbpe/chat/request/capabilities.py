@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ChatError
 from ..template.call_arguments import Scope
-from ..template.functions import Builtin, methods_of
+from ..template.functions import Builtin, methods_for
 from ..template.runtime import Runtime
 from ..template.values import Undefined, Value
 
@@ -96,7 +96,7 @@ class _WatchingRuntime(Runtime):
     def attribute(self, value: Value, name: str) -> Value:
         _touch(value, name)
         value_read = super().attribute(value, name)
-        if name not in methods_of(value) and not isinstance(value, Undefined):
+        if name not in methods_for(value) and not isinstance(value, Undefined):
             _touch(value, "object_access")
             _touch(value_read)
         return value_read
@@ -236,7 +236,7 @@ def _tool_chat(arguments: Any, calls: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-def capabilities_of(template: Template) -> Capabilities:
+def detect_capabilities(template: Template) -> Capabilities:
     """What a template supports."""
     abilities: dict[str, bool] = {}
     for look in (_content, _system_role, _tools, _parallel_calls, _reasoning):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ...errors import ChatError
-from ..template.run_limits import ChatSize, size_in_bytes, size_of
+from ..template.run_limits import ChatSize, measure_chat, size_in_bytes
 from ..template.values import WHITE_SPACE
 from .json_text import dumped, kind_name
 
@@ -102,7 +102,7 @@ class Request:
 
     def size(self) -> ChatSize:
         """The size of what templates get of the request, by which their limits grow."""
-        rest = size_of([*self.tools, self.template_arguments])
+        rest = measure_chat([*self.tools, self.template_arguments])
         texts = (text for each in self.messages for text in each.texts())
         return ChatSize(
             rest.messages + sum(1 + len(each.parts) + len(each.calls) for each in self.messages),
@@ -127,7 +127,7 @@ class _Body:
         return name in self.fields
 
 
-def request_of(body: Mapping[str, Any], supports_thinking: bool) -> Request:
+def parse_request(body: Mapping[str, Any], supports_thinking: bool) -> Request:
     """The request in the body of `/apply-template`. `ChatError` where llama-server refuses it.
 
     `supports_thinking`, whether the template knows about thinking, is the default of `enable_thinking`.

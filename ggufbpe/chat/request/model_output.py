@@ -59,7 +59,7 @@ _NAMED = re.compile(
 )
 
 
-def output_of(source: str, render: Render, marks: Reasoning, supports_tool_calls: bool) -> Output:
+def detect_output(source: str, render: Render, marks: Reasoning, supports_tool_calls: bool) -> Output:
     """What llama.cpp finds out. `ChatError` for a template that it does not accept."""
     output = Output(_content_start(render, marks), supports_calls=supports_tool_calls)
     if supports_tool_calls:

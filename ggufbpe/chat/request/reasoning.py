@@ -62,7 +62,7 @@ def tool_call(name: str, first: str, second: str, identity: str = "call00001") -
     return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def reasoning_of(render: Render, supports_tool_calls: bool) -> Reasoning:
+def detect_reasoning(render: Render, supports_tool_calls: bool) -> Reasoning:
     """The marks as found, before `patched`. `render` gives the template's text or raises `ChatError`."""
     reasoning = _in_answers(render)
     reasoning = _by_switch(render, reasoning)

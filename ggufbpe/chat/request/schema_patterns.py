@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...errors import ChatError
-from .schemas import schema_kind, target_of
+from .schemas import resolve_reference, schema_kind
 
 _DEEPEST = 100  # parentheses
 _SPECIAL = frozenset("|.()[]{}*+?^$")
@@ -57,7 +57,7 @@ def _patterns(schema: Any, root: Any, seen: set[str]) -> Iterator[str]:
     if kind == "$ref":
         if schema[kind] not in seen:
             seen.add(schema[kind])
-            yield from _patterns(target_of(schema[kind], root), root, seen)
+            yield from _patterns(resolve_reference(schema[kind], root), root, seen)
     elif kind in ("", "string"):
         if schema.get("pattern"):
             yield schema["pattern"]
@@ -91,7 +91,7 @@ def _members(schema: Any, root: Any) -> Iterator[Any]:
     seen = set()
     while schema_kind(schema) == "$ref" and schema["$ref"] not in seen:
         seen.add(schema["$ref"])
-        schema = target_of(schema["$ref"], root)
+        schema = resolve_reference(schema["$ref"], root)
     if schema_kind(schema) == "object":
         yield from schema.get("properties", {}).values()
 
@@ -100,7 +100,9 @@ def _may_be_string(schema: Any, root: Any, seen: tuple[str, ...]) -> bool:
     kind = schema_kind(schema)
     if kind == "$ref":
         reference = schema[kind]
-        return reference not in seen and _may_be_string(target_of(reference, root), root, (*seen, reference))
+        return reference not in seen and _may_be_string(
+            resolve_reference(reference, root), root, (*seen, reference)
+        )
     if kind == "const":
         return isinstance(schema[kind], str)
     if kind == "enum":

@@ -56,7 +56,7 @@ def schema_kind(schema: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def target_of(reference: str, root: Any) -> Any:
+def resolve_reference(reference: str, root: Any) -> Any:
     """What a `$ref` that was checked points to."""
     return _Checker(root).target(reference, "#")
 

@@ -390,6 +390,6 @@ HANDLINGS = (
 )
 
 
-def handling_of(source: str) -> Handling | None:
+def find_handling(source: str) -> Handling | None:
     """The family of a template; None for one that llama.cpp does not know."""
     return next((family for family in HANDLINGS if family.has(source)), None)

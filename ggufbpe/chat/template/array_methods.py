@@ -22,7 +22,7 @@ _COMPARISON = 15  # and that is compared
 _LONG = 1000  # characters of a string that costs more to compare than to handle
 
 
-def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value) -> Value:
+def member_or(run: Runtime, value: Value, attribute: Value, otherwise: Value) -> Value:
     """A member of an object by name, or an item of an array by number; `otherwise` if there is none."""
     if isinstance(attribute, Undefined):
         return otherwise
@@ -30,7 +30,7 @@ def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value)
         if isinstance(attribute, str):
             digits = attribute.isascii() and attribute.isdigit() and len(attribute) < 19
             attribute = int(attribute) if digits else _NONE
-        return item_of(value, attribute, otherwise)
+        return item_or(value, attribute, otherwise)
     if isinstance(value, dict):
         if not isinstance(attribute, str):
             run.check_key(attribute, len(value))
@@ -41,7 +41,7 @@ def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value)
     return otherwise
 
 
-def item_of(array: Value, index: Value, otherwise: Value) -> Value:
+def item_or(array: Value, index: Value, otherwise: Value) -> Value:
     """An item by its index; a negative one counts from the end."""
     if isinstance(index, int) and -len(array) <= index < len(array):
         return array[index]
@@ -61,14 +61,14 @@ def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     run.step(_TEST * len(array))
     run.items(len(array))
     if len(arguments) == 2:
-        return [item for item in array if truth(attribute_of(run, item, attribute, _NONE)) is keep]
+        return [item for item in array if truth(member_or(run, item, attribute, _NONE)) is keep]
     has_attribute = len(arguments) == 4
     test = run.test_named(as_string(arguments[2 if has_attribute else 1]))
     if test is None:
         raise TemplateError(f"selectattr: unknown test '{as_string(arguments[2 if has_attribute else 1])}'")
     out = []
     for item in array:
-        looked_at = attribute_of(run, item, attribute, _NONE) if has_attribute else item
+        looked_at = member_or(run, item, attribute, _NONE) if has_attribute else item
         run.read((looked_at, arguments[-1]))
         if truth(test(run, Arguments((looked_at, arguments[-1])))) is keep:
             out.append(item)
@@ -122,7 +122,7 @@ def join(run: Runtime, arguments: Arguments) -> Value:
     run.items(len(arguments[0]))
     parts, size = [], 0
     for item in arguments[0]:
-        value = item if isinstance(attribute, Undefined) else attribute_of(run, item, attribute, _NONE)
+        value = item if isinstance(attribute, Undefined) else member_or(run, item, attribute, _NONE)
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
             raise TemplateError("join() can only join arrays of strings or numerics")
         parts.append(as_string(value))
@@ -145,7 +145,7 @@ def mapped(run: Runtime, arguments: Arguments) -> Value:
     otherwise = arguments.named("default", _NONE)
     run.step(_VISIT * len(arguments[0]))
     run.items(len(arguments[0]))
-    return like(arguments[0], [attribute_of(run, item, attribute, otherwise) for item in arguments[0]])
+    return like(arguments[0], [member_or(run, item, attribute, otherwise) for item in arguments[0]])
 
 
 def append(run: Runtime, arguments: Arguments) -> Value:
@@ -192,7 +192,7 @@ def sort(run: Runtime, arguments: Arguments) -> Value:
     keys = arguments[0]
     if not isinstance(attribute, Undefined):
         run.step(_VISIT * len(keys))
-        keys = [attribute_of(run, item, attribute, _NONE) for item in keys]
+        keys = [member_or(run, item, attribute, _NONE) for item in keys]
     order = sorted(range(len(keys)), key=lambda index: key(keys[index]))
     return like(arguments[0], [arguments[0][index] for index in order])
 
@@ -227,7 +227,7 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
     for item in arguments[0]:
         a, b = item, result
         if not isinstance(attribute, Undefined):
-            a, b = attribute_of(run, item, attribute, _NONE), attribute_of(run, result, attribute, _NONE)
+            a, b = member_or(run, item, attribute, _NONE), member_or(run, result, attribute, _NONE)
         run.read((a, b))
         if compared(a, b, how):
             result = item

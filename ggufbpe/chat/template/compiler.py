@@ -45,7 +45,7 @@ _KINDS: dict[type[nodes.Node], str] = {  # what llama.cpp calls expressions
 }
 
 
-def source_of(template: nodes.Template, exact: bool, constants: bool) -> str:
+def python_source(template: nodes.Template, exact: bool, constants: bool) -> str:
     """The source of a module whose function `root(run, scope)` returns the text.
 
     With `exact`, each literal is a value that is identical to no other; with `constants`, `true`, `false` and `none`

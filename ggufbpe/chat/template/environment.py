@@ -21,7 +21,7 @@ from . import lexer
 from .attributed_text import NOBODY, with_one_origin
 from .attributing_runtime import AttributingRuntime
 from .call_arguments import Scope
-from .compiler import source_of
+from .compiler import python_source
 from .loop_uses import walked
 from .names_read import names_from_outside
 from .parser import parsed_template
@@ -38,7 +38,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._choices = exact, constants
 
     def _generate(self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False) -> str:
-        return source_of(source, *self._choices)
+        return python_source(source, *self._choices)
 
 
 class Template:

@@ -23,8 +23,8 @@ from .values import (
     Value,
     as_string,
     compared,
-    json_of,
     plain,
+    value_to_json,
     viewed,
 )
 
@@ -48,7 +48,7 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
     item = as_string(given[0]) if given else (", " if width < 0 else ",")
     key = as_string(given[1]) if len(given) > 1 else ": "
     run.weigh(arguments[0], 8 + len(item) + len(key), 2 * max(width, 0), visit=15)
-    written = json_of(arguments[0], width, item, key)
+    written = value_to_json(arguments[0], width, item, key)
     return in_ascii(written) if truth(ascii_only) else written
 
 
@@ -123,13 +123,13 @@ def strftime_now(run: Runtime, arguments: Arguments) -> Value:
 
 def number_range(run: Runtime, arguments: Arguments) -> Value:
     """Whole numbers as an array, as Python's range gives them."""
-    numbers = range_of(arguments)
+    numbers = checked_range(arguments)
     run.step(len(numbers) >> 1)
     run.spend(32 * len(numbers))
     return list(numbers)
 
 
-def range_of(arguments: Arguments) -> range:
+def checked_range(arguments: Arguments) -> range:
     """The numbers of the function range. `TemplateError` for arguments that it does not take."""
     arguments.need(1, 3)
     arguments.need_kinds(int)
@@ -394,7 +394,7 @@ METHODS: dict[type, Table] = {
 NO_METHODS: Table = {}
 
 
-def methods_of(value: Any) -> Table:
+def methods_for(value: Any) -> Table:
     """The filters and methods of a value's type; `TemplateError` where it has none, as functions do."""
     table = METHODS.get(value.__class__)
     if table is not None:

@@ -46,7 +46,7 @@ class ChatSize(NamedTuple):
     bytes: int = 0
 
 
-def size_of(value: object) -> ChatSize:
+def measure_chat(value: object) -> ChatSize:
     """The number of arrays and objects in a JSON value, and the bytes of its strings."""
     stack, containers, size = [value], 0, 0
     while stack:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from . import array_methods as arrays
 from .attributed_text import attributed
 from .call_arguments import Arguments, Scope, as_int, is_a
-from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, methods_of, number_range, range_of
+from .functions import GLOBALS, METHODS, NO_METHODS, TESTS, Builtin, checked_range, methods_for, number_range
 from .operators import ARITHMETIC, is_number, negated
 from .run_limits import Bounds, ChatSize, LimitError
 from .values import (
@@ -70,12 +70,12 @@ class Runtime(Bounds):
 
     def method(self, value: Value, name: str) -> Value:
         """A method bound to its value; undefined if there is none."""
-        function = methods_of(value).get(name)
+        function = methods_for(value).get(name)
         return Undefined(name) if function is None else Function(name, function, (value,))
 
     def attribute(self, value: Value, name: str) -> Value:
         """`value.name`: a method if there is one, otherwise a member."""
-        member = methods_of(value).get(name)
+        member = methods_for(value).get(name)
         if member is not None:
             return Function(name, member, (value,))
         if isinstance(value, dict):
@@ -107,7 +107,7 @@ class Runtime(Bounds):
             if isinstance(key, int):
                 if isinstance(value, str):
                     return value[key] if 0 <= key < len(value) else UNDEFINED
-                return arrays.item_of(value, key, UNDEFINED)
+                return arrays.item_or(value, key, UNDEFINED)
             return self.method(value, key) if isinstance(key, str) else UNDEFINED
         if not isinstance(key, str):
             raise TemplateError(f"Cannot access property with non-string: got {type_name(key)}")
@@ -225,7 +225,7 @@ class Runtime(Bounds):
 
     def filter_of(self, value: Value, name: str) -> Builtin:
         """The function of a filter; `TemplateError` if the value's type has none."""
-        function = methods_of(value).get(name)
+        function = methods_for(value).get(name)
         if function is None:
             raise TemplateError(f"Unknown (built-in) filter '{name}' for type {type_name(value)}")
         return function
@@ -418,7 +418,7 @@ class Runtime(Bounds):
         if type(function) is Function and function.call is number_range:
             given = Arguments(arguments)
             given.function = function.name
-            return range_of(given)
+            return checked_range(given)
         return self.rows(self.call(scope, arguments, function), 0)
 
     def unpacked(self, value: Value, names: int, where: str = " in set") -> Value:

@@ -3,7 +3,7 @@
 Strings of a template are bytes in llama.cpp: a length counts bytes, an index takes one, and letters beyond ASCII have
 no case. Here such a string is a `str` with one character for each byte of its UTF-8 (U+0000 to U+00FF), so that
 Python's own methods on `str` do likewise. `viewed` converts JSON values to this form, `plain` converts them back, and
-`text` and `json_of` write them.
+`text` and `value_to_json` write them.
 
 Source: common/jinja/value.h, value.cpp, string.cpp; gather_string_parts_recursive in runtime.h.
 """
@@ -212,7 +212,7 @@ def _float_text(number: float) -> str:
 def _written(value: Value) -> str:
     """A value within an array or object that is written as a string."""
     if isinstance(value, str):
-        return json_of(value) if "'" in value else f"'{value}'"
+        return value_to_json(value) if "'" in value else f"'{value}'"
     if isinstance(value, Undefined):
         return type_name(value)
     if isinstance(value, Function):
@@ -233,7 +233,7 @@ def text(value: Value) -> str:
     return ""
 
 
-def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", level: int = 0) -> str:
+def value_to_json(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", level: int = 0) -> str:
     """The JSON of a value as the filter tojson writes it. Source: value_to_json_internal."""
     if isinstance(value, str):
         return encode_basestring(value)
@@ -251,9 +251,9 @@ def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", l
         return opening + closing
     deeper = level + 1
     parts = [
-        f"{json_of(as_string(name))}{key}{json_of(member, indent, item, key, deeper)}"
+        f"{value_to_json(as_string(name))}{key}{value_to_json(member, indent, item, key, deeper)}"
         for name, member in (value.items() if is_object else ())
-    ] or [json_of(member, indent, item, key, deeper) for member in value]
+    ] or [value_to_json(member, indent, item, key, deeper) for member in value]
     if indent < 0:
         return opening + item.join(parts) + closing
     inner, outer = " " * (indent * deeper), " " * (indent * level)

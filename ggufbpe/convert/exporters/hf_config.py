@@ -53,7 +53,7 @@ TYPE_OF_ATTRIBUTE = {
 # ---- written --------------------------------------------------------------------------------------------
 
 
-def config_of(
+def tokenizer_config(
     vocabulary: Vocabulary,
     chat_template: str | None,
     told: Sequence[int],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..._util.spelling import BYTE_OF, SPACE
-from ...models.spm import ranks_of
+from ...models.spm import score_ranks
 from ...models.vocabulary import Vocabulary
 from .. import incompatibilities
 from ..incompatibilities import Incompatibility
@@ -19,7 +19,7 @@ from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence
 
 def score_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
     """The parts for byte pair encoding by scores; there are no code points to list."""
-    ranks = ranks_of(vocabulary.scores, len(vocabulary.tokens))
+    ranks = score_ranks(vocabulary.scores, len(vocabulary.tokens))
     merges = merges_by_scores(vocabulary.tokens, ranks, vocabulary.token_to_id)
     unknown = vocabulary.special_ids["unk"]
     model = byte_pair_model(

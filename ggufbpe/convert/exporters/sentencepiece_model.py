@@ -22,7 +22,7 @@ from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
 from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError
-from .hf_config import config_of
+from .hf_config import tokenizer_config
 
 TOKENIZER_MODEL, TOKENIZER_CONFIG = "tokenizer.model", "tokenizer_config.json"
 UNIGRAM, BPE = 1, 2  # TrainerSpec.ModelType
@@ -71,7 +71,7 @@ def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -
     normalizer.escape_whitespaces = True
     files = {
         TOKENIZER_MODEL: model.SerializeToString(deterministic=True),
-        TOKENIZER_CONFIG: json_file(config_of(vocabulary, chat_template, kinds)),
+        TOKENIZER_CONFIG: json_file(tokenizer_config(vocabulary, chat_template, kinds)),
     }
     return Export(files, tuple(_limits(vocabulary, kinds)))
 

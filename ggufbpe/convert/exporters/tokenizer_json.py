@@ -23,7 +23,7 @@ from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
 from ..portable_patterns import NotExpressibleError
-from .hf_config import config_of, types_told
+from .hf_config import tokenizer_config, types_told
 from .hf_parts import NOT_IN_1, HFParts
 
 __all__ = ["NOT_IN_1", "TOKENIZER_CONFIG", "TOKENIZER_JSON", "Export", "to_tokenizer_json"]
@@ -77,7 +77,7 @@ def to_tokenizer_json(
         *incompatibilities.stripped_spaces(vocabulary),
     ]
     told = types_told(vocabulary, tells_bytes=parts.model.get("byte_fallback") is True)
-    config = config_of(vocabulary, chat_template, told, parts.scores)
+    config = tokenizer_config(vocabulary, chat_template, told, parts.scores)
     files = {TOKENIZER_JSON: json_file(document), TOKENIZER_CONFIG: json_file(config)}
     return Export(files, tuple(limits))
 

@@ -13,7 +13,7 @@ from ..export_formats import Export, json_file, require_expressible
 from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError
 from ..word_pieces import word_pieces
-from .hf_config import config_of, types_told
+from .hf_config import tokenizer_config, types_told
 
 VOCAB_TXT, TOKENIZER_CONFIG = "vocab.txt", "tokenizer_config.json"
 LINE_ENDS = "\n\r"
@@ -33,7 +33,7 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
             f"the token {printable(odd)} is not a line of text, which vocab.txt needs; --to tokenizer.json can carry it"
         )
     config = {
-        **config_of(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
+        **tokenizer_config(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": vocabulary.lowercase,
         "strip_accents": vocabulary.strip_accents,

@@ -19,7 +19,7 @@ from ..exporters.boundary_markers import borders
 from ..imported import NotImportableError
 from ..incompatibilities import NEVER, Incompatibility
 from .hf_document import HFDocument, added_token_limits
-from .recognize import Recognized, patterns_of, recognize
+from .recognize import Recognized, listed_patterns, recognize
 
 _K = TokenizerKey
 
@@ -92,7 +92,7 @@ class BytePairImport:
             sentence = "its tokens are characters, with spaces escaped"
             entries = (entry for entry in PRE_TOKENIZERS.values() if entry.escape_whitespaces)
             bordered = {tuple(borders(entry)): entry.family for entry in entries}
-            family = bordered.get(patterns_of(self._read.document.get("pre_tokenizer")) or (), "gemma4")
+            family = bordered.get(listed_patterns(self._read.document.get("pre_tokenizer")) or (), "gemma4")
             self.recognized = Recognized(family, "patterns", sentence)
             usual = "sarvam-moe" if family == "gemma4" and "bos" not in self._read.ends()[0] else family
             return self._written_entry(family) or PRE_TOKENIZERS[usual]

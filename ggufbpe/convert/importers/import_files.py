@@ -43,7 +43,7 @@ def file_in(path: str) -> str:
     return there
 
 
-def format_of(path: str) -> str:
+def detect_format(path: str) -> str:
     """The format (convert/export_formats.py) of a file: by its name, or, of two that share a suffix, by its first line.
 
     `OSError` for a file that cannot be read.
@@ -65,7 +65,7 @@ def import_file(
     """
     path = file_in(path)
     config = config_beside(path)
-    kind = format_of(path)
+    kind = detect_format(path)
     if kind == "tokenizer.json":
         return import_tokenizer(read_json(path), config, pre=pre, architecture=architecture, name=name)
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...gguf.constants import TokenizerKey, TokenType
-from ...models.spm import ranks_of
+from ...models.spm import score_ranks
 from ..exporters.hf_parts import replace
 from ..incompatibilities import Incompatibility, counted_tokens
 from ..score_merges import Pair, merges_by_scores, scores_by_merges
@@ -55,12 +55,12 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Inco
     written = read.config.written_scores(len(read.tokens))
     if len(written) == len(read.tokens):
         scores = [written[token] for token in range(len(read.tokens))]
-        if merges_by_scores(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs == pairs:
+        if merges_by_scores(read.tokens, score_ranks(scores, len(scores)), read.ids).pairs == pairs:
             return scores, []
     made = scores_by_merges(pairs)
     lowest = min(made.scores.values(), default=0.0) - 1.0
     scores = [made.scores.get(text, lowest) for text in read.tokens]
-    expected = merges_by_scores(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs
+    expected = merges_by_scores(read.tokens, score_ranks(scores, len(scores)), read.ids).pairs
     told = []
     known = set(pairs)
     others = [left + right for left, right in expected if (left, right) not in known]

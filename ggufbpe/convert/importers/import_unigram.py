@@ -14,7 +14,7 @@ from typing import Any
 
 from ..._util.spelling import SPACE
 from ...gguf.constants import TokenizerKey, TokenType
-from ...models.charsmap import missing_bytes
+from ...models.charsmap import describe_truncation
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
 from .hf_document import HFDocument
@@ -71,7 +71,7 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibili
 
 def require_charsmap(data: bytes) -> bytes:
     """A charsmap as sentencepiece compiles it: a size, a double array of that many bytes, then strings."""
-    if problem := missing_bytes(data):
+    if problem := describe_truncation(data):
         raise NotImportableError(f"the charsmap {problem}")
     return data
 

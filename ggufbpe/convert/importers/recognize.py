@@ -65,7 +65,7 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
 
     `made` has the tokens that merging made. Raises `ValueError` if the library rejects the pre-tokenizer.
     """
-    patterns = patterns_of(pre_tokenizer)
+    patterns = listed_patterns(pre_tokenizer)
     family = None if patterns is None else _known().get(patterns)
     if family is not None:
         entry = one_of_each()[family]
@@ -95,10 +95,10 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
     )
 
 
-def patterns_of(pre_tokenizer: Any) -> tuple[str, ...] | None:
+def listed_patterns(pre_tokenizer: Any) -> tuple[str, ...] | None:
     r"""The regular expressions of a pre-tokenizer, in order; None if a part is not one.
 
-    >>> patterns_of({"type": "Digits", "individual_digits": True})
+    >>> listed_patterns({"type": "Digits", "individual_digits": True})
     ('\\p{N}',)
     """
     patterns: list[str] = []
@@ -139,7 +139,7 @@ def _known() -> dict[tuple[str, ...], str]:
     for family, patterns in (*_OTHERS, *ORIGINALS.items()):
         known.setdefault(tuple(map(_plain, patterns)), family)
     for family, parts in PORTABLE.items():
-        portable = patterns_of({"type": "Sequence", "pretokenizers": parts})
+        portable = listed_patterns({"type": "Sequence", "pretokenizers": parts})
         assert portable is not None
         known.setdefault(portable, family)
     for family, entry in one_of_each().items():

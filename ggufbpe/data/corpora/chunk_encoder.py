@@ -102,8 +102,8 @@ class ChunkEncoder:
         self._document = document
         self._dtype = self._numpy.dtype(dtype)
         self._loads = json_loads()
-        self._before = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out --bos (bos=True)")
-        self._behind = self._added(document.eos, tokenizer.eos_id, "EOS", "give --no-eos (eos=False)")
+        self._prefix_ids = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out --bos (bos=True)")
+        self._suffix_ids = self._added(document.eos, tokenizer.eos_id, "EOS", "give --no-eos (eos=False)")
         if document.chat_column is not None:
             tokenizer.chats.require_template(document.chat_template)
         self._now = None if document.now is None else datetime.fromisoformat(document.now)
@@ -233,10 +233,10 @@ class ChunkEncoder:
         rows = self._tokenizer.encode_batch_to_numpy(
             texts, add_special=False, parse_special=self._document.parse_special, threads=1
         )
-        before, behind = self._before, self._behind
-        added = len(before) + len(behind)
+        prefix_ids, suffix_ids = self._prefix_ids, self._suffix_ids
+        added = len(prefix_ids) + len(suffix_ids)
         lengths = [len(ids) + added for ids in rows]
-        return [part for ids in rows for part in (*before, ids, *behind)], lengths
+        return [part for ids in rows for part in (*prefix_ids, ids, *suffix_ids)], lengths
 
     def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """The ids of chats as llama-server encodes their prompts; BOS and EOS are added where wanted and missing."""
@@ -251,8 +251,8 @@ class ChunkEncoder:
                 bad.append(Bad(record - 1, str(error)))
                 continue
             ids = self._tokenizer.encode_to_numpy(prompt)
-            prefix_ids = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._before
-            suffix_ids = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._behind
+            prefix_ids = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._prefix_ids
+            suffix_ids = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._suffix_ids
             arrays += [*prefix_ids, ids, *suffix_ids]
             lengths.append(len(prefix_ids) + len(ids) + len(suffix_ids))
             kept.append((prompt, record))
@@ -270,7 +270,7 @@ class ChunkEncoder:
             continues=not chunk.is_first,
         )
         is_last = chunk.after is not None
-        parts = [*(self._before if chunk.is_first else []), ids, *(self._behind if is_last else [])]
+        parts = [*(self._prefix_ids if chunk.is_first else []), ids, *(self._suffix_ids if is_last else [])]
         parts = list(map(self._typed, parts))
         ends = numpy.array([1] if is_last else [], numpy.int64)
         lengths, sizes = ends * sum(map(len, parts)), ends * len(text)

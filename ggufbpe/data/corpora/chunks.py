@@ -148,13 +148,13 @@ class ChunkReader:
                 for chunk in self._pieces(line, place):
                     place = chunk.after or place
                     yield chunk
-                block = line.behind
+                block = line.after_line
                 end = block.rfind(b"\n") + 1
             if end:
                 parts.append(memoryview(block)[:end])  # copied once, with the others
                 chunk = Chunk(kind, [b"".join(parts)], place, size + end)
-                behind = _behind(place, chunk.data[0])
-                chunk, place = chunk._replace(records=behind.record - place.record), behind
+                following = _place_after(place, chunk.data[0])
+                chunk, place = chunk._replace(records=following.record - place.record), following
                 parts = [
                     memoryview(block)[end:]
                 ]  # now, so that no line of a gigabyte is kept during the yield
@@ -197,9 +197,9 @@ class _Whole:
 
 
 class _Line(_Whole):
-    """A stream up to its line break, which is left out; `behind` is what was read after the line break."""
+    """A stream up to its line break, which is left out; `after_line` is what was read after the line break."""
 
-    behind = b""
+    after_line = b""
     _has_ended = False
 
     def read(self, size: int) -> bytes:
@@ -212,8 +212,8 @@ class _Line(_Whole):
         if end < 0:
             return data
         self._has_ended = True
-        self.behind = data[end + 1 :]
-        self.taken -= len(self.behind)
+        self.after_line = data[end + 1 :]
+        self.taken -= len(self.after_line)
         return data[:end].removesuffix(b"\r")
 
 
@@ -223,7 +223,7 @@ def _joined(small: Sequence[Chunk], size: int) -> Chunk:
     return small[0]._replace(data=data, size=size, read=small[-1].read)
 
 
-def _behind(place: CorpusPlace, data: bytes) -> CorpusPlace:
+def _place_after(place: CorpusPlace, data: bytes) -> CorpusPlace:
     return CorpusPlace(place.input, place.offset + len(data), place.record + data.count(b"\n"))
 
 

@@ -29,10 +29,10 @@ from .chunks import Chunk
 from .corpus_files import is_url
 from .manifest import RunState, Tail
 from .records import CorpusError, Report, is_binary_table, is_table, raised
-from .shard_formats import FORMS, dtype_of
+from .shard_formats import FORMS, id_dtype
 from .shard_reader import EncodedCorpus
 from .shard_writer import ShardsWriter
-from .storage import Folder, folder_at, inputs_of
+from .storage import Folder, folder_at, list_inputs
 
 if TYPE_CHECKING:
     from .segments import EncodedBatch
@@ -67,7 +67,9 @@ def encode_corpus(
     report: Report | None = None,
     progress: OnProgress | None = None,
 ) -> EncodedCorpus:
-    """Write the ids of a corpus as shards of `format`: megatron, nanotron, npy, parquet or arrow; docs/corpora.md.
+    """Write the ids of a corpus as shards of `format`, and return them as an `EncodedCorpus`.
+
+    `format` is megatron, nanotron, npy, parquet or arrow; docs/corpora.md describes them.
 
     `corpus`: files and directories, or URLs for fsspec. Each row of a table and each line of JSON lines is a document,
     with its text in `text_column` or its messages in `chat_column`; any other file is one, or with `by_line` each of
@@ -135,11 +137,11 @@ class _Job:
         self._report = report or (lambda where, error: None)
         self.skipped: Counter[str] = Counter()  # files of directories, by kind
         self._is_new = False  # whether this run began the work
-        self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
+        self._dtype = id_dtype(FORMS[form], tokenizer.vocab_size)
 
     def look_at(self, paths: list[str]) -> None:
         """Find the inputs, and what is wrong before anything is written."""
-        self._inputs = inputs_of(paths, self.skipped, self._folder.name)
+        self._inputs = list_inputs(paths, self.skipped, self._folder.name)
         self._require_packages()
         ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
 

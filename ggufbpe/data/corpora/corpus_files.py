@@ -27,7 +27,7 @@ class File(NamedTuple):
     path: str
     size: int  # bytes on disk
     root: str
-    version: str = ""  # by the listing of a storage; see `version_of`
+    version: str = ""  # by the listing of a storage; see `file_version`
 
 
 def files_of(
@@ -86,7 +86,7 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
-def storage_of(url: str) -> tuple[Any, str]:
+def find_storage(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the path in it. `CorpusError` where nothing reads such URLs."""
     try:
         return file_system_at(url, "corpora")
@@ -98,13 +98,13 @@ def open_file(path: str) -> IO[bytes]:
     """A file of this machine or behind a URL, to be read."""
     if not is_url(path):
         return open(path, "rb")
-    system, place = storage_of(path)
+    system, place = find_storage(path)
     file: IO[bytes] = system.open(place, "rb")
     return file
 
 
 def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
-    system, place = storage_of(url)
+    system, place = find_storage(url)
     scheme = url.partition("://")[0]
     # Over HTTP any page with links looks like a directory.
     is_folder = url.endswith("/") if scheme in ("http", "https") else system.isdir(place)
@@ -117,17 +117,17 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
             skipped["binary"] += 1
         else:
             path = name if is_url(name) else f"{scheme}://{name}"
-            yield File(path, facts["size"] or 0, url, version_of(facts))
+            yield File(path, facts["size"] or 0, url, file_version(facts))
 
 
 # What fsspec's file systems give alike in a listing and of one file; other times are often rounded in one of them.
 _VERSIONS = ("ETag", "etag", "md5Hash", "blob_id", "sha", "mtime", "created")
 
 
-def version_of(facts: Mapping[str, Any]) -> str:
+def file_version(facts: Mapping[str, Any]) -> str:
     """What changes with the content of a file, by what its storage says of it; "" where it says nothing of the kind.
 
-    >>> version_of({"etag": '"1b2"', "mtime": 5}), version_of({"size": 3})
+    >>> file_version({"etag": '"1b2"', "mtime": 5}), file_version({"size": 3})
     ('1b2', '')
     """
     version = next((facts[name] for name in _VERSIONS if facts.get(name)), "")

@@ -20,7 +20,7 @@ from .byte_formats import Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import CorpusPlace
 from .manifest import RunState, Shard, Tail
-from .segments import EncodedBatch, Segment, absolute_inputs, encoded_at, part_of, segments_of
+from .segments import EncodedBatch, Segment, absolute_inputs, divide, encoded_at, slice_documents
 from .shard_writer import ShardsWriter, limits
 from .storage import SEGMENTS, Folder, Input, folder_at
 
@@ -114,7 +114,7 @@ def encode_on(
     segments.prepare()
     try:
         sizes = segment_sizes(sum(given.size for given in inputs), machines.processors)
-        every = segments_of(absolute_inputs(inputs), by_line, state.place, sizes)
+        every = divide(absolute_inputs(inputs), by_line, state.place, sizes)
         return _encode(machines, ShardPlan(work, state, segments), folder, every, tell)
     finally:
         segments.release()
@@ -294,7 +294,7 @@ class ShardPlan:
         for part in reversed(self._shard.parts):
             if len(last) >= count:
                 break
-            [ids] = part_of(self._encoded(part.batch, with_ids=True), part.first, part.stop).ids
+            [ids] = slice_documents(self._encoded(part.batch, with_ids=True), part.first, part.stop).ids
             last = ids[max(len(ids) - count + len(last), 0) :].tolist() + last
         missing = count - len(last)
         return list(self._shard.carry[len(self._shard.carry) - missing :]) + last
@@ -319,7 +319,7 @@ def write_shard(work: EncodingRun, shard: PlannedShard, attempt: str) -> Written
             with segments.open(name) as file:
                 for part in parts:
                     encoded = encoded_at(file, part.batch.at, work.layout.dtype)
-                    writer.add(part_of(encoded, part.first, part.stop), part.batch.chunk)
+                    writer.add(slice_documents(encoded, part.first, part.stop), part.batch.chunk)
         state, tail = writer.finish()
     finally:
         writer.close()

@@ -44,8 +44,8 @@ class EncodeStage:
         self._tokenizer = tokenizer_of(model)
         self._text_column, self._id_column = text_column, id_column
         self._parse_special = parse_special
-        self._before = self._added(bos, self._tokenizer.bos_id, "BOS")
-        self._behind = self._added(eos, self._tokenizer.eos_id, "EOS")
+        self._prefix_ids = self._added(bos, self._tokenizer.bos_id, "BOS")
+        self._suffix_ids = self._added(eos, self._tokenizer.eos_id, "EOS")
 
     def __getstate__(self) -> dict[str, Any]:
         tokenizer = self._tokenizer
@@ -74,4 +74,4 @@ class EncodeStage:
         rows = self._tokenizer.encode_batch(
             texts, add_special=False, parse_special=self._parse_special, threads=1
         )
-        return [[*self._before, *ids, *self._behind] for ids in rows]
+        return [[*self._prefix_ids, *ids, *self._suffix_ids] for ids in rows]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._util.extras import imported
 from .byte_formats import Ids, Layout
 from .hashed_files import FileFacts, HashedFile
-from .row_formats import COLUMN, GROUP_ROWS, GROUP_TOKENS, schema_of
+from .row_formats import COLUMN, GROUP_ROWS, GROUP_TOKENS, arrow_schema
 from .storage import Folder
 from .thrift import Value, binary, boolean, i8, i32, i64, list_of, struct, varint
 
@@ -166,7 +166,7 @@ class ParquetWriter:
     def _footer(self) -> Value:
         from ... import __version__
 
-        arrow = base64.b64encode(schema_of(self._layout).serialize().to_pybytes())
+        arrow = base64.b64encode(arrow_schema(self._layout).serialize().to_pybytes())
         return struct(
             {
                 1: i32(2),

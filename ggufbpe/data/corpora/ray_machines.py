@@ -71,7 +71,7 @@ def _import_for_tasks() -> None:
     import_module("pandas")  # Ray Data's form of what was written
 
 
-def processors_of(workers: int | None) -> int:
+def task_limit(workers: int | None) -> int:
     """How many tasks there are at a time: `workers`, or one for each processor of the cluster."""
     return workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
 
@@ -199,7 +199,7 @@ def _raise_cause(error: BaseException) -> NoReturn:
     raise error
 
 
-def dataset_of(name: str, makers: Sequence[Callable[[], Iterable[Table]]], workers: int | None) -> Any:
+def ray_dataset(name: str, makers: Sequence[Callable[[], Iterable[Table]]], workers: int | None) -> Any:
     """The dataset of `Tasks`, of which not more than `workers` run at a time."""
     return data.read_datasource(Tasks(name, makers), override_num_blocks=len(makers), concurrency=workers)
 
@@ -226,7 +226,7 @@ class RayMachines:
         self._shared = Shared(
             tokenizer.fingerprint, ray.put(pickle.dumps(tokenizer, 5)), options, work.layout.dtype
         )
-        self.processors = processors_of(workers)
+        self.processors = task_limit(workers)
 
     def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
         """The batches of each segment, in order; their ids are in files."""
@@ -234,7 +234,7 @@ class RayMachines:
             return
         makers = [partial(_encoded, self._shared, self._work.segments, segment) for segment in segments]
         with causes_raised():
-            for table in dataset_of("Encode", makers, self._workers).iter_batches(
+            for table in ray_dataset("Encode", makers, self._workers).iter_batches(
                 batch_size=None, batch_format="pyarrow", prefetch_batches=0
             ):
                 for batches in table["batches"]:
@@ -245,7 +245,7 @@ class RayMachines:
         makers = [partial(_planned, shard) for shard in shards]
         sink = Sink("Shard", partial(_write_shards, self._work))
         with causes_raised():
-            dataset_of("Shard", makers, self._workers).write_datasink(sink, concurrency=self._workers)
+            ray_dataset("Shard", makers, self._workers).write_datasink(sink, concurrency=self._workers)
         written = dict(one for some in sink.results for one in some)
         return [written[shard.number] for shard in shards]
 

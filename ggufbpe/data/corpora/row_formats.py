@@ -18,7 +18,7 @@ GROUP_TOKENS, GROUP_ROWS = 1 << 20, 1 << 16  # of a row group or record batch, a
 COLUMN = "input_ids"
 
 
-def schema_of(layout: Layout) -> Any:
+def arrow_schema(layout: Layout) -> Any:
     """pyarrow's schema: a column of lists."""
     pyarrow = imported("pyarrow", "corpora", "writing parquet and arrow")
     return pyarrow.schema([(COLUMN, pyarrow.large_list(getattr(pyarrow, layout.dtype)()))])
@@ -28,7 +28,7 @@ class ArrowWriter:
     """Writes a column of lists. Where a record batch ends depends on the lengths of rows, not on chunks."""
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
-        self._schema = schema_of(layout)
+        self._schema = arrow_schema(layout)
         self._pyarrow = imported("pyarrow", "corpora", "writing arrow")
         self._numpy = imported("numpy", "corpora", "shards")
         self._data = HashedFile(folder, stem + form.suffix)

@@ -58,7 +58,7 @@ class EncodedBatch(NamedTuple):
 # ---- what segments there are ----------------------------------------------------------------------------
 
 
-def segments_of(
+def divide(
     inputs: list[Input], by_line: bool, start: CorpusPlace, size_at: Callable[[int], int]
 ) -> Iterator[Segment]:
     """Segments in order, from a place on, each of about `size_at(bytes that are left)`."""
@@ -191,7 +191,7 @@ def _read(file: IO[bytes], size: int) -> bytearray:
     return data
 
 
-def part_of(encoded: Encoded, first: int, stop: int | None) -> Encoded:
+def slice_documents(encoded: Encoded, first: int, stop: int | None) -> Encoded:
     """The documents from `first` to before `stop`; without `stop` all that is behind them, too."""
     done = int(encoded.records[first - 1]) if first else -1  # records that are of an earlier part
     last = None if stop is None else int(encoded.records[stop - 1])

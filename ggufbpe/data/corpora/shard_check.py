@@ -43,6 +43,8 @@ class Checked(NamedTuple):
 def check_corpus(output: str | os.PathLike[str], model: Model | None = None, *, sample: int = 100) -> Checked:
     """Check shards against their manifest, and with a model a sample of documents against its tokenizer.
 
+    Returns `Checked`: the number of shards, the problems found, and the number of documents encoded again.
+
     Each file must have the hash in the manifest, and each index its number of rows and ids. The first `sample`
     documents of up to eight shards are read from the corpus and encoded again, unless an input has changed.
     """

@@ -63,7 +63,7 @@ FORMS: dict[str, ShardForm] = {
 SUFFIXES = tuple({suffix for form in FORMS.values() for suffix in (form.suffix, *form.indexes)})
 
 
-def dtype_of(form: ShardForm, vocab_size: int) -> str:
+def id_dtype(form: ShardForm, vocab_size: int) -> str:
     """The type of the ids of a vocabulary."""
     return "uint16" if vocab_size <= 1 << 16 else form.wide
 
@@ -78,7 +78,7 @@ def document_ends(form: ShardForm, folder: Folder, stem: str, layout: Layout) ->
     return form.ends(folder, stem)
 
 
-def rows_of(
+def read_rows(
     form: ShardForm, folder: Folder, stem: str, layout: Layout, ends: Any, start: int = 0
 ) -> Iterator[npt.NDArray[Any]]:
     """The rows of a shard from number `start` on, each as an array of ids; `ends` are those of `document_ends`."""

@@ -12,7 +12,7 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .byte_formats import Layout
 from .manifest import Shard, read_manifest
-from .shard_formats import FORMS, document_ends, rows_of
+from .shard_formats import FORMS, document_ends, read_rows
 from .storage import Folder, folder_at
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class EncodedCorpus:
         for shard in self.shards:
             if start < shard.rows:
                 ends = self._ends_of(shard)
-                yield from rows_of(self.form, self.folder, shard.name, self.layout, ends, start)
+                yield from read_rows(self.form, self.folder, shard.name, self.layout, ends, start)
             start = max(start - shard.rows, 0)
 
     def _ends_of(self, shard: Shard) -> Any:
@@ -113,7 +113,7 @@ class DecodedRow(NamedTuple):
 def decode_corpus(
     output: str | os.PathLike[str], model: Model, *, start: int = 0, count: int | None = None
 ) -> Iterator[DecodedRow]:
-    """The documents of shards as text, from number `start` on; control tokens, such as EOS, are left out.
+    """Yield the documents of shards as text, from number `start` on; control tokens, such as EOS, are left out.
 
     The text is the one that was encoded, spaces and all, where the tokenizer keeps it: llama.cpp's clean-up of spaces,
     which is for answers, is not done. `ValueError` where the tokenizer is not that of the shards.

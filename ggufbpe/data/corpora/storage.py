@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple, Protocol
 
 from ..._util import files
-from .corpus_files import files_of, is_url, open_file, storage_of, version_of
+from .corpus_files import file_version, files_of, find_storage, is_url, open_file
 from .records import CorpusError, raised
 
 _HIDDEN = ".partial"  # ends the name of a file that is not whole
@@ -39,7 +39,7 @@ class ChangedError(ValueError):
 # ---- inputs ---------------------------------------------------------------------------------------------
 
 
-def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> list[Input]:
+def list_inputs(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> list[Input]:
     """The files named, and those in directories named, in order. `OSError` for one that is missing.
 
     Files in the folder `leave_out`, where the shards go, are left out.
@@ -56,9 +56,9 @@ def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> li
 
 
 def _state_at(url: str) -> tuple[int, str]:
-    system, path = storage_of(url)
+    system, path = find_storage(url)
     facts = system.info(path)
-    return facts.get("size") or 0, version_of(facts) or str(system.ukey(path))
+    return facts.get("size") or 0, file_version(facts) or str(system.ukey(path))
 
 
 def _state(status: os.stat_result) -> tuple[int, str]:
@@ -268,7 +268,7 @@ class RemoteFolder:
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
         try:
-            self._system, self._root = storage_of(self.name)
+            self._system, self._root = find_storage(self.name)
         except CorpusError as error:
             raise CorpusError(f"{self.name}: {error}") from None
 

@@ -38,11 +38,13 @@ def stats(
     progress: OnProgress | None = None,
     read_ignored: bool = True,
 ) -> Stats:
-    """Measure how tokenizers cut a corpus: bytes and characters per token, tokens per word, use of the vocabulary.
+    """Measure how tokenizers split a corpus: bytes and characters per token, tokens per word, use of the vocabulary.
+
+    Returns `Stats`, with a row for each group and tokenizer.
 
     `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` has
     texts (`str`), files and directories (`pathlib.Path`), and binary streams, or is one of them; a mapping has such a
-    corpus for each group. Bytes need not be UTF-8. Only a block of text (blocks.py) and numbers are held in memory.
+    corpus for each group. Bytes need not be UTF-8. Only a block of text and numbers are held in memory.
 
     `by` names the groups: each "file", each "folder" (the first below a given directory), each "extension", or
     "total" for none; `by_field` takes a field of JSON lines instead, such as their language. `field` is their text:

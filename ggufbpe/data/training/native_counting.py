@@ -25,7 +25,7 @@ def is_there() -> bool:
     return native.native is not None
 
 
-def counter_of(
+def count_natively(
     texts: Iterable[str], split: Splitting, cut: Callable[[str], Iterable[str]] | None, threads: int | None
 ) -> Any:
     """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""

@@ -15,14 +15,14 @@ from ..corpora.distributed import segment_size
 from ..corpora.ray_machines import (
     causes_raised,
     connected,
-    dataset_of,
-    processors_of,
     pyarrow,
     quiet_context,
     ray,
+    ray_dataset,
+    task_limit,
 )
 from .draft_vocabulary import Added, cutter
-from .native_counting import counter_of, is_there
+from .native_counting import count_natively, is_there
 from .training_texts import CorpusOptions, FilePart, file_parts, files_at, texts_of_part
 from .word_counts import Splitting, count_words
 
@@ -42,14 +42,14 @@ def counted_on_ray(
     files = files_at(paths, reading)
     total = sum(file.size for file in files)
     with connected(address, workers):
-        parts = file_parts(files, reading, segment_size(total, processors_of(workers)))
+        parts = file_parts(files, reading, segment_size(total, task_limit(workers)))
         shared = ray.put((reading._replace(progress=None, skipped=None), counting))
         makers = [partial(_counted, shared, number, part) for number, part in enumerate(parts)]
         if not makers:
             return
         last, read = -1, 0
         with quiet_context(), causes_raised():
-            for table in dataset_of("CountWords", makers, workers).iter_batches(
+            for table in ray_dataset("CountWords", makers, workers).iter_batches(
                 batch_size=None, batch_format="pyarrow"
             ):
                 for number in table["part"].unique().to_pylist():
@@ -69,7 +69,7 @@ def _counted(shared: Any, number: int, part: FilePart) -> Iterator[Any]:
     if split.listed is None or not is_there():
         words = list(count_words(texts, split, cut).items())
     else:
-        words = counter_of(texts, split, cut, threads=1).words()
+        words = count_natively(texts, split, cut, threads=1).words()
     yield pyarrow.table(
         {
             "part": pyarrow.array([number] * len(words), pyarrow.int64()),

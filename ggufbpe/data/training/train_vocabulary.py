@@ -21,15 +21,15 @@ from ...gguf.metadata import Overrides
 from ...hub.model_location import ModelName, locate
 from ...models.bpe.merge import BYTE_CHARS, WordEncoder
 from ...models.loading import load
-from ...models.vocabulary import NORMAL, Vocabulary, warn_of
+from ...models.vocabulary import NORMAL, Vocabulary, emit_warnings
 from ...native import warn_if_slow
 from ..corpora.records import CorpusError as CorpusError
 from .draft_vocabulary import Added, Draft, base, cutter, seeded
 from .learn_merges import TIES, Learner, Rules
-from .native_counting import CompiledLearner, add_counts, counter_of, is_there
+from .native_counting import CompiledLearner, add_counts, count_natively, is_there
 from .trained_vocabulary import Form, LearnedStep, Seed, token_bytes
 from .trained_vocabulary import TrainedVocabulary as TrainedVocabulary
-from .training_texts import CorpusOptions, texts_of
+from .training_texts import CorpusOptions, read_training_texts
 from .word_counts import Splitting, count_words, splitting
 
 _ERRORS = ("strict", "replace")
@@ -122,7 +122,7 @@ def train(
 
 def _opened(seed: Seed) -> Vocabulary:
     vocabulary = load(seed.model.opened(), seed.overrides)[0]
-    warn_of(vocabulary)
+    emit_warnings(vocabulary)
     return vocabulary
 
 
@@ -169,14 +169,14 @@ def _sources(
         if count < 0 or not word:
             raise ValueError(f"word_counts: {printable(word)} has the count {count}")
     if ray is None:
-        return texts_of(corpus, reading), [word_counts]
+        return read_training_texts(corpus, reading), [word_counts]
     from .ray_counting import Counting, counted_on_ray
 
     every = list(corpus)
     here = [item for item in every if not isinstance(item, os.PathLike)]
     paths = [os.fsdecode(item) for item in every if isinstance(item, os.PathLike)]
     counts = counted_on_ray(ray, paths, reading, Counting(*counting), workers)
-    return texts_of(here, reading._replace(skipped=None)), chain(counts, [word_counts])
+    return read_training_texts(here, reading._replace(skipped=None)), chain(counts, [word_counts])
 
 
 def _counted(
@@ -194,7 +194,7 @@ def _counted(
             for word, count in some.items():
                 counts[word] = counts.get(word, 0) + count
     else:
-        counter = counter_of(texts, split, cut, threads)
+        counter = count_natively(texts, split, cut, threads)
         for some in more:
             add_counts(counter, some)
         if split.units == "bytes" and is_new and form.end_of_word is None and split.entry is not None:

@@ -44,7 +44,7 @@ class CorpusOptions(NamedTuple):
     skipped: Counter[str] | None = None  # files left out of directories
 
 
-def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
+def read_training_texts(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
     """Yields the texts of strings, paths (`os.PathLike`; files, directories, URLs) and binary streams.
 
     Raises `CorpusError` for bytes that are not UTF-8, lines that are not JSON and broken compression; `OSError` for
@@ -116,7 +116,7 @@ def file_parts(files: Iterable[File], reading: CorpusOptions, size: int) -> list
 
 
 def texts_of_part(part: FilePart, reading: CorpusOptions) -> Iterator[str]:
-    """The texts of a part of a file, as `texts_of` reads them in the whole file."""
+    """The texts of a part of a file, as `read_training_texts` reads them in the whole file."""
     if part.end is None:
         yield from _texts_at(part.name, part.path, reading, lambda raw: None)
         return

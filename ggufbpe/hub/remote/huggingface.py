@@ -229,7 +229,7 @@ def _require_network() -> None:
     `RemoteError` if HF_ENDPOINT is an address that is never asked.
     """
     from .hosts import Lookups, origin
-    from .pinned_transport import proxy_of
+    from .pinned_transport import find_proxy
 
     scheme, host, port = origin(endpoint())
     if Lookups().is_never_asked(host):
@@ -238,7 +238,7 @@ def _require_network() -> None:
             path=endpoint(),
             remedy="set HF_ENDPOINT to the address of a hub",
         )
-    if host and not is_offline() and not proxy_of(scheme, host, port):
+    if host and not is_offline() and not find_proxy(scheme, host, port):
         socket.getaddrinfo(host, None)
 
 

@@ -27,7 +27,7 @@ class PinnedTransport:
         """The response. Raises the library's `TransportError` if there is none."""
         url = request.url
         server = origin(str(url))
-        if proxy := proxy_of(url.scheme, url.host, server[2]):
+        if proxy := find_proxy(url.scheme, url.host, server[2]):
             return self._line(url.scheme, proxy, proxy).handle_request(request)
         refused = self._http.ConnectError("the name is not known")
         host = url.raw_host.decode("ascii")
@@ -66,7 +66,7 @@ class PinnedTransport:
         return self._http.create_ssl_context()
 
 
-def proxy_of(scheme: str, host: str, port: int | None) -> str | None:
+def find_proxy(scheme: str, host: str, port: int | None) -> str | None:
     """The proxy for a server, from the environment or the system's settings; None if there is none."""
     proxies = getproxies()
     proxy = proxies.get(scheme) or proxies.get("all")

@@ -81,7 +81,7 @@ class Patterns(Sequence[Any]):
 
 
 def patterns(name: str) -> Patterns:
-    """The patterns of the pre-tokenizer `name` (a value of `tokenizer.ggml.pre`), compiled by the package `regex`.
+    """Return the patterns of the pre-tokenizer `name`, a value of `tokenizer.ggml.pre`, compiled by `regex`.
 
     >>> patterns("llama-bpe").words("I'll count 1234567 words")
     ['I', "'ll", ' count', ' ', '123', '456', '7', ' words']

@@ -100,7 +100,7 @@ class BytePairTracer(MergeTracer):
     @cached_property
     def stages(self) -> tuple[TracedStage, ...]:
         """Those of the vocabulary's pre-tokenizer."""
-        return stages_of(self._text.vocabulary.pre_tokenizer)
+        return traced_stages(self._text.vocabulary.pre_tokenizer)
 
     @cached_property
     def _splitter(self) -> Splitter:
@@ -157,7 +157,7 @@ class BytePairTracer(MergeTracer):
         return text.encode("utf-8", "surrogateescape").decode("latin-1").translate(BYTE_CHARS)
 
 
-def stages_of(entry: PreTokenizer) -> tuple[TracedStage, ...]:
+def traced_stages(entry: PreTokenizer) -> tuple[TracedStage, ...]:
     """The stages of a pre-tokenizer, with the rules that each matches."""
     patterns = [tuple(filter(None, option_texts(stage.pattern))) for stage in entry.stages]
     added = [

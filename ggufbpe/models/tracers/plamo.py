@@ -16,9 +16,9 @@ from .trace_types import (
     Edge,
     EncodedWord,
     Fragment,
+    RewrittenText,
     Step,
     Symbol,
-    TextChange,
     Tracer,
     Word,
     WordToken,
@@ -102,7 +102,7 @@ def _written(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[TextChange]:
+def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[RewrittenText]:
     """Text in no segment, and bytes that are read as another character than they are."""
     done = 0
     for first, end in [*segments, (len(read.text),) * 2]:
@@ -110,8 +110,8 @@ def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> I
             span = start + read.bounds[at], start + read.bounds[at + 1]
             given = read.data[read.bounds[at] : read.bounds[at + 1]]
             if at < first:
-                yield TextChange(*span, given, "", ("left_out",))
+                yield RewrittenText(*span, given, "", ("left_out",))
             elif given != read.seen(at):
                 became = _written(read.seen(at))
-                yield TextChange(*span, given, became, ("not_utf8",))
+                yield RewrittenText(*span, given, became, ("not_utf8",))
         done = end

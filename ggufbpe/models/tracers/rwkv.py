@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..tokenizer_model import unknown_of
+from ..tokenizer_model import unknown_id
 from .trace_types import EncodedWord, Fragment, Match, Step, Symbol, Tracer, TriedToken, Word, WordToken
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class RWKVTracer(Tracer):
         self._trie = text.trie
         self._tokens = text.vocabulary.tokens
         self._text = text
-        self.unknown: int = unknown_of(text.vocabulary)
+        self.unknown: int = unknown_id(text.vocabulary)
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """A match at each place."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..._util import utf8
 from ..._util.spelling import SPACE, escape_spaces
 from .bpe import MergeTracer
-from .trace_types import Fragment, Step, TextChange
+from .trace_types import Fragment, RewrittenText, Step
 
 if TYPE_CHECKING:
     from ..spm import SpmText
@@ -27,7 +27,7 @@ class SpmTracer(MergeTracer):
         """The space before it, spaces, and words."""
         yield Fragment("text", start, start + utf8.byte_length(fragment))
         if self._text.prefix:
-            yield TextChange(start, start, b"", self._text.prefix, ("space_prefix",))
+            yield RewrittenText(start, start, b"", self._text.prefix, ("space_prefix",))
         changes = self._spaces(fragment, start)
         change = next(changes, None)
         for word, bounds in self._words(fragment, start):
@@ -51,11 +51,13 @@ class SpmTracer(MergeTracer):
             yield plain[first:end], [*[start] * max(prefix - first, 0), start, *(start + at for at in own)]
             start += own[-1] if own else 0
 
-    def _spaces(self, fragment: str | bytes, start: int) -> Iterator[TextChange]:
+    def _spaces(self, fragment: str | bytes, start: int) -> Iterator[RewrittenText]:
         data = fragment.encode() if isinstance(fragment, str) else fragment
         for match in re.finditer(b" +", data):
             first, end = match.span()
-            yield TextChange(start + first, start + end, match[0], SPACE * (end - first), ("escaped_space",))
+            yield RewrittenText(
+                start + first, start + end, match[0], SPACE * (end - first), ("escaped_space",)
+            )
 
     def count_words(self, fragment: str | bytes) -> int:
         plain = self._text.plain(fragment)

@@ -21,8 +21,9 @@ from ...errors import printable
 class TracedStage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
-    As llama.cpp writes them; a `step`, if any, is a function of split.py that does the same differently. Alternatives
-    after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
+    The alternatives are as llama.cpp writes them; a `step`, if any, is a function of splitter.py in the place of the
+    pattern. Alternatives after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's
+    splitter adds them.
     """
 
     alternatives: tuple[str, ...]
@@ -44,7 +45,7 @@ class Fragment(NamedTuple):
     dropped_by: int | None = None  # the special token that strips the white space; None if no token has it
 
 
-class TextChange(NamedTuple):
+class RewrittenText(NamedTuple):
     """What normalization turned a part of the text into, and why.
 
     `reasons` are among these, in the order in which they applied:
@@ -206,7 +207,7 @@ class EncodedWord(NamedTuple):
     tokens: tuple[WordToken, ...]
 
 
-Step = Fragment | TextChange | EncodedWord
+Step = Fragment | RewrittenText | EncodedWord
 
 
 class Alone(NamedTuple):
@@ -274,9 +275,9 @@ class Traceable(Protocol):
         ...
 
 
-def joined(changes: Iterator[TextChange]) -> Iterator[TextChange]:
+def joined(changes: Iterator[RewrittenText]) -> Iterator[RewrittenText]:
     """Joins adjacent changes of the same reasons, except characters that stand alone."""
-    last: TextChange | None = None
+    last: RewrittenText | None = None
     for change in changes:
         if (
             last is None
@@ -331,14 +332,14 @@ def word_lattice(
             edge = edges[number]
             edges_taken.append(edge)
             position = edge.position + edge.length if is_from_end else edge.position
-        return path_of(tuple(edges_taken if is_from_end else reversed(edges_taken)), before)
+        return path_over(tuple(edges_taken if is_from_end else reversed(edges_taken)), before)
 
     if not ends:
         return None
     return WordLattice(before, edges, path(0), path(1) if len(ends) > 1 else None, is_from_end)
 
 
-def path_of(edges: tuple[Edge, ...], before: float) -> Path:
+def path_over(edges: tuple[Edge, ...], before: float) -> Path:
     """A path over these edges, after words of this total."""
     scores = [edge.score for edge in edges]
     *_, total = accumulate(scores, initial=before)

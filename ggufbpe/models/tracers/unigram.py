@@ -17,9 +17,9 @@ from .trace_types import (
     Edge,
     EncodedWord,
     Fragment,
+    RewrittenText,
     Step,
     Symbol,
-    TextChange,
     Tracer,
     Word,
     WordToken,
@@ -133,7 +133,7 @@ class UnigramTracer(Tracer):
 
     # ---- normalization ----
 
-    def _changes(self, data: bytes, normalized: Normalized, start: int) -> Iterator[TextChange]:
+    def _changes(self, data: bytes, normalized: Normalized, start: int) -> Iterator[RewrittenText]:
         """Text that changed, and text that was dropped."""
         done = 0
         for (first, end), places in _spans(normalized):
@@ -142,14 +142,16 @@ class UnigramTracer(Tracer):
             done = end
         yield from self._gone(data, done, len(data), start)
 
-    def _gone(self, data: bytes, first: int, end: int, start: int) -> Iterator[TextChange]:
+    def _gone(self, data: bytes, first: int, end: int, start: int) -> Iterator[RewrittenText]:
         """A part of the text of which nothing is left."""
         while first < end:
             _, length = self._normalizer.next_piece(data, first)
             yield from self._change(data, first, first + length, b"", start)
             first += length
 
-    def _change(self, data: bytes, first: int, end: int, became: bytes, start: int) -> Iterator[TextChange]:
+    def _change(
+        self, data: bytes, first: int, end: int, became: bytes, start: int
+    ) -> Iterator[RewrittenText]:
         if data[first:end] == became:
             return
         why, made = [], b""
@@ -169,7 +171,7 @@ class UnigramTracer(Tracer):
         if spaces > left:
             why.append("extra_white_space")
         text = became.decode("utf-8", "surrogateescape")
-        yield TextChange(start + first, start + end, data[first:end], text, tuple(dict.fromkeys(why)))
+        yield RewrittenText(start + first, start + end, data[first:end], text, tuple(dict.fromkeys(why)))
 
     # ---- pieces ----
 

@@ -12,9 +12,9 @@ from .trace_types import (
     EncodedWord,
     Fragment,
     Match,
+    RewrittenText,
     Step,
     Symbol,
-    TextChange,
     Tracer,
     TriedToken,
     Word,
@@ -44,14 +44,14 @@ class WordPieceTracer(Tracer):
         yield Fragment("text", start, start + utf8.byte_length(fragment))
         word: list[str] = []
         bounds: list[tuple[int, int]] = []  # of the word's characters
-        changes: list[TextChange] = []
+        changes: list[RewrittenText] = []
         for char, data, first in _characters(fragment, self._text.vocabulary.strict_utf8):
             first, end = start + first, start + first + len(data)
             written = self._normalizer[ord(char)]
             if written != char:
                 why = self._normalizer.reasons(ord(char))
                 is_broken = char == "\ufffd" and data != char.encode()
-                changes.append(TextChange(first, end, data, written, ("not_utf8",) * is_broken + why))
+                changes.append(RewrittenText(first, end, data, written, ("not_utf8",) * is_broken + why))
             if len(written) == 1 and written != " ":
                 word.append(written)
                 bounds.append((first, end))

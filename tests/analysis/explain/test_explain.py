@@ -36,15 +36,15 @@ from ggufbpe.analysis.views.html_page import marked, rendered, safe
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import option_texts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-from ggufbpe.models.tracers.bpe import stages_of
+from ggufbpe.models.tracers.bpe import traced_stages
 from ggufbpe.models.tracers.trace_types import (
     Cut,
     Edge,
     Fragment,
     Match,
     Merge,
+    RewrittenText,
     Symbol,
-    TextChange,
     TracedStage,
     TriedToken,
     Word,
@@ -186,7 +186,7 @@ def test_names_in_json_are_documented() -> None:
         Trace,
         TracedStage,
         Fragment,
-        TextChange,
+        RewrittenText,
         Word,
         Cut,
         Merge,
@@ -648,7 +648,7 @@ def test_title_is_made_safe() -> None:
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_alternatives_are_counted_as_list_pre_shows_them(name: str) -> None:
     """What is not in the pattern is said to be added."""
-    for stage, shown in zip(stages_of(PRE_TOKENIZERS[name]), PRE_TOKENIZERS[name].stages, strict=True):
+    for stage, shown in zip(traced_stages(PRE_TOKENIZERS[name]), PRE_TOKENIZERS[name].stages, strict=True):
         listed = list(filter(None, option_texts(shown.pattern)))
         assert stage.in_pattern == len(listed)
         assert list(stage.alternatives[: stage.in_pattern]) == listed

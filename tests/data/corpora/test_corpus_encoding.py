@@ -45,7 +45,7 @@ from ggufbpe.data.corpora.encode_stage import EncodeStage
 from ggufbpe.data.corpora.records import CorpusError, lines, raised
 from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.shard_reader import EncodedCorpus
-from ggufbpe.data.corpora.storage import ChangedError, inputs_of
+from ggufbpe.data.corpora.storage import ChangedError, list_inputs
 
 __all__ = ["large", "run", "small_chunks", "tok"]  # fixtures
 
@@ -420,7 +420,7 @@ def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> Non
         "f.txt": b"small",
     }.items():
         (tmp_path / name).write_bytes(content)
-    inputs = inputs_of([str(tmp_path)], Counter(), "")
+    inputs = list_inputs([str(tmp_path)], Counter(), "")
     reader = chunk_reader(tok, inputs, Options(chunk_encoder.Document(), False, None, 1))
     whole = list(reader.chunks())
     assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
@@ -501,7 +501,7 @@ def test_a_form_is_read_by_what_it_is_for(form: str, corpus: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> None:
-    dtype = ggufbpe.data.corpora.shard_formats.dtype_of(FORMS[form], 70_000)
+    dtype = ggufbpe.data.corpora.shard_formats.id_dtype(FORMS[form], 70_000)
     assert dtype == ("int32" if form == "megatron" else "uint32")
     writer = FORMS[form].writer(
         FORMS[form],
@@ -1055,12 +1055,12 @@ def test_files_that_are_listed_are_not_asked_for_one_by_one(
     one_by_one = [
         file
         for number in range(50)
-        for file in inputs_of([f"memory://listed/{number}.txt"], Counter(), "out")
+        for file in list_inputs([f"memory://listed/{number}.txt"], Counter(), "out")
     ]
     del asked[:]
     if not is_version_listed:
         monkeypatch.setattr(corpus_files, "_VERSIONS", ())
-    found = inputs_of(["memory://listed"], Counter(), "out")
+    found = list_inputs(["memory://listed"], Counter(), "out")
     assert sorted(found) == sorted(one_by_one) or not is_version_listed
     assert len({path for path in asked if path.endswith(".txt")}) == (0 if is_version_listed else 50)
     memory.rm("/listed", recursive=True)
@@ -1071,7 +1071,7 @@ def test_a_listed_file_that_has_changed() -> None:
 
     memory = fsspec.filesystem("memory")
     memory.pipe_file("/changing/a.txt", b"a")
-    [given] = inputs_of(["memory://changing"], Counter(), "out")
+    [given] = list_inputs(["memory://changing"], Counter(), "out")
     memory.pipe_file("/changing/a.txt", b"b")
     with pytest.raises(ChangedError, match="changed while"), storage.open_input(given):
         pass
@@ -1088,7 +1088,7 @@ def test_a_listed_file_that_has_changed() -> None:
     ],
 )
 def test_what_changes_with_a_file(listed: dict[str, Any], version: str) -> None:
-    assert corpus_files.version_of(listed) == version
+    assert corpus_files.file_version(listed) == version
 
 
 @pytest.mark.parametrize("command", ["count", "stats", "encode"])

@@ -247,7 +247,7 @@ def test_the_last_segments_are_small(total: int, processors: int) -> None:
     sizes = segment_sizes(total, processors)
     found = [
         each.end - each.start.offset if each.end else sum(given.size for given in each.inputs)
-        for each in segments.segments_of(inputs, False, FIRST, sizes)
+        for each in segments.divide(inputs, False, FIRST, sizes)
     ]
     assert sum(found) == total
     assert max(found) <= 1.25 * (128 << 20)
@@ -279,13 +279,13 @@ def test_an_input_that_changes_meanwhile_ends_the_run(
 ) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(json_lines())
-    real = segments.segments_of
+    real = segments.divide
 
     def changed(*arguments: Any) -> Iterator[Segment]:
         path.write_bytes(json_lines() * 2)
         return real(*arguments)
 
-    monkeypatch.setattr(distributed, "segments_of", changed)
+    monkeypatch.setattr(distributed, "divide", changed)
     with pytest.raises(ChangedError, match="changed while"):
         encode_corpus(path, tok, tmp_path / "out", ray="")
 
@@ -437,13 +437,13 @@ def test_what_fails_in_a_task_fails_as_here(
     """With the words of one machine, in which Ray has no part."""
     path = tmp_path / "a.jsonl"
     shutil.copy(corpus, path)
-    real = segments.segments_of
+    real = segments.divide
 
     def vanished(*arguments: Any) -> Iterator[Segment]:
         path.unlink()
         return real(*arguments)
 
-    monkeypatch.setattr(distributed, "segments_of", vanished)
+    monkeypatch.setattr(distributed, "divide", vanished)
     result = run("encode", "-m", GPT2, path, "-o", tmp_path / "out", "--ray", "auto")
     assert_error(result)
     assert result.err == f"ggufbpe: error: {path}: No such file or directory\n"

@@ -21,7 +21,7 @@ from ggufbpe import train
 from ggufbpe._util import extras
 from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.training import training_texts
-from ggufbpe.data.training.training_texts import CorpusOptions, texts_of
+from ggufbpe.data.training.training_texts import CorpusOptions, read_training_texts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
 
@@ -33,7 +33,7 @@ ACROSS_LINES = {"superbpe"}
 
 
 def read(path: Path, reading: CorpusOptions = STRICT) -> list[str]:
-    return list(texts_of([path], reading))
+    return list(read_training_texts([path], reading))
 
 
 def test_kinds_of_files(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_strings_and_streams_come_before_files(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("b")
     (tmp_path / "a").write_text("a")
     given = [tmp_path / "b", "one", io.BytesIO(b"two"), tmp_path / "a"]
-    assert list(texts_of(given, STRICT)) == ["one", "two", "a", "b"]
+    assert list(read_training_texts(given, STRICT)) == ["one", "two", "a", "b"]
 
 
 def test_what_directories_have_beside_text(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_bytes_that_are_not_utf8_can_be_replaced(name: str, data: bytes, text: s
 
 def test_strings_with_lone_surrogates() -> None:
     with pytest.raises(CorpusError, match=r"text 1: a lone surrogate, U\+DC00"):
-        list(texts_of(["a", "b\udc00"], STRICT))
+        list(read_training_texts(["a", "b\udc00"], STRICT))
 
 
 @pytest.mark.parametrize("given", ["text", b"text", Path("x")])

@@ -32,14 +32,14 @@ from ggufbpe import GGUFWarning, Tokenizer, UnsupportedTokenizerError
 from ggufbpe.analysis.explain import long_text_parts, piece_search
 from ggufbpe.analysis.explain.byte_bounds import rewritten
 from ggufbpe.analysis.explain.reasons import Place
-from ggufbpe.analysis.explain.survey import Wanted, survey, survey_of
+from ggufbpe.analysis.explain.survey import Wanted, survey, survey_whole
 from ggufbpe.analysis.explain.why_not import why_not
 from ggufbpe.analysis.views.explain_json import of_parts
 from ggufbpe.analysis.views.explain_lines import ExplainLines
 from ggufbpe.analysis.views.explain_page import html
 from ggufbpe.analysis.views.terminal import json_bytes
 from ggufbpe.models.plamo import in_ten_thousandths
-from ggufbpe.models.spm import ScoreRanks, ranks_of
+from ggufbpe.models.spm import ScoreRanks, score_ranks
 from ggufbpe.models.tracers.trace_types import Edge, Word, WordLattice
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from ggufbpe.tokenizer.reference_engine import ReferenceEngine
@@ -186,7 +186,7 @@ def check_word(tok: Tokenizer, word: Word) -> None:
 
 def check_merges(tok: Tokenizer, word: Word) -> None:
     known = tok.vocabulary.tokens
-    ranks = ScoreRanks(dict(zip(known, ranks_of(tok.vocabulary.scores, len(known)))))
+    ranks = ScoreRanks(dict(zip(known, score_ranks(tok.vocabulary.scores, len(known)))))
     assert replayed(ranks, word.written, word.merges) == [symbol.text for symbol in word.symbols]
     scores = tok.vocabulary.scores or [0.0] * len(known)
     for merge in word.merges:
@@ -454,7 +454,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         flags = {"add_special": flag, "parse_special": flag}
         whole, found = tok.trace(data, **flags), long_text_parts.Parts(tok, io.BytesIO(data), **flags)
         assert "".join(of_parts(found)) == json_bytes(whole.to_dict()).decode()
-        assert found.totals == survey_of(whole).totals
+        assert found.totals == survey_whole(whole).totals
         assert list(ExplainLines(80, False, True).lines(found, None, None, None)) == list(
             ExplainLines(80, False, True).lines(whole, None, None, None)
         )
@@ -476,7 +476,7 @@ def test_the_part_that_is_wanted_is_that_of_the_whole(name: str) -> None:
         token = whole.tokens[number]
         for wanted in [Wanted(token=number)] + [Wanted(word=token.word)] * (token.word is not None):
             found = survey(tok, io.BytesIO(data), wanted, fragments=9**9)
-            assert found.totals == survey_of(whole).totals
+            assert found.totals == survey_whole(whole).totals
             assert [each for each, _ in found.fragments] == list(whole.fragments)
             there = found.trace.tokens[number - found.before.tokens]
             assert there[:7] == token[:7]

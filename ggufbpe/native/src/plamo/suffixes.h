@@ -1,5 +1,5 @@
 // The suffixes of tokens, as an Aho-Corasick automaton from the last character to the first: Suffixes of
-// ggufbpe/models/plamo.py, compiled.
+// ggufbpe/models/suffixes.py, compiled.
 //
 // A node is a suffix of a token. Read from its end, a text leads from node to node; each is the longest suffix that begins
 // at its place. A node's name is its place in a hash table keyed by the node after it and the character before that one, so
