@@ -1,19 +1,32 @@
 #!/bin/sh
-# Runs the tests and does all the set-up they need; arguments go to pytest. Without arguments, the tests of exactness
-# (marked `both_engines`) run a second time, with the reference engine.
+# Runs the tests and does all the set-up that they need.
 #
-# Tests against real vocabularies and the real llama.cpp need `python scripts/reference.py prepare` (it downloads 75 MB
-# and compiles for some minutes). Without it they are skipped and say so; with CI=true they fail instead. Every processor
-# takes a share of the tests.
+#     sh scripts/test.sh                      # the quick ones, in about three minutes on two processors
+#     sh scripts/test.sh --all                # all of them, as CI does
+#     sh scripts/test.sh tests/gguf -k utf8   # other arguments are pytest's
+#
+# The quick ones need no network, no cluster, no browser and no reference: tests marked `slow`, `cluster` (Ray) or
+# `browser` (chromium) are left out, and so is what is compared with real vocabularies and the real llama.cpp. For those,
+# `python scripts/reference.py prepare` downloads 75 MB and compiles for some minutes; without it they are skipped and say
+# so, and with CI=true they fail. `--all` also runs the tests of exactness (marked `both_engines`) a second time, with the
+# reference engine. Every processor takes a share of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 environment test
-if [ $# -gt 0 ]; then
+case "${1:-}" in
+"")
+    GGUFBPE_CACHE=$PWD/.cache/left-out python -m pytest -q -rfE -n auto -m "not slow and not cluster and not browser"
+    echo "All tests, also the slow ones and those that need Ray, a browser or llama.cpp: sh scripts/test.sh --all"
+    ;;
+--all)
+    python -m pytest -n auto
+    if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import native; print(native is not None)')" = True ]; then
+        echo "== the tests of exactness, with the reference engine"
+        GGUFBPE_ENGINE=reference python -m pytest -n auto -m both_engines
+    fi
+    ;;
+*)
     exec python -m pytest "$@"
-fi
-python -m pytest -n auto
-if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import native; print(native is not None)')" = True ]; then
-    echo "== the tests of exactness, with the reference engine"
-    GGUFBPE_ENGINE=reference python -m pytest -n auto -m both_engines
-fi
+    ;;
+esac

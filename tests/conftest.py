@@ -48,7 +48,13 @@ UNSPLIT = ROOT / "fixtures" / "unsplit.gguf"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "both_engines: a test of exactness, to be run with each engine")
+    for marker in (
+        "both_engines: a test of exactness, to be run with each engine",
+        "browser: needs chromium",
+        "cluster: needs Ray",
+        "slow: takes seconds, and is left out of a quick run",
+    ):
+        config.addinivalue_line("markers", marker)
     # A shell starts what it runs in the background with Ctrl-C ignored, and children inherit that; the tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

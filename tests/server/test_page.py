@@ -26,7 +26,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 import ggufbpe
 from ggufbpe.analysis.views import explain_page
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")]
 expect.set_options(timeout=20_000)  # of a machine that has other things to do
 
 TEXT = "Hello world! naïve 者\n1234"

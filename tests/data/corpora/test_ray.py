@@ -40,7 +40,7 @@ from ggufbpe.data.corpora.storage import SEGMENTS, ChangedError, Input, folder_a
 
 __all__ = ["large", "run", "small_chunks", "tok"]  # fixtures
 
-pytestmark = posix_only
+pytestmark = [posix_only, pytest.mark.cluster]
 
 
 class StopError(Exception):
