@@ -245,7 +245,7 @@ def prove_by_parts(
     for unit, parts in (("line", parts_of), (ENDS, ends_of)):
         some = [part for each in compared for part in parts(tokenizer, each)]
         found = prove(trial, change, some, encode=encode, expected=expected, unit=unit)
-        if found.command:
+        if found.command and found.explained:  # there may be no parts, and then nothing is shown
             return found
     return proposal
 

@@ -309,6 +309,14 @@ def test_where_no_whole_text_is_explained_its_ends_are_compared() -> None:
     assert found.explained == (found.unit == ENDS)
 
 
+def test_parts_that_do_not_differ_are_no_proof() -> None:
+    """Nothing is around this text and its ids, so that a change that leaves both as they are explains nothing."""
+    tok = Tokenizer.from_gguf(GPT2)
+    with Trial(tok) as trial:
+        found = prove_by_parts(trial, Change({K.PRE: "olmo"}), [TextWithIds(b"Hi there", [5, 6, 7])])
+    assert (found.command, found.objection) == ("", "no text gets the other side's ids by it")
+
+
 # ---- several causes, and which file is the broken one -------------------------------------------------
 
 
