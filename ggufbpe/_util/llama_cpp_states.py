@@ -1,7 +1,7 @@
 """The states of llama.cpp whose answers are known, and what differs between them.
 
 A tokenizer gives the ids of one state: `FOLLOWED`, or the one in `Tokenizer.from_gguf(..., llama_cpp=...)`. Loading
-asks `lacks` what that state does not have; no other code compares states.
+asks `lacks` what that state does not have.
 """
 
 from __future__ import annotations

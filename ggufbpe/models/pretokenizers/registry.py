@@ -1,6 +1,6 @@
 r"""Data: the patterns and flags of each pre-tokenizer name in `tokenizer.ggml.pre`.
 
-Source: src/llama-vocab.cpp of llama.cpp b11549, llm_tokenizer_bpe (patterns of each pre-tokenizer type) and
+Source: src/llama-vocab.cpp of llama.cpp b11739, llm_tokenizer_bpe (patterns of each pre-tokenizer type) and
 llama_vocab::impl::load (names and flags). A new name there is a new entry in `_NAMES` here, and a new way of
 splitting one in `_FAMILIES`.
 
