@@ -195,7 +195,7 @@ class _Search:
                 yield at, at + len(self._tokens[rank].text), (at, rank)
 
     def _reaches_with_spaces(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """The same, each including the white space around it that a token may strip."""
+        """Yield what `reaches` does, with each span extended over the white space that a token may strip."""
         low = high = 0  # text[low:high] is the last run of white space that was looked at
 
         def run_around(position: int) -> tuple[int, int]:

@@ -188,7 +188,7 @@ def traced_parts(
     is_enough: Callable[[Totals], bool],
     kept: int = 0,
 ) -> Iterator[Part]:
-    """The same in parts, at least one. A part ends with the word whose `Totals` make it `is_enough`.
+    """Trace a text in one or more parts. A part ends with the word whose `Totals` make it `is_enough`.
 
     Each begins with the last `kept` bytes, in whole words, of the one before. All have the whole text and positions
     in it, so `before.bytes` is 0; a fragment that continues is in each of its parts.

@@ -30,7 +30,7 @@ def with_first_difference(cause: Cause, ours: bytes | None, theirs: bytes, refus
 # ---- around the prompt ----------------------------------------------------------------------------------
 
 
-def around(name: str, piece: bytes, ours: int, theirs: int, adds: bool) -> Iterable[Cause]:
+def end_token_causes(name: str, piece: bytes, ours: int, theirs: int, adds: bool) -> Iterable[Cause]:
     """The cause if BOS or EOS (`name`) is at an end of the given prompt `theirs` times, and in ours `ours` times."""
     if ours == theirs:
         return

@@ -394,7 +394,7 @@ def other_template(name: str, source: str, fix: str, change: Change | None = Non
 
 
 def as_transformers() -> Iterator[ChatChange]:
-    """The same template run by plain jinja2; transformers 5 passes reasoning under several names."""
+    """Run the chat's template with plain jinja2; transformers 5 passes reasoning under several names."""
     fix = "make the prompt with `ggufbpe chat`, with ggufbpe's apply_chat_template, or with llama-server"
     for way, more in ((AS_TRANSFORMERS, ""), (AS_TRANSFORMERS_5, " from version 5 on")):
         what = (

@@ -136,6 +136,7 @@ def around(state: EncodingState, add_special: bool) -> tuple[tuple[int, ...], tu
 
 
 def variant_of(state: EncodingState, text: bytes, add_special: bool) -> Variant:
+    """Return the `Variant` that encodes `text` with all changes of `state`."""
     vocabulary, parse_special, way, _ = state.encoding
     for change in state.texts:
         text = change.apply(text)

@@ -80,8 +80,8 @@ def _prompt_fits(ends: BosEos, expected: bytes, prompt: bytes, changed: int) -> 
         return [()]
     (ours, *one), (theirs, *other) = _stripped(ends, prompt), _stripped(ends, expected)
     if ours == theirs:
-        bos = chat_causes.around("bos", ends.bos, one[0], other[0], ends.adds_bos)
-        return [(*bos, *chat_causes.around("eos", ends.eos, one[1], other[1], ends.adds_eos))]
+        bos = chat_causes.end_token_causes("bos", ends.bos, one[0], other[0], ends.adds_bos)
+        return [(*bos, *chat_causes.end_token_causes("eos", ends.eos, one[1], other[1], ends.adds_eos))]
     if changed > 1 or (changed and _letters(prompt) != _letters(expected)):
         return []
     for change in TEXT_CHANGES:

@@ -189,7 +189,7 @@ def _is_near(token: int, others: Iterable[int]) -> bool:
 _MARKERS: WeakKeyDictionary[Tokenizer, MarkerTokens] = WeakKeyDictionary()
 
 
-def markers_of(tokenizer: Tokenizer) -> MarkerTokens:
+def find_marker_tokens(tokenizer: Tokenizer) -> MarkerTokens:
     """Return the markers of a tokenizer, kept as long as the tokenizer is."""
     if tokenizer not in _MARKERS:
         _MARKERS[tokenizer] = MarkerTokens(tokenizer.vocabulary, tokenizer.chat_templates.get("", ""))

@@ -65,7 +65,9 @@ class SamplePrompts:
         self.answers = self.answers_of(templates.get("") or templates.get("tool_use") or "")
 
     def answers_of(self, template: str) -> dict[str, Prompt | Refused]:
-        """The same for one template, which is used instead of the file's, for chats with tools as well.
+        """Return the prompt or the refusal of each chat, by name, with `template` instead of the file's.
+
+        `template` is used for chats with tools as well, unless it is one of the file's own.
 
         "" is ChatML, which llama-server uses if a file has no template.
         """
