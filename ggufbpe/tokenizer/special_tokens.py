@@ -1,6 +1,4 @@
-"""Text to fragments: special tokens, and the plain text between them.
-
-    text -> [this file] -> fragments -> split.py (plain text), ids (special tokens)
+"""Splits a text into fragments: special tokens, and the plain text between them.
 
 llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is
 still plain text (src/llama-vocab.cpp: tokenizer_st_partition). That searches the whole text for every

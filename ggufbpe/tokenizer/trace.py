@@ -1,6 +1,4 @@
-"""How one text becomes tokens, with every step kept.
-
-    Tokenizer, text -> [this file] -> explain, why_not, verify, diagnose
+"""Records every step by which a text becomes tokens.
 
 A trace is made by the same steps that `Tokenizer.encode` runs, one at a time, so its ids are those of `encode`. All of
 it is plain NamedTuples (models/tracers/trace_types.py has those of the steps); `to_dict` turns it into dictionaries and

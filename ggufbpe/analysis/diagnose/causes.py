@@ -1,9 +1,7 @@
-"""The causes that lie in a model or its text: what each is called, what shows it, and how to fix it.
+"""Names and describes the causes that lie in a model or its text, with their evidence and fixes.
 
-    id_diagnosis.py, which finds them -> [this file] -> explanations, for people and programs
-
-Those of another vocabulary are in vocabulary_causes.py, changes of the text in text_changes.py, and those of a chat in
-chat_changes.py. Nothing is tried here, and no ids are compared.
+Causes that lie in another vocabulary are in vocabulary_causes.py, changes of the text in text_changes.py, and changes
+of a chat in chat_changes.py. This module tries nothing and compares no ids.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What the search tries: ways to split off BOS and EOS, changes of the text, and changes of the model.
+"""Lists what the search tries: ways to split off BOS and EOS, changes of the text, and changes of the model.
 
-    tokenizer, text, ids -> [this file] -> targets, texts, encodings -> cause_search.py
-
-But: nothing is encoded here.
+This module encodes nothing; cause_search.py does.
 """
 
 from __future__ import annotations

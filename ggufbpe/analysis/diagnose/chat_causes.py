@@ -1,7 +1,4 @@
-"""Causes that are not a change of the chat: BOS and EOS around its prompt, where prompts differ, a refusal.
-
-prompt_diagnosis.py, which finds them -> [this file] -> explanations
-"""
+"""Describes causes that no change of a chat explains: BOS and EOS around its prompt, other text, a refusal."""
 
 from __future__ import annotations
 

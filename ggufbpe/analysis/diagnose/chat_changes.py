@@ -1,6 +1,4 @@
-"""What other tools may do to a chat on its way to a prompt, as data: each change with its cause and its fix.
-
-    a chat, the expected text -> [this file] -> changes of a rendering -> chat_search.py
+"""Lists what other tools may do to a chat on its way to a prompt: each change with its cause and its fix.
 
 If fields of a request can express a change, they are in `request` of the cause's details: with these fields, the same
 chat gives what was expected, here and from llama-server.

@@ -1,7 +1,4 @@
-"""States of a search: all that turns a text into ids, the ids that a state gives, and how many of them agree.
-
-tokenizer, texts with ids -> [this file] -> search_steps.py, several.py
-"""
+"""Holds the states of a search: all that turns a text into ids, the resulting ids, and how many agree."""
 
 from __future__ import annotations
 

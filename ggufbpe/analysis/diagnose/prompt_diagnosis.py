@@ -1,7 +1,4 @@
-"""Why a prompt, or ids, from elsewhere are not what llama-server makes of a chat.
-
-    tokenizer, chat, expected -> [this file] -> Diagnosis -> id_diagnosis.py, analysis/verify/chat_comparison.py
-                                   |-> chat_search.py (which changes of the chat), diagnose.search (which of the ids)
+"""Explains why a prompt or its ids differ from what llama-server makes of a chat.
 
 An expected prompt is compared as text. Expected ids are decoded, and that text leads to the prompts that may have given
 them; what then differs in the ids themselves, such as BOS twice, is found as for any text.

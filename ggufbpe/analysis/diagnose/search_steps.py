@@ -1,6 +1,4 @@
-"""The changes that a search over several texts tries, one by one, in a state that others have led to.
-
-    encoding_states.py -> [this file] -> several.py
+"""Lists the changes that a search over several texts tries next in a state.
 
 Defects of a file act on different ids: the pre-tokenizer on words, types on markers, flags on the ends of a text.
 """

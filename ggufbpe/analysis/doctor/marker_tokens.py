@@ -1,6 +1,4 @@
-"""Which tokens are markers, such as <|im_start|>, by everything but their types: those whose type may be the defect.
-
-    vocabulary, chat template -> [this file] -> proposal.py, analysis/diagnose/ (which types to suspect)
+"""Finds tokens that are markers, such as <|im_start|>, without their types, which may be the defect.
 
 A token that merges produce is text, whatever it looks like: "[i]" comes out of plain text as well. A marker is written
 in brackets, no merge produces it, and something else speaks for it: a usual name, the chat template, or a neighbour in

@@ -1,7 +1,4 @@
-"""The chat template run with a few chats, as llama-server runs it.
-
-    facts.py -> [this file] -> template_checks.py, known_template_check.py, role_checks.py
-                               analysis/verify/template_diff.py, for two models
+"""Runs the chat template with a few sample chats, as llama-server does.
 
 The chats cover what templates treat differently: a message, a system message before it, an answer and a next question,
 tools, a tool call with its result, reasoning. Their texts have no markers, so any marker in a prompt is the template's.
