@@ -1,8 +1,6 @@
-"""The part of `Tokenizer` for chats: its templates, and the prompt and ids of messages.
+"""Gives `Tokenizer` its chat methods: its templates, and the prompt and ids of messages.
 
-chats.py -> [this file] -> tokenizer/__init__.py
-
-But: nothing else of this room, nor jinja2, is imported before the first chat.
+The rest of `ggufbpe.chat` and jinja2 are imported with the first chat only.
 """
 
 from __future__ import annotations

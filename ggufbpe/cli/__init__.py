@@ -1,7 +1,5 @@
 """The command line: finds the command, runs it, and turns whatever goes wrong into one line and an exit code.
 
-    arguments -> [this file] -> one module a command -> the package's public face
-
 Exit codes: 0 done; 2 something is wrong with the arguments, a file or the output; 130 interrupted; 141 the
 reader of the output went away (130 and 141 are what a shell reports for SIGINT and SIGPIPE).
 

@@ -185,7 +185,7 @@ def add_model(parser: Parser) -> None:
 
 
 def add_models(parser: Parser, more: str) -> None:
-    """The same where several may be named."""
+    """Add the option -m for a command that accepts several models."""
     parser.add_argument(
         "-m",
         "--model",

@@ -1,7 +1,4 @@
-"""The form of help texts.
-
-_arguments.Parser -> [this file] -> `ggufbpe help COMMAND`
-"""
+"""Formats the help texts of all commands."""
 
 from __future__ import annotations
 

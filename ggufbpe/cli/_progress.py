@@ -1,7 +1,4 @@
-"""A progress bar on standard error, for commands that may take long.
-
-a command, which counts what is done -> [this file] -> the terminal
-"""
+"""Shows a progress bar on standard error, for commands that may take long."""
 
 from __future__ import annotations
 

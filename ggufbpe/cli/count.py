@@ -13,7 +13,7 @@ from .._util.wording import counted
 from ..analysis.views import terminal
 from ..data.corpora.corpus_files import File
 from ..data.corpora.records import CorpusError, problem_with, without_compression
-from ..data.statistics.file_counts import FileCounter, PromptOf, Stream, TextCounts, prompt_maker
+from ..data.statistics.file_counts import FileCounter, NamedStream, PromptOf, TextCounts, prompt_maker
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import (
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         field=arguments.field,
     )
     found = counter.find(arguments.paths, ignored_of(arguments))
-    sources: list[File | Stream] = [*_streams(arguments), *found]
+    sources: list[File | NamedStream] = [*_streams(arguments), *found]
     several = len(sources) > 1 or any(map(os.path.isdir, arguments.paths))
     table = _Table(sum(map(_largest, found)), arguments.stdin or arguments.chat)
     order = arguments.sort or ("tokens" if arguments.top else None)
@@ -158,12 +158,12 @@ def _prompt_maker(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Prompt
     return prompt_maker(tokenizer, template_of(arguments, tokenizer), tools_of(arguments))
 
 
-def _streams(arguments: argparse.Namespace) -> Iterator[Stream]:
+def _streams(arguments: argparse.Namespace) -> Iterator[NamedStream]:
     """The text of -p and standard input, if they are given."""
     if arguments.prompt is not None:
-        yield Stream("(prompt)", io.BytesIO(os.fsencode(arguments.prompt)))
+        yield NamedStream("(prompt)", io.BytesIO(os.fsencode(arguments.prompt)))
     if arguments.stdin:
-        yield Stream("(stdin)", stdin())
+        yield NamedStream("(stdin)", stdin())
 
 
 def _shown_on(bar: Bar, found: list[File]) -> OnProgress:

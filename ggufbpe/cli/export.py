@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..convert.export_formats import FORMATS
-from ..convert.export_vocabulary import TOKENIZER_CONFIG, compared, export_files, stem_of
+from ..convert.export_vocabulary import TOKENIZER_CONFIG, check_export, export_files, stem_of
 from ..convert.parity import unexplained
 from ..errors import printable
 from ..tokenizer import Tokenizer
@@ -35,7 +35,7 @@ Write the vocabulary of a model in a format that other programs read.
 Text is normalized and split as in llama.cpp, where the format can express that. The patterns of a tokenizer.json are \
 those of the models' own files if these split alike, which tokenizers 1.0 reads as well; all others list code \
 points, so that they depend on no library's Unicode version. Where a format cannot do what llama.cpp does, the \
-output lists the tokens or characters concerned. If the library is installed, its ids are compared with \
+output lists the tokens or characters concerned. If the library is installed, its ids are check_export with \
 ours on random texts, on characters of every kind, and on the lines of --sample.
 
 The exit code is 0 if the files are written, 1 if ids then differ without a limit that explains it, 2 if nothing was \
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
     told += [f"limit: {limit.what}" for limit in export.limits]
     with waiting("comparing with the library"):
-        found = None if arguments.no_check else compared(kind, tokenizer, export, sample)
+        found = None if arguments.no_check else check_export(kind, tokenizer, export, sample)
     for line in [*told, *agreement_lines(found)]:
         tell(line, on_stderr="-" in files)
     return int(unexplained(found, export.limits))

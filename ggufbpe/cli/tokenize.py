@@ -142,7 +142,7 @@ class _Parts:
         yield self._counted(self._behind)
 
     def spans(self) -> Iterator[Spans]:
-        """The same with offsets in the whole text."""
+        """Yield ids with their offsets in the whole text, block by block."""
         yield Spans(self._before, [0] * len(self._before), [0] * len(self._before))
         at = 0
         for block in self._blocks:

@@ -91,7 +91,7 @@ def export(
         raise ValueError("vocab-gguf keeps the file's keys unchanged: ggufbpe.fix(set={...}) changes them")
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides)
     found = export_files(tokenizer, model, to, renumber=renumber, code_points=code_points)
-    told = compared(to, tokenizer, found, sample) if check else None
+    told = check_export(to, tokenizer, found, sample) if check else None
     reason = told if isinstance(told, str) else ""
     return Exported(*found, told if isinstance(told, Agreement) else None, reason)
 
@@ -110,7 +110,9 @@ def export_files(
     return export_to(to, vocabulary, *given, **options)
 
 
-def compared(to: str, tokenizer: Tokenizer, found: Export, sample: Iterable[str]) -> Agreement | str | None:
+def check_export(
+    to: str, tokenizer: Tokenizer, found: Export, sample: Iterable[str]
+) -> Agreement | str | None:
     """Compare with the library that reads the format; a sentence if it is not installed, None if there is none."""
     try:
         library = library_for(to, found)

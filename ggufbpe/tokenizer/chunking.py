@@ -1,6 +1,4 @@
-"""A long text in blocks whose ids, one after the other, are those of the whole text.
-
-    stream -> [this file] -> blocks -> ids, counts
+"""Cuts a long text into blocks whose ids, joined, are those of the whole text.
 
 A text may be cut between two characters if the pre-tokenizer ends a word there whatever else the text is
 (`Engine.find_split_point`: no pattern matches or looks across), and if no special token extends across the
@@ -10,7 +8,7 @@ Models without patterns have their own cuts, after which all text is encoded wit
 before spaces, after a character that no token has before one; WPM at white space and characters that stand alone; RWKV
 and PLaMo-2 between bytes that no token has side by side; PLaMo-3 before two spaces.
 
-But: a text without a cut (a gigabyte of one letter) is one block. So is every text in the reference engine, which does
+A text without a cut (a gigabyte of one letter) is one block. So is every text in the reference engine, which does
 not know the cuts; of a DNA model, whose k-mers are counted from the beginning of a sequence; and of UGM, whose sums of
 scores from the beginning decide once they are so large that they are rounded.
 """

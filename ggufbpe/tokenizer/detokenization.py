@@ -1,6 +1,4 @@
-"""Ids to text: the piece of each token, and what llama.cpp does to the whole text.
-
-    ids -> [this file] -> bytes -> text
+"""Turns ids into text: the piece of each token, and llama.cpp's clean-up of the whole text.
 
 Source: src/llama-vocab.cpp, token_to_piece (one token) and detokenize (all).
 """

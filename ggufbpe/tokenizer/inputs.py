@@ -1,7 +1,4 @@
-"""What a caller in Python may give for a model and for a text.
-
-Tokenizer, path or name; str, bytes or path -> [this file] -> verify, diagnose, diff, explain, compare, stats
-"""
+"""Opens what a caller in Python may pass as a model (a `Tokenizer`, path or name) or as a text."""
 
 from __future__ import annotations
 

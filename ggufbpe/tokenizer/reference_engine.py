@@ -66,7 +66,7 @@ class ReferenceEngine:
 
     @cached_property
     def _continued_text(self) -> TextModel:
-        """The same after another text: without a space in front."""
+        """The text model for a text that continues another one, without a space in front."""
         vocabulary = self.vocabulary._replace(add_space_prefix=False)
         return self.vocabulary.tokenizer_model.text_model(vocabulary, self._most_words)
 
@@ -159,7 +159,7 @@ class ReferenceEngine:
     def _runs(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool
     ) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The same, in runs: a generator of single words would take longer than looking them up."""
+        """Yield ids in runs of words: a generator of single words would take longer than their lookup."""
         source = self.source(text)
         if add_special:
             yield (tuple(self._prefix_ids),)

@@ -1,6 +1,4 @@
-"""Text to fragments: special tokens, and the plain text between them.
-
-    text -> [this file] -> fragments -> split.py (plain text), ids (special tokens)
+"""Splits a text into fragments: special tokens, and the plain text between them.
 
 llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is
 still plain text (src/llama-vocab.cpp: tokenizer_st_partition). That searches the whole text for every
@@ -195,7 +193,7 @@ class _Search:
                 yield at, at + len(self._tokens[rank].text), (at, rank)
 
     def _reaches_with_spaces(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """The same, each including the white space around it that a token may strip."""
+        """Yield what `reaches` does, with each span extended over the white space that a token may strip."""
         low = high = 0  # text[low:high] is the last run of white space that was looked at
 
         def run_around(position: int) -> tuple[int, int]:

@@ -1,8 +1,4 @@
-"""Where tokens begin and end: of a text, and of a block in the text that it belongs to.
-
-the compiled engine -> [this file] -> Tokenizer.encode_with_offsets
-chunking.py -> [this file] -> cli/tokenize.py
-"""
+"""Computes where tokens begin and end, in a text or in a block of a longer text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How one text becomes tokens, with every step kept.
-
-    Tokenizer, text -> [this file] -> explain, why_not, verify, diagnose
+"""Records every step by which a text becomes tokens.
 
 A trace is made by the same steps that `Tokenizer.encode` runs, one at a time, so its ids are those of `encode`. All of
 it is plain NamedTuples (models/tracers/trace_types.py has those of the steps); `to_dict` turns it into dictionaries and
@@ -188,7 +186,7 @@ def traced_parts(
     is_enough: Callable[[Totals], bool],
     kept: int = 0,
 ) -> Iterator[Part]:
-    """The same in parts, at least one. A part ends with the word whose `Totals` make it `is_enough`.
+    """Trace a text in one or more parts. A part ends with the word whose `Totals` make it `is_enough`.
 
     Each begins with the last `kept` bytes, in whole words, of the one before. All have the whole text and positions
     in it, so `before.bytes` is 0; a fragment that continues is in each of its parts.

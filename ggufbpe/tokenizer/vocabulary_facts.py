@@ -1,7 +1,4 @@
-"""What a tokenizer tells about its vocabulary: read-only attributes, and tokens by id and text.
-
-models/ -> vocabulary -> [this file] -> __init__.py
-"""
+"""Gives `Tokenizer` its read-only attributes about the vocabulary, and tokens by id and text."""
 
 from __future__ import annotations
 

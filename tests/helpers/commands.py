@@ -1,4 +1,4 @@
-"""What test_cli.py shares with other tests."""
+"""Run the command line, in this process, in a child or on a terminal, and check its errors."""
 
 from __future__ import annotations
 

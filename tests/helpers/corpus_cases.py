@@ -1,4 +1,4 @@
-"""What test_corpus_encoding.py shares with other tests."""
+"""Texts, files and fixtures for tests that encode corpora into shards."""
 
 from __future__ import annotations
 

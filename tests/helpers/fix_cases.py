@@ -1,4 +1,4 @@
-"""What test_fix.py shares with other tests."""
+"""A small model file with tensors, and its metadata as gguf-py reads it, for tests of `fix`."""
 
 from __future__ import annotations
 

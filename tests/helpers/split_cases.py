@@ -1,4 +1,4 @@
-"""What test_chunking.py shares with other tests."""
+"""Vocabularies and random texts with special tokens for tests that split long texts."""
 
 from __future__ import annotations
 

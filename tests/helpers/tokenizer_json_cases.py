@@ -1,4 +1,4 @@
-"""What test_import_files.py shares with other tests."""
+"""Random mutations of a tokenizer.json for tests of its readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test_trace.py shares with other tests."""
+"""Checks of a trace: its fragments join to the text, and its merges can be replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test_training.py shares with other tests."""
+"""Texts in many scripts and source code to train vocabularies on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How far two sequences of ids agree, the measure of every partial explanation.
+"""Measures how far two sequences of ids agree, which ranks partial explanations.
 
-But: no alignment by place in a text, which align.py does; only the ids themselves count here.
+Only the ids are compared; align.py aligns tokens by their place in a text.
 """
 
 from __future__ import annotations

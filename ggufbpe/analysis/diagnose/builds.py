@@ -1,6 +1,4 @@
-"""Whether ids are those that another build of llama.cpp gives for the same file and text.
-
-    tokenizer, text, ids -> [this file] -> the build, as an explanation -> id_diagnosis.py
+"""Finds the build of llama.cpp that gives the expected ids for the same file and text.
 
 Only builds whose answers are known (_util/llama_cpp_states.py) are tried.
 """

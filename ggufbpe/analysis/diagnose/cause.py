@@ -1,7 +1,4 @@
-"""A cause: something that makes ids differ, in words, with its evidence and what to do about it.
-
-causes.py, vocabulary_causes.py, chat_causes.py and others make them -> [this file] -> answers, explanations
-"""
+"""Defines `Cause`: something that makes ids differ, with its description, evidence and remedy."""
 
 from __future__ import annotations
 

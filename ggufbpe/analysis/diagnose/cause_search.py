@@ -1,7 +1,4 @@
-"""The search for sets of changes that make a model give the ids.
-
-changes.py -> [this file] -> answers -> id_diagnosis.py
-"""
+"""Searches for sets of changes after which a model gives the expected ids."""
 
 from __future__ import annotations
 

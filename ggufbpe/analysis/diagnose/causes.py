@@ -1,9 +1,7 @@
-"""The causes that lie in a model or its text: what each is called, what shows it, and how to fix it.
+"""Names and describes the causes that lie in a model or its text, with their evidence and fixes.
 
-    id_diagnosis.py, which finds them -> [this file] -> explanations, for people and programs
-
-Those of another vocabulary are in vocabulary_causes.py, changes of the text in text_changes.py, and those of a chat in
-chat_changes.py. Nothing is tried here, and no ids are compared.
+Causes that lie in another vocabulary are in vocabulary_causes.py, changes of the text in text_changes.py, and changes
+of a chat in chat_changes.py. This module tries nothing and compares no ids.
 """
 
 from __future__ import annotations
@@ -213,7 +211,7 @@ def merges_by_id() -> Cause:
 def merges(
     vocabulary: Vocabulary, words: Sequence[Mapping[str, object]], count: int, consistent: bool
 ) -> Cause:
-    """Other merges, which are unknown: words are split at the same places, but `count` are merged differently."""
+    """The unknown merges of another model: `count` of the equally split words are merged differently."""
     first = words[0]["word"] if words else ""
     what = f"the words are the same, but {count} of them are merged differently, first {first!r}"
     if not consistent:
@@ -238,7 +236,7 @@ def other_build(ours: str, theirs: str, differences: Sequence[StateDifference]) 
 
 
 def other_scores(scores: Sequence[float]) -> Cause:
-    """Other scores, which are unknown: the text is put together from other tokens."""
+    """The unknown scores of another model, which choose different tokens for this text."""
     is_flat = not scores or min(scores) == max(scores)
     what = "the given ids are other tokens for the same text, which the scores of the file do not choose"
     if is_flat:

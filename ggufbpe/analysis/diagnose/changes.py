@@ -1,8 +1,6 @@
-"""What the search tries: ways to split off BOS and EOS, changes of the text, and changes of the model.
+"""Lists what the search tries: ways to split off BOS and EOS, changes of the text, and changes of the model.
 
-    tokenizer, text, ids -> [this file] -> targets, texts, encodings -> cause_search.py
-
-But: nothing is encoded here.
+This module encodes nothing; cause_search.py does.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.special_ids import STRIPS_MASK
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
-from ..doctor.marker_tokens import markers_of
+from ..doctor.marker_tokens import find_marker_tokens
 from . import causes, vocabulary_causes
 from .cause import Cause
 from .encoding_changes import (
@@ -73,7 +71,7 @@ class Changes:
         self.merges_of = merges_of
         self.text = ChangedText(text, self.key(text))
         self.tokenizer = tokenizer
-        self.markers = markers_of(tokenizer)
+        self.markers = find_marker_tokens(tokenizer)
         self._pipeline = tokenizer.pipeline
         self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
         self.lossless = is_lossless(self.vocabulary)

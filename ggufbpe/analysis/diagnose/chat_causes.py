@@ -1,7 +1,4 @@
-"""Causes that are not a change of the chat: BOS and EOS around its prompt, where prompts differ, a refusal.
-
-prompt_diagnosis.py, which finds them -> [this file] -> explanations
-"""
+"""Describes causes that no change of a chat explains: BOS and EOS around its prompt, other text, a refusal."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ def with_first_difference(cause: Cause, ours: bytes | None, theirs: bytes, refus
 # ---- around the prompt ----------------------------------------------------------------------------------
 
 
-def around(name: str, piece: bytes, ours: int, theirs: int, adds: bool) -> Iterable[Cause]:
+def end_token_causes(name: str, piece: bytes, ours: int, theirs: int, adds: bool) -> Iterable[Cause]:
     """The cause if BOS or EOS (`name`) is at an end of the given prompt `theirs` times, and in ours `ours` times."""
     if ours == theirs:
         return

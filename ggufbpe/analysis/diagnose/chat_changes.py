@@ -1,6 +1,4 @@
-"""What other tools may do to a chat on its way to a prompt, as data: each change with its cause and its fix.
-
-    a chat, the expected text -> [this file] -> changes of a rendering -> chat_search.py
+"""Lists what other tools may do to a chat on its way to a prompt: each change with its cause and its fix.
 
 If fields of a request can express a change, they are in `request` of the cause's details: with these fields, the same
 chat gives what was expected, here and from llama-server.
@@ -394,7 +392,7 @@ def other_template(name: str, source: str, fix: str, change: Change | None = Non
 
 
 def as_transformers() -> Iterator[ChatChange]:
-    """The same template run by plain jinja2; transformers 5 passes reasoning under several names."""
+    """Run the chat's template with plain jinja2; transformers 5 passes reasoning under several names."""
     fix = "make the prompt with `ggufbpe chat`, with ggufbpe's apply_chat_template, or with llama-server"
     for way, more in ((AS_TRANSFORMERS, ""), (AS_TRANSFORMERS_5, " from version 5 on")):
         what = (

@@ -1,6 +1,4 @@
-"""The search among changes of a chat: which of them together give the expected prompt.
-
-    chat_changes.py, a question -> [this file] -> causes and prompts -> prompt_diagnosis.py
+"""Searches for the changes of a chat that together give the expected prompt.
 
 Changes that replace the whole rendering (another template, plain jinja2) are bases; to each base, the other changes
 that affect its prompt are combined. Sets are tried by size, and all of the smallest size that fits are given.

@@ -1,7 +1,4 @@
-"""Dates in a text, in the formats in which templates write today's date.
-
-chat_changes.py -> [this file] -> times to render a template at
-"""
+"""Finds dates in a text, in the formats in which templates write today's date."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Changes of the encoding: pre-tokenizer, merges, flags, types of tokens.
+"""Changes the encoding of a model: its pre-tokenizer, merges, flags or types of tokens.
 
-    a model -> [this file] -> the model with one thing changed -> id_diagnosis.py
-
-A change is a function from an encoding to a changed one, which has the cause added.
+A change is a function that takes an encoding and returns a changed one, with the cause added.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""States of a search: all that turns a text into ids, the ids that a state gives, and how many of them agree.
-
-tokenizer, texts with ids -> [this file] -> search_steps.py, several.py
-"""
+"""Holds the states of a search: all that turns a text into ids, the resulting ids, and how many agree."""
 
 from __future__ import annotations
 
@@ -136,6 +133,7 @@ def around(state: EncodingState, add_special: bool) -> tuple[tuple[int, ...], tu
 
 
 def variant_of(state: EncodingState, text: bytes, add_special: bool) -> Variant:
+    """Return the `Variant` that encodes `text` with all changes of `state`."""
     vocabulary, parse_special, way, _ = state.encoding
     for change in state.texts:
         text = change.apply(text)

@@ -1,7 +1,4 @@
-"""What `diagnose` returns: explanations, each with its causes, and the one command that was proved to help.
-
-id_diagnosis.py, prompt_diagnosis.py -> [this file] -> people and programs
-"""
+"""Defines the result of `diagnose`: explanations with their causes, and the one command proved to help."""
 
 from __future__ import annotations
 

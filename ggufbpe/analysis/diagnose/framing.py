@@ -1,7 +1,4 @@
-"""BOS, EOS or SEP around the ids of a text, if they differ from what the model adds.
-
-cause_search.py -> [this file] -> the cause, and how to fix it
-"""
+"""Explains BOS, EOS or SEP around the ids of a text that differ from those that the model adds."""
 
 from __future__ import annotations
 

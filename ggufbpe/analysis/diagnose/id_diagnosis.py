@@ -1,6 +1,4 @@
-"""Why ids from elsewhere are not those of the model: a search, smallest change first.
-
-    tokenizer, text, ids -> [this file] -> what together makes the model give these ids
+"""Explains why ids differ from the model's, by a search that tries the smallest changes first.
 
 Ids depend on a text, an encoding (pre-tokenizer, merges, flags, types of tokens) and what is done around it (BOS, EOS,
 a limit, renumbered tokens). Three things make the search short:
@@ -18,7 +16,7 @@ are ranked by how far their ids agree.
 If the tokens of the vocabulary do not fit its pre-tokenizer (families.py), that is the first cause to consider: an
 explanation with the one that they point to wins if it needs no more other causes than those without.
 
-But: it does not say which ids are right, only how they differ from the model's, and why.
+The search does not tell which ids are right, only how and why they differ from the model's.
 """
 
 from __future__ import annotations

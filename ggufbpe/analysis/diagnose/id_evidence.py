@@ -1,8 +1,6 @@
-"""What ids and texts show without encoding: shifted ids, and where texts differ.
+"""Reads off ids and texts, without encoding, what is worth trying: shifted ids, and where texts differ.
 
-    ids, texts -> [this file] -> what is worth trying -> id_diagnosis.py
-
-But: these are guesses. A caller re-encodes with each before reporting it.
+All findings are guesses, which a caller confirms by encoding before it reports them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What may differ in models without a pre-tokenizer: flags, charsmap, scores, bytes, and the model itself.
-
-    vocabulary, file -> [this file] -> changes of an encoding, with their causes -> changes.py, id_diagnosis.py
+"""Lists changes for models without a pre-tokenizer: flags, charsmap, scores, bytes, and the model itself.
 
 The model says which flags it heeds (`TokenizerModel.flags`), and which file is one of its own (`recognizes`).
 """

@@ -1,7 +1,4 @@
-"""If no changes explain all ids: the text that they decode to, and what comes nearest.
-
-cause_search.py -> [this file] -> answers that explain a part -> id_diagnosis.py
-"""
+"""Explains a part of the ids if no changes explain all: the decoded text, and the nearest changes."""
 
 from __future__ import annotations
 

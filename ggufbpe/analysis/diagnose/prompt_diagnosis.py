@@ -1,7 +1,4 @@
-"""Why a prompt, or ids, from elsewhere are not what llama-server makes of a chat.
-
-    tokenizer, chat, expected -> [this file] -> Diagnosis -> id_diagnosis.py, analysis/verify/chat_comparison.py
-                                   |-> chat_search.py (which changes of the chat), diagnose.search (which of the ids)
+"""Explains why a prompt or its ids differ from what llama-server makes of a chat.
 
 An expected prompt is compared as text. Expected ids are decoded, and that text leads to the prompts that may have given
 them; what then differs in the ids themselves, such as BOS twice, is found as for any text.
@@ -80,8 +77,8 @@ def _prompt_fits(ends: BosEos, expected: bytes, prompt: bytes, changed: int) -> 
         return [()]
     (ours, *one), (theirs, *other) = _stripped(ends, prompt), _stripped(ends, expected)
     if ours == theirs:
-        bos = chat_causes.around("bos", ends.bos, one[0], other[0], ends.adds_bos)
-        return [(*bos, *chat_causes.around("eos", ends.eos, one[1], other[1], ends.adds_eos))]
+        bos = chat_causes.end_token_causes("bos", ends.bos, one[0], other[0], ends.adds_bos)
+        return [(*bos, *chat_causes.end_token_causes("eos", ends.eos, one[1], other[1], ends.adds_eos))]
     if changed > 1 or (changed and _letters(prompt) != _letters(expected)):
         return []
     for change in TEXT_CHANGES:

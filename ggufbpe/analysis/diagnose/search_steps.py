@@ -1,6 +1,4 @@
-"""The changes that a search over several texts tries, one by one, in a state that others have led to.
-
-    encoding_states.py -> [this file] -> several.py
+"""Lists the changes that a search over several texts tries next in a state.
 
 Defects of a file act on different ids: the pre-tokenizer on words, types on markers, flags on the ends of a text.
 """
@@ -13,7 +11,7 @@ from functools import cached_property, reduce
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
-from ..doctor.marker_tokens import MarkerTokens, markers_of
+from ..doctor.marker_tokens import MarkerTokens, find_marker_tokens
 from ..doctor.texts_with_ids import TextWithIds
 from . import causes
 from .changes import groups_of_pre, text_changes_of
@@ -124,7 +122,7 @@ class Steps(States):
 
     @cached_property
     def _markers(self) -> MarkerTokens:
-        return markers_of(self._tokenizer)
+        return find_marker_tokens(self._tokenizer)
 
     def _end_steps(
         self, state: EncodingState, name: str, tried: Sequence[TextWithIds]

@@ -1,7 +1,4 @@
-"""Several causes at once, over many texts: change by change, as long as more of the other side's ids come out.
-
-    tokenizer, texts with ids -> [this file] -> FoundCauses: the changes, and how far they lead -> id_diagnosis.py,
-        analysis/verify/
+"""Finds several causes over many texts, change by change, as long as more of the expected ids come out.
 
 Defects of a file act on different ids: the pre-tokenizer on words, types on markers, flags on the ends of a text. So
 the change after which most ids agree is right, whatever else is wrong, and the rest is compared again under the model

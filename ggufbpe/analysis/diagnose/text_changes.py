@@ -1,8 +1,6 @@
-"""What tools do to a text before they encode it: changes as data, functions from bytes to bytes.
+"""Lists what tools do to a text before they encode it, as functions from bytes to bytes.
 
-    text -> [this file] -> the texts that another tool may have encoded -> id_diagnosis.py
-
-In the order in which tools do it: a file is read, then its text is processed, then normalized. Normal forms follow
+The order is that of the tools: a file is read, then its text is processed, then normalized. Normal forms follow
 the Unicode version of the running Python.
 """
 

@@ -1,6 +1,4 @@
-"""The texts that ids stand for, read off the texts whose ids they are: of lost tokens, and of swapped ones.
-
-    tokenizer, texts with ids -> [this file] -> several.py
+"""Finds the texts of lost and swapped tokens from texts whose ids are given.
 
 The tokens around an id tell where its text begins and ends, whatever the file says about that id. No text is encoded,
 so pre-tokenizer, merges and scores of the file may be wrong.

@@ -1,6 +1,4 @@
-"""Variants of a tokenizer, which are cheap because they share what does not change.
-
-    a tokenizer, changes -> [this file] -> tokenizers -> id_diagnosis.py, which asks hundreds of them
+"""Makes variants of a tokenizer, which are cheap because they share all that does not change.
 
 Most time goes into looking up merges and encoding words. Neither depends on how a text is split, so all variants with
 the same merges share the ranks, and those with the same flags also share the ids of words.

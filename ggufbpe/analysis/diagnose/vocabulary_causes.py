@@ -1,7 +1,4 @@
-"""The causes that ids are those of another vocabulary: tokens that are lost, shifted, swapped, or of another model.
-
-id_diagnosis.py, several.py, which find them -> [this file] -> causes
-"""
+"""Describes the causes of ids from another vocabulary: tokens lost, shifted, swapped, or of another model."""
 
 from __future__ import annotations
 

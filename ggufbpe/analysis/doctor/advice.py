@@ -1,6 +1,4 @@
-"""The one command for all findings of a file, each of whose changes was tried in memory.
-
-    findings with their own commands -> [this file] -> proposal.py, which tries them -> Examination
+"""Proposes one command for all findings of a file; each change in it was tried in memory.
 
 The changes are tried together. If that harms, they are tried one after the other, the gravest finding's first, and
 those that harm are left out: their findings say why, without a command.

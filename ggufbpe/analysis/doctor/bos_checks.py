@@ -1,8 +1,6 @@
-"""BOS at the beginning of texts: whether the file adds one where it should not, or leaves it out where it should.
+"""Checks whether a file adds BOS where it should not, or leaves it out where it should add one.
 
-    facts.py -> [this file] -> checks.py
-
-A BOS that is added while the chat template writes one, too, is in template_checks.py.
+template_checks.py checks for a second BOS, written by the chat template.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Markers of chats, such as <|im_start|>, in templates and prompts.
-
-template, prompt -> [this file] -> template_checks.py, known_template_check.py
-"""
+"""Finds markers of chats, such as <|im_start|>, in templates and prompts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All checks of `doctor`, and their findings about the metadata of one file.
-
-    facts.py -> the checks of a group each -> [this file] -> findings -> examination.py; proposal.py,
-        which compares them
+"""Runs all checks of `doctor` over the metadata of one file and collects their findings.
 
 The checks also work where the tokenizer cannot be opened: opening stops at the first problem, and they report all.
 """

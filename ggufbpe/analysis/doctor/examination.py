@@ -1,8 +1,8 @@
-"""`doctor`: the findings of all checks about one file, and the one command for them.
+"""Examines one file for `doctor`: the findings of all checks, and the one command that fixes them.
 
     file.gguf -> facts.py -> checks.py -> findings -> advice.py -> cli/doctor.py
 
-But: apart from the tokenizer, only the list of tensors is examined, not their data nor the rest of the metadata.
+Only the tokenizer and the list of tensors are examined, not the tensors' data nor the rest of the metadata.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What the checks look at: the metadata of a file as far as it can be read, and the commands that fix it.
-
-    file.gguf -> metadata, vocabulary -> [this file] -> the checks
+"""Holds what the checks look at: the readable metadata of a file, and the commands that fix it.
 
 A value that cannot be read counts as missing; there is a separate check for such values.
 """

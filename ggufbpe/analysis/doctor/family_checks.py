@@ -1,8 +1,6 @@
-"""Which known family of models the tokens are from, and where the file differs from that family's files.
+"""Finds the known family of models that the tokens are from, and where the file differs from that family.
 
-    models/known_families.py -> facts.py -> [this file] -> checks.py
-
-It only says what is different: models are changed on purpose, too. Where another check proposes a command, the family
+Differences are only reported: models are changed on purpose, too. Where another check proposes a command, the family
 is its evidence.
 """
 

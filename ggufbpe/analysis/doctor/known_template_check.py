@@ -1,6 +1,4 @@
-"""The chat template compared with the one that llama.cpp has for a model of the same name.
-
-names in the metadata -> [this file] -> a finding, or the template to replace a broken one
+"""Compares the chat template with the one that llama.cpp has for a model of that name.
 
 Names are compared without case and separators. Models of one family that differ in size mostly share a template, and
 so may a model and its base model; a difference from those is only a note. A template whose markers are not tokens of

@@ -1,7 +1,4 @@
-"""The models on this machine, with what their metadata says and doctor's verdict on each.
-
-    hub/stores/all_stores.py -> [this file] -> `ggufbpe models`
-    gguf/, analysis/doctor/ --^
+"""Lists the models on this machine for `ggufbpe models`, with their metadata and doctor's verdict.
 
 Only the metadata of each file is read, and a file with several names once. The verdict takes the longest; it is cached
 for all files whose metadata differs only in the quantization.

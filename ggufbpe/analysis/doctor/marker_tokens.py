@@ -1,6 +1,4 @@
-"""Which tokens are markers, such as <|im_start|>, by everything but their types: those whose type may be the defect.
-
-    vocabulary, chat template -> [this file] -> proposal.py, analysis/diagnose/ (which types to suspect)
+"""Finds tokens that are markers, such as <|im_start|>, without their types, which may be the defect.
 
 A token that merges produce is text, whatever it looks like: "[i]" comes out of plain text as well. A marker is written
 in brackets, no merge produces it, and something else speaks for it: a usual name, the chat template, or a neighbour in
@@ -189,7 +187,7 @@ def _is_near(token: int, others: Iterable[int]) -> bool:
 _MARKERS: WeakKeyDictionary[Tokenizer, MarkerTokens] = WeakKeyDictionary()
 
 
-def markers_of(tokenizer: Tokenizer) -> MarkerTokens:
+def find_marker_tokens(tokenizer: Tokenizer) -> MarkerTokens:
     """Return the markers of a tokenizer, kept as long as the tokenizer is."""
     if tokenizer not in _MARKERS:
         _MARKERS[tokenizer] = MarkerTokens(tokenizer.vocabulary, tokenizer.chat_templates.get("", ""))

@@ -1,6 +1,4 @@
-"""The one way to a proposed fix: the change is tried on a copy in memory, and proposed if it helps and harms nothing.
-
-    analysis/diagnose/, analysis/verify/, doctor: a change, texts with the other side's ids -> [this file] -> Proposal
+"""Tries a change on a copy in memory, and proposes it as a fix if it helps and harms nothing.
 
 A change is proposed if
 

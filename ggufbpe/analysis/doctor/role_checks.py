@@ -1,7 +1,4 @@
-"""Which chats the template refuses, and which messages and tools it leaves out of the prompt.
-
-sample_prompts.py -> [this file] -> checks.py
-"""
+"""Checks which chats the template refuses, and which messages and tools it leaves out of the prompt."""
 
 from __future__ import annotations
 

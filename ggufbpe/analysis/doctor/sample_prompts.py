@@ -1,7 +1,4 @@
-"""The chat template run with a few chats, as llama-server runs it.
-
-    facts.py -> [this file] -> template_checks.py, known_template_check.py, role_checks.py
-                               analysis/verify/template_diff.py, for two models
+"""Runs the chat template with a few sample chats, as llama-server does.
 
 The chats cover what templates treat differently: a message, a system message before it, an answer and a next question,
 tools, a tool call with its result, reasoning. Their texts have no markers, so any marker in a prompt is the template's.
@@ -65,7 +62,9 @@ class SamplePrompts:
         self.answers = self.answers_of(templates.get("") or templates.get("tool_use") or "")
 
     def answers_of(self, template: str) -> dict[str, Prompt | Refused]:
-        """The same for one template, which is used instead of the file's, for chats with tools as well.
+        """Return the prompt or the refusal of each chat, by name, with `template` instead of the file's.
+
+        `template` is used for chats with tools as well, unless it is one of the file's own.
 
         "" is ChatML, which llama-server uses if a file has no template.
         """

@@ -1,8 +1,6 @@
-"""The chat template: whether it makes prompts, and whether its markers, BOS and ends of turns are right.
+"""Checks that the chat template makes prompts, and that its markers, BOS and ends of turns are right.
 
-sample_prompts.py -> [this file] -> checks.py
-
-But: without jinja2 the template is not run, and only its source is checked.
+Without jinja2 the template is not run, and only its source is checked.
 """
 
 from __future__ import annotations

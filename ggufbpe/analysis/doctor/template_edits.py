@@ -1,6 +1,4 @@
-"""Chat templates for `fix`: each is read, tried with a chat, and turned into edits of a file.
-
-template, file, known:NAME -> [this file] -> edits -> fix.py
+"""Reads a chat template for `fix`, tries it with a chat, and turns it into edits of a file.
 
 Source: add_chat_template in gguf-py/gguf/gguf_writer.py, which writes named templates and a list of their names. Of
 those, llama.cpp uses the one named `tool_use` (common_chat_templates_init in common/chat.cpp), listed or not.

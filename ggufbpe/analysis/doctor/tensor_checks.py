@@ -1,6 +1,4 @@
-"""Tensors that llama.cpp refuses: the file is cut off, or its tensor infos cannot be right.
-
-    file.gguf -> gguf/tensors.py -> [this file] -> findings -> examination.py
+"""Finds tensors that llama.cpp refuses: the file is cut off, or its tensor infos cannot be right.
 
 Like the rest of the metadata, tensor infos are read without the data that they describe.
 """

@@ -1,7 +1,4 @@
-"""Texts with the ids that another tool gives for them, whole or cut into lines: what a proposal is proved by.
-
-another tool, texts -> [this file] -> proposal.py, analysis/diagnose/, analysis/verify/
-"""
+"""Holds texts with the ids that another tool gives for them, whole or in lines, to prove proposals by."""
 
 from __future__ import annotations
 

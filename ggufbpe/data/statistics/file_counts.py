@@ -130,12 +130,12 @@ def count_files(
     )
     is_one = isinstance(paths, (str, os.PathLike)) or hasattr(paths, "read")
     several = [paths] if is_one else list(cast("Iterable[str | os.PathLike[str] | IO[bytes]]", paths))
-    sources: list[File | Stream] = []
+    sources: list[File | NamedStream] = []
     for each in several:
         if isinstance(each, (str, os.PathLike)):
             sources += counter.find([os.fspath(each)], None if read_ignored else ignored_by_git)
         elif hasattr(each, "read"):
-            sources.append(Stream(str(getattr(each, "name", "(stream)")), cast("IO[bytes]", each)))
+            sources.append(NamedStream(str(getattr(each, "name", "(stream)")), cast("IO[bytes]", each)))
         else:
             raise TypeError(f"count_files takes paths and binary streams, not {type(each).__name__}")
     return counter.result(list(counter.count(sources, progress)))
@@ -165,7 +165,7 @@ def prompt_maker(
     return prompt
 
 
-class Stream(NamedTuple):
+class NamedStream(NamedTuple):
     """A binary stream to count, and its name in the result."""
 
     name: str
@@ -209,15 +209,15 @@ class FileCounter:
         return [file for file in found if file not in others]
 
     def count(
-        self, sources: Sequence[File | Stream], progress: OnProgress | None = None
+        self, sources: Sequence[File | NamedStream], progress: OnProgress | None = None
     ) -> Iterator[TextCounts]:
         """Yield the counts of each source that can be read. Streams are not part of the bytes of `progress`."""
         total = sum(source.size for source in sources if isinstance(source, File))
         number = before = 0  # files, and bytes of the files, before this one
         for source in sources:
-            name, size = (source.name, 0) if isinstance(source, Stream) else (source.path, source.size)
+            name, size = (source.name, 0) if isinstance(source, NamedStream) else (source.path, source.size)
             try:
-                if isinstance(source, Stream):
+                if isinstance(source, NamedStream):
                     counts = self._count_stream(source)
                 else:
                     number += 1
@@ -240,7 +240,7 @@ class FileCounter:
 
     # ---- one file -------------------------------------------------------------------------------
 
-    def _count_stream(self, source: Stream) -> TextCounts:
+    def _count_stream(self, source: NamedStream) -> TextCounts:
         if self._prompt is None:
             return self._count_text(source.name, source.stream, _ignore)
         return self._counts(source.name, self._prompts(source.name, source.stream), _ignore, self._added)
