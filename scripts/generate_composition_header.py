@@ -16,7 +16,7 @@ from ggufbpe._util.unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSI
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "native" / "src" / "unicode_composition.h"
 
-HEAD = """// What canonical composition (NFC) needs to know of each code point: ggufbpe/_util/unicode_composition.py in C++.
+HEAD = """// What canonical composition (NFC) needs of each code point: ggufbpe/_util/unicode_composition.py in C++.
 //
 // Unicode {version}. Written by scripts/generate_composition_header.py; do not edit.
 

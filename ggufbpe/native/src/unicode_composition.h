@@ -1,4 +1,4 @@
-// What canonical composition (NFC) needs to know of each code point: ggufbpe/_util/unicode_composition.py in C++.
+// What canonical composition (NFC) needs of each code point: ggufbpe/_util/unicode_composition.py in C++.
 //
 // Unicode 15.1.0. Written by scripts/generate_composition_header.py; do not edit.
 
