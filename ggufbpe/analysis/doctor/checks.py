@@ -88,7 +88,7 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
 
 Check = Callable[[Facts], Iterator[Finding]]
 
-# Checks that apply to any tokenizer, also to one that is not supported.
+# Checks of tokenizers that are not supported; each stands in CHECKS as well, if it applies to supported ones.
 COMMON_CHECKS: tuple[Check, ...] = (
     _other_tokenizer,
     wrong_model,
@@ -101,7 +101,8 @@ COMMON_CHECKS: tuple[Check, ...] = (
     chat_markers,
     padding_tokens,
 )
-# Checks for supported tokenizers. A new check is a function in the file of its group, and a line here.
+# Checks of supported tokenizers. A new check is a function in the file of its group, and a line here. Of findings that
+# are equally severe, that of the earlier check is shown first.
 CHECKS: tuple[Check, ...] = (
     wrong_model,
     unconverted_pieces,
@@ -145,7 +146,8 @@ CHECKS: tuple[Check, ...] = (
 BYTE_PAIR_CHECKS = frozenset(
     (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
 )
-# Those that look at tokens and merges alone, which no change of `ggufbpe fix` that is proposed touches.
+# Those whose findings depend on tokens and merges, which no proposed change touches, so that a proof (proposal.py) need
+# not run them again. Some read types as well, but only to be silent about tokens that are no text.
 CHECKS_OF_TOKENS = frozenset(
     (unconverted_pieces, duplicates, empty_tokens, merge_parts, unreachable, padding_tokens)
 )

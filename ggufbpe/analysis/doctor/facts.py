@@ -245,11 +245,11 @@ class Facts:
             return None
 
     def type_of(self, token: int) -> int:
-        """The type that the file gives a token; normal if it has no types."""
+        """Return the type that the file gives a token, for checks of the file itself; normal if it has no types."""
         return self.types[token] if token < len(self.types) else int(TokenType.NORMAL)
 
     def is_normal(self, token: int) -> bool:
-        """Whether it is a normal token, after llama.cpp has turned some into control tokens."""
+        """Return whether llama.cpp treats a token as normal, for checks of what it does with texts."""
         if self.tokenizer is not None:
             return not self.tokenizer.vocabulary.attributes[token] & ~NORMAL
         return self.type_of(token) == int(TokenType.NORMAL)
