@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "both_engines: a test of exactness, to be run with each engine",
         "browser: needs chromium",
         "cluster: needs Ray",
-        "slow: takes seconds, and is left out of a quick run",
+        "slow: takes seconds with its cases, and is left out of a quick run",
     ):
         config.addinivalue_line("markers", marker)
     # A shell starts what it runs in the background with Ctrl-C ignored, and children inherit that; the tests send it.

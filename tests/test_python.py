@@ -107,6 +107,7 @@ def without_times(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SAME)
 def test_function_gives_what_the_command_writes(case: str, capfd: pytest.CaptureFixture[str]) -> None:
     line, function = SAME[case]
@@ -119,6 +120,7 @@ def test_function_gives_what_the_command_writes(case: str, capfd: pytest.Capture
     assert "\n" not in repr(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("against", ["gguf:b.gguf", "ids:ids.json"])
 def test_older_forms_of_paths_still_work_with_a_note(against: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The command says it in a line, Python in a warning, each once."""
@@ -200,6 +202,7 @@ CHANGES: dict[str, tuple[list[str], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_fix_writes_what_the_command_writes(change: str) -> None:
     flags, options = CHANGES[change]
@@ -328,6 +331,7 @@ REPRS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", REPRS)
 def test_what_python_shows_is_short(what: str) -> None:
     function, shown = REPRS[what]

@@ -65,6 +65,7 @@ def right() -> Path:
         missing(str(error))
 
 
+@pytest.mark.slow
 def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path: Path) -> None:
     # A model whose conversion lost the key. llama.cpp falls back to its default splitting.
     broken = with_pre(right, None, tmp_path / "model.gguf", extra={"tokenizer.ggml.pre": None})
@@ -119,6 +120,7 @@ def test_a_missing_pre_is_found_and_mended(command: Path, right: Path, tmp_path:
     assert json.loads(found.stdout) == {"match": True, "added_as": None, "explanations": [], "fix": ""}
 
 
+@pytest.mark.slow
 def test_the_broken_model_is_what_llama_cpp_makes_of_it(command: Path, right: Path, tmp_path: Path) -> None:
     """Without the key the real command gives the ids that we give: `verify` passes on what is consistently wrong."""
     broken = with_pre(right, None, tmp_path / "model.gguf", extra={"tokenizer.ggml.pre": None})
@@ -130,6 +132,7 @@ LLAMA_2, BGE, NOMIC = "llama-spm", "bert-bge", "nomic-bert-moe"
 SPACED = "The  naïve Café,\n  in 1984: it's 日本 \u2603!"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "broken_by", "cause"),
     [

@@ -39,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @writers
 def test_a_file_that_is_there_is_replaced_only_by_force(name: str, run: Run, folder: Path) -> None:
     Path(name).write_text("mine")
@@ -49,6 +50,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(name: str, run: Run, fol
     assert not [each for each in os.listdir() if each.endswith(".partial")]
 
 
+@pytest.mark.slow
 @posix_only
 @writers
 def test_a_full_disk_leaves_what_was_there_and_names_the_file(name: str, folder: Path) -> None:

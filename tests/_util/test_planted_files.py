@@ -179,6 +179,7 @@ KILLED = """if True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [["-o"], ["-o", "--force"], ["--in-place"]])
 @pytest.mark.parametrize("moment", ["copied", "put"])
 def test_kill_9_leaves_nothing_or_what_the_next_fix_deletes(

@@ -48,6 +48,7 @@ def test_there_are_100_cases_of_all_models_and_nearly_all_are_mended() -> None:
     assert len(NOT_MENDED) <= 5
 
 
+@pytest.mark.slow
 def test_what_is_printed_mends_and_never_harms(base: Base) -> None:
     """`BAD` has harm, what is left although a command could mend it, and causes that nobody named."""
     ended = {
@@ -60,6 +61,7 @@ def test_what_is_printed_mends_and_never_harms(base: Base) -> None:
     assert any(found.outcome == "mended" for found in ended.values()) or base.name == "rwkv"
 
 
+@pytest.mark.slow
 def test_no_change_of_a_healthy_model_is_proposed(base: Base) -> None:
     proposed = [found for found in proposals_for_healthy([*KINDS, "doctor"], [base.name]) if found[2]]
     assert proposed == []

@@ -68,6 +68,7 @@ def answered(tok: Tokenizer, chat: Chat) -> tuple[str, int | None]:
     return prompt.decode(), len(tok.encode(prompt))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", template_names())
 def test_recorded_chats(tok: Tokenizer, name: str) -> None:
     """For every kind of chat the prompt and its tokens are llama-server's, or the reason and line of its refusal."""

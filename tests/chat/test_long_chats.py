@@ -29,12 +29,14 @@ def tok() -> Tokenizer:
     return Tokenizer.from_gguf(VOCABULARY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", template_names())
 def test_ten_thousand_messages(tok: Tokenizer, name: str) -> None:
     prompt = tok.chats.prompt(body_of(COUNT), read_chats("templates")[name] or None)
     assert [prompt.count(b"Message %d." % number) for number in (0, COUNT // 2, COUNT - 1)] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_thousand_tool_calls(tok: Tokenizer) -> None:
     """Cohere's template counts, for each call and each result, the calls of the whole chat in one variable."""
     messages: list[dict[str, Any]] = []
@@ -54,6 +56,7 @@ def test_a_thousand_tool_calls(tok: Tokenizer) -> None:
     assert [prompt.count(b"Result %d." % number) for number in (0, 500, 999)] == [1, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["google-gemma-4-31B-it", "Reka-Edge", "Kimi-K3"])
 def test_the_origins_of_two_thousand_messages(tok: Tokenizer, name: str) -> None:
     """By a run over texts that know their origins, which is slower and makes more."""

@@ -184,6 +184,7 @@ def _sampled(name: str) -> Iterator[tuple[Chat, datetime]]:
             yield chat, datetime.fromtimestamp(chat.now, timezone.utc)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", template_names())
 def test_recorded_prompts_in_parts(tok: Tokenizer, name: str) -> None:
     """The parts are all of llama-server's prompt, and a text is nowhere taken for that of a field without it."""
@@ -213,6 +214,7 @@ def _stands_in(content: str, text: str) -> bool:
     return all(letter in letters for letter in text if letter.isalnum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", template_names())
 def test_no_text_of_a_user_is_lost(tok: Tokenizer, name: str) -> None:
     """Every letter of a long content that stands in the prompt is known to be of it."""

@@ -609,6 +609,7 @@ READ = {  # command: its other arguments, a standard input, and what it says of 
 _FILE_FLAG = ("explain", "tokenize", "detokenize", "diagnose", "compare")
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize("way", ["a pipe", "-", "--stdin", "-f -"])
 @pytest.mark.parametrize("command", READ)
@@ -624,6 +625,7 @@ def test_standard_input_is_the_same_everywhere(command: str, way: str) -> None:
     assert (done.returncode, expected in done.stdout) == (0, True), done
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize("way", ["--stdin", "-f -", "-f - --stdin"])
 def test_diff_reads_a_text_where_it_is_told_to(way: str, tmp_path: Path) -> None:
@@ -635,6 +637,7 @@ def test_diff_reads_a_text_where_it_is_told_to(way: str, tmp_path: Path) -> None
     assert b"of 1 text" not in subprocess.run(words, input=b"Hello", capture_output=True).stdout
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize("command", READ)
 def test_without_a_pipe_a_text_is_asked_for(command: str) -> None:
@@ -643,6 +646,7 @@ def test_without_a_pipe_a_text_is_asked_for(command: str) -> None:
     assert (done.returncode, done.stdout) == (2, b"")
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize("command", READ)
 def test_an_empty_pipe_is_no_text(command: str) -> None:
@@ -662,6 +666,7 @@ def test_a_command_says_that_it_waits_for_a_text() -> None:
         assert child.wait(timeout=60) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["info", "doctor", "fix", "export"])
 @pytest.mark.parametrize("way", ["first", "-m", "environment"])
 def test_a_model_is_named_the_same_way_everywhere(
@@ -1294,6 +1299,7 @@ def test_long_output_is_whole(unbuffered: str, tmp_path: Path) -> None:
     assert result.out == b"  4775 -> 'word'\n" + b"  1573 -> ' word'\n" * 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("arguments", [["tokenize", "-p", "a"], ["--help"], ["info"], ["count", "-p", "a"]])
 def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
@@ -1359,6 +1365,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "others"),
     [

@@ -136,6 +136,7 @@ def test_a_progress_bar_only_on_a_terminal(tmp_path: Path) -> None:
     assert "merge" in shown.text
 
 
+@pytest.mark.slow
 def test_benchmark_holds_the_merges_equal(tmp_path: Path) -> None:
     import json
     import subprocess

@@ -65,6 +65,7 @@ REAL += ["llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"]
 # ---- sets and patterns ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [r"\p{L}", r"\s", r"[^\s\p{L}\p{N}]", r"\d", r"[\u3000-\u3002]", "[^a-z]"])
 def test_ranges_are_the_set(text: str) -> None:
     node = parse(text)
@@ -138,6 +139,7 @@ def words_to_try(name: str) -> Iterator[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ONE_OF_EACH_FAMILY if name != "whitespace"])
 def test_words_of_the_library_are_ours(name: str) -> None:
     patterns = [tokenizers.Regex(text) for text in oniguruma(PRE_TOKENIZERS[name])]
@@ -181,6 +183,7 @@ def bordered_words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[t
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_borders_are_the_ends_of_words_in_both_versions(
     name: str, bordered_words: dict[str, list[tuple[str, Any, Any]]]
@@ -192,6 +195,7 @@ def test_borders_are_the_ends_of_words_in_both_versions(
 AFTER_15_1 = {point for point in range(0x110000) if unicodedata2.category(chr(point)) == "Cn"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PORTABLE)
 def test_words_of_patterns_that_version_1_reads_are_ours(name: str) -> None:
     """But for characters that came after Unicode 15.1, and U+017F after an apostrophe."""
@@ -232,6 +236,7 @@ IN_ONE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BYTE_LEVEL_FAMILIES)
 def test_one_regular_expression_gives_our_words_or_is_refused(name: str) -> None:
     """Every part of a text is a token, so that tiktoken's tokens are the words."""
@@ -292,6 +297,7 @@ BYTE_PAIRS = [path for path in FIXTURES if tokenizer(path).vocabulary.tokenizer_
 OF_VERSIONS = {"newer_unicode", "long_s", NOT_IN_1, "tokens_of_one_character", "border_character"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", BYTE_PAIRS, ids=lambda path: path.stem)
 def test_ids_of_the_library_are_ours_or_a_limit_is_told(path: Path) -> None:
     tok = tokenizer(path)
@@ -318,6 +324,7 @@ def test_limits_are_real(stem: str, text: str, flags: tuple[bool, bool]) -> None
     assert in_library(tok.vocabulary).encode(text, *flags) != ours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_vocabularies_in_the_library(name: str) -> None:
     tok = tokenizer(real(name))
@@ -345,6 +352,7 @@ IN_VERSION_1 = {
 }
 
 
+@pytest.mark.slow
 def test_version_1_gives_our_ids_or_refuses_as_the_limits_say(tmp_path: Path) -> None:
     """One child for all vocabularies; the ids in 0.x are in the tests above."""
     flags = [(False, False), (True, True)]
@@ -433,6 +441,7 @@ def test_line_breaks_that_only_llama_cpp_takes_whole_are_told() -> None:
 REFUSED = {"default", "deepseek-coder", "falcon"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_ids_of_tiktoken_are_ours_or_it_says_why_not(path: Path) -> None:
     tok = tokenizer(path)
@@ -452,6 +461,7 @@ def test_ids_of_tiktoken_are_ours_or_it_says_why_not(path: Path) -> None:
     assert not different or export.limits, different[:1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "limits"),
     [
@@ -510,6 +520,7 @@ def shuffled() -> Vocabulary:
     )
 
 
+@pytest.mark.slow
 def test_ids_in_another_order_than_merges_are_refused_or_renumbered() -> None:
     tok = Tokenizer(shuffled())
     with pytest.raises(NotExpressibleError, match="--renumber"):
@@ -569,6 +580,7 @@ def test_merges_with_white_space_are_refused() -> None:
         to_merges_txt(vocabulary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [GPT2, *FIXTURES], ids=lambda path: path.stem)
 def test_gguf_of_metadata_alone_has_the_same_vocabulary(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "vocab.gguf"
@@ -593,6 +605,7 @@ def test_gguf_of_metadata_alone_leaves_out_tensors_and_what_speaks_of_them(tmp_p
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma-4"])
 def test_llama_cpp_loads_it_and_gives_the_same_ids(name: str, tmp_path: Path) -> None:
     path, target = real(name), tmp_path / "vocab.gguf"
@@ -610,6 +623,7 @@ def test_llama_cpp_loads_it_and_gives_the_same_ids(name: str, tmp_path: Path) ->
 # ---- measuring ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_agreement_finds_texts_and_characters() -> None:
     tok = Tokenizer(gpt2_vocabulary())
     vocabulary = tok.vocabulary._replace(pre_tokenizer=PRE_TOKENIZERS["llama-bpe"])
@@ -668,6 +682,7 @@ def test_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "merges.txt").read_text() == "old"
 
 
+@pytest.mark.slow
 def test_command_writes_into_a_directory(tmp_path: Path) -> None:
     assert run("-m", GPT2, "--to", "tokenizer.json", "-o", f"{tmp_path}/", "--no-check") == 0
     assert run("-m", GPT2, "--to", "merges.txt", "-o", tmp_path) == 0
@@ -750,6 +765,7 @@ def test_export_and_import_keep_the_special_ids(tmp_path: Path, monkeypatch: pyt
         assert list(after.attributes) == list(before.attributes)
 
 
+@pytest.mark.slow
 def test_command_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fixture = ROOT / "fixtures" / "vocabs" / "jina-v2-code.gguf"
     (tmp_path / "sample.txt").write_text("plain\n\u3000<mask>\n", encoding="utf-8")
@@ -769,6 +785,7 @@ def test_command_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "'\\u3000<mask>': [227, 128, 128, 278] here, [278] there" in output
 
 
+@pytest.mark.slow
 def test_command_fails_where_ids_differ_and_nothing_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -778,6 +795,7 @@ def test_command_fails_where_ids_differ_and_nothing_says_why(
     assert "ids differ in" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_command_says_when_nothing_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("-m", GPT2, "--to", "tiktoken", "-o", tmp_path / "g.tiktoken") == 0
     assert "all ids the same" in capsys.readouterr().out

@@ -25,6 +25,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", NAMES)
 def test_the_command_writes_the_files_of_the_function(to: str, run: Run, tmp_path: Path) -> None:
     found = export(GPT2, to, check=False)
@@ -58,6 +59,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_ids_are_compared_with_the_library(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
@@ -74,6 +76,7 @@ def test_ids_are_compared_with_the_library(tmp_path: Path) -> None:
     assert Tokenizer.from_gguf(tmp_path / "vocab.gguf").encode("Hello world") == [15496, 995]
 
 
+@pytest.mark.slow
 def test_ids_of_a_file_that_says_too_little_are_not_compared(run: Run, tmp_path: Path) -> None:
     export(GPT2, "merges.txt", check=False).save(tmp_path)
     found = import_vocabulary(tmp_path, name="mine", architecture="gpt2")

@@ -155,6 +155,7 @@ IN_LIBRARIES = {
 NEVER_SEEN = {"order_of_equal_scores"}  # told, but these models' ids are ours on all texts that were tried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), IN_LIBRARIES)
 def test_real_vocabularies_in_their_library(name: str, kind: str) -> None:
     tok, export = tokenizer(real(name)), exported(name, kind)
@@ -166,6 +167,7 @@ def test_real_vocabularies_in_their_library(name: str, kind: str) -> None:
     assert unexplained(tok, told, library, sample(tok, 250)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -273,6 +275,7 @@ def test_limits_of_composition_are_real(kind: str, limit: str, text: str) -> Non
     assert Tokenizer(vocabulary).encode(text) != library.encode(text, False, False)
 
 
+@pytest.mark.slow
 def test_sums_in_sentencepiece_are_almost_equal_where_ids_differ() -> None:
     """What the limit `rounded_sums` says: both paths have the same sum but for rounding."""
     tok, export = tokenizer(real("nomic-bert-moe")), exported("nomic-bert-moe", "sentencepiece")
@@ -332,6 +335,7 @@ def test_limits_are_real(stem: str, kind: str, limit: str, text: str) -> None:
     assert any(ids_or_none(tok, text, flags) != library.encode(text, *flags) for flags in ways)
 
 
+@pytest.mark.slow
 def test_lists_of_code_points_leave_only_newer_characters() -> None:
     tok = tokenizer(real("bert-bge"))
     export = export_to("tokenizer.json", tok.vocabulary, code_points=True)
@@ -343,6 +347,7 @@ def test_lists_of_code_points_leave_only_newer_characters() -> None:
     assert found.characters > 12_000
 
 
+@pytest.mark.slow
 def test_version_1_gives_our_ids(tmp_path: Path) -> None:
     """One child for all; the ids in 0.x are in the tests above."""
     cases = [*REAL, *(path for path in SMALL if path.stem in ("spm", "spm-user-defined", "wpm", "unigram"))]
@@ -445,6 +450,7 @@ CARRIED += (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [*CASES, *((name, kind) for name in REAL for kind in ("tokenizer.json", "sentencepiece", "vocab.txt"))],
@@ -524,6 +530,7 @@ def test_merges_alone_are_enough(tmp_path: Path) -> None:
     assert again.encode_batch(texts) == tok.encode_batch(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("llama-spm", "sentencepiece"), ("nomic-bert-moe", "tokenizer.json"), ("bert-bge", "vocab.txt")],
@@ -568,6 +575,7 @@ def trained(folder: Path, model_type: str, **options: Any) -> Path:
     return folder / "tokenizer.model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model_type", "options", "limits"),
     [
@@ -648,6 +656,7 @@ def train_llama() -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_str(json.dumps(document))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("train", "model", "limits"),
     [
@@ -672,6 +681,7 @@ def test_files_that_the_library_trained(
     assert [text for text in texts if tok.encode(text) != library.encode(text).ids] == []
 
 
+@pytest.mark.slow
 def test_scores_with_more_digits_than_a_gguf_has_are_told(tmp_path: Path) -> None:
     document = json.loads(train_unigram().to_str())
     document["model"]["vocab"][5][1] -= 1e-12
@@ -682,6 +692,7 @@ def test_scores_with_more_digits_than_a_gguf_has_are_told(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "limits"),
     [
@@ -705,6 +716,7 @@ def test_unigram_models_as_published(name: str, limits: set[str]) -> None:
     assert different == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", T5)
 def test_llama_cpp_gives_the_ids_of_published_unigram_models(name: str) -> None:
     tok = tokenizer(prepared(vocabulary, name))

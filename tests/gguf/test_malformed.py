@@ -70,6 +70,7 @@ def read_all(path: Path) -> dict[str, Any]:
 # ---- the folder -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_folder_is_what_the_script_writes(tmp_path: Path) -> None:
     script = ROOT / "tests" / "makers" / "make_malformed.py"
     subprocess.run([sys.executable, script, "--out", tmp_path], check=True)
@@ -228,6 +229,7 @@ def test_no_error_of_a_lower_layer_is_in_the_chain() -> None:
 SEED = 20240229
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("byteorder", ["little", "big"])
 def test_random_damage_gives_a_named_error_or_a_tokenizer(
@@ -254,6 +256,7 @@ def _open_and_use(path: Path) -> None:
     tokenizer.decode_bytes(ids)
 
 
+@pytest.mark.slow
 def test_every_truncation_gives_a_named_error(tmp_path: Path) -> None:
     path = tmp_path / "cut.gguf"
     for name in ("types-version-3-little.gguf", "types-version-1-big.gguf"):
@@ -312,6 +315,7 @@ def equal(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
+@pytest.mark.slow
 @settings(bounded(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(section=SECTIONS, endian=st.sampled_from(gguf.GGUFEndian))
 def test_what_the_gguf_package_writes_reads_back(tmp_path: Path, section: Any, endian: Any) -> None:

@@ -83,6 +83,7 @@ CASES: list[dict[str, Edit]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("path", [TINY, RAW_UTF8], ids=lambda path: path.stem)
 @pytest.mark.parametrize(
@@ -286,6 +287,7 @@ COMMANDS = {
 _NAMED_BY = {"diff": [], "train": ["--seed-vocab"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_model_whose_name_is_too_new_opens_under_another(
     command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -311,6 +313,7 @@ def test_a_model_whose_name_is_too_new_opens_under_another(
     assert main([*given, "--override-kv", f"{K.PRE}=str:gpt-2"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pre", ["sophia", "elmod", "domyn-small"])
 def test_an_unknown_name_comes_with_the_nearest_by_the_tokens(pre: str, tmp_path: Path) -> None:
     model = with_pre(GPT2, pre, tmp_path / "model.gguf")
@@ -355,6 +358,7 @@ def test_an_unknown_name_without_tokens_to_judge_by(tmp_path: Path) -> None:
     assert error.value.nearest == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["fix", "train"])
 def test_what_is_written_has_the_overridden_values(command: str, tmp_path: Path) -> None:
     model, out = with_pre(GPT2, "newer-than-we-are", tmp_path / "model.gguf"), tmp_path / "out.gguf"
@@ -369,6 +373,7 @@ def test_what_is_written_has_the_overridden_values(command: str, tmp_path: Path)
     assert (tok.pre, tok.add_bos, tok.unk_id) == ("olmo", True, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*was not an end-of-generation token")
 def test_a_seed_loses_the_keys_that_are_overridden_with_none(tmp_path: Path) -> None:
     trained = train(

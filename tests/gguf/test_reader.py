@@ -92,6 +92,7 @@ def test_every_version_and_byte_order(name: str) -> None:
     assert same(contents(VARIANTS / name), EXPECTED["contents"][about["content"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", READABLE_BY_GGUF, ids=lambda path: path.name)
 def test_same_as_the_gguf_package(path: Path) -> None:
     theirs = gguf.GGUFReader(path)

@@ -497,6 +497,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteSe
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SOUND, *REFUSED])
 def test_a_remote_model_is_checked_against_the_length_that_its_host_reports(
     name: str, server: RemoteServer

@@ -512,6 +512,7 @@ COMMANDS = {  # the arguments, and what is in the output
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_take_names(command: str, stores: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     arguments, expected = COMMANDS[command]
@@ -697,6 +698,7 @@ def test_offline_is_for_the_other_model_too(
     assert (code, far.requests, "--offline was given" in err) == (2, [], True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", FAR_COMMANDS)
 def test_commands_on_a_remote_model(
     command: str, far: RemoteServer, capsysbinary: pytest.CaptureFixture[bytes]
@@ -874,6 +876,7 @@ COMPLETED = {  # the line so far, and how it may go on; bash takes what follows 
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no bash")
 def test_completion_in_bash(stores: Path) -> None:
     (stores / "qw.gguf").touch()
@@ -906,6 +909,7 @@ def environment_with(shell: str) -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TERM": "dumb"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no zsh")
 def test_completion_in_zsh(stores: Path) -> None:
     """Typed on a terminal: the line, a tab, and at its beginning what prints it as it has become."""

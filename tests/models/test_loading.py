@@ -87,6 +87,7 @@ def test_ids(name: str) -> None:
                 assert ours == ids, (data, FLAGS[number])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOADED)
 def test_decoded(name: str) -> None:
     tok, record = opened(name), RECORDED[name]
@@ -142,6 +143,7 @@ def test_rules_that_an_older_build_does_not_have() -> None:
         assert [int(tok.token_attributes(token)) for token in range(tok.vocab_size)] == expected["attributes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOADED)
 def test_all_other_rules_are_those_of_an_older_build_too(name: str) -> None:
     recorded = read_older()

@@ -81,6 +81,7 @@ def test_words_are_normalized() -> None:
     assert opened("wpm-cased").pre_tokenize("Héllo,\tWÖRLD") == ["Héllo", ",", "WÖRLD"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native is None, reason="there is no compiled engine")
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 @pytest.mark.parametrize("name", MODELS)

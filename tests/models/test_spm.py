@@ -109,6 +109,7 @@ def test_a_token_may_stand_across_words(engine: Any, tmp_path: Path) -> None:
     assert tokens_of(tok, "wo w wo o") == ["▁w", "o▁w", "▁w", "o▁", "o"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["spm", "spm-user-defined", "spm-equal-scores", "spm-without-prefix", "spm-phi-3"]
 )

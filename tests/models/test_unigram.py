@@ -291,6 +291,7 @@ def test_a_model_whose_file_says_so_composes(engine: Any) -> None:
         assert found == spans
 
 
+@pytest.mark.slow
 def test_both_engines_compose_alike_in_long_texts_and_threads() -> None:
     """Cuts between parts, words from the cache, and offsets, with marks beside everything that may be a separator."""
     if native is None:

@@ -35,6 +35,7 @@ TEXTS: tuple[str | bytes, ...] = (
 )
 
 
+@pytest.mark.slow
 def test_damaged_vocabularies_give_both_engines_the_same() -> None:
     from ggufbpe.native import native
 

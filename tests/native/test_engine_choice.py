@@ -158,6 +158,7 @@ def test_training_warns(package: Path) -> None:
     assert "RuntimeWarning: ggufbpe's compiled engine does not run: it is not installed" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_does_not_load_warns(broken: tuple[Path, str]) -> None:
     package, hint = broken
     found = said(package, "auto")
@@ -185,6 +186,7 @@ def test_native_makes_absence_an_error(package: Path) -> None:
     assert found.outcome == "GGUFBPE_ENGINE=native asks for the compiled engine, but it is not installed"
 
 
+@pytest.mark.slow
 def test_reference_is_silent(broken: tuple[Path, str]) -> None:
     found = said(broken[0], "reference")
     assert (found.outcome, found.warned, found.errors) == ("reference [15496, 995]", "[]", "")

@@ -54,6 +54,7 @@ def views_of(text: bytearray) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", views_of(bytearray()))
 def test_a_text_that_changes_has_the_ids_of_one_content_and_poisons_nothing(view: str) -> None:
     tok, fresh = Tokenizer(gpt2_vocabulary(), "native"), Tokenizer(gpt2_vocabulary(), "native")
@@ -83,6 +84,7 @@ def test_a_text_that_changes_has_the_ids_of_one_content_and_poisons_nothing(view
 # ---- the interpreter's lock ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_long_call_asks_for_the_lock_seldom() -> None:
     """A thread that runs Python code keeps the lock for 5 ms each time that it is asked for."""
     code = """if True:
@@ -165,6 +167,7 @@ BESIDE = {  # what other threads do while the process forks
 }
 
 
+@pytest.mark.slow
 @forks
 @pytest.mark.parametrize("beside", BESIDE)
 def test_a_fork_while_threads_are_at_work_leaves_a_child_that_works(beside: str) -> None:
@@ -242,6 +245,7 @@ print(ended(child, 100))
     assert int(in_a_process(code)) < 30  # one of them is enough to know; 60 if each lets it go
 
 
+@pytest.mark.slow
 @forks
 def test_a_signal_handler_may_fork_in_the_middle_of_a_call() -> None:
     """The child has lost the other threads of the call, and gets its ids all the same."""
@@ -282,6 +286,7 @@ for name, call in calls.items():
     ]
 
 
+@pytest.mark.slow
 @forks
 @pytest.mark.parametrize("work", ["tok.encode_to_numpy(words, threads=4)", "train(words)"])
 def test_what_a_handler_raises_in_the_child_ends_the_child(work: str) -> None:
@@ -327,6 +332,7 @@ AT_THE_END = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", AT_THE_END)
 def test_the_interpreter_ends_while_daemon_threads_are_at_work(work: str) -> None:
     code = f"""if True:
@@ -420,6 +426,7 @@ def test_counters_and_learners_may_be_shared_by_threads() -> None:
 # ---- memory ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has in memory is read from /proc")
 def test_memory_has_a_bound_and_goes_back() -> None:
     """3 million different words: at most 64 MB more; when the tokenizer is deleted, all but 16 MB is given back."""

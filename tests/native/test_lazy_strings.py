@@ -74,6 +74,7 @@ def metadata(path: Path) -> object:
         return type(error), str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_file_opens_as_without_the_compiled_module(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [(opened(path), metadata(path))]
@@ -167,6 +168,7 @@ pieces = st.one_of(
 )
 
 
+@pytest.mark.slow
 @bounded(500)
 @given(st.lists(pieces, max_size=12), st.sampled_from(LAYOUTS), st.binary(max_size=9), st.binary(max_size=20))
 def test_scan(strings: list[bytes], layout: tuple[int, bool], before: bytes, after: bytes) -> None:
@@ -222,6 +224,7 @@ EDGES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", EDGES)
 def test_utf8_of_up_to_four_bytes(first: int) -> None:
     for size in range(4):

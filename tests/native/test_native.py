@@ -152,6 +152,7 @@ def test_the_environment_turns_it_off(gpt2_path: Path) -> None:
 # ---- the same ids ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_random_texts(engines: Engines) -> None:
     @bounded(150)
     @given(st.one_of(texts, broken_bytes), st.booleans(), st.booleans())
@@ -163,6 +164,7 @@ def test_random_texts(engines: Engines) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
 def test_every_name(name: str) -> None:
     both, dice = Engines(name), random.Random(name)
@@ -224,6 +226,7 @@ def own_steps_engines(name: str) -> list[Tokenizer]:
     return [Tokenizer(vocabulary, engine) for engine in ("native", "reference")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN_STEPS)
 def test_models_with_a_step_of_their_own(name: str) -> None:
     tok, reference = own_steps_engines(name)
@@ -240,6 +243,7 @@ def test_models_with_a_step_of_their_own(name: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN_STEPS)
 def test_long_texts_of_models_with_a_step_of_their_own(name: str) -> None:
     """Threads cut at white space, and between k-mers."""
@@ -270,6 +274,7 @@ LINE_MERGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINE_MERGES)
 def test_lines_are_cut_only_where_nothing_is_merged(name: str) -> None:
     merges = LINE_MERGES[name]
@@ -305,6 +310,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_of_every_length(engines: Engines, kind: str) -> None:
     """Up to 15 bytes a word is its own key in the cache; beyond 1024 it is not kept. Twice: new, and from the cache."""
@@ -353,6 +359,7 @@ def lines(seed: str, size: int) -> list[bytes]:
     return made
 
 
+@pytest.mark.slow
 def test_text_that_ends_anywhere_in_a_block(engines: Engines) -> None:
     """The end of a text, also amid a character, around the ends of blocks and at other places in them."""
     parts = lines("blocks", 2 * BLOCK + 2000)
@@ -371,6 +378,7 @@ def test_text_that_ends_anywhere_in_a_block(engines: Engines) -> None:
         assert engines.found(text[:end]) == expected + engines.expected(text[starts[line] : end]), end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_across_the_ends_of_blocks(engines: Engines, kind: str) -> None:
     """A run of what may not be cut, at every distance from the end of a block that a vector has."""
@@ -399,6 +407,7 @@ def text_with_runs_at_the_cuts(run: bytes) -> bytes:
     return made + b"".join(lines("after", PART))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_share_out_a_long_text(engines: Engines, kind: str) -> None:
     run = KINDS[kind].encode() * (7000 // len(KINDS[kind].encode()))
@@ -409,11 +418,13 @@ def test_threads_share_out_a_long_text(engines: Engines, kind: str) -> None:
         assert engines.native.count(text, threads=threads) == len(alone)
 
 
+@pytest.mark.slow
 def test_threads_give_the_ids_of_the_reference(engines: Engines) -> None:
     text = text_with_runs_at_the_cuts(b"".join(unit.encode() * 60 for unit in KINDS.values()))
     assert engines.found(text, threads=3) == engines.expected(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", "1", " ", "\n", ".", "é", "中", "\u0301", "ab ", " a", "\n\n a"])
 def test_threads_on_text_that_may_not_be_cut(unit: str) -> None:
     for name in ("default", "deepseek-llm", "qwen35", "sarvam-moe"):
@@ -451,6 +462,7 @@ def test_threads_wait_for_a_part_before_theirs(slow: str) -> None:
             assert np.array_equal(found, alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strips", [0, LSTRIP | RSTRIP])
 def test_threads_look_for_special_tokens_across_their_ends(strips: int) -> None:
     """A token, and a longer one, at every distance from where the next thread begins to look."""
@@ -468,6 +480,7 @@ def test_threads_look_for_special_tokens_across_their_ends(strips: int) -> None:
         assert alone[-len(tail) :].tolist() == tail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", ["é", "中", "🙂", "\x80", "\x80\x80\x80\x80", "\xf0\x9f", "\xc3"])
 def test_threads_check_bytes_across_their_ends(last: str) -> None:
     """A character, or what is none, at every distance from where the next thread begins to check."""
@@ -495,6 +508,7 @@ def batch_texts() -> list[str | bytes]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "gemma4", "deepseek-llm"])
 def test_a_batch_has_the_ids_of_its_texts_in_their_order(name: str) -> None:
     tok, batch = Tokenizer(tokenizer_as(name).vocabulary, "native"), batch_texts()
@@ -516,6 +530,7 @@ def test_a_batch_may_be_any_iterable() -> None:
     assert tok.encode_batch(["<|endoftext|>"], parse_special=False) == [plain]
 
 
+@pytest.mark.slow
 def test_many_threads_on_one_tokenizer() -> None:
     """The cache is empty when they meet, and each of them shares out its texts, too."""
     vocabulary, batch = gpt2_vocabulary(), batch_texts()[:600]
@@ -534,6 +549,7 @@ def test_many_threads_on_one_tokenizer() -> None:
             assert all(pool.map(work, range(16)))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_has_a_tokenizer_that_works() -> None:
     code = """if True:
@@ -776,6 +792,7 @@ HOSTILE_TOKENS: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of processor time")
 @pytest.mark.parametrize(
     ("tokens", "text", "count"),
@@ -885,6 +902,7 @@ INTERRUPTED = """if True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that signal here")
 @pytest.mark.parametrize("work", LONG_WORK)
 def test_signals_are_looked_at_amid_the_work(work: str) -> None:

@@ -47,6 +47,7 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 # ---- the whole ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_quick_run_with_whatever_is_installed(tmp_path: Path) -> None:
     text, out = tmp_path / "tiny.txt", tmp_path / "out.json"
     text.write_text(TEXT * 20, encoding="utf-8")
@@ -86,6 +87,7 @@ def test_quick_run_with_whatever_is_installed(tmp_path: Path) -> None:
     assert "Reached: " in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -145,6 +147,7 @@ def test_llama_cpp_says_what_is_right(gpt2: Case) -> None:
     assert (ours["equal"], theirs["equal"]) == (False, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pre", ["gpt-2", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3", "gemma4"])
 def test_tokenizer_json_gives_our_ids(pre: str, tmp_path: Path, gpt2_path: Path, raw_utf8_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
@@ -165,6 +168,7 @@ def test_tokenizer_json_says_what_it_cannot_do(tmp_path: Path, gpt2_path: Path) 
 # ---- texts ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_machine_has_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("DICTIONARY", "MANUALS", "TRANSLATIONS"):
         monkeypatch.setattr(texts, place, tmp_path / "nothing")
@@ -207,6 +211,7 @@ def test_the_short_text_has_50_characters() -> None:
     assert len(encoding.SHORT_TEXT) == 50
 
 
+@pytest.mark.slow
 def test_one_part_of_the_whole(tmp_path: Path) -> None:
     text, out = tmp_path / "tiny.txt", tmp_path / "out.json"
     text.write_text(TEXT * 20, encoding="utf-8")
@@ -318,6 +323,7 @@ def test_peak_memory_is_that_of_the_command_alone() -> None:
 # ---- growth and instructions ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_growth_prints_a_row_for_each_text(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     ran = run("growth.py", "--families", "llama-bpe", "whitespace", "--longest", "2000", "--json", str(out))

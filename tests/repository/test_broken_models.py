@@ -85,6 +85,7 @@ PRE = "ggufbpe fix bad.gguf --set tokenizer.ggml.pre"
 BAD_TYPE = "ggufbpe fix bad.gguf --set tokenizer.ggml.pre=gpt-2 --set-token-type 262=CONTROL -o fixed.gguf"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "printed", "outcome"),
     [
@@ -120,6 +121,7 @@ def test_a_fix_that_makes_another_finding_of_doctor_is_harm(tmp_path: Path) -> N
     assert trial.judged(0, command).detail.startswith("doctor has new findings: ")
 
 
+@pytest.mark.slow
 def test_the_broken_model_has_its_defect(tmp_path: Path) -> None:
     for base in (GPT2, WPM):
         for defect in DEFECTS:
@@ -132,6 +134,7 @@ def test_the_broken_model_has_its_defect(tmp_path: Path) -> None:
             assert same is (K.CHAT_TEMPLATE in keys), defect.name
 
 
+@pytest.mark.slow
 def test_the_table_counts_outcomes(tmp_path: Path) -> None:
     found = [Trial(made(GPT2, "pre_missing"), tmp_path).asked("doctor")]
     assert "| doctor | 1 | 1 | 1 | 0 |" in table(found)

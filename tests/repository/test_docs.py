@@ -45,11 +45,13 @@ def test_all_modules_are_found() -> None:
     assert {f"ggufbpe.{name}" for name in CORE.split()} <= set(MODULES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ggufbpe", *MODULES])
 def test_examples_run(name: str) -> None:
     assert doctest.testmod(load(name)).failed == 0
 
 
+@pytest.mark.slow
 def test_there_are_examples() -> None:
     attempted = sum(doctest.testmod(load(name)).attempted for name in MODULES)
     assert attempted >= 20
@@ -159,6 +161,7 @@ PLAIN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", PLAIN)
 def test_plain_output_imports_nothing_that_draws(command: str) -> None:
     run = f"from ggufbpe.cli import main; assert main({command.split()}) == 0"

@@ -336,6 +336,7 @@ def named(example: Example) -> str:
     return f"{example.home}: {example.text.splitlines()[0][:60]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "example", [e for e in EXAMPLES if e.kind == "sh" and e not in NOT_RUN and e not in SERVED], ids=named
 )
@@ -354,6 +355,7 @@ def test_example_runs(example: Example, folder: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", SERVED, ids=named)
 def test_example_with_a_server_runs(example: Example, folder: Path) -> None:
     """Each server on a port that is free; what is asked with curl is asked of one with its own flags."""
@@ -373,6 +375,7 @@ def test_example_with_a_server_runs(example: Example, folder: Path) -> None:
     assert server.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "example", [e for e in EXAMPLES if e.kind == "python" and e not in NOT_RUN], ids=named
 )
@@ -383,6 +386,7 @@ def test_example_in_python_runs(example: Example, folder: Path, monkeypatch: pyt
         exec(compile(example.text, example.home, "exec"), {"text": TEXT})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "pycon"], ids=named)
 def test_session_gives_what_is_shown(example: Example, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
@@ -391,6 +395,7 @@ def test_session_gives_what_is_shown(example: Example, folder: Path, monkeypatch
     assert doctest.DocTestRunner(verbose=False).run(session).failed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_shows_the_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*([command] if command else []), "--help"]) == 0
@@ -410,6 +415,7 @@ def test_what_ci_runs_itself_is_there() -> None:
         assert subprocess.run(["sh", "-n", str(ROOT / name)]).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [MEASURING, MEASURING_CORPORA], ids=named)
 def test_what_measures_takes_the_flags_that_are_shown(example: Example) -> None:
     project = (ROOT / "pyproject.toml").read_text()
@@ -434,6 +440,7 @@ def test_table_of_manuals_has_the_columns_of_today(folder: Path) -> None:
         assert columns[0] == columns[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [BY_SERVER, CHATS_BY_SERVER], ids=named)
 def test_no_server_listens(example: Example, folder: Path) -> None:
     prepare(example, folder)

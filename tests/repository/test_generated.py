@@ -17,6 +17,7 @@ def test_there_are_generators() -> None:
     assert {"generate_constants", "generate_native_stubs", "generate_unicode_classes"} <= set(GENERATORS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATORS)
 def test_generated_file_is_up_to_date(name: str) -> None:
     if name == "generate_unicode_classes" and sys.version_info < (3, 11):

@@ -114,6 +114,7 @@ def test_every_module_has_a_room() -> None:
     assert homeless == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("importer", ORDER)
 def test_rooms_import_only_rooms_before_them(importer: str) -> None:
     allowed = ORDER[: ORDER.index(importer) + 1]

@@ -55,6 +55,7 @@ def test_a_refused_file_leaves_no_child(state: str, children: list[Any]) -> None
     assert [child.returncode is not None for child in children] == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [NEWER, OLDER])
 def test_texts_around_a_crash_have_their_answers(state: str, gpt2_path: Path, tmp_path: Path) -> None:
     """A batch is asked again in parts, down to the texts that llama.cpp dies of: here of a long run (std::regex)."""

@@ -180,6 +180,7 @@ def nested_request(path: str, depth: int, field: str = "chat_template_kwargs") -
     return f'{{{required}, "{field}": {"[" * depth}{"]" * depth}}}'.encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["chat_template_kwargs", "tools", "messages", "input", "system", "x"])
 @pytest.mark.parametrize("depth", [100, 253, 254, 260, 900, 1020])
 def test_nesting_is_answered_or_refused_and_never_a_failure(
@@ -536,6 +537,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "example"), EXAMPLES)
 def test_examples_of_the_description_are_answered(path: str, example: Mapping[str, Any]) -> None:
     app = Application(Settings({"A": str(GPT2), "B": str(GPT2), "NAME": str(GPT2)}))
@@ -989,6 +991,7 @@ def test_a_template_ends_when_its_client_hangs_up(path: str) -> None:
     asyncio.run(ask_and_leave())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("endless")
 def test_slow_templates_leave_the_threads_to_others() -> None:
     """One thread: slow requests wait in other places, half of which one model may have."""

@@ -127,6 +127,7 @@ HEADERS = [b"x: a\r\n" * 10_000] * 2
 CHUNKS = post(b"", headers="transfer-encoding: chunked\r\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["server", "quick_server"])
 @pytest.mark.parametrize(
     ("parts", "statuses"),
@@ -219,6 +220,7 @@ def raw_request(*headers: str, trailers: str = "", version: str = "1.1") -> byte
 KEY = "x-api-key: secret"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
@@ -390,6 +392,7 @@ def test_texts_of_every_length_have_the_same_ids(quick_server: Server) -> None:
     assert found == [tok.encode(text) for text in texts] * 3
 
 
+@pytest.mark.slow
 def test_a_client_that_takes_nothing_is_dropped(quick_server: Server) -> None:
     with quick_server.connect() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
@@ -399,6 +402,7 @@ def test_a_client_that_takes_nothing_is_dropped(quick_server: Server) -> None:
     assert 0 < len(found) < length_of(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -439,6 +443,7 @@ def test_an_answer_ends_when_its_client_hangs_up(quick_server: Server, path: str
     assert gone(quick_server.numbers()) == [str(float(before[0] if before else 0) + 1)]
 
 
+@pytest.mark.slow
 def test_who_hangs_up_with_requests_behind_the_one_that_runs() -> None:
     """The one that runs is given up, those behind it never start, and nothing is logged as a failure."""
     server = Server("--max-body", "32")
@@ -455,6 +460,7 @@ def test_who_hangs_up_with_requests_behind_the_one_that_runs() -> None:
     assert (found, [line for line in log if '"error"' in line]) == ([("499", "1.0")], [])
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_what_runs() -> None:
     """Its client gets an answer, and the log has no traceback."""
     server = Server()
@@ -489,6 +495,7 @@ def tokens() -> int:
     return len(Tokenizer.from_gguf(GPT2).apply_chat_template(MESSAGES, chat_template="known:chatml"))
 
 
+@pytest.mark.slow
 def test_the_client_of_anthropic_counts(server: Server, tokens: int) -> None:
     import anthropic
 
@@ -535,6 +542,7 @@ def test_the_client_of_openai_counts(server: Server, tokens: int) -> None:
 # ---- its end --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [26, 26 + 5000])
 def test_what_was_begun_is_answered(length: int) -> None:
     """Half of a request is there when the server is told to end, and it takes no more."""
@@ -551,6 +559,7 @@ def test_what_was_begun_is_answered(length: int) -> None:
     assert server.ended()[0] == 0
 
 
+@pytest.mark.slow
 def test_the_log_is_json(capfd: pytest.CaptureFixture[str]) -> None:
     server = Server("--log-requests")
     server.ask("/tokenize", {"content": "a secret"})
@@ -560,6 +569,7 @@ def test_the_log_is_json(capfd: pytest.CaptureFixture[str]) -> None:
     assert (found[0]["path"], found[0]["status"], found[0]["received"]) == ("/tokenize", 200, 23)
 
 
+@pytest.mark.slow
 def test_several_processes() -> None:
     server = Server("--workers", "2")
     deadline = time.monotonic() + 30

@@ -225,6 +225,7 @@ def test_where_texts_of_spm_are_cut(tokens: list[str], text: bytes, expected: li
     assert list(blocks(io.BytesIO(text), [tokenizer], size=2, continues=True)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["count", "--json"], ["tokenize", "--ids", "-f"], ["tokenize", "--json", "-f"]]
 )
@@ -250,6 +251,7 @@ def test_commands_take_no_more_memory_for_a_longer_text(command: list[str], tmp_
 # ---- a part of it traced --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["gpt-2", "llama-bpe", "gpt-4o", "superbpe", "gemma4", "whitespace", "jais-2"]
 )
@@ -297,6 +299,7 @@ def test_a_survey_of_the_beginning() -> None:
 # ---- all of it, part by part ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The JSON has all there is: pieces of every stage too, however far they reach."""
@@ -316,6 +319,7 @@ def whole_json(tokenizer: Tokenizer, data: bytes, flags: dict[str, bool]) -> str
     return json_bytes(tokenizer.trace(data, **flags).to_dict()).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "deepseek-llm", "whitespace"])
 def test_views_of_parts_are_those_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_text_parts, "_SIZE", 64)
@@ -328,6 +332,7 @@ def test_views_of_parts_are_those_of_the_whole(name: str, monkeypatch: pytest.Mo
         assert "".join(html(found, words)) == "".join(html(whole, words))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma4", "deepseek-llm"])
 def test_why_a_piece_was_not_produced_piece_by_piece(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = tokenizer_as(name)
@@ -383,6 +388,7 @@ def peak(arguments: list[str | Path]) -> int:
     return int(done.stderr.split()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
 @pytest.mark.parametrize(
     "command",
@@ -404,6 +410,7 @@ def test_memory_does_not_grow_with_the_text(command: list[str], tmp_path: Path) 
     assert growth(command, line, (1 << 20, 12 << 20), tmp_path) < 6 << 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
 @pytest.mark.parametrize("how", ["--json", "--all"])
 def test_memory_does_not_grow_with_what_explain_shows(how: str, tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def run(program: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @forking
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 @pytest.mark.parametrize("case", CASES)
@@ -173,6 +174,7 @@ def ids_of_given(text: str) -> list[int]:
     return given.encode(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_processes_of_each_start_method(method: str, engine: Any) -> None:

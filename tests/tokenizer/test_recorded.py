@@ -92,6 +92,7 @@ def test_decoded_by_real_vocabularies(real: Case) -> None:
     test_decoded(real)
 
 
+@pytest.mark.slow
 def test_ids(case: Case) -> None:
     for number, (add_special, parse_special) in enumerate(FLAGS):
         expected = column(case.recorded["ids"], case.name, number)
@@ -102,6 +103,7 @@ def test_ids(case: Case) -> None:
                 assert ours == ids, (data, FLAGS[number])
 
 
+@pytest.mark.slow
 def test_ids_of_an_older_build(case: Case) -> None:
     """Those that have changed since, and those of all other texts that are not UTF-8, which have not.
 
@@ -131,6 +133,7 @@ def test_some_ids_have_changed_since_an_older_build() -> None:
         assert any(changed for columns in names.values() for changed in columns)
 
 
+@pytest.mark.slow
 def test_decoded(case: Case) -> None:
     for number, (remove_special, unparse_special) in enumerate(FLAGS):
         expected = column(case.recorded["decoded"], case.name, number)
@@ -139,6 +142,7 @@ def test_decoded(case: Case) -> None:
             assert ours == as_bytes(text), (ids, FLAGS[number])
 
 
+@pytest.mark.slow
 def test_pieces_of_all_tokens(case: Case) -> None:
     for number, special in enumerate((True, False)):
         [expected] = column(case.recorded["pieces"], case.name, number)
@@ -146,6 +150,7 @@ def test_pieces_of_all_tokens(case: Case) -> None:
         assert ours == list(map(as_bytes, expected))
 
 
+@pytest.mark.slow
 def test_special_ids_flags_and_attributes(case: Case) -> None:
     tok, [expected] = case.tok, column(case.recorded["described"], case.name, 0)
     assert {key: getattr(tok, f"{key}_id") for key in SPECIAL_IDS} == expected["special_ids"]

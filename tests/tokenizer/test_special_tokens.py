@@ -164,6 +164,7 @@ def vocabularies(letters: str, kinds: list[int], most: int) -> st.SearchStrategy
 PLAIN_KINDS = [CONTROL, USER_DEFINED, UNKNOWN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("letters", "kinds", "most"),
     [

@@ -96,6 +96,7 @@ def test_threads_on_one_tokenizer_get_what_one_gets(name: str, hurried: None) ->
             assert answers == expected
 
 
+@pytest.mark.slow
 def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the reference engine; test_native.py and the tests of the C++ have the others."""
     expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))

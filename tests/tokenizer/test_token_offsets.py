@@ -59,6 +59,7 @@ def check(tokenizer: Tokenizer, some_texts: list[bytes]) -> None:
         assert tokenizer.count_words(text) == len(words), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_of_every_vocabulary_of_a_model(model: str) -> None:
     for name, tokenizer in opened().items():
@@ -68,18 +69,21 @@ def test_of_every_vocabulary_of_a_model(model: str) -> None:
         check(tokenizer, [*TEXTS, *(source.text() for _ in range(30))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
 def test_of_every_pre_tokenizer(name: str) -> None:
     tokenizer = tokenizer_as(name)
     check(tokenizer, [*TEXTS, odd_text(name, special_texts(tokenizer))[:1500]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [63, 64, 511, 1023, 1025, 1 << 14, 40_000])
 @pytest.mark.parametrize("name", ["gpt-2", "gemma4"])
 def test_of_long_words(name: str, size: int) -> None:
     check(tokenizer_as(name), [b"a" * size + b" \xff" + b"b" * size, ("é" * size).encode()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_of_texts_longer_than_a_block(name: str) -> None:
     tokenizer = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")

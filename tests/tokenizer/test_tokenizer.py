@@ -354,6 +354,7 @@ def both_ends(tok: Tokenizer) -> Tokenizer:
     return Tokenizer(tok.vocabulary._replace(add_bos=True, add_eos=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_every_form_gives_the_same_ids(name: str) -> None:
     tok = both_ends(tokenizer_as(name))
@@ -426,6 +427,7 @@ def check_spans(tok: Tokenizer, data: bytes, add_special: bool) -> list[tuple[in
     return [(token, data[start:end]) for token, (start, end) in zip(ids, spans)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BYTE_LEVEL_FAMILIES)
 def test_spans_of_sound_text_are_the_pieces(name: str) -> None:
     tok = both_ends(tokenizer_as(name))
@@ -456,6 +458,7 @@ def test_spans_of_sound_text_with_escaped_spaces(name: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "deepseek-llm", "bloom", "gemma4"])
 def test_spans_of_broken_bytes_cover_whole_characters(name: str) -> None:
     tok = both_ends(tokenizer_as(name))

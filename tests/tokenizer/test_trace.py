@@ -230,6 +230,7 @@ NAMES = [name for name in PRE_TOKENIZERS if name != "whitespace"]
 flags = st.tuples(st.booleans(), st.booleans())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name(name: str) -> None:
     tok = tokenizer_as(name)
@@ -247,6 +248,7 @@ MODELS = ["whitespace", "whitespace-lowercase", "hybriddna", "hybriddna-of-norma
           "merges-odd", "add-bos-and-eos", "types"]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_models_with_rules_of_their_own(model: str) -> None:
     tok = model_of(model)

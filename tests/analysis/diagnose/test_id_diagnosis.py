@@ -203,6 +203,7 @@ SINGLE: list[tuple[str, bytes | None, Made, dict[str, object]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2", "gemma-4", "deepseek-llm"])
 @pytest.mark.parametrize(("cause", "text", "make", "detail"), SINGLE)
 def test_a_cause_alone_is_named_first(
@@ -255,6 +256,7 @@ def test_ids_of_another_build_of_llama_cpp(case: str) -> None:
         assert f"--llama-cpp {theirs.llama_cpp}" in cause.fix
 
 
+@pytest.mark.slow
 def test_bos_missing_twice_other_and_not_asked_for() -> None:
     tokenizer = model("llama-bpe")
     ids = tokenizer.encode(TEXT)
@@ -272,6 +274,7 @@ def test_bos_missing_twice_other_and_not_asked_for() -> None:
     assert first_ids(tokenizer, TEXT, ids, add_special=False) == ["bos"]
 
 
+@pytest.mark.slow
 def test_bos_that_the_other_pre_tokenizer_adds_by_its_name_is_no_second_cause(tmp_path: Path) -> None:
     """A file without `pre` and without `add_bos_token`: both come with the name."""
     from reference import with_pre as write_with_pre
@@ -301,6 +304,7 @@ TELLING = (
 ).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
 def test_every_name_is_found_as_the_pre_tokenizer(name: str) -> None:
     """All names that are listed give these ids, and all names that do are listed."""
@@ -349,6 +353,7 @@ def test_ignore_merges() -> None:
         assert best.causes[0].detail["theirs"] is (theirs is other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2"])
 def test_special_token_types(name: str) -> None:
     tokenizer = model(name)
@@ -455,6 +460,7 @@ MENDABLE: dict[str, tuple[str, dict[Any, Any], str, Made]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MENDABLE)
 def test_there_is_a_fix_in_the_file(case: str, tmp_path: Path) -> None:
     """Each is done, and makes the model give the ids: mending.py does so for whatever any test lets diagnose."""
@@ -487,6 +493,7 @@ OBJECTED: dict[str, tuple[str, str, Made]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", OBJECTED)
 def test_no_command_breaks_a_healthy_file(case: str) -> None:
     name, text, make = OBJECTED[case]
@@ -507,6 +514,7 @@ FIXTURE_CHANGES: dict[str, Callable[[Vocabulary], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 def test_there_are_fixes_for_the_ids_of_changed_fixtures() -> None:
     text, count = "I'll 1234567\n\n (x)", 0
     for path in mending.FIXTURES:
@@ -576,6 +584,7 @@ OTHER_BREAKS: list[tuple[str, str | None, dict[str, Any], list[str], bool]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "wrong", "keys", "expected", "is_mended"), OTHER_BREAKS)
 def test_what_is_broken_in_other_models_is_named_first(
     name: str, wrong: str | None, keys: dict[str, Any], expected: list[str], is_mended: bool, tmp_path: Path
@@ -639,6 +648,7 @@ OTHER_TOOLS: list[tuple[str, str, Made, list[str]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "text", "make", "expected"), OTHER_TOOLS)
 def test_what_other_tools_do_otherwise(name: str, text: str, make: Made, expected: list[str]) -> None:
     tokenizer = model(name)
@@ -713,6 +723,7 @@ OTHER_CHANGES: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.slow
 def test_what_is_claimed_of_other_models_reproduces_the_ids() -> None:
     """All fixtures of models without a pre-tokenizer, with what may be changed in each; fixes by mending.py."""
     claimed = 0
@@ -824,6 +835,7 @@ PAIRS: list[tuple[set[str], Made]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2"])
 @pytest.mark.parametrize(("pair", "make"), PAIRS)
 def test_two_causes_at_once_are_named_first(name: str, pair: set[str], make: Made) -> None:
@@ -878,6 +890,7 @@ def test_ids_with_eos_alone_and_without_match_and_it_is_said_which(
 # ---- the pre-tokenizer that the tokens point to ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_the_tokens_speak_against_comes_first() -> None:
     """A text that splits alike by both, so that BOS alone would do as well."""
     right = model("llama-bpe")
@@ -899,6 +912,7 @@ def test_a_right_pre_is_not_doubted() -> None:
     assert first_ids(tokenizer, b"I'LL count words", ids) == ["bos"]
 
 
+@pytest.mark.slow
 def test_ids_that_were_made_with_the_wrong_pre_are_not_the_right_ones() -> None:
     """The tokens speak against it, but only the ids say what the other tool did."""
     wrong = with_pre(model("llama-bpe"), "default")
@@ -924,6 +938,7 @@ def reproduced(findings: list[Answer], ids: Ids) -> bool:
 CHANGES: list[Made] = [make for _, text, make, _ in SINGLE if text is None] + [make for _, make in PAIRS]
 
 
+@pytest.mark.slow
 @bounded(120)
 @given(
     st.one_of(texts.map(str.encode), broken_bytes),
@@ -944,6 +959,7 @@ def test_what_is_claimed_reproduces_the_ids(text: bytes, make: Made, chance: ran
         assert reproduced(findings, ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma-4"])
 def test_random_ids_are_explained_by_nothing(name: str) -> None:
     tokenizer = model(name)
@@ -981,6 +997,7 @@ def test_invalid_bytes_that_are_kept_are_named_if_not_reproduced() -> None:
     assert best.explains < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", [[], [0], [-1], [10**12], [50256] * 5])
 @pytest.mark.parametrize("text", [b"", b"a", b"\xff", b"a" * 3000])
 def test_odd_ids_and_texts_get_an_answer(text: bytes, ids: Ids) -> None:
@@ -1053,6 +1070,7 @@ def test_ids_and_texts_from_standard_input(
     assert run(capsysbinary, "-m", GPT2, "--stdin", "--ids", "15496 995")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["add-eos-only", *BPE_VOCABULARIES, *OTHER_VOCABULARIES])
 def test_what_tokenize_prints_diagnose_takes(name: str) -> None:
     """`tokenize --ids | diagnose --ids -`, as one types it."""

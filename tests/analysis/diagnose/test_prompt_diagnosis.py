@@ -171,6 +171,7 @@ def test_a_template_that_differs_in_its_words_alone(plain: Tokenizer) -> None:
     assert (cause.id, cause.detail["change"]) == ("template", "llama.cpp's Qwen-Qwen2.5-7B-Instruct")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_template_that_llama_cpp_has(tmp_path: Path, asked: bool) -> None:
     """Its fix makes it the model's, which mending.py does; also together with another cause."""
@@ -247,6 +248,7 @@ IDS: dict[
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("asked", [True, False])
 def test_cause_of_ids_alone(tok: Tokenizer, name: str, asked: bool) -> None:
@@ -357,6 +359,7 @@ PLAIN: dict[str, tuple[str, Body, bytes]] = {  # a template, a chat, the prompt 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_template_by_transformers(plain: Tokenizer, name: str) -> None:
     template, chat, prompt = PLAIN[name]
@@ -384,6 +387,7 @@ BAD = {  # what a template of a stranger may do to its child
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 def test_a_strangers_template_gives_no_prompt(name: str) -> None:
     assert plain_jinja.prompts(BAD[name], [{"messages": []}], seconds=1) == [None]

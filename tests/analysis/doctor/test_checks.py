@@ -371,6 +371,7 @@ def variant(tmp_path: Path, changes: Keys) -> Path:
     return write_metadata(tmp_path / "model.gguf", {k: v for k, v in keys.items() if v is not None})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_each_defect_is_the_first_finding(defect: str, tmp_path: Path) -> None:
     expected, severity, changes = DEFECTS[defect]
@@ -468,6 +469,7 @@ def test_a_vocabulary_without_line_breaks(tmp_path: Path) -> None:
     assert {"bytes_missing", "no_line_break"} <= set(ids)
 
 
+@pytest.mark.slow
 def test_every_fix_for_a_fixture_is_taken_and_mends() -> None:
     count = 0
     for path in FIXTURES:
@@ -494,6 +496,7 @@ FIXED += ("template of the same name", "template of a model like it", "marker of
 FIXED += ("EOS out of range", "EOS missing", "BOS wanted but missing", "type of no meaning", "no types")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", FIXED)
 def test_there_is_a_command(defect: str, tmp_path: Path) -> None:
     assert COMMAND.search(found_in(variant(tmp_path, DEFECTS[defect][2]()))[0].fix)
@@ -526,6 +529,7 @@ OTHER_TYPES: list[tuple[str, GGUFValueType, Any, object]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "kind", "value", "fixed"), OTHER_TYPES)
 def test_a_value_of_another_type(
     key: str, kind: GGUFValueType, value: Any, fixed: object, tmp_path: Path
@@ -612,6 +616,7 @@ def with_markers_of(name: str) -> Keys:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", known_templates())
 def test_templates_as_their_models_have_them_are_sound(name: str, tmp_path: Path) -> None:
     """No alarm of any template in llama.cpp's collection, with a vocabulary that has its markers."""
@@ -619,6 +624,7 @@ def test_templates_as_their_models_have_them_are_sound(name: str, tmp_path: Path
     assert found == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "expected", "is_same"),
     [
@@ -790,6 +796,7 @@ OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", OTHER_DEFECTS)
 def test_defects_of_other_models_are_found(defect: str, tmp_path: Path) -> None:
     base, changes, expected, severity = OTHER_DEFECTS[defect]
@@ -847,6 +854,7 @@ BOS_AND_EOS: list[tuple[str, Keys, dict[str, str]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "changes", "expected"), BOS_AND_EOS)
 def test_bos_and_eos(name: str, changes: Keys, expected: dict[str, str], tmp_path: Path) -> None:
     path = with_pre(cached(name), None, tmp_path / "model.gguf", extra=changes)
@@ -856,6 +864,7 @@ def test_bos_and_eos(name: str, changes: Keys, expected: dict[str, str], tmp_pat
     assert "--set-token-type" not in str(found)
 
 
+@pytest.mark.slow
 def test_a_chat_without_bos_that_the_template_writes_is_not_concerned(tmp_path: Path) -> None:
     changes = template(LLAMA_3, add_bos_token=False)
     found = quickly(with_pre(cached("llama-bpe"), None, tmp_path / "model.gguf", extra=changes))
@@ -863,6 +872,7 @@ def test_a_chat_without_bos_that_the_template_writes_is_not_concerned(tmp_path: 
     assert why.endswith("Chats have it, since the chat template writes it.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "changes", "what", "evidence"),
     [
@@ -955,6 +965,7 @@ def test_families_by_name(names: list[str], family: str | None) -> None:
     assert (found and found[0].name) == family
 
 
+@pytest.mark.slow
 def test_offsets_of_a_charsmap_are_looked_at() -> None:
     """Units all over the array overwritten by one that leads out: the texts named do, and else none."""
     data = bytes(byte & 0xFF for byte in read(UNIGRAM)[K.PRECOMPILED_CHARSMAP])
@@ -984,6 +995,7 @@ def test_offsets_of_a_charsmap_are_looked_at() -> None:
 # ---- real models ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FAMILY_OF, *OTHERS])
 def test_unharmed_models_have_no_errors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of llama.cpp's vocabularies. What only warns, and takes long, is left to smaller ones."""
@@ -1001,6 +1013,7 @@ def test_the_vocabulary_that_comes_along_has_nothing_to_warn_of() -> None:
     assert {finding.severity for finding in found_in(GPT2)} == {"note"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILY_OF)
 def test_the_tokens_point_to_the_family_of_their_model(name: str) -> None:
     """Measured: first or tied, with hardly a token cut and nobody else near, in every vocabulary."""
@@ -1018,6 +1031,7 @@ def test_the_tokens_point_to_the_family_of_their_model(name: str) -> None:
         assert [family.family for family in best] == ["qwen2", "bailingmoe", "qwen35"]
 
 
+@pytest.mark.slow
 def test_what_the_doctor_suggests_for_a_missing_pre(tmp_path: Path) -> None:
     path = with_pre(cached("deepseek-coder"), None, tmp_path / "model.gguf", extra={K.PRE: None})
     first = found_in(path)[0]
@@ -1027,6 +1041,7 @@ def test_what_the_doctor_suggests_for_a_missing_pre(tmp_path: Path) -> None:
     assert "--set tokenizer.ggml.pre=deepseek-coder" in first.fix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "name", "suggested"),
     [
@@ -1048,6 +1063,7 @@ def test_of_names_that_split_alike_that_of_the_model_comes_first(
     assert f"--set tokenizer.ggml.pre={suggested} " in first.fix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pre", ["llama-bpe", "starcoder", "falcon", "gpt-4o", "deepseek-coder", "bloom"])
 def test_a_pre_that_the_tokens_speak_against(pre: str, tmp_path: Path) -> None:
     first = found_in(with_pre(GPT2, pre, tmp_path / "model.gguf"))[0]
@@ -1065,6 +1081,7 @@ def test_opening_a_sound_model_warns_of_no_pre_tokenizer_but_a_missing_one(name:
         assert telltales(one_of_each()[family], found.token_to_id) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FAMILY_OF, *OTHERS])
 def test_a_healthy_model_opens_without_a_warning(name: str) -> None:
     """What llama.cpp corrects by itself is data: `corrections`, `doctor -v`, `info`."""
@@ -1092,6 +1109,7 @@ CORRECTED: dict[str, list[tuple[str, int | None]]] = {  # what llama.cpp correct
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORRECTED)
 def test_what_llama_cpp_corrects_is_in_doctor_and_info(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     path = cached(name)
@@ -1109,6 +1127,7 @@ def test_what_llama_cpp_corrects_is_in_doctor_and_info(name: str, capfd: pytest.
         assert each.what in told or f"llama.cpp takes '{vocabulary.tokens[each.token]}' for a marker" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pre", [None, "", "default", "llama-bpe", "starcoder", "deepseek-coder"])
 def test_a_wrong_pre_is_warned_of_alike(
     pre: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -1300,6 +1319,7 @@ def test_what_no_command_mends_is_counted(tmp_path: Path, capfd: pytest.CaptureF
     assert "\nfix: this one command mends 1 of 2 findings:\n" in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_command_that_would_harm_is_not_proposed(tmp_path: Path) -> None:
     """BOS twice in chats: not to add it would be another defect, as Llama 3 begins all texts with it."""
     written_twice = template("{{ bos_token + bos_token }}" + LLAMA_3.replace("{{- bos_token }}", ""))

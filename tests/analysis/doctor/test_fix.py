@@ -126,6 +126,7 @@ def test_keys_keep_their_order_and_new_ones_come_last(model: Path) -> None:
     assert list(metadata(out)) == [*keys, ADD_BOS]
 
 
+@pytest.mark.slow
 def test_llama_cpp_runs_the_copy(tmp_path: Path) -> None:
     """A whole model, tensors and all, as llama.cpp loads it for inference."""
     from make_tiny_model import make_tiny_model
@@ -438,6 +439,7 @@ def test_a_limit_on_file_sizes_leaves_the_file_whole(model: Path) -> None:
     assert unchanged(model, before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("is_nameless", [False, True])
@@ -542,6 +544,7 @@ STEPS = {  # what is being written: the magic away, the bytes, the magic back; o
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_crash_in_place_is_found_by_the_next_run(
     model: Path, step: str, capfd: pytest.CaptureFixture[str]
@@ -778,6 +781,7 @@ def test_other_tokenizers_can_be_fixed_as_well(tmp_path: Path, model: Path) -> N
     assert metadata(other)["tokenizer.ggml.model"] == "test"
 
 
+@pytest.mark.slow
 def test_a_wrong_flag_mended_is_what_llama_cpp_takes(gpt2_path: Path, tmp_path: Path) -> None:
     broken = with_pre(gpt2_path, None, tmp_path / "broken.gguf", extra={ADD_BOS: 1})  # UINT32
     out = tmp_path / "fixed.gguf"
@@ -905,6 +909,7 @@ def test_a_chat_template_from_python(
     assert ggufbpe.fix(model, in_place=True, chat_template=PLAIN, force=True).changes
 
 
+@pytest.mark.slow
 def test_all_known_templates_can_be_set(model: Path, tmp_path: Path) -> None:
     """Each makes a prompt as it is."""
     assert len(known_templates()) == 73

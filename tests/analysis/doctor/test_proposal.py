@@ -364,6 +364,7 @@ def test_a_tokenizer_that_was_diagnosed_is_freed() -> None:
     assert gone() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "suspect", "change"),
     [  # of a copy of GPT-2's vocabulary against the original

@@ -481,6 +481,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 @pytest.mark.parametrize("width", [30, 50, 100, 200])
 @pytest.mark.parametrize("model", MODELS, ids=[model.stem for model in MODELS])
@@ -499,6 +500,7 @@ def test_views_of_hostile_text(
             assert len(re.sub("[\u2068\u2069]", "", line)) <= width + 16  # place and ids follow what is cut
 
 
+@pytest.mark.slow
 @bounded(60)
 @given(st.one_of(texts, broken_bytes), st.sampled_from(["gpt-2", "gemma4", "deepseek-llm"]))
 def test_every_text_has_a_view(text: str | bytes, name: str) -> None:

@@ -152,6 +152,7 @@ REAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_oracles_give_gpt2s_ids(
     name: str, real_oracle: Callable[[str], Oracle], gpt2: Tokenizer
@@ -163,6 +164,7 @@ def test_real_oracles_give_gpt2s_ids(
         assert oracle.encode([], True, True) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_text_that_is_not_utf8(name: str, real_oracle: Callable[[str], Oracle], gpt2: Tokenizer) -> None:
     """llama.cpp takes it; the packages that take `str` refuse it, and go on."""
@@ -456,6 +458,7 @@ def test_absent_package_comes_with_the_line_that_installs_it(
         opened(given.replace("FILE", str(file)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama-spm", "phi-3", "nomic-bert-moe"])
 def test_sentencepiece_gives_the_ids_of_what_was_exported_for_it(name: str, tmp_path: Path) -> None:
     """`verify` passes with BOS and EOS as the model wants them; control tokens in a text are plain text for both."""
@@ -502,6 +505,7 @@ def test_file_that_the_library_cannot_open(
 # ---- crashes, hangs and garbage -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize("name", ["llama-tokenize", *IN_PROCESS])
 def test_crash_on_a_text_and_the_next_text(name: str, tmp_path: Path) -> None:
@@ -546,6 +550,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize(("script", "kind", "detail"), FAULTS.values(), ids=FAULTS)
 def test_faults_of_a_command(script: str, kind: str, detail: str, tmp_path: Path) -> None:
@@ -605,6 +610,7 @@ def fake_server() -> Iterator[HTTPServer]:
     server.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", FLAGS)
 def test_version_1_of_tokenizers(
     flags: tuple[bool, bool], gpt2: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -260,6 +260,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("known", [False, True], ids=["from elsewhere", "another model"])
 def test_step_cause_and_smallest_text(
@@ -382,6 +383,7 @@ def test_differences_are_shrunk_past_crashes(gpt2: Tokenizer) -> None:
 # ---- large corpora --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus() -> None:
     """Texts of 16 kB and small ones that differ: if they were kept, there would be 7 MB of them."""
     ours, other = tokenizer_as("gpt-2"), tokenizer_as("llama-bpe")
@@ -405,6 +407,7 @@ def test_memory_does_not_grow_with_the_corpus() -> None:
     assert large < small + 3_000_000, (small, large)
 
 
+@pytest.mark.slow
 def test_kinds_of_differences_are_bounded(gpt2: Tokenizer) -> None:
     """An oracle that gives random ids differs in any number of ways; not all of them are kept."""
     numbers = itertools.count(1)
@@ -470,6 +473,7 @@ def test_random_texts_follow_from_the_seed(gpt2: Tokenizer) -> None:
     assert texts != [other.text() for _ in range(50)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gpt-4o", "qwen2", "tekken", "bloom", "deepseek-v3"])
 def test_random_texts_reach_every_alternative(name: str) -> None:
     """Each alternative of the model's patterns takes some word of some text."""
@@ -491,6 +495,7 @@ def test_random_texts_reach_every_alternative(name: str) -> None:
 # ---- the real llama.cpp ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["llama-cpp-python", "xllamacpp"])
 def test_real_models_agree_with_llama_cpp_in_process(
     package: str, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -530,6 +535,7 @@ def test_llama_cpp_in_a_folder_and_a_difference_between_builds(run: Run, tmp_pat
     assert run(*asked, "--llama-cpp", "b11549").code == 0
 
 
+@pytest.mark.slow
 def test_wrong_pre_against_llama_tokenize(run: Run, tmp_path: Path) -> None:
     """The ids of the real command on the right model, and a model whose `pre` is wrong."""
     try:
@@ -570,6 +576,7 @@ BROKEN: dict[str, tuple[str | None, dict[str, Any], str, list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BROKEN)
 def test_the_fixes_shown_mend_the_file(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -758,6 +765,7 @@ def test_large_files_are_cut_and_recorded_ids_are_of_whole_ones(
     assert run("-m", GPT2, "--against", str(ids), "--json", file).json["texts"] == 1
 
 
+@pytest.mark.slow
 @posix_only
 def test_crash_of_the_real_command_is_reported_with_its_text(run: Run, tmp_path: Path) -> None:
     try:
@@ -899,6 +907,7 @@ def test_a_text_that_is_the_smallest_is_shown_once(run: Run) -> None:
     assert "smallest text" in run(*against, "-p", "ab ab").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "row"),
     [
@@ -951,6 +960,7 @@ def test_right_to_left_text_is_isolated() -> None:
     assert isolated("שלום  עולם") == "\u2068שלום\u2069  \u2068עולם\u2069", "columns of a table stay"
 
 
+@pytest.mark.slow
 @posix_only
 def test_progress_bar_on_a_terminal(llama3_like: Path) -> None:
     import pty

@@ -194,6 +194,7 @@ def with_templates(named: dict[str, str]) -> Tokenizer:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_differences_of_templates(name: str) -> None:
     one, other, expected = TEMPLATES[name]
@@ -261,6 +262,7 @@ def test_exit_codes(other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[st
         assert len(capfd.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_names_of_models_are_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = [tmp_path / f"{name}-of-twenty-letter.gguf" for name in ("one", "two")]
     for name, pre in zip(names, ("gpt-2", "llama-bpe")):
@@ -309,6 +311,7 @@ def test_causes_name_both_models(overrides: dict[str, Any], what: str, fix: str,
     assert [str(cause.detail["what"])[: len(what)], cause.fix[: len(fix)]] == [what, fix]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pre", ["qwen2", "grok-2", "viking", "starcoder"])
 def test_the_pre_tokenizer_that_the_file_says_is_not_guessed(pre: str, tmp_path: Path) -> None:
     theirs = Tokenizer(load(GPT2, {K.PRE: pre})[0])
@@ -383,6 +386,7 @@ def test_escapes_are_read_only_when_asked(other: Path, capfd: pytest.CaptureFixt
     assert [found["texts"]["bytes"] for found in shown] == [6, 4]
 
 
+@pytest.mark.slow
 def test_real_vocabularies(capfd: pytest.CaptureFixture[str]) -> None:
     """Qwen 2's and Qwen 3.5's have the same tokens and merges; what differs is the splitting."""
     try:
@@ -407,6 +411,7 @@ def models() -> list[Tokenizer]:
         return [*found, Tokenizer.from_gguf(UNIGRAM)]
 
 
+@pytest.mark.slow
 @bounded(200)
 @given(st.text(st.sampled_from("ab 12é\n者\u0301")), st.integers(1, 3))
 def test_stretches_are_the_text_and_the_tokens_of_all(text: str, count: int) -> None:

@@ -101,12 +101,14 @@ def answer(source: str) -> dict[str, str]:
         return {"refused": refusal.reason}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*EXPECTED["templates"], *MADE])
 def test_templates_end_as_they_must(name: str) -> None:
     expected = {"refused": MADE[name][1]} if name in MADE else EXPECTED["templates"][name]
     assert answer(source_of(name)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*(n for n, end in EXPECTED["templates"].items() if "refused" in end), *MADE]
 )
@@ -124,6 +126,7 @@ _ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("keeps_parts", [False, True], ids=["plain", "with parts"])
 def test_hostile_templates_end_at_a_limit(

@@ -133,6 +133,7 @@ def all_but_merges(vocabulary: Vocabulary) -> dict[str, Any]:
     return {**found, "tokens": list(vocabulary.tokens), "attributes": list(vocabulary.attributes)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_there_and_back_gives_the_same_vocabulary(path: Path, tmp_path: Path) -> None:
     vocabulary = opened(path)
@@ -147,6 +148,7 @@ def test_there_and_back_gives_the_same_vocabulary(path: Path, tmp_path: Path) ->
             assert after.encode(text, **flags) == before.encode(text, **flags), (text, flags)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_vocabularies_there_and_back(name: str, tmp_path: Path) -> None:
     """The same vocabulary and the same ids, for us and for llama.cpp itself."""
@@ -192,6 +194,7 @@ def test_patterns_of_a_family_are_recognized(family: str) -> None:
     assert (found.family, found.how) == (family, "patterns")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", ["qwen2", "gpt-2", "llama-bpe", "falcon", "deepseek-llm", "afmoe", "kimi-k2"]
 )
@@ -203,6 +206,7 @@ def test_unknown_patterns_that_split_alike_are_recognized(family: str) -> None:
     assert found.ranking[0].share == 1 > found.ranking[1].share or family == "qwen2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "patterns"),
     [
@@ -256,6 +260,7 @@ def test_name_in_a_family_follows_the_flags() -> None:
     assert import_tokenizer(document(pre_tokenizer=starcoder), keep).pre in ("command-r", "smollm")
 
 
+@pytest.mark.slow
 def test_unknown_splitting_is_refused_but_for_a_given_name() -> None:
     odd = document(pre_tokenizer=splits([r"[\s\S]"]))
     with pytest.raises(NotImportableError, match="--pre NAME takes one regardless"):
@@ -481,6 +486,7 @@ def test_file_that_the_library_trained(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_no_broken_file_is_a_defect() -> None:
     """Whatever is wrong in a file: it is imported, or refused in words."""
     dice = random.Random(1)
@@ -507,6 +513,7 @@ def written(folder: Path, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_command_imports_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<s>", "bos_token": "<s>"}')

@@ -234,6 +234,7 @@ REAL = ["deepseek-coder"]
 MERGING = [p for p in FIXTURES if tokenizer(p).vocabulary.tokenizer_model.algorithm == "merges"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [GPT2, *MERGING, *REAL], ids=lambda s: s if isinstance(s, str) else s.stem)
 def test_own_export_gives_the_same_ids(source: Path | str, tmp_path: Path) -> None:
     """Of the text between special tokens: merges.txt and vocab.json do not say which tokens are special."""

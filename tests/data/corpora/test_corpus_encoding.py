@@ -514,6 +514,7 @@ def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> No
     assert READERS[form](tmp_path / "part-00000") == [[1, 69_999], [2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [None, 4])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_row_is_found_by_its_number(
@@ -576,6 +577,7 @@ def undisturbed(large: Path, tmp_path_factory: pytest.TempPathFactory, tok: Toke
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("workers", [1, 5])
 def test_neither_workers_nor_chunks_change_a_byte(
@@ -589,6 +591,7 @@ class StopError(Exception):
     """What stops a run here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "pack"), [("megatron", None), ("npy", 50), ("parquet", None), ("arrow", 33)]
 )
@@ -664,6 +667,7 @@ def forked(work: Callable[[], object]) -> int:
         os._exit(code)
 
 
+@pytest.mark.slow
 @posix_only
 def test_runs_killed_a_hundred_times_go_on_with_the_same_bytes(
     large: Path, undisturbed: Path, tmp_path: Path, tok: Tokenizer
@@ -688,6 +692,7 @@ def test_runs_killed_a_hundred_times_go_on_with_the_same_bytes(
     assert files_in(out) == expected
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_process_goes_on_with_the_same_bytes(
@@ -868,6 +873,7 @@ def test_a_vanished_input_ends_the_run(corpus: Path, tmp_path: Path, tok: Tokeni
             encode_corpus(inputs, tok, tmp_path / "out", on_error="skip")
 
 
+@pytest.mark.slow
 @posix_only
 def test_a_full_disk_leaves_whole_shards_and_the_work_goes_on(
     large: Path, undisturbed: Path, tmp_path: Path
@@ -957,6 +963,7 @@ def peak_memory(*arguments: object) -> int:
     return int(ran.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else 1024)
 
 
+@pytest.mark.slow
 @posix_only
 def test_memory_does_not_grow_with_a_text_without_a_line_break(tmp_path: Path) -> None:
     def used(size: int) -> int:

@@ -42,6 +42,7 @@ def rows_of_python(data: bytes) -> list[list[bytes]]:
     return [[field.encode("utf-8", "surrogateescape") for field in row] for row in csv.reader(text) if row]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 3, 1 << 20])
 def test_comma_separated_values_are_read_as_python_reads_them(
     block: int, monkeypatch: pytest.MonkeyPatch
@@ -67,6 +68,7 @@ def text_or_none(line: bytes) -> bytes | None:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", [PIECES[:3], PIECES[:-3], PIECES, PIECES + BROKEN], ids=len)
 def test_long_lines_of_json_are_read_as_short_ones(
     pieces: list[bytes], monkeypatch: pytest.MonkeyPatch
@@ -112,6 +114,7 @@ def test_long_records_are_counted_and_measured_as_short_ones(
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("longest", [3, 50, 400])
 def test_a_row_of_parquet_goes_on_in_the_next_page(
     longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -211,6 +214,7 @@ def peak_memory(*arguments: object) -> int:
     return int(ran.stdout.partition("VmHWM:")[2].split()[0]) * 1024
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="says how much memory a process has had")
 @pytest.mark.parametrize(
@@ -240,6 +244,7 @@ def test_a_document_takes_at_most_five_times_its_size(
     assert used[1] - used[0] <= 5 * SIZE
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="says how much memory a process has had")
 @pytest.mark.parametrize("command", ["count", "stats"])

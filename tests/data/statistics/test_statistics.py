@@ -641,6 +641,7 @@ def test_svg_has_the_numbers_and_names_as_text(tmp_path: Path) -> None:
     assert found.count("3.50") == 1  # and in `large`
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "names"), [(1, 1), (1, 12), (3, 1), (3, 12), (2, 70)])
 def test_png_of_any_number_of_bars(groups: int, names: int, tmp_path: Path) -> None:
     path = tmp_path / "plot.PNG"
@@ -650,6 +651,7 @@ def test_png_of_any_number_of_bars(groups: int, names: int, tmp_path: Path) -> N
     assert [entry.name for entry in tmp_path.iterdir()] == ["plot.PNG"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokenizers", [1, 2, 12])
 def test_sixty_files_fit_a_screen_or_two(tokenizers: int, tmp_path: Path) -> None:
     path = tmp_path / "plot.png"

@@ -203,6 +203,7 @@ def applied(symbols: Sequence[str], pair: tuple[str, str]) -> list[str]:
 letters = st.text("ab", max_size=12) | st.text("abcd é", max_size=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ties", TIES)
 @given(
     texts=st.lists(letters, min_size=1, max_size=6),
@@ -431,6 +432,7 @@ def test_without_special_tokens_no_text_has_what_ends_texts(pre: str, end: str, 
         assert file["tokenizer.ggml.bos_token_id"] == file["tokenizer.ggml.eos_token_id"] == tok.eos_id
 
 
+@pytest.mark.slow
 def test_a_seed_keeps_its_ids_and_keys(tmp_path: Path) -> None:
     path = tmp_path / "more.gguf"
     found = train([EVERY_SCRIPT], vocab_size=50_300, seed_vocab=GPT2, user_defined=["<tag>"])
@@ -482,6 +484,7 @@ def test_a_merge_to_a_token_that_the_seed_has(tmp_path: Path) -> None:
 CARRIED = ["gpt-2", "llama-bpe", "gpt-4o", "deepseek-v3", "superbpe", "gemma4", "sarvam-moe", "whitespace"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*has no token for the newline")  # of `whitespace`, which drops it
 @pytest.mark.parametrize("pre", CARRIED)
 def test_vocabulary_gives_the_same_ids_in_llama_cpp(pre: str, tmp_path: Path) -> None:

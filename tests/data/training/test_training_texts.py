@@ -207,6 +207,7 @@ def test_a_text_without_a_place_to_cut_is_cut_between_characters(
     assert max(len(block.encode()) for block in blocks) <= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", sorted({entry.family for entry in PRE_TOKENIZERS.values()} - ACROSS_LINES))
 @given(before=texts, mark=st.sampled_from("a.)9-'"), letter=st.sampled_from("aZ"), after=texts)
 @bounded(60)

@@ -106,6 +106,7 @@ def refusal(reference: Any, **how: Any) -> RemoteError:
 VOCABULARIES = [GPT2, UNIGRAM, PLAMO, *sorted((ROOT / ".cache" / "vocabs").glob("*.gguf"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", VOCABULARIES, ids=lambda path: path.name)
 def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: RemoteServer, path: Path) -> None:
     with GGUFFile(path) as file:
@@ -123,6 +124,7 @@ def test_a_small_file_takes_one_request(server: RemoteServer) -> None:
     assert [request.end for request in server.requests] == [range_stream.BLOCK]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [1e6, 5e6, 20e6, 50e6])  # bytes a second
 def test_a_line_of_a_rate_costs_few_requests(server: RemoteServer, rate: float) -> None:
     opened(server.put("/model.gguf", MODEL, size=LARGE, rate=rate, latency=0.02))
@@ -130,6 +132,7 @@ def test_a_line_of_a_rate_costs_few_requests(server: RemoteServer, rate: float) 
     assert len(server.requests) <= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("connecting", "is_same"), [(0.0, False), (60.0, True)])  # seconds
 def test_the_second_range_waits_for_the_connection_of_the_first_if_a_new_one_takes_longer(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch, connecting: float, is_same: bool
@@ -240,6 +243,7 @@ def kept_files(kind: str) -> list[Path]:
     return sorted(Path(metadata_cache.cache_folder(), kind).iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["metadata", "references"])
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"digest": "../../x"}', MODEL[:-1], b"\xff" * 100])
 def test_a_damaged_entry_is_read_again(server: RemoteServer, kind: str, damage: bytes) -> None:
@@ -491,6 +495,7 @@ def test_a_server_that_sends_nothing_is_asked_twice(
         assert len(taken) == 2
 
 
+@pytest.mark.slow
 def test_a_hub_that_sends_nothing(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_file, "TIMEOUT", 0.2)
     with silent_server() as (home, taken):
@@ -1063,6 +1068,7 @@ def test_a_model_with_the_ids_of_its_repository(
     )
 
 
+@pytest.mark.slow
 def test_a_model_whose_pre_tokenizer_is_not_that_of_its_repository(
     server: RemoteServer, model: Callable[..., str], tokenizer_json: bytes
 ) -> None:
@@ -1073,6 +1079,7 @@ def test_a_model_whose_pre_tokenizer_is_not_that_of_its_repository(
     assert f"ggufbpe fix {path} --set tokenizer.ggml.pre=gpt-2" in findings[0].fix
 
 
+@pytest.mark.slow
 def test_a_repository_that_does_what_llama_cpp_cannot(
     server: RemoteServer, model: Callable[..., str], tokenizer_json: bytes
 ) -> None:
@@ -1334,6 +1341,7 @@ SHOWN = {  # how the server is, the seconds until something is shown, and what
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_takes_more_than_a_second_is_shown(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str

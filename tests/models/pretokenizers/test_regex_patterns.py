@@ -40,6 +40,7 @@ def recorded_texts() -> list[str]:
     return list(dict.fromkeys(as_bytes(text).decode("utf-8", "replace") for text in texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_words_of_regex_are_those_of_both_engines(name: str) -> None:
     """On all recorded texts, but for the characters that are named above, each of which is taken out of them."""

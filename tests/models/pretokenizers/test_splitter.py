@@ -415,6 +415,7 @@ COMMON = ("a", "7", " ", "\n", "!", "\u3000", "\u0301")
 by_oracle = pytest.mark.parametrize("name", ORACLES)
 
 
+@pytest.mark.slow
 @by_oracle
 def test_every_short_text_is_split_by_the_rules(name: str) -> None:
     words, oracle = splitter(PRE_TOKENIZERS[name]).words, ORACLES[name]
@@ -424,6 +425,7 @@ def test_every_short_text_is_split_by_the_rules(name: str) -> None:
                 assert words(text) == oracle(text)
 
 
+@pytest.mark.slow
 @by_oracle
 def test_random_texts_are_split_by_the_rules(name: str) -> None:
     words, oracle = splitter(PRE_TOKENIZERS[name]).words, ORACLES[name]
@@ -437,6 +439,7 @@ def test_random_texts_are_split_by_the_rules(name: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["", "a", "!", "\n", "7"])
 @pytest.mark.parametrize("after", ["", "a", "!", "\n", "7", "\u0301"])
 def test_jais2_takes_white_space_in_blocks(before: str, after: str) -> None:
@@ -515,6 +518,7 @@ def test_stages(name: str, text: str, stages: list[str]) -> None:
 # ---- whatever the rules ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*BYTE_LEVEL, *RAW_NAMES])
 def test_words_are_the_text(name: str) -> None:
     """For `whitespace`, whose model drops white space: test_tokenizer.py."""
@@ -530,6 +534,7 @@ def test_words_are_the_text(name: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_last_stage_has_the_words(name: str) -> None:
     """The traced way of splitting against the fast one."""

@@ -339,6 +339,7 @@ def suffix_edges_of(tok: Tokenizer, written: str) -> dict[tuple[int | None, int,
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_are_what_encode_does(name: str) -> None:
     tok = opened(name)
@@ -351,6 +352,7 @@ def test_steps_are_what_encode_does(name: str) -> None:
     run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*REAL, "bert-bge", "nomic-bert-moe"])
 def test_ids_of_recorded_texts_by_real_vocabularies(name: str) -> None:
     """llama.cpp's, where it was asked for them, and else those of `encode`."""
@@ -446,6 +448,7 @@ def long_text(tok: Tokenizer, size: int) -> bytes:
     return b"".join(dice.choice(dice.choice([own, more])) for _ in range(size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTED)
 def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_text_parts, "_SIZE", 64)
@@ -467,6 +470,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTED)
 def test_the_part_that_is_wanted_is_that_of_the_whole(name: str) -> None:
     tok = opened(name)
@@ -500,6 +504,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
 def test_what_is_traced_is_not_held(tmp_path: Path) -> None:
     """The text is, with its ids; each byte of it takes a kilobyte and more while it is traced."""
@@ -518,6 +523,7 @@ def test_what_is_traced_is_not_held(tmp_path: Path) -> None:
 # ---- why not --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_said_of_a_piece_is_so(name: str) -> None:
     tok = opened(name)
@@ -620,6 +626,7 @@ def check_merge_claim(tok: Tokenizer, word: Word, token: int, place: Place) -> N
         assert tok.id_to_token(token) in (place.merge.left + place.merge.right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTED)
 def test_why_a_piece_was_not_produced_piece_by_piece(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tok = opened(name)
