@@ -1,4 +1,4 @@
-"""This project's own endpoints, which answer with what the commands print with `--json`.
+"""This project's own endpoints. Most answer with what a command prints with `--json`.
 
 Models are given by name, never by path, and texts as strings, never as files.
 """

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer
-from conftest import GPT2, RAW_UTF8, missing
+from conftest import GPT2, RAW_UTF8, ROOT, missing
 from make_tiny_model import CONTEXT, make_tiny_model
 from record_chats import VOCABULARY, read_chats
 from record_server import ANSWERS, TEMPLATES, Request, answers, metadata_of, requests
@@ -535,6 +535,11 @@ EXAMPLES = [
     for endpoint in ENDPOINTS.values()
     for number, example in enumerate(endpoint.examples)
 ]
+
+
+def test_the_documentation_names_each_address() -> None:
+    documented = (ROOT / "docs" / "server.md").read_text()
+    assert [path for _, path in ENDPOINTS if path not in documented] == []
 
 
 @pytest.mark.slow
