@@ -7,7 +7,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from conftest import GPT2
+from conftest import GPT2, prepared
 from reference import vocabulary, with_pre
 from synthetic import gpt2_vocabulary
 
@@ -347,7 +347,7 @@ def test_lost_tokens_are_read_off_the_texts() -> None:
 def test_swapped_tokens_are_read_off_the_texts(
     name: str, text: str, exchange: tuple[str, ...], found: list[tuple[str, str]]
 ) -> None:
-    tok = Tokenizer.from_gguf(GPT2 if name == "gpt-2" else vocabulary(name))
+    tok = Tokenizer.from_gguf(GPT2 if name == "gpt-2" else prepared(vocabulary, name))
     pair = [tok.encode(f" {word}", add_special=False)[-1] for word in exchange]
     others = dict(zip(pair, reversed(pair)))
     ids = [others.get(token, token) for token in tok.encode(text)]
