@@ -21,8 +21,10 @@ expect "gpt2: byte pair encoding" "$("$@" -m ggufbpe info 2>/dev/null | sed -n '
 # Files that are no modules are there, too.
 for folder in "analysis/views/templates: base.html explain.html parts.html report.html server.html style.css" \
     "server/static: index.html page.css page.js" \
-    "data: LICENSE.chat_templates LICENSE.gpt2 chat_templates.json.xz gpt2.gguf"; do
+    "models: LICENSE.gpt2 gpt2.gguf" \
+    "chat: LICENSE.chat_templates chat_templates.json.xz"; do
     expect "${folder#*: }" "$(echo $("$@" -c 'import os, sys, ggufbpe
-print(*sorted(os.listdir(os.path.join(os.path.dirname(ggufbpe.__file__), sys.argv[1]))))' "${folder%%:*}"))"
+there = os.scandir(os.path.join(os.path.dirname(ggufbpe.__file__), sys.argv[1]))
+print(*sorted(entry.name for entry in there if entry.is_file() and not entry.name.endswith(".py")))' "${folder%%:*}"))"
 done
 echo "the $engine engine gives the ids"
