@@ -9,7 +9,8 @@ from ._util.lazy import IMPORT_LOCK
 from ._util.llama_cpp_states import FOLLOWED
 
 __version__ = "0.1.0"
-LLAMA_CPP = FOLLOWED  # the state of llama.cpp that is followed; chats and the server follow `states.CHATS`
+# the state of llama.cpp that is followed; chats and the server follow `llama_cpp_states.CHATS`
+LLAMA_CPP = FOLLOWED
 
 # The public names of each module; __init__.pyi imports the same names for type checkers and editors.
 _PUBLIC = {

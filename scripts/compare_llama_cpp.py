@@ -255,17 +255,20 @@ def compare(older: Path, newer: Path, texts: int, seed: int) -> tuple[list[str],
         entries += [f'gguf/schema.py, KEY_TYPES; scripts/generate_constants.py: "{key}"' for key in new.keys]
         for name in libraries.accepted("tokenizer.ggml.model", new.names):
             lines.append(f"+ tokenizer model {name!r}")
-            entries.append(f"models/: a file for {name!r}; states.py: a Difference of kind model")
+            entries.append(
+                f"models/: a file for {name!r}; llama_cpp_states.py: a StateDifference of kind model"
+            )
         for name in libraries.accepted("tokenizer.ggml.pre", new.names):
             like = libraries.splits_like(name, names, LIKE_TEXTS, str(seed))
             lines.append(f"+ pre-tokenizer {name!r}" + (f", with the ids of {like[0]}" if like else ""))
             family = PRE_TOKENIZERS[like[0]].family if like else "A NEW FAMILY, by the new pattern"
             entries.append(
-                f'models/bpe/registry.py: *_names("{family}", "{name}"); states.py: a Difference of kind pre'
+                f'models/pretokenizers/registry.py: *_names("{family}", "{name}"); '
+                "llama_cpp_states.py: a StateDifference of kind pre"
             )
         tokens = list(libraries.tokens(new.texts))
         lines += tokens
-        entries += [f"vocab/special_ids.py and states.py: {line[2:]}" for line in tokens]
+        entries += [f"models/special_ids.py and llama_cpp_states.py: {line[2:]}" for line in tokens]
         lines += libraries.other_ids(names, texts, str(seed))
     return lines, entries
 
@@ -300,7 +303,10 @@ def compare_newest(older: str, newer: Path | None, texts: int, seed: int) -> int
         lines, entries = compare(library(older), newer, texts, seed)
         if lines:
             build = Path(newer).name if "newest" not in locals() or newest is None else f"b{newest.build}"
-            entries.insert(0, f'states.py: "{build}" at the end of STATES, and a Difference for each change')
+            entries.insert(
+                0,
+                f'llama_cpp_states.py: "{build}" at the end of STATES, and a StateDifference for each change',
+            )
             entries.insert(
                 1,
                 "scripts/reference.py: NEWER_DISTRIBUTION, NEWER_VERSION and NEWER_SHA256 (`pip hash` of the wheels)",

@@ -83,9 +83,8 @@ class TokenizerModel:
     composes = False  # text is composed (NFC) if the file says so
     normalizes = False  # text is changed before it is looked up, so tokens need not have the text's own bytes
     add_eos = False  # unless the file says otherwise
-    add_space_prefix = (
-        False  # likewise: a space is put before each plain fragment, and dropped from the start in decoding
-    )
+    # likewise: a space is put before each plain fragment, and dropped from the start in decoding
+    add_space_prefix = False
     keeps_first_attributes = False  # attributes from before special tokens were found are kept, too
     refuses_short_byte_tokens = True  # a token of type BYTE has the form <0xXX>, whether it is used or not
     flags: tuple[

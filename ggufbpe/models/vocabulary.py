@@ -56,7 +56,7 @@ class Vocabulary(NamedTuple):
     merges: Sequence[str]  # "left right", by rank
     special_ids: dict[str, int | None]  # "bos", "eos", "eot", "eom" … "fim_sep"
     eog_ids: frozenset[int]
-    special_token_ids: tuple[int, ...]  # ascending: the tokens that special.py finds in text
+    special_token_ids: tuple[int, ...]  # ascending: those that special_tokens.py finds in text
     add_bos: bool = False
     add_eos: bool = False
     add_sep: bool = False

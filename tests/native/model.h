@@ -1,4 +1,4 @@
-// The slow models that the kernel is held against: what ggufbpe/split.py, special.py and merge.py do, in the plainest way.
+// The slow models that the kernel is held against: what splitter.py, special_tokens.py and merge.py do, in the plainest way.
 //
 //     text -> partition() -> split() -> merged() -> ids
 //

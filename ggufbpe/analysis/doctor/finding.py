@@ -49,9 +49,8 @@ class Examination:
 
     path: str
     findings: tuple[Finding, ...]
-    proposal: Proposal | None = (
-        None  # the change that mends them, as it was tried; None if no finding has a command
-    )
+    # the change that mends them, as it was tried; None if no finding has a command
+    proposal: Proposal | None = None
 
     @property
     def fix(self) -> str:

@@ -21,9 +21,8 @@ from ...native import native
 from .tensor_checks import broken_tensors
 
 _KEY_FILE_TYPE = "general.file_type"
-_FILE_TYPE_GUESSED = (
-    1024  # set in a file type that was guessed from the tensors; llama.h: LLAMA_FTYPE_GUESSED
-)
+# set in a file type that was guessed from the tensors; llama.h: LLAMA_FTYPE_GUESSED
+_FILE_TYPE_GUESSED = 1024
 _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
 _PRE_FLAGS = ("ignore_merges", "byte_encode", "escape_whitespaces", "clean_spaces")
 
@@ -39,9 +38,8 @@ class ModelInfo(NamedTuple):
 
     file: Facts  # "path", "size" in bytes, "version", "byte_order", "keys", "tensors"; maybe "name", "note", "problem"
     general: Facts  # "architecture", "name", "file_type", each None if it is not given
-    tokenizer: (
-        Facts  # "model", "description", "supported", "pre"; maybe "family", "splits_alike", "patterns" ...
-    )
+    # "model", "description", "supported", "pre"; maybe "family", "splits_alike", "patterns" ...
+    tokenizer: Facts
     chat_templates: dict[str, int]  # the characters of each by name; the unnamed one is "default"
     engine: str  # that computes ids here: "native" or "reference"
     sizes: Facts | None = None  # "tokens", "merges", and "types": the number of tokens by kind
@@ -49,9 +47,8 @@ class ModelInfo(NamedTuple):
     special_tokens: list[Facts] | None = None  # "name", "id" and "text"
     end_of_generation: list[Facts] | None = None  # "id" and "text"
     corrections: list[Facts] | None = None  # what llama.cpp corrects when it loads the file
-    metadata: Facts | None = (
-        None  # the keys of a tokenizer that ggufbpe does not read; of arrays, their length
-    )
+    # the keys of a tokenizer that ggufbpe does not read; of arrays, their length
+    metadata: Facts | None = None
     error: GGUFError | None = None  # why the tokenizer cannot be used, if it is broken
 
     def to_dict(self) -> Facts:

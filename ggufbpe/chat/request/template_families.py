@@ -43,12 +43,10 @@ class Handling:
     both_prompts: bool = True  # whether llama.cpp renders it both with and without the generation prompt
     opening: str = ""  # what the parser of the output expects first
     json_openings: tuple[str, ...] = ()  # of which it expects one first, if JSON is asked for
-    read_schemas: str = (
-        "either"  # of the request: "answer", "tools" or both; "either" is that of the answer first
-    )
-    grammar_of_tools: str = (
-        "arguments"  # what it has of the schemas of tools: "whole", "arguments" or nothing
-    )
+    # of the request: "answer", "tools" or both; "either" is that of the answer first
+    read_schemas: str = "either"
+    # what it has of the schemas of tools: "whole", "arguments" or nothing
+    grammar_of_tools: str = "arguments"
     output: str = "peg-native"  # the name of that parser
 
     def schemas(self, request: Request) -> list[Any]:

@@ -654,7 +654,7 @@ def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     slow = "import time\n\ndef open_tokenizers(data):\n"
     slow += "    return Adapter('1', lambda text, a, b: time.sleep(60) if text == 'hang' else [1])\n"
     (tmp_path / "library_adapters.py").write_text((package / "library_adapters.py").read_text() + slow)
-    monkeypatch.setattr(library_oracle, "__file__", str(tmp_path / "libraries.py"))
+    monkeypatch.setattr(library_oracle, "__file__", str(tmp_path / "library_oracle.py"))
     answers = []
     with library_oracle.LibraryOracle("tokenizers", {"file": __file__}, "slow", 60) as oracle:
         for text, oracle._seconds in ((b"a", 60), (b"hang", 0.3), (b"b", 60)):

@@ -194,7 +194,7 @@ size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bo
     return position;
 }
 
-// ---- the steps of ggufbpe/split.py --------------------------------------------------------------------------------
+// ---- the steps of splitter.py -------------------------------------------------------------------------------------
 
 // Calls function(first, end) for each run of code points that are in a set and in one piece.
 template <typename Function>
