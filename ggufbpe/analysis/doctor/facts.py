@@ -77,7 +77,7 @@ class Facts:
         `evidence` gives what the tokens reveal about the pre-tokenizer, where that is already known.
         """
         self._known_evidence = evidence
-        self._made: dict[Any, Any] = {}
+        self._results: dict[Any, Any] = {}
         self.source = file
         self.file = Metadata(file, overrides) if overrides else file
         self.overrides = overrides or {}
@@ -102,13 +102,13 @@ class Facts:
         """Return the facts of the same file with `overrides` on top of its own."""
         return Facts(self.source, {**self.overrides, **overrides}, self)
 
-    def made_once(self, make: Callable[[Facts], _T]) -> _T:
+    def shared_result(self, make: Callable[[Facts], _T]) -> _T:
         """Return what `make` gives, which must follow from tokens and merges alone, for all facts that share these."""
         if self._like:
-            return self._like.made_once(make)
-        if make not in self._made:
-            self._made[make] = make(self)
-        found: _T = self._made[make]
+            return self._like.shared_result(make)
+        if make not in self._results:
+            self._results[make] = make(self)
+        found: _T = self._results[make]
         return found
 
     def share(self, other: Facts) -> None:

@@ -91,7 +91,7 @@ def unreachable(model: Facts) -> Iterator[Finding]:
 def _unmerged(model: Facts) -> list[int]:
     """The normal tokens that merging does not produce."""
     normal = int(TokenType.NORMAL)
-    return [index for index in model.made_once(_unmerged_of_any_type) if model.type_of(index) == normal]
+    return [index for index in model.shared_result(_unmerged_of_any_type) if model.type_of(index) == normal]
 
 
 def _unmerged_of_any_type(model: Facts) -> list[int]:

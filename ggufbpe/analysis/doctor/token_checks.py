@@ -99,7 +99,7 @@ def lacks_merges(tokens: Sequence[str], merged: Container[str]) -> bool:
 
 def marker_like(model: Facts) -> list[int]:
     """Return the tokens that look like control tokens and that no merge makes: Qwen 2's "</s>" is text."""
-    found = model.made_once(_unmerged_names)
+    found = model.shared_result(_unmerged_names)
     if found and model.pairs and lacks_merges(model.tokens, model.merged):
         found = [index for index in found if _is_added(model, index)]
     return found

@@ -1353,5 +1353,5 @@ def test_what_tokens_and_merges_alone_tell_is_found_once(tmp_path: Path) -> None
         facts, shared = Facts(file, None), Facts(twin, None)
         shared.share(facts)
         for each in (facts, shared, facts.changed({K.ADD_BOS: True}), facts.changed({K.MERGES: ["a b"]})):
-            each.made_once(asked.append)
+            each.shared_result(asked.append)
     assert [facts in asked, len(asked)] == [True, 2]
