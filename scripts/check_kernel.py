@@ -72,6 +72,7 @@ class Kind(NamedTuple):
     packages: str = ""  # of Debian, with both
     suffix: str = ""  # of programs
     left_out: tuple[str, ...] = ()
+    temporary_bytes: int = 0  # that the emulator writes to the temporary folder
 
 
 def _cross(system: str, processor: str, compiler: str) -> tuple[str, ...]:
@@ -111,6 +112,7 @@ MACHINES = {
         packages="g++-mingw-w64-x86-64-posix wine wine64",
         # Huge pages are Linux's, and a static library has its std::random_device.
         left_out=("check_memory", "check_seeds", *COUNTS_WORK),
+        temporary_bytes=1 << 30,  # 693 MiB with Wine 8
     ),
 }
 
@@ -145,6 +147,12 @@ def main() -> None:
         if shutil.which(tool) is None:
             install = f": apt-get install {kind.packages}" if kind.packages else ""
             sys.exit(f"check_kernel.py needs {tool}, which is not on PATH{install}")
+    if kind.temporary_bytes > shutil.disk_usage(tempfile.gettempdir()).free:
+        # Wine copies what fits, and its programs then fail with messages about functions that do not exist.
+        sys.exit(
+            f"check_kernel.py needs {kind.temporary_bytes >> 20} MiB for {kind.emulator[0]}'s files in "
+            f"{tempfile.gettempdir()}, which has {shutil.disk_usage(tempfile.gettempdir()).free >> 20}"
+        )
     # Not in the checkout: Wine's drive z: is a link to /, and the build of a source distribution follows links.
     with tempfile.TemporaryDirectory(prefix="wine-", ignore_cleanup_errors=True) as wine:
         options = {**OPTIONS, "WINEPREFIX": wine, "GGUFBPE_TABLES": str(_write_tables())}
