@@ -59,7 +59,7 @@ void heap_sort(Item *heap, size_t size, Before before) {
 }
 
 // Partitions [first, last) around the median of three; returns where the second part begins.
-Item *part(Item *first, Item *last, Before before) {
+Item *quicksort_partition(Item *first, Item *last, Before before) {
     Item *a = first + 1, *b = first + (last - first) / 2, *c = last - 1;
     Item *median = before(*a, *b) ? (before(*b, *c) ? b : before(*a, *c) ? c : a)
                                   : (before(*a, *c) ? a : before(*b, *c) ? c : b);
@@ -95,7 +95,8 @@ void sort_longest_first(std::vector<Item> &items, Pace &pace) {
                 break;
             }
             --range.depth;
-            size_t cut = static_cast<size_t>(part(items.data() + range.first, items.data() + range.last, before) - items.data());
+            Item *const second = quicksort_partition(items.data() + range.first, items.data() + range.last, before);
+            const size_t cut = static_cast<size_t>(second - items.data());
             ranges.push_back({cut, range.last, range.depth});
             range.last = cut;
         }
@@ -131,12 +132,12 @@ void Partition::build_trie(Pace &pace) {
     std::iota(ranks.begin(), ranks.end(), 0u);
     // The tokens ranks[first] up to ranks[last] share the first `depth` bytes, which lead to `node`; `above` is the longest
     // token that is a proper prefix of these.
-    struct Part {
+    struct TrieTask {
         uint32_t node;
         size_t first, last, depth;
         uint32_t above;
     };
-    std::vector<Part> parts{{0, 0, ranks.size(), 0, NONE}};
+    std::vector<TrieTask> tasks{{0, 0, ranks.size(), 0, NONE}};
     auto append = [&](const Node &node, unsigned char branch) {
         nodes_.push_back(node);
         branches_.push_back(branch);
@@ -144,12 +145,12 @@ void Partition::build_trie(Pace &pace) {
     nodes_.reserve(tokens_.size() + tokens_.size() / 4 + 1);
     branches_.reserve(nodes_.capacity());
     append({"", 0, 0, 0, NONE}, 0);
-    for (size_t i = 0; i < parts.size(); ++i) {
-        const Part part = parts[i];  // in C++17 a lambda cannot capture what a structured binding names
-        const uint32_t node = part.node;
-        const size_t last = part.last, depth = part.depth;
-        size_t first = part.first;
-        uint32_t above = part.above;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+        const TrieTask task = tasks[i];  // in C++17 a lambda cannot capture what a structured binding names
+        const uint32_t node = task.node;
+        const size_t last = task.last, depth = task.depth;
+        size_t first = task.first;
+        uint32_t above = task.above;
         auto text = [&](size_t place) { return tokens_[ranks[place]].text; };
         auto branch_of = [&](size_t place) {  // 0 where the token ends
             return text(place).size() == depth ? 0u : 1u + static_cast<unsigned char>(text(place)[depth]);
@@ -189,7 +190,7 @@ void Partition::build_trie(Pace &pace) {
             if (is_one) {
                 tokens_[ranks[first]].shorter = above;
             } else {
-                parts.push_back({static_cast<uint32_t>(nodes_.size()), first, next, common, above});
+                tasks.push_back({static_cast<uint32_t>(nodes_.size()), first, next, common, above});
             }
             append({one.data() + depth + 1, static_cast<uint32_t>(common - depth - 1), 0, 0, is_one ? ranks[first] : NONE},
                    static_cast<unsigned char>(one[depth]));

@@ -25,13 +25,13 @@ uint64_t hash_of(std::string_view text) {
     const char *data = text.data();
     size_t rest = text.size();
     for (; rest > 8; data += 8, rest -= 8) {
-        uint64_t part;
-        std::memcpy(&part, data, 8);
-        hash = mixed(hash ^ part);
+        uint64_t word;
+        std::memcpy(&word, data, 8);
+        hash = mixed(hash ^ word);
     }
-    uint64_t part = 0;
-    std::memcpy(&part, data, rest);
-    return mixed(hash ^ part);
+    uint64_t word = 0;
+    std::memcpy(&word, data, rest);
+    return mixed(hash ^ word);
 }
 
 constexpr size_t SHARE = 1 << 17;  // bytes worth a thread

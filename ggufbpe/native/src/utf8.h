@@ -44,11 +44,11 @@ inline bool is_utf8(const unsigned char *p, size_t size) {
 // The same for a text that may be long.
 inline bool is_utf8(const unsigned char *p, size_t size, const Poll &poll) {
     while (size > Pace::STEPS) {
-        size_t part = Pace::STEPS;
-        for (int i = 0; i < 3 && (p[part] & 0xC0) == 0x80; ++i) --part;  // to where a character begins
-        if (!is_utf8(p, part)) return false;
-        p += part;
-        size -= part;
+        size_t chunk = Pace::STEPS;
+        for (int i = 0; i < 3 && (p[chunk] & 0xC0) == 0x80; ++i) --chunk;  // to where a character begins
+        if (!is_utf8(p, chunk)) return false;
+        p += chunk;
+        size -= chunk;
         poll();
     }
     return is_utf8(p, size);

@@ -22,7 +22,7 @@ constexpr size_t MOST_JOINED = 100;               // characters that merges join
 constexpr size_t MOST_GROUPS = 6;                 // of ASCII characters: each makes the splitter's tables larger
 
 // A text whose symbol is wanted, and how far the lookup has got.
-struct Part {
+struct SymbolLookup {
     std::string_view text;
     uint64_t hash;
     int64_t likely;  // as from Strings::likely()
@@ -33,7 +33,7 @@ struct Part {
 struct Item {
     uint32_t rank;
     bool is_guessed;  // merged.symbol is known without making its text
-    Part left, right, merged;
+    SymbolLookup left, right, merged;
 };
 
 // Cuts a merge at its first space, not counting one that begins it. False if one of the sides is empty.
@@ -276,23 +276,23 @@ PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll
             to = std::copy(item.left.text.begin(), item.left.text.end(), to);
             to = std::copy(item.right.text.begin(), item.right.text.end(), to);
         }
-        const auto for_each_part = [&](auto work) {
+        const auto for_each_lookup = [&](auto work) {
             for (size_t i = 0; i < count; ++i) {
                 work(items[i].left);
                 work(items[i].right);
                 if (!items[i].is_guessed) work(items[i].merged);
             }
         };
-        for_each_part([&](Part &part) {
-            part.hash = hash_bytes(part.text.data(), part.text.size());
-            tokens_->prefetch(part.hash);
+        for_each_lookup([&](SymbolLookup &lookup) {
+            lookup.hash = hash_bytes(lookup.text.data(), lookup.text.size());
+            tokens_->prefetch(lookup.hash);
         });
-        for_each_part([&](Part &part) {
-            part.likely = tokens_->likely(part.hash);
-            tokens_->prefetch_end(part.likely);
+        for_each_lookup([&](SymbolLookup &lookup) {
+            lookup.likely = tokens_->likely(lookup.hash);
+            tokens_->prefetch_end(lookup.likely);
         });
-        for_each_part([&](Part &part) { tokens_->prefetch_text(part.likely); });
-        for_each_part([&](Part &part) { part.symbol = symbol_of(part.text, part.hash, part.likely); });
+        for_each_lookup([&](SymbolLookup &lookup) { tokens_->prefetch_text(lookup.likely); });
+        for_each_lookup([&](SymbolLookup &lookup) { lookup.symbol = symbol_of(lookup.text, lookup.hash, lookup.likely); });
         if (count) guesser.set_last(items[count - 1].merged.symbol);
         for (size_t i = 0; i < count; ++i) {
             const Item &item = items[i];

@@ -144,22 +144,22 @@ private:
             }
             case REPEAT: {
                 int least = take(), most = take();
-                size_t part = position_;
-                auto compile_part = [&] {
-                    position_ = part;
+                size_t operand = position_;
+                auto compile_operand = [&] {
+                    position_ = operand;
                     compile(depth + 1);
                 };
                 const bool has_limit = most >= 0;  // like NO_LIMIT, other negative numbers mean none
                 if (least < 0 || (has_limit && most < least)) throw std::invalid_argument("a repeat of no sense");
-                for (int i = 0; i < least - (!has_limit && least > 0); ++i) compile_part();
+                for (int i = 0; i < least - (!has_limit && least > 0); ++i) compile_operand();
                 if (!has_limit) {
                     if (least > 0) {
                         const size_t start = size();
-                        compile_part();
+                        compile_operand();
                         add({Place::FORK, 0, false, start, size() + 1});
                     } else {
                         const size_t fork = add({Place::FORK, 0, false, size() + 1});
-                        compile_part();
+                        compile_operand();
                         add({Place::JUMP, 0, false, fork});
                         places[fork].second = size();
                     }
@@ -167,7 +167,7 @@ private:
                     std::vector<size_t> forks;
                     for (int i = least; i < most; ++i) {
                         forks.push_back(add({Place::FORK, 0, false, size() + 1}));
-                        compile_part();
+                        compile_operand();
                     }
                     for (size_t fork : forks) places[fork].second = size();
                     if (most == 0) skip(depth);
@@ -297,33 +297,33 @@ Automaton::Automaton(const Program &program, const Alphabet &alphabet) : classes
 void Automaton::minimise() {
     // Moore's algorithm. States begin apart by what they accept; dead and start keep their numbers.
     const size_t width = classes_ + 1, count = states();
-    std::vector<uint32_t> part(count);
-    size_t parts = 0;
+    std::vector<uint32_t> group(count);
+    size_t group_count = 0;
     for (size_t pass = 0;; ++pass) {
         std::map<std::vector<uint32_t>, uint32_t> numbers;
         std::vector<uint32_t> refined(count);
         for (size_t state = 0; state < count; ++state) {
             std::vector<uint32_t> signature;
-            signature.push_back(state == START ? 1u << 31 : part[state]);
+            signature.push_back(state == START ? 1u << 31 : group[state]);
             for (size_t c = 0; c < width; ++c) {
-                signature.push_back(part[next_[state * width + c]] << 1 | accepts_[state * width + c]);
+                signature.push_back(group[next_[state * width + c]] << 1 | accepts_[state * width + c]);
             }
             refined[state] = numbers.try_emplace(signature, static_cast<uint32_t>(numbers.size())).first->second;
         }
-        bool same = numbers.size() == parts && pass > 0;
-        parts = numbers.size();
-        part = refined;
-        if (same || parts == count) break;
+        bool same = numbers.size() == group_count && pass > 0;
+        group_count = numbers.size();
+        group = refined;
+        if (same || group_count == count) break;
         if (pass > 64) return;  // a chain of many states (jais-2 counts to 512) has next to nothing to merge
     }
-    if (parts == count) return;
-    std::vector<uint16_t> next(parts * width);
-    std::vector<uint8_t> accepts(parts * width);
-    // Part numbers follow the order of states, so dead stays 0 and start, which is alone in its part, stays 1.
+    if (group_count == count) return;
+    std::vector<uint16_t> next(group_count * width);
+    std::vector<uint8_t> accepts(group_count * width);
+    // Numbers of groups follow the order of states, so dead stays 0 and start, which is alone in its group, stays 1.
     for (size_t state = count; state-- > 0;) {
         for (size_t c = 0; c < width; ++c) {
-            next[part[state] * width + c] = static_cast<uint16_t>(part[next_[state * width + c]]);
-            accepts[part[state] * width + c] = accepts_[state * width + c];
+            next[group[state] * width + c] = static_cast<uint16_t>(group[next_[state * width + c]]);
+            accepts[group[state] * width + c] = accepts_[state * width + c];
         }
     }
     next_ = std::move(next);
