@@ -52,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "both_engines: a test of exactness, to be run with each engine",
         "browser: needs chromium",
         "cluster: needs Ray",
+        "tries_fixes: each fix that is printed while it runs is done and looked at (mending.py)",
         "slow: takes seconds with its cases, and is left out of a quick run",
     ):
         config.addinivalue_line("markers", marker)
@@ -136,10 +137,14 @@ def what_is_shared_is_not_searched_for_garbage() -> None:
 def every_fix_mends(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Each fix that a command has for the files that a test makes is done, and does what it is for (mending.py)."""
+    """In tests marked `tries_fixes`, each fix that is printed is done, and does what it is for (mending.py)."""
+    if request.node.get_closest_marker("tries_fixes") is None:
+        yield
+        return
     base = tmp_path_factory.getbasetemp()
     mending.watch.folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "fixes"
     mending.watch.folder.mkdir(exist_ok=True)
     yield
     failed = mending.watch.end(request.node.funcargs.get("tmp_path"))
+    mending.watch.folder = None
     assert not failed, "\n".join(failed)

@@ -20,7 +20,7 @@ from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.value_types import Field
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning"), pytest.mark.tries_fixes]
 
 K = TokenizerKey
 TEXT = "in 2024, naïve \xff".encode("latin-1")

@@ -15,6 +15,8 @@ from conftest import missing
 from measure_advice import BAD, outcomes, proposals_for_healthy
 from reference import NotPreparedError
 
+pytestmark = pytest.mark.tries_fixes
+
 SEED = "ci"
 KINDS = ("diagnose", "verify", "diff bad good", "diff good bad")
 CASES = {  # of each vocabulary that is quick to read

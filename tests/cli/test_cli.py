@@ -55,7 +55,7 @@ from ggufbpe.native import native
 
 __all__ = ["run"]  # the fixture
 
-pytestmark = pytest.mark.both_engines
+pytestmark = [pytest.mark.both_engines, pytest.mark.tries_fixes]
 
 ENGINE = "reference" if native is None else "native"
 __all__ = ["run"]  # the fixture

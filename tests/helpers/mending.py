@@ -1,7 +1,7 @@
-"""Every fix that is printed while the tests run is done, and what it was printed for is looked at again.
+"""Does every fix that is printed while a test marked `tries_fixes` runs, and looks again at what it was printed for.
 
-conftest.py puts this around each test: what `diagnose` and `verify` say of a file is tried at once; what the doctor
-says of the files that the test made, whether it asked for it or not, when the test is over. A fix that `fix` refuses,
+conftest.py puts this around each such test: what `diagnose` and `verify` say of a file is tried at once; what the
+doctor says of the files that the test made, whether it asked for it or not, when the test is over. A fix that `fix` refuses,
 or that leaves what it was printed for, fails the test that made the file. The same file and the same fix are tried
 once, by whichever process comes first.
 

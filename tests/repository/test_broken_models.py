@@ -12,6 +12,8 @@ from measure_advice import Trial, table, the_command
 from ggufbpe.gguf.constants import TokenizerKey as K
 from ggufbpe.models.loading import load_vocabulary
 
+pytestmark = pytest.mark.tries_fixes
+
 GPT2, WPM = (next(base for base in BASES if base.name == name) for name in ("gpt-2", "rwkv"))
 
 

@@ -36,6 +36,8 @@ from ggufbpe.models.special_ids import MADE_CONTROL
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 from ggufbpe.tokenizer.reference_engine import ReferenceEngine
 
+pytestmark = pytest.mark.tries_fixes
+
 Ids = list[int]
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
 BOS_ID, PRE = "tokenizer.ggml.bos_token_id", "tokenizer.ggml.pre"

@@ -21,7 +21,7 @@ from ggufbpe.analysis.diagnose.explanation import Diagnosis
 from ggufbpe.analysis.doctor.proposal import Proposal
 from ggufbpe.cli import main
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning"), pytest.mark.tries_fixes]
 
 KEY = "tokenizer.chat_template"
 TEMPLATES = read_chats("templates")

@@ -41,6 +41,8 @@ from ggufbpe.models.pretokenizers.pretokenizer_evidence import CUT_BY, FEATURES,
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
 
+pytestmark = pytest.mark.tries_fixes
+
 K = TokenizerKey
 T = GGUFValueType
 NORMAL, CONTROL, UNUSED = (int(kind) for kind in (TokenType.NORMAL, TokenType.CONTROL, TokenType.UNUSED))

@@ -35,6 +35,8 @@ from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
 
+pytestmark = pytest.mark.tries_fixes
+
 T = GGUFValueType
 
 

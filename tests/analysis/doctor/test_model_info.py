@@ -12,6 +12,8 @@ from ggufbpe import GGUFError, ModelInfo, Tokenizer, info
 from ggufbpe.gguf.value_types import Field, GGUFValueType
 from ggufbpe.gguf.writer import packed_file
 
+pytestmark = pytest.mark.tries_fixes
+
 PRE, MODEL = "tokenizer.ggml.pre", "tokenizer.ggml.model"
 STRING = GGUFValueType.STRING
 

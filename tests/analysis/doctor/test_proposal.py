@@ -26,6 +26,8 @@ from ggufbpe.hub.model_location import fix_command
 from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 
+pytestmark = pytest.mark.tries_fixes
+
 
 def opened(path: Path) -> Tokenizer:
     """The tokenizer of a file, without what it warns of."""

@@ -23,7 +23,7 @@ from ggufbpe.analysis.oracles.recorded_ids import OtherModel
 from ggufbpe.analysis.verify.chat_comparison import ChatResult
 from ggufbpe.cli import main
 
-pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning"), pytest.mark.tries_fixes]
 
 KEY = "tokenizer.chat_template"
 USER = {"role": "user", "content": "What is 2 + 2?"}
