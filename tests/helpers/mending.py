@@ -1,9 +1,9 @@
 """Does every fix that is printed while a test marked `tries_fixes` runs, and looks again at what it was printed for.
 
 conftest.py puts this around each such test: what `diagnose` and `verify` say of a file is tried at once; what the
-doctor says of the files that the test made, whether it asked for it or not, when the test is over. A fix that `fix` refuses,
-or that leaves what it was printed for, fails the test that made the file. The same file and the same fix are tried
-once, by whichever process comes first.
+doctor says of the files that the test made, whether it asked for it or not, when the test is over. A fix that `fix`
+refuses, or that leaves what it was printed for, fails the test that made the file. The same file and the same fix are
+tried once, by whichever process comes first.
 
 But: files that a test writes by itself and overwrites are not seen, and a tokenizer that is not what its file says has
 no fixes to be tried.
