@@ -6,20 +6,22 @@
 #     sh scripts/test.sh tests/gguf -k utf8   # other arguments are pytest's
 #
 # The quick ones need no network, no cluster, no browser and no reference: tests marked `slow`, `cluster` (Ray) or
-# `browser` (chromium) are left out, and so is what is compared with real vocabularies and the real llama.cpp. For those,
+# `browser` (chromium) are left out, and so is what is compared with real vocabularies and the real llama.cpp. Files
+# that need packages which the extra `dev` does not have are left out, too, and named at the end. For all of these,
 # `python scripts/reference.py prepare` downloads 75 MB and compiles for some minutes; without it they are skipped and say
 # so, and with CI=true they fail. `--all` also runs the tests of exactness (marked `both_engines`) a second time, with the
 # reference engine. Every processor takes a share of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
-environment test
 case "${1:-}" in
 "")
+    environment dev
     GGUFBPE_CACHE=$PWD/.cache/left-out python -m pytest -q -rfE -n auto -m "not slow and not cluster and not browser"
-    echo "All tests, also the slow ones and those that need Ray, a browser or llama.cpp: sh scripts/test.sh --all"
+    echo "All tests, also the slow ones and those that need pyarrow, Ray, a browser or llama.cpp: sh scripts/test.sh --all"
     ;;
 --all)
+    environment test
     python -m pytest -n auto
     if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import native; print(native is not None)')" = True ]; then
         echo "== the tests of exactness, with the reference engine"
@@ -27,6 +29,7 @@ case "${1:-}" in
     fi
     ;;
 *)
+    environment test
     exec python -m pytest "$@"
     ;;
 esac

@@ -19,9 +19,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from conftest import GPT2, ROOT
+from conftest import GPT2, ROOT, missing
 
 import ggufbpe
+from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.tokenizer.vocabulary_facts import Fact
 
 MODULES = [
@@ -38,7 +39,10 @@ CORE = (
 
 
 def load(name: str) -> ModuleType:
-    return importlib.import_module(name)
+    try:
+        return importlib.import_module(name)
+    except NotInstalledError as error:
+        missing(str(error))
 
 
 def test_all_modules_are_found() -> None:

@@ -497,7 +497,7 @@ def tokens() -> int:
 
 @pytest.mark.slow
 def test_the_client_of_anthropic_counts(server: Server, tokens: int) -> None:
-    import anthropic
+    anthropic = pytest.importorskip("anthropic")
 
     with anthropic.Anthropic(base_url=server.url, api_key="none") as client:
         found = client.messages.count_tokens(model="gpt2", messages=MESSAGES)
@@ -508,8 +508,8 @@ def test_the_client_of_anthropic_counts(server: Server, tokens: int) -> None:
 
 @pytest.mark.parametrize("api", ["anthropic", "openai"])
 def test_official_clients_get_the_reason_why_nothing_is_generated(server: Server, api: str) -> None:
-    import anthropic
-    import openai
+    anthropic = pytest.importorskip("anthropic")
+    openai = pytest.importorskip("openai")
 
     if api == "anthropic":
         with (
@@ -527,7 +527,7 @@ def test_official_clients_get_the_reason_why_nothing_is_generated(server: Server
 
 
 def test_the_client_of_openai_counts(server: Server, tokens: int) -> None:
-    import openai
+    openai = pytest.importorskip("openai")
 
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
         found = client.responses.input_tokens.count(model="gpt2", input="What is 2 + 2?")
