@@ -21,31 +21,46 @@ from ._arguments import Parser, UsageError, parse_arguments, shell_word
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = {  # command: what it does, in a line
-    "tokenize": "the ids of a text, printed as llama-tokenize prints them",
-    "detokenize": "the text of ids",
-    "chat": "the prompt of a chat, or its ids, as llama-server makes them",
-    "count": "count the tokens of files and directories",
-    "stats": "how well tokenizers compress a corpus, side by side",
-    "models": "the models on this machine, whichever program downloaded them",
-    "info": "what a model file says about its tokenizer",
-    "list-pre": "the pre-tokenizers and their patterns",
-    "verify": "compare the ids with those of llama.cpp or another tokenizer",
-    "explain": "how a text becomes ids, step by step",
-    "diagnose": "find out why ids from elsewhere are not the model's",
-    "doctor": "find what is wrong in a model's metadata",
-    "fix": "write a copy of a model with corrected metadata",
-    "compare": "how several models tokenize one text, side by side",
-    "diff": "what differs between the tokenizers of two models",
-    "export": "write a vocabulary for tokenizers, tiktoken and others",
-    "import": "make a vocabulary out of a tokenizer.json",
-    "train": "learn a vocabulary from a corpus",
-    "encode": "write a corpus as shards of ids, for training",
-    "decode": "the documents of such shards as text",
-    "check": "check such shards against their manifest and tokenizer",
-    "serve": "answer over HTTP, as llama-server, vLLM and Ollama do",
-    "completion": "shell completion of commands, flags and model names",
+GROUPS = {  # what for: command: what it does, in a line
+    "look": {
+        "tokenize": "the ids of a text, printed as llama-tokenize prints them",
+        "detokenize": "the text of ids",
+        "chat": "the prompt of a chat, or its ids, as llama-server makes them",
+        "explain": "how a text becomes ids, step by step",
+        "compare": "how several models tokenize one text, side by side",
+        "info": "what a model file says about its tokenizer",
+        "models": "the models on this machine, whichever program downloaded them",
+        "list-pre": "the pre-tokenizers and their patterns",
+    },
+    "mend": {
+        "verify": "compare the ids with those of llama.cpp or another tokenizer",
+        "diagnose": "find out why ids from elsewhere are not the model's",
+        "doctor": "find what is wrong in a model's metadata",
+        "diff": "what differs between the tokenizers of two models",
+        "fix": "write a copy of a model with corrected metadata",
+    },
+    "count": {
+        "count": "count the tokens of files and directories",
+        "stats": "how well tokenizers compress a corpus, side by side",
+    },
+    "convert": {
+        "export": "write a vocabulary for tokenizers, tiktoken and others",
+        "import": "make a vocabulary out of a tokenizer.json",
+    },
+    "train": {
+        "train": "learn a vocabulary from a corpus",
+        "encode": "write a corpus as shards of ids, for training",
+        "decode": "the documents of such shards as text",
+        "check": "check such shards against their manifest and tokenizer",
+    },
+    "serve": {
+        "serve": "answer over HTTP, as llama-server, vLLM and Ollama do",
+    },
+    "shell": {
+        "completion": "shell completion of commands, flags and model names",
+    },
 }
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 # Imports create no garbage. Looking for cycles every 700 objects, and again at the end, took a tenth of the
 # instructions of a short command.
@@ -173,7 +188,9 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
         _output.write(said.encode())
         top.exit()
     if name is None:
-        top.error(f"which command? There are {', '.join(COMMANDS)}")
+        _output.note(top.format_help())
+        _output.error("which command?")
+        top.exit(EXIT_ERROR)
     if name == "help":
         name, tail = (tail[0], ["--help"]) if tail and tail[0] != "help" else (None, [])
         if name is None:
@@ -192,9 +209,12 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
 
 def _top_parser() -> Parser:
     width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name:{width}}  {line}" for name, line in COMMANDS.items())
+    commands = "\n\n".join(
+        "\n".join([f"{purpose}:", *(f"  {name:{width}}  {line}" for name, line in group.items())])
+        for purpose, group in GROUPS.items()
+    )
     parser = Parser("ggufbpe", usage="ggufbpe [--debug] COMMAND [FLAGS] ...")
-    parser.describe(f"{_DESCRIPTION}\n\ncommands:\n{commands}", _EXAMPLES)
+    parser.describe(f"{_DESCRIPTION}\n\n{commands}", _EXAMPLES)
     parser.add_argument(
         "--version",
         action="store_true",

@@ -46,7 +46,7 @@ from ggufbpe._util.escapes import Unescaped, process_escapes
 from ggufbpe._util.extras import install_command
 from ggufbpe._util.llama_cpp_states import CHATS
 from ggufbpe.analysis.views import terminal
-from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
+from ggufbpe.cli import GROUPS, _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.models.bpe.merge import BYTE_CHARS
@@ -1200,7 +1200,6 @@ def test_the_examples_work(
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ([], "which command?"),
         (["tokneize"], "did you mean tokenize?"),
         (["version"], "did you mean --version?"),
         (["model.gguf"], "a command comes first: ggufbpe info model.gguf"),
@@ -1211,6 +1210,15 @@ def test_the_examples_work(
 )
 def test_wrong_commands(arguments: list[str], word: str, run: Run) -> None:
     assert_error(run(*arguments), word, "ggufbpe --help")
+
+
+def test_no_command_shows_all_of_them_in_groups(run: Run) -> None:
+    result = run()
+    assert (result.code, result.out) == (2, b"")
+    assert result.err.endswith("ggufbpe: error: which command?\n")
+    for purpose, group in GROUPS.items():
+        shown = result.err.partition(f"\n{purpose}:\n")[2].partition("\n\n")[0].splitlines()
+        assert [line.split()[0] for line in shown] == list(group)
 
 
 @posix_only
