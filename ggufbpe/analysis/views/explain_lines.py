@@ -24,6 +24,7 @@ from .explain_words import (
     answer_in_words,
     fragment_kind,
     merge_order,
+    merge_order_name,
     notes_on,
     steps_in_words,
     summary,
@@ -212,7 +213,7 @@ class ExplainLines:
             yield self._said(said, indent=2)
 
     def _merges(self, word: Word, read: _Reader) -> Iterator[Text]:
-        """A line for each merge: its rank, all symbols after it where they were, and the pair."""
+        """A line for each merge below a head: its rank or score, all symbols after it where they were, and the pair."""
         ranks = max((len(merge_order(merge)) for merge in word.merges), default=0)
         indent = max(ranks, 4) + 4
         widths = (
@@ -224,10 +225,9 @@ class ExplainLines:
         room = self._width - indent
         fits = widths and sum(widths) <= room
         beside = sum(widths) + 2 + pairs <= room
-        if fits and word.merges:
-            yield styled(" " * indent).append_text(
-                _symbols(widths, list(enumerate(word.written)), None, read)
-            )
+        if word.merges:
+            head = styled(f"{merge_order_name(word.merges[0]):>{indent - 2}}  ", "dim")
+            yield head + _symbols(widths, list(enumerate(word.written)), None, read) if fits else head
         symbols = dict(enumerate(word.written))
         shown = word.merges if self._all else word.merges[:_MERGES]
         for merge in shown:

@@ -380,10 +380,15 @@ def _no_path(answer: WhyNot, read: Callable[[str], bytes]) -> Sentence:
     return [*alone, *merge_in_words(answer.makers[0], read), ", finds no such pair."]
 
 
+def merge_order_name(merge: Merge) -> str:
+    """What the numbers of `merge_order` are called."""
+    return "rank" if merge.score is None else "score"
+
+
 def merge_in_words(merge: Merge, read: Callable[[str], bytes]) -> Sentence:
     """The two parts as `read` reads symbols, and the rank or the score."""
-    name = "rank" if merge.score is None else "score"
-    return [Quote(read(merge.left)), " + ", Quote(read(merge.right)), f" ({name} {merge_order(merge)})"]
+    place = f" ({merge_order_name(merge)} {merge_order(merge)})"
+    return [Quote(read(merge.left)), " + ", Quote(read(merge.right)), place]
 
 
 def _instead(words: str, answer: WhyNot) -> Sentence:
