@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Any
 
 from ..._util.spelling import SPACE
-from ..._util.unicode_classes import LOWER
 from ...models.bpe.merge import CHAR_BYTES, WordEncoder
 from ...models.vocabulary import Vocabulary
 from ...tokenizer.detokenization import quoted_token
@@ -68,7 +67,7 @@ def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
         )
     if vocabulary.makes_lower_case:
         # llama.cpp has one code point for each; of İ, the library makes two
-        steps += [replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
+        steps.append(replace("\u0130", "i"))
         steps.append({"type": "Lowercase"})
     match _way(vocabulary, code_points):
         case _Way.BORDERS:
