@@ -24,7 +24,9 @@ def parsed(text: str) -> Any:
         )
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise JSONError(f"{error.msg.removesuffix(' at')} at line {error.lineno}, column {error.colno}") from None
+        raise JSONError(
+            f"{error.msg.removesuffix(' at')} at line {error.lineno}, column {error.colno}"
+        ) from None
     except UnicodeEncodeError:
         raise JSONError("an escaped surrogate stands alone") from None
     except RecursionError:
