@@ -63,10 +63,8 @@ def _composed(part: str) -> str:
     """The NFC of a part."""
     points = _in_order([each for char in part for each in _decomposed(ord(char))])
     composed: list[int] = []
-    starter, last_class = (
-        -1,
-        0,
-    )  # the place of the last character of class 0, and the class of the last one kept after it
+    # the place of the last character of class 0, and the class of the last one kept after it
+    starter, last_class = (-1, 0)
     for point in points:
         this_class = _combining_class(point)
         if starter >= 0 and (last_class < this_class or starter == len(composed) - 1):

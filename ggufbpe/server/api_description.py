@@ -39,13 +39,7 @@ _REFUSALS = {
     "429": "Too many requests are waiting.",
     "503": "The answer takes too long, or the server holds too much.",
 }
-_SCHEMAS = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    list: "array",
-    dict: "object",
-}
+_SCHEMAS = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object"}
 
 
 @cache

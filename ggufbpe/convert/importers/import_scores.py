@@ -41,11 +41,7 @@ def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibilit
         types[unknown] = int(TokenType.UNKNOWN)
     read.config.set_types(types)
     scores, told = _scores(read, pairs)
-    keys: dict[str, Any] = {
-        _K.TOKEN_TYPE: types,
-        _K.SCORES: scores,
-        _K.ADD_PREFIX: _puts_space(read),
-    }
+    keys: dict[str, Any] = {_K.TOKEN_TYPE: types, _K.SCORES: scores, _K.ADD_PREFIX: _puts_space(read)}
     if unknown is not None:
         keys[_K.UNK_ID] = unknown
     return keys, [*told, *_limits(read)]

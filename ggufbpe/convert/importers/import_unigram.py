@@ -84,9 +84,8 @@ def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes
         pattern = part.get("pattern") or {}
         if kind == "Precompiled" and not charsmap:
             charsmap = require_charsmap(b64decode(part.get("precompiled_charsmap") or "", validate=True))
-        elif (
-            kind == "NFC" and not charsmap
-        ):  # composition and the rules for spaces do not depend on each other
+        elif kind == "NFC" and not charsmap:
+            # Composition and the rules for spaces do not depend on each other.
             composes = True
         elif kind == "WhitespaceSplit" or (kind == "Replace" and pattern.get("Regex") in _ONE_SPACE):
             removes = True

@@ -101,12 +101,7 @@ _LINE_RUNS = _stage(r"[^\n]+|[\n]+")
 _GPT2_STAGE = _stage(_GPT2, rule=_GPT2 + r"|\s+")
 
 _FAMILIES: dict[str, tuple[Stage, ...]] = {
-    "default": (
-        _stage(r"[\p{P}\$\+<=>\^~\|]+"),
-        _GPT2_STAGE,
-        _stage(r"\p{N}+"),
-        _stage(r"[0-9][0-9][0-9]"),
-    ),
+    "default": (_stage(r"[\p{P}\$\+<=>\^~\|]+"), _GPT2_STAGE, _stage(r"\p{N}+"), _stage(r"[0-9][0-9][0-9]")),
     "gpt-2": (_GPT2_STAGE,),
     "starcoder": (_stage(r"\p{N}"), _GPT2_STAGE),
     "falcon": (_stage(r"[\p{P}\$\+<=>\^~\|`]+"), _GPT2_STAGE, _stage(r"[0-9][0-9][0-9]")),
@@ -166,11 +161,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
     ),
     "laguna": (_LINE_RUNS, _stage(_QWEN2)),
     "seed-coder": (
-        _stage(
-            "|".join(
-                [_CONTRACTION, _WORD, r"\p{N}{1}", r" ?[^\s\p{L}\p{N}\r\n]+", _LINES, _SPACES],
-            )
-        ),
+        _stage("|".join([_CONTRACTION, _WORD, r"\p{N}{1}", r" ?[^\s\p{L}\p{N}\r\n]+", _LINES, _SPACES])),
     ),
     "ufakzeka": (_stage("|".join([_WORD, r"\p{N}", _OTHER, _LINES, _SPACES])),),
     "bailingmoe": (
@@ -254,10 +245,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
         _stage(_ASIAN_SCRIPTS),
         _stage(_DEEPSEEK3),
     ),
-    "superbpe": (
-        _stage(r"\p{N}+"),
-        _stage(r"(?=(\d{3})+(?!\d))", rule=r"\d+", step="thousands"),
-    ),
+    "superbpe": (_stage(r"\p{N}+"), _stage(r"(?=(\d{3})+(?!\d))", rule=r"\d+", step="thousands")),
     "bloom": (_stage(_BLOOM),),
     "viking": (_stage(_BLOOM), _stage(r"\p{N}")),
     "gemma4": (_LINE_RUNS,),
