@@ -104,23 +104,19 @@ def _set_of(belongs: Callable[[int], bool]) -> str:
 
 
 def _readers(code_points: bool) -> Iterator[Incompatibility]:
-    yield Incompatibility(
-        "escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1
-    )
+    yield Incompatibility("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space")
     yield Incompatibility(
         "newer_unicode",
         "characters that came after Unicode 15.1 have no class, case or accents in llama.cpp; here they have what the "
         "library's Unicode version says",
-        1,
     )
     if code_points:
         yield Incompatibility(
-            "not_read_by_tokenizers_1", "tokenizers 1.0 does not read lists of punctuation, 0.x does", 1
+            "not_read_by_tokenizers_1", "tokenizers 1.0 does not read lists of punctuation, 0.x does"
         )
     else:
         yield Incompatibility(
             "older_punctuation",
             "some hundred characters, such as U+2E4A or U+11660, are punctuation in Unicode 15.1 and not in the "
             "library's own older tables (--code-points lists them, for tokenizers 0.x)",
-            1,
         )
