@@ -26,9 +26,7 @@ class GivenPath:
 
 def add_no_ignore(parser: Parser) -> None:
     parser.add_argument(
-        "--no-ignore",
-        action="store_true",
-        help="in a git repository, also read files that git ignores",
+        "--no-ignore", action="store_true", help="in a git repository, also read files that git ignores"
     )
 
 

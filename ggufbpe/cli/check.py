@@ -7,7 +7,8 @@ import argparse
 from .._util.wording import counted
 from ..analysis.views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_names, add_override_kv, models_of, overrides_of
+from ._arguments import Parser, UsageError, add_names, add_override_kv, overrides_of
+from ._given_models import models_of
 
 _DESCRIPTION = """\
 Check shards that `ggufbpe encode` wrote: whether each file still has the SHA-256 in the manifest, and each index as \

@@ -9,16 +9,8 @@ from ..analysis.verify.side_by_side import compare
 from ..analysis.views.compare_lines import compared_as_json, shown_lines
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_names,
-    add_override_kv,
-    add_sources,
-    models_of,
-    overrides_of,
-)
+from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, add_sources, overrides_of
+from ._given_models import models_of
 from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\

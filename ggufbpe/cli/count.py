@@ -22,12 +22,11 @@ from ._arguments import (
     add_model,
     add_special_flags,
     add_stdin,
-    model_path,
-    overrides_of,
     require_no_models,
 )
 from ._chat import add_chat_flags, require_chat, template_of, tools_of
 from ._files import add_no_ignore, ignored_of, say_what_is_not_utf8, say_what_was_left_out
+from ._given_models import opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 
@@ -105,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_chat(arguments)
     if arguments.top is not None and arguments.top < 1:
         raise UsageError(f"--top must be 1 or more, not {arguments.top}")
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = opened_tokenizer(arguments)
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:

@@ -7,17 +7,9 @@ import re
 import sys
 
 from ..errors import printable
-from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_model,
-    add_sources,
-    model_path,
-    overrides_of,
-    require_no_models,
-)
+from ._arguments import Parser, UsageError, add_model, add_sources, require_no_models
+from ._given_models import opened_tokenizer
 from ._input import read_file, read_stdin, settle_stdin
 
 _DESCRIPTION = """\
@@ -56,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(arguments.ids) + (arguments.file is not None) + arguments.stdin != 1:
         raise UsageError("give ids, or -f PATH, or --stdin: one of them (see ggufbpe detokenize --help)")
     ids = None if arguments.stdin else _parse_ids(_given_text(arguments))
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = opened_tokenizer(arguments)
     if ids is None:
         ids = _parse_ids(_text(read_stdin()))
     text = tokenizer.decode_bytes(

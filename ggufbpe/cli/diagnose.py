@@ -25,11 +25,10 @@ from ._arguments import (
     add_models,
     add_sources,
     add_special_flags,
-    default_model,
-    model_paths,
     overrides_of,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
+from ._given_models import default_model, model_paths
 from ._input import read_file, read_stdin, read_text, settle_stdin
 
 if TYPE_CHECKING:

@@ -15,16 +15,8 @@ from ..analysis.views import terminal
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_names,
-    add_override_kv,
-    models_of,
-    overrides_of,
-    shell_word,
-)
+from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, overrides_of, shell_word
+from ._given_models import models_of
 from ._input import read_file, read_stdin
 
 if TYPE_CHECKING:

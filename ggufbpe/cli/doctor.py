@@ -14,7 +14,8 @@ from ..analysis.doctor.finding import Examination, Finding
 from ..analysis.views import terminal
 from ..gguf.change import COMMAND
 from . import _output
-from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
+from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of
+from ._given_models import required_model
 from ._progress import waiting_for
 
 if TYPE_CHECKING:

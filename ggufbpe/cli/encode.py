@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import TYPE_CHECKING
 
 from .._util.progress import Progress
 from .._util.wording import counted
 from ..analysis.views import terminal
 from ..errors import printable
 from . import _output
-from ._arguments import Parser, UsageError, add_model, model_path, overrides_of, require_no_models
+from ._arguments import Parser, UsageError, add_model, require_no_models
 from ._chat import add_template_flags, template_of
 from ._files import say_what_was_left_out
+from ._given_models import opened_tokenizer
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
+
+if TYPE_CHECKING:
+    from ..data.corpora.shard_reader import EncodedCorpus
 
 _DESCRIPTION = """\
 Encode a corpus to shards of ids: OUT/part-00000.bin and so on, with suffixes by format, and OUT/manifest.json with \
@@ -117,9 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.chat_column is None and (arguments.chat_template or arguments.chat_template_file):
         raise UsageError("--chat-template and --chat-template-file are for chats: give --chat-column NAME")
     from ..data.corpora.corpus_encoding import encode_corpus
-    from ..tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = opened_tokenizer(arguments)
     template = template_of(arguments, tokenizer)
     told = _Told()
     try:
@@ -152,6 +156,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     finally:
         told.bar.clear()
+    _say(found, arguments)
+    return 0
+
+
+def _say(found: EncodedCorpus, arguments: argparse.Namespace) -> None:
+    """Print what was written, and note what was left out."""
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
@@ -165,7 +175,6 @@ def run(arguments: argparse.Namespace) -> int:
         _output.note(
             f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"
         )
-    return 0
 
 
 class _Told:

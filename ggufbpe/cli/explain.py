@@ -28,12 +28,11 @@ from ._arguments import (
     add_model,
     add_sources,
     add_special_flags,
-    model_path,
-    overrides_of,
     require_no_models,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
 from ._files import require_folder, require_free, write_file
+from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
 
 _DESCRIPTION = """\
@@ -101,9 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_page(arguments)
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:
-        tokenizer = Tokenizer.from_gguf(
-            model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
-        )
+        tokenizer = opened_tokenizer(arguments)
         model = tokenizer.name
         chat = None
         if body is not None:

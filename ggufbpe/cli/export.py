@@ -13,9 +13,10 @@ from ..convert.parity import unexplained
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
+from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
 from ._convert import add_check, agreement_lines, lines_of, tell
 from ._files import require_free, write_outputs
+from ._given_models import model_path
 from ._progress import waiting, waiting_for
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from ..gguf.value_types import Field
 from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
 from . import _output
-from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
+from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
 from ._files import require_free
+from ._given_models import required_model
 from ._input import read_stdin
 from ._signals import termination_as_exit
 

@@ -14,7 +14,8 @@ from ..analysis.views import terminal
 from ..errors import printable
 from ..models import SUPPORTED
 from . import _output
-from ._arguments import Parser, add_model_first, add_override_kv, model_path, overrides_of
+from ._arguments import Parser, add_model_first, add_override_kv, overrides_of
+from ._given_models import model_path
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -20,17 +20,11 @@ from ._arguments import (
     add_models,
     add_special_flags,
     add_stdin,
-    model_paths,
     overrides_of,
     require_no_models,
 )
-from ._files import (
-    GivenPath,
-    add_no_ignore,
-    require_free,
-    say_what_is_not_utf8,
-    say_what_was_left_out,
-)
+from ._files import GivenPath, add_no_ignore, require_free, say_what_is_not_utf8, say_what_was_left_out
+from ._given_models import model_paths
 from ._input import settle_stdin, stdin
 from ._progress import Bar, duration
 from ._signals import termination_as_exit

@@ -29,9 +29,6 @@ from ._arguments import (
     add_model,
     add_special_flags,
     add_stdin,
-    located,
-    model_path,
-    overrides_of,
     require_no_models,
 )
 from ._chat import add_chat_flags, bodies_of_file, require_chat, template_of
@@ -43,6 +40,7 @@ from ._files import (
     say_what_was_left_out,
     write_outputs,
 )
+from ._given_models import located, opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 
@@ -134,9 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     meant = _checked(arguments)
     if meant.note:
         _output.note(f"ggufbpe: {meant.note}")
-    tokenizer = Tokenizer.from_gguf(
-        model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
-    )
+    tokenizer = opened_tokenizer(arguments)
     unread: list[str] = []
 
     def report(path: str, error: Exception) -> None:

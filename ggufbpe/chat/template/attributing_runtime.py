@@ -21,8 +21,8 @@ from .attributed_text import (
     joined_texts,
     origins_of,
 )
-from .call_arguments import Arguments
-from .functions import METHODS, Builtin, in_ascii, tojson
+from .call_arguments import Arguments, Builtin
+from .functions import METHODS, in_ascii, tojson
 from .runtime import Runtime
 from .values import JSON_ESCAPES, Value, as_string
 from .values import text as text_of

@@ -83,9 +83,8 @@ CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none":
 
 # The types of values that nothing watches: that there is one is all that has to be known of it.
 PLAIN = frozenset((str, bool, int, float, list, tuple, dict, type(None), Function, Macro, Loop))
-GIVEN = frozenset(
-    (str, bool, int, float, list, tuple)
-)  # those of them that the filter `default` leaves as they are
+# the types whose values the filter `default` leaves as they are
+GIVEN = frozenset((str, bool, int, float, list, tuple))
 SIZED = frozenset((str, list, tuple, dict))  # and those that have a length
 
 
