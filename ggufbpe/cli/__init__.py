@@ -195,10 +195,8 @@ def _top_parser() -> Parser:
     commands = "\n".join(f"  {name:{width}}  {line}" for name, line in COMMANDS.items())
     parser = Parser("ggufbpe", usage="ggufbpe [--debug] COMMAND [FLAGS] ...")
     parser.describe(f"{_DESCRIPTION}\n\ncommands:\n{commands}", _EXAMPLES)
-    parser.add_argument(
-        "--version",
-        action="store_true",
-        help="show the version, the engine and which llama.cpp it follows, and exit",
+    parser.add_switch(
+        "--version", help="show the version, the engine and which llama.cpp it follows, and exit"
     )
     return parser
 

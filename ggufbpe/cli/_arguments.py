@@ -48,13 +48,17 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, usage, formatter_class=HelpFormatter, allow_abbrev=False)
         for name in (None, "store"):
             self.register("action", name, _Once)
-        self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
+        self.add_switch("--debug", help="show the full traceback of an error")
 
         self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
 
     def describe(self, description: str, examples: str) -> None:
         """Set the text above and below the flags in the help."""
         self.description, self.epilog = description, examples
+
+    def add_switch(self, *flags: str, help: str) -> None:
+        """Add a flag without a value: True if it is given."""
+        self.add_argument(*flags, action="store_true", help=help)
 
     def flags(self) -> dict[str, argparse.Action]:
         """All flags, each with what it does."""
@@ -277,15 +281,13 @@ def add_sources(parser: Parser, what: str) -> None:
 
 def add_stdin(parser: Parser, what: str) -> None:
     """`--stdin`; see `_input.settle_stdin`."""
-    parser.add_argument(
-        "--stdin",
-        action="store_true",
-        help=f"{what} standard input; the default if something is piped in and no text is given",
+    parser.add_switch(
+        "--stdin", help=f"{what} standard input; the default if something is piped in and no text is given"
     )
 
 
 def add_special_flags(parser: Parser) -> None:
-    parser.add_argument("--no-bos", action="store_true", help="do not add BOS, even if the model asks for it")
+    parser.add_switch("--no-bos", help="do not add BOS, even if the model asks for it")
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",

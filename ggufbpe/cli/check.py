@@ -37,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="documents to encode again, from each of up to 8 shards (default: 100)",
     )
-    parser.add_argument("--json", action="store_true", help="print one object: is_right, problems, sampled …")
+    parser.add_switch("--json", help="print one object: is_right, problems, sampled …")
 
 
 def run(arguments: argparse.Namespace) -> int:

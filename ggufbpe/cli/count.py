@@ -77,10 +77,8 @@ def add_arguments(parser: Parser) -> None:
         help='the field or column with the text of JSON lines and tables (default: "text"); all files are then read'
         " as JSON lines, except those named .csv, .parquet or .arrow",
     )
-    parser.add_argument(
-        "--chat",
-        action="store_true",
-        help="files are chats, as `ggufbpe chat` takes them; a .jsonl file has one in each line",
+    parser.add_switch(
+        "--chat", help="files are chats, as `ggufbpe chat` takes them; a .jsonl file has one in each line"
     )
     add_chat_flags(parser)
     add_special_flags(parser)
@@ -93,7 +91,7 @@ def add_arguments(parser: Parser) -> None:
         "--top", type=int, metavar="N", help="show only the first N, sorted by tokens unless --sort is given"
     )
     add_no_ignore(parser)
-    parser.add_argument("--json", action="store_true", help="print one object: files, total, errors, skipped")
+    parser.add_switch("--json", help="print one object: files, total, errors, skipped")
 
 
 def run(arguments: argparse.Namespace) -> int:

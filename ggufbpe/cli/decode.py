@@ -34,8 +34,8 @@ def add_arguments(parser: Parser) -> None:
         "--start", type=int, default=0, metavar="N", help="the first document to show (default: 0)"
     )
     parser.add_argument("--count", type=int, metavar="N", help="how many to show (default: 10)")
-    parser.add_argument("--ids", action="store_true", help="show ids instead of text")
-    parser.add_argument("--json", action="store_true", help="print one object per line: number, ids, text")
+    parser.add_switch("--ids", help="show ids instead of text")
+    parser.add_switch("--json", help="print one object per line: number, ids, text")
 
 
 def run(arguments: argparse.Namespace) -> int:

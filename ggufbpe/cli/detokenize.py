@@ -34,12 +34,8 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     add_sources(parser, "the ids")
     parser.add_argument("ids", nargs="*", metavar="ID", help="token ids")
-    parser.add_argument(
-        "--remove-special", action="store_true", help="leave out the BOS and EOS that encoding adds"
-    )
-    parser.add_argument(
-        "--unparse-special", action="store_true", help="show special tokens as their text instead of nothing"
-    )
+    parser.add_switch("--remove-special", help="leave out the BOS and EOS that encoding adds")
+    parser.add_switch("--unparse-special", help="show special tokens as their text instead of nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -88,9 +88,9 @@ def add_arguments(parser: Parser) -> None:
         "--expected-prompt", metavar="FILE", help="the expected prompt of the chat, instead of ids"
     )
     add_chat_flags(parser)
-    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
+    parser.add_switch("-e", "--escape", help="process escape sequences in the text")
     add_special_flags(parser)
-    parser.add_argument("--json", action="store_true", help="print one object: match, explanations")
+    parser.add_switch("--json", help="print one object: match, explanations")
     add_color(parser)
 
 

@@ -73,14 +73,10 @@ def add_arguments(parser: Parser) -> None:
         help="encode chats: the column or field with messages, for the model's template",
     )
     add_template_flags(parser)
-    add("--lines", action="store_true", help="take each line of a plain text file as a document")
-    add("--bos", action="store_true", help="put BOS before each document")
+    parser.add_switch("--lines", help="take each line of a plain text file as a document")
+    parser.add_switch("--bos", help="put BOS before each document")
     add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
-    add(
-        "--parse-special",
-        action="store_true",
-        help="encode special tokens written out in a text as these tokens",
-    )
+    parser.add_switch("--parse-special", help="encode special tokens written out in a text as these tokens")
     add(
         "--pack",
         type=int,
@@ -105,9 +101,9 @@ def add_arguments(parser: Parser) -> None:
         default="fail",
         help="what to do with a bad record: stop (default), or leave it out, count and report it",
     )
-    add("--resume", action="store_true", help="continue a run that was stopped")
-    add("--force", action="store_true", help="start again, replacing the shards in OUT")
-    add("--json", action="store_true", help="print the manifest")
+    parser.add_switch("--resume", help="continue a run that was stopped")
+    parser.add_switch("--force", help="start again, replacing the shards in OUT")
+    parser.add_switch("--json", help="print the manifest")
 
 
 def run(arguments: argparse.Namespace) -> int:

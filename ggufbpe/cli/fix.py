@@ -78,12 +78,8 @@ def add_arguments(parser: Parser) -> None:
         "known:NAME a template of llama.cpp's",
     )
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
-    parser.add_argument("--in-place", action="store_true", help="change the model itself")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="overwrite an existing file, and write a copy even if it has errors",
-    )
+    parser.add_switch("--in-place", help="change the model itself")
+    parser.add_switch("--force", help="overwrite an existing file, and write a copy even if it has errors")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -40,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
     add_override_kv(parser)
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_switch("--json", help="print one object")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -44,9 +44,7 @@ def add_arguments(parser: Parser) -> None:
     add_models(parser, "may be repeated; NAME=PATH gives a model a name")
     _add_access(parser)
     _add_limits(parser)
-    parser.add_argument(
-        "--log-requests", action="store_true", help="log every request, not only refused ones"
-    )
+    parser.add_switch("--log-requests", help="log every request, not only refused ones")
 
 
 def _add_access(parser: Parser) -> None:

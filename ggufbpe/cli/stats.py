@@ -81,12 +81,10 @@ def add_arguments(parser: Parser) -> None:
     )
     add_no_ignore(parser)
     add_special_flags(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
-    )
-    parser.add_argument("--csv", action="store_true", help="print comma-separated values, a line a row")
+    parser.add_switch("--json", help="print one object: tokenizers, rows, total, errors")
+    parser.add_switch("--csv", help="print comma-separated values, a line a row")
     parser.add_argument("--plot", metavar="FILE", help="also draw it: a .png or .svg file")
-    parser.add_argument("--force", action="store_true", help="draw over an existing file")
+    parser.add_switch("--force", help="draw over an existing file")
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="of the plot (default: light)"
     )

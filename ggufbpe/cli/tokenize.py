@@ -84,7 +84,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--no-escape", dest="escape", action="store_false", default=None, help="keep backslashes as they are"
     )
-    parser.add_argument("--show-count", action="store_true", help="print the number of tokens at the end")
+    parser.add_switch("--show-count", help="print the number of tokens at the end")
     add_color(parser, "colour the pieces")
 
 

@@ -113,7 +113,7 @@ def add_arguments(parser: Parser) -> None:
     add_no_ignore(parser)
     parser.add_argument("--fuzz", metavar="N", type=int, help="compare N random texts")
     parser.add_argument("--seed", metavar="S", default="1", help="the seed of the random texts (default: 1)")
-    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
+    parser.add_switch("-e", "--escape", help="process escape sequences in texts")
     add_special_flags(parser)
     parser.add_argument(
         "--timeout",
@@ -122,9 +122,9 @@ def add_arguments(parser: Parser) -> None:
         default=30.0,
         help="the time limit of the other tokenizer for a text (default: 30)",
     )
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_switch("--json", help="print one object")
     parser.add_argument("--html", metavar="PATH", help="also write a report as a web page")
-    parser.add_argument("--force", action="store_true", help="overwrite an existing report")
+    parser.add_switch("--force", help="overwrite an existing report")
     add_color(parser)
 
 
