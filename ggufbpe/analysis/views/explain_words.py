@@ -91,6 +91,7 @@ def stage_name(trace: Trace, number: int) -> Sentence:
 
 
 def alternative_name(trace: Trace, stage: int, alternative: int) -> Sentence:
+    """ "alternative 2 of 5" with its pattern, after the name of its stage where there are several."""
     texts, _, count = trace.stages[stage]
     where = (
         [] if len(trace.stages) == 1 and not trace.stages[stage].step else [*stage_name(trace, stage), ", "]
