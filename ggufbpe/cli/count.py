@@ -13,8 +13,7 @@ from .._util.wording import counted
 from ..analysis.views import terminal
 from ..data.corpora.corpus_files import File
 from ..data.corpora.records import CorpusError, problem_with, without_compression
-from ..data.statistics.file_counts import FileCounter, NamedStream, PromptOf, TextCounts, prompt_maker
-from ..tokenizer import Tokenizer
+from ..data.statistics.file_counts import FileCounter, NamedStream, TextCounts, prompt_maker
 from . import _output
 from ._arguments import (
     Parser,
@@ -103,6 +102,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top is not None and arguments.top < 1:
         raise UsageError(f"--top must be 1 or more, not {arguments.top}")
     tokenizer = opened_tokenizer(arguments)
+    prompt = None
+    if arguments.chat:
+        prompt = prompt_maker(tokenizer, template_of(arguments, tokenizer), tools_of(arguments))
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:
@@ -115,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     counter = FileCounter(
         tokenizer,
         report,
-        _prompt_maker(tokenizer, arguments) if arguments.chat else None,
+        prompt,
         add_bos=not arguments.no_bos,
         parse_special=arguments.parse_special,
         field=arguments.field,
@@ -149,10 +151,6 @@ def run(arguments: argparse.Namespace) -> int:
     say_what_was_left_out(result.skipped, "give a path to count it")
     say_what_is_not_utf8(result.total.undecodable_bytes)
     return 2 if result.errors else 0
-
-
-def _prompt_maker(tokenizer: Tokenizer, arguments: argparse.Namespace) -> PromptOf:
-    return prompt_maker(tokenizer, template_of(arguments, tokenizer), tools_of(arguments))
 
 
 def _streams(arguments: argparse.Namespace) -> Iterator[NamedStream]:

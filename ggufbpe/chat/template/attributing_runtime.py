@@ -58,7 +58,11 @@ class AttributingRuntime(Runtime):
         return super().text(value)
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
-        if function in _OF_STRINGS and type(given[0]) is str and any(map(_is_attributed, given)):
+        if (
+            function in _OF_STRINGS
+            and type(given[0]) is str
+            and any(isinstance(each, Attributed) for each in given)
+        ):
             given[0] = attributed(given[0])  # a template's own text into which a message's is put
         value = super().applied(function, given)
         if function is tojson:
@@ -69,10 +73,6 @@ class AttributingRuntime(Runtime):
 def _text_of_items(value: Value) -> str:
     """What `{{ value }}` writes, an array item by item."""
     return appended_texts(map(_text_of_items, value)) if isinstance(value, (list, tuple)) else text_of(value)
-
-
-def _is_attributed(value: Value) -> bool:
-    return isinstance(value, Attributed)
 
 
 # ---- finding origins again --------------------------------------------------------------------------------
