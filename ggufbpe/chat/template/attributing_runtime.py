@@ -11,6 +11,7 @@ Source: common/jinja/string.cpp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from json.encoder import encode_basestring
 
 from .attributed_text import (
     NOBODY,
@@ -24,7 +25,7 @@ from .attributed_text import (
 from .call_arguments import Arguments, Builtin
 from .functions import METHODS, in_ascii, tojson
 from .runtime import Runtime
-from .values import JSON_ESCAPES, Value, as_string
+from .values import Value, as_string
 from .values import text as text_of
 
 
@@ -117,8 +118,12 @@ def _between(text: str, last: str, following: str) -> str:
 def _literal(text: str, otherwise: str) -> Attributed:
     """A text as JSON writes it; each quote has the origin of the character next to it."""
     origins = origins_of(text) or otherwise
-    inner = text.translate(JSON_ESCAPES)
+    inner = text.changed(_escaped) if isinstance(text, Attributed) else _escaped(text)
     return joined_texts("", (attributed('"', origins[0]), inner, attributed('"', origins[-1])))
+
+
+def _escaped(text: str) -> str:
+    return encode_basestring(text)[1:-1]
 
 
 def _texts(value: Value) -> Iterator[str]:

@@ -259,17 +259,6 @@ def value_to_json(value: Value, indent: int = -1, item: str = ", ", key: str = "
     return f"{opening}\n{inner}{f'{item}{chr(10)}{inner}'.join(parts)}\n{outer}{closing}"
 
 
-JSON_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
-    ord('"'): '\\"',
-    ord("\\"): "\\\\",
-    ord("\b"): "\\b",
-    ord("\f"): "\\f",
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    ord("\t"): "\\t",
-}
-
-
 def hashable(value: Value) -> bool:
     """Whether a value may be compared member by member, or be part of a key."""
     if isinstance(value, (Undefined, Function)):
