@@ -10,9 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from generate_unicode_classes import wrapped
+from generate_unicode_composition import COMPOSITIONS, DECOMPOSITIONS
 from generated_file import write_or_print
 
-from ggufbpe._util.unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS, UNICODE_VERSION
+from ggufbpe._util.unicode_composition import COMPOSING, UNICODE_VERSION
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "native" / "src" / "unicode_composition.h"
 

@@ -1,8 +1,7 @@
 """Write ggufbpe/_util/unicode_classes.py: the class of every code point in llama.cpp.
 
 llama.cpp's tables (src/unicode-data.cpp) equal the general categories of Unicode 15.1.0, outside the surrogates;
-`unicodedata2` of that version carries them, whatever Python runs this. Lower case comes from the running
-Python (3.11 or newer), which holds every pair of Unicode 15.1.
+`unicodedata2` of that version carries them, whatever Python runs this.
 
     pip install 'ggufbpe[generate]'
     python scripts/generate_unicode_classes.py            # writes the file
@@ -28,15 +27,22 @@ HEAD = '''"""The class of every code point, and what it becomes in lower case an
 
 llama.cpp sorts code points into letters, marks, numbers, punctuation, symbols, white space and the rest, by
 Unicode {version} (src/unicode-data.cpp, src/unicode.cpp: unicode_cpt_flags_from_cpt). Neither the running
-Python nor the `regex` module follows that version, so the table is our own.
+Python nor the `regex` module follows that version, so the table is our own. Lower case and decompositions never change
+once a code point is assigned (Unicode's stability policy), so they are the running Python's.
 
 Written by scripts/generate_unicode_classes.py; do not edit.
 """
 
+import unicodedata
 from bisect import bisect_right
 from operator import itemgetter
 
 UNICODE_VERSION = "{version}"
+_NEW_IN_UNICODE_14 = {{  # capital letters that Python 3.10 does not know
+    0x2C2F: 0x2C5F,
+    **{{capital: capital + 1 for capital in (0xA7C0, 0xA7D0, 0xA7D6, 0xA7D8)}},
+    **{{capital: capital + 39 for capital in range(0x10570, 0x10596)}},  # three of which are not assigned
+}}
 
 
 def class_of(code_point: int) -> str:
@@ -54,7 +60,9 @@ def lower(code_point: int) -> int:
     >>> lower(0x130)  # where Unicode has two code points, the first
     105
     """
-    return LOWER.get(code_point, code_point)
+    if class_of(code_point) == "-":
+        return code_point
+    return _NEW_IN_UNICODE_14.get(code_point) or ord(chr(code_point).lower()[0])
 
 
 def decomposed(code_point: int) -> int:
@@ -63,10 +71,9 @@ def decomposed(code_point: int) -> int:
     >>> chr(decomposed(ord("é")))  # llama.cpp drops the accent here already
     'e'
     """
-    index = bisect_right(DECOMPOSED, code_point, key=itemgetter(0)) - 1
-    if index < 0 or code_point > DECOMPOSED[index][1]:
+    if class_of(code_point) == "-":
         return code_point
-    return DECOMPOSED[index][2]
+    return ord(unicodedata.normalize("NFD", chr(code_point))[0])
 
 
 def is_control(code_point: int) -> bool:
@@ -99,14 +106,6 @@ def runs_of(value_of: Callable[[int], int | None]) -> list[tuple[int, int, int]]
     return found
 
 
-def decomposed(code_point: int) -> int | None:
-    """The first code point of the canonical decomposition; None if there is none."""
-    if 0xD800 <= code_point < 0xE000:
-        return None
-    first = ord(unicodedata2.normalize("NFD", chr(code_point))[0])
-    return None if first == code_point else first
-
-
 def control(code_point: int) -> int | None:
     """1 for the categories Cc, Cf, Co and Cs."""
     return 1 if unicodedata2.category(chr(code_point)) in ("Cc", "Cf", "Co", "Cs") else None
@@ -128,24 +127,10 @@ def module_text() -> str:
     """The whole module, as in the repository."""
     runs = [(letter, next(run)) for letter, run in groupby(range(0x110000), key=class_of)]
     classes = "".join(letter for letter, _ in runs)
-    lower_case = {
-        code_point: ord(chr(code_point).lower()[0])
-        for code_point in range(0x110000)
-        if not 0xD800 <= code_point < 0xE000
-        and unicodedata2.category(chr(code_point)) != "Cn"
-        and ord(chr(code_point).lower()[0]) != code_point
-    }
     lines = ["", "# fmt: off", "STARTS = (", *wrapped([hex(start) for _, start in runs]), ")"]
     lines += ["CLASSES = ("]
     lines += [f'    "{classes[i : i + 100]}"' for i in range(0, len(classes), 100)]
-    lines += [")", "LOWER = {", *wrapped([f"{a:#x}: {b:#x}" for a, b in lower_case.items()]), "}"]
-    lines += ["# The first, the last, and the first code point of what each of them decomposes to."]
-    lines += [
-        "DECOMPOSED = (",
-        *wrapped([f"({a:#x}, {b:#x}, {c:#x})" for a, b, c in runs_of(decomposed)]),
-        ")",
-    ]
-    lines += ["# The first and the last."]
+    lines += [")", "# The first and the last."]
     lines += ["CONTROL = (", *wrapped([f"({a:#x}, {b:#x})" for a, b, _ in runs_of(control)]), ")"]
     return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
 

@@ -1,5 +1,4 @@
-"""Write ggufbpe/_util/unicode_composition.py: what Unicode's canonical composition (NFC) needs to know "
-"of each code point"
+"""Write ggufbpe/_util/unicode_composition.py: the code points that Unicode's canonical composition (NFC) may change.
 
 llama.cpp's unicode_cpts_normalize_nfc (src/unicode.cpp) equals NFC of Unicode 15.1.0, which `unicodedata2` of that
 version carries, whatever Python runs this.
@@ -18,11 +17,8 @@ from generate_unicode_classes import runs_of, wrapped
 from generated_file import write_or_print
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_util" / "unicode_composition.py"
-HANGUL = range(0xAC00, 0xD7A4)  # syllables, whose decompositions are computed
 
-HEAD = '''"""What canonical composition (NFC) needs to know of each code point, by Unicode {version}.
-
-Syllables of Hangul are not in the tables: their decompositions follow from their numbers.
+HEAD = '''"""The code points that canonical composition (NFC) may change or join to others, by Unicode {version}.
 
 Written by scripts/generate_unicode_composition.py; do not edit.
 """
@@ -60,6 +56,7 @@ def _compositions() -> dict[tuple[int, int], int]:
     return found
 
 
+DECOMPOSITIONS = {point: parts for point in range(0x110000) if (parts := decomposition(point))}
 COMPOSITIONS = _compositions()
 _SECONDS = {second for _, second in COMPOSITIONS} | {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}
 
@@ -67,18 +64,7 @@ _SECONDS = {second for _, second in COMPOSITIONS} | {*range(0x1161, 0x1176), *ra
 def module_text() -> str:
     """The whole module, as in the repository."""
     lines = wrapped([f"({a:#x}, {b:#x}, {c})" for a, b, c in runs_of(composing)])
-    lines += [
-        ")",
-        "# Canonical decompositions, in one step.",
-        "DECOMPOSITIONS: dict[int, tuple[int, ...]] = {",
-    ]
-    decompositions = {code_point: decomposition(code_point) for code_point in range(0x110000)}
-    lines += wrapped(
-        [f"{point:#x}: ({', '.join(map(hex, parts))},)" for point, parts in decompositions.items() if parts]
-    )
-    lines += ["}", "# Pairs that are composed.", "COMPOSITIONS: dict[tuple[int, int], int] = {"]
-    lines += wrapped([f"({a:#x}, {b:#x}): {c:#x}" for (a, b), c in sorted(COMPOSITIONS.items())])
-    lines += ["}"]
+    lines += [")"]
     return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
 
 

@@ -190,9 +190,8 @@ def _rename_to_free(path: str, place: str) -> None:
 
 def undo_record(path: str | os.PathLike[str]) -> str:
     """The path of the undo record while a file is changed in place: beside it, hidden."""
-    folder, name = os.path.split(
-        os.path.realpath(path)
-    )  # the model's: what lies at the record is never followed
+    # The record lies beside the model itself; a link at the record's own path is never followed.
+    folder, name = os.path.split(os.path.realpath(path))
     if len(os.fsencode(name)) > 200:  # most file systems have 255 bytes for a name
         import hashlib
 

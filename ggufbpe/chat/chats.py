@@ -76,11 +76,7 @@ class Chats:
         return PromptInParts(prompt, origins.parts(text) if is_same else whole, request)
 
     def _prompt(
-        self,
-        body: Mapping[str, Any],
-        chat_template: str | None,
-        clock: time.struct_time,
-        whole: bool = False,
+        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool = False
     ) -> tuple[bytes, ChatTemplate, Request]:
         try:
             if type(body) is not dict or any(map(is_other_form, body.values())):

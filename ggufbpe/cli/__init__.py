@@ -215,10 +215,8 @@ def _top_parser() -> Parser:
     )
     parser = Parser("ggufbpe", usage="ggufbpe [--debug] COMMAND [FLAGS] ...")
     parser.describe(f"{_DESCRIPTION}\n\n{commands}", _EXAMPLES)
-    parser.add_argument(
-        "--version",
-        action="store_true",
-        help="show the version, the engine and which llama.cpp it follows, and exit",
+    parser.add_switch(
+        "--version", help="show the version, the engine and which llama.cpp it follows, and exit"
     )
     return parser
 

@@ -10,13 +10,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._util.llama_cpp_states import FOLLOWED, STATES
-from ..errors import escape_invisible, printable
+from ..errors import printable
 from . import _output
 from ._help import HelpFormatter
 
 if TYPE_CHECKING:
-    from ..hub.model_location import ModelLocation
-    from ..hub.remote.range_stream import RemoteProgress
+    pass
 
 
 class UsageError(Exception):
@@ -49,13 +48,17 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, usage, formatter_class=HelpFormatter, allow_abbrev=False)
         for name in (None, "store"):
             self.register("action", name, _Once)
-        self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
+        self.add_switch("--debug", help="show the full traceback of an error")
 
         self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
 
     def describe(self, description: str, examples: str) -> None:
         """Set the text above and below the flags in the help."""
         self.description, self.epilog = description, examples
+
+    def add_switch(self, *flags: str, help: str) -> None:
+        """Add a flag without a value: True if it is given."""
+        self.add_argument(*flags, action="store_true", help=help)
 
     def flags(self) -> dict[str, argparse.Action]:
         """All flags, each with what it does."""
@@ -202,10 +205,7 @@ def add_model_first(parser: Parser) -> None:
     """The model of a command that takes nothing else: the first argument, or -m."""
     parser.add_argument("path", nargs="?", metavar="MODEL", help=_A_MODEL)
     parser.add_argument(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        help=f"the same (default: {MODEL_VARIABLE} in the environment)",
+        "-m", "--model", metavar="MODEL", help=f"the same (default: {MODEL_VARIABLE} in the environment)"
     )
     add_names(parser, "store")
 
@@ -281,15 +281,13 @@ def add_sources(parser: Parser, what: str) -> None:
 
 def add_stdin(parser: Parser, what: str) -> None:
     """`--stdin`; see `_input.settle_stdin`."""
-    parser.add_argument(
-        "--stdin",
-        action="store_true",
-        help=f"{what} standard input; the default if something is piped in and no text is given",
+    parser.add_switch(
+        "--stdin", help=f"{what} standard input; the default if something is piped in and no text is given"
     )
 
 
 def add_special_flags(parser: Parser) -> None:
-    parser.add_argument("--no-bos", action="store_true", help="do not add BOS, even if the model asks for it")
+    parser.add_switch("--no-bos", help="do not add BOS, even if the model asks for it")
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",
@@ -325,98 +323,3 @@ def require_no_models(
             raise UsageError(
                 f"{name} looks like a model, and no such file is there; {meant} (as a text: -p {name})"
             )
-
-
-def default_model() -> str:
-    """The path of the vocabulary that comes with the package."""
-    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "models", "gpt2.gguf")
-
-
-def model_path(arguments: argparse.Namespace) -> str | ModelLocation:
-    """The model to open; a note on stderr says so if it is the one in the package."""
-    named = _named_model(arguments)
-    if named is not None:
-        return named
-    _output.note("ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe")
-    return default_model()
-
-
-def required_model(arguments: argparse.Namespace, command: str) -> str | ModelLocation:
-    """The model to open, for a command where that of the package would make no sense."""
-    named = _named_model(arguments)
-    if named is None:
-        raise UsageError(f"which model? ggufbpe {command} MODEL.gguf (see ggufbpe {command} --help)")
-    return named
-
-
-def model_paths(arguments: argparse.Namespace) -> list[str | ModelLocation]:
-    """The models to open where several may be named."""
-    return models_of(arguments, arguments.model) or [
-        model_path(argparse.Namespace(model=None, offline=arguments.offline, refresh=arguments.refresh))
-    ]
-
-
-def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | ModelLocation]:
-    """The models `given` as arguments, and those named by flags, where there may be several."""
-    repositories, addresses = arguments.hf_repo or [], arguments.model_url or []
-    return [
-        *(located(arguments, each) for each in given),
-        *(_on_the_hub(arguments, each) for each in repositories),
-        *(located(arguments, each) for each in addresses),
-    ]
-
-
-def _named_model(arguments: argparse.Namespace) -> str | ModelLocation | None:
-    names = ("path", "model", "hf_repo", "model_url")
-    given = [(name, value) for name in names if (value := getattr(arguments, name, None)) is not None]
-    if len(given) > 1:
-        raise UsageError(f"give one model, not {printable(given[0][1])} and {printable(given[1][1])}")
-    for name, value in given:
-        return _on_the_hub(arguments, value) if name == "hf_repo" else located(arguments, value)
-    default = os.environ.get(MODEL_VARIABLE)
-    if not default:
-        return None
-    try:
-        found = located(arguments, default)
-        if isinstance(found, str):
-            os.stat(found)  # a link may lead nowhere
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(
-            f"the environment's {MODEL_VARIABLE} names {printable(default)}: {why}; give another model with -m"
-        ) from error
-    return found
-
-
-def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | ModelLocation:
-    from ..hub.name_grammar import hub_name
-
-    return located(arguments, str(hub_name(repository, arguments.hf_file)))
-
-
-def located(arguments: argparse.Namespace, given: str) -> str | ModelLocation:
-    """The path itself if it exists; otherwise the model of that name, with a note of what was chosen."""
-    if os.path.lexists(given):
-        return given
-    from ..hub.model_location import locate
-
-    found = locate(given, offline=arguments.offline, refresh=arguments.refresh)
-    if found.remote is not None:
-        _watch(found)
-    if found.choice:
-        _output.note(f"ggufbpe: {escape_invisible(found.choice)}")
-    return found
-
-
-def _watch(found: ModelLocation) -> None:
-    """Show the progress of reading a remote model, and say which file was chosen."""
-    from ._progress import remote_progress
-
-    show, name = remote_progress(), found.name
-
-    def watch(progress: RemoteProgress | None) -> None:
-        show(progress)
-        if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
-            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files in the repository")
-
-    found.progress = watch

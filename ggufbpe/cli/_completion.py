@@ -1,7 +1,5 @@
 """Shell completion: commands, flags, and the names of models on this machine.
 
-    the line so far, in the environment -> [this file: a parser, and where models go] -> argcomplete -> the shell
-
 Only the module of the command in the line is imported, and the stores are only listed, so that completion is instant.
 """
 

@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 12
 
 def add_check(parser: Parser) -> None:
     """The flags of the comparison with the library whose format it is."""
-    parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
+    parser.add_switch("--no-check", help="do not compare ids with the library's")
     parser.add_argument(
         "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
     )

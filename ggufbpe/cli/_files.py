@@ -25,11 +25,7 @@ class GivenPath:
 
 
 def add_no_ignore(parser: Parser) -> None:
-    parser.add_argument(
-        "--no-ignore",
-        action="store_true",
-        help="in a git repository, also read files that git ignores",
-    )
+    parser.add_switch("--no-ignore", help="in a git repository, also read files that git ignores")
 
 
 def ignored_of(arguments: argparse.Namespace) -> Callable[[str], frozenset[str]] | None:

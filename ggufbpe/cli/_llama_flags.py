@@ -1,7 +1,7 @@
 """The flags that all tools of llama.cpp have and that do not concern a tokenizer: accepted and ignored.
 
 Source: common/arg.cpp (common_params_parser_init, what LLAMA_EXAMPLE_COMMON and LLAMA_EXAMPLE_TOKENIZE have). Those
-that say something of it, tokenize.py has; those that name a model, _arguments.py.
+that say something of it, tokenize.py has; those that name a model, _given_models.py.
 """
 
 from __future__ import annotations

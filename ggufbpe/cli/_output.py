@@ -84,7 +84,7 @@ def note(text: str) -> None:
 def _wrapped(text: str) -> str:
     """A line for standard error, wrapped if that is a narrower terminal; further lines are indented.
 
-    Words, such as paths, stay whole. But: a wide character counts as one column.
+    Words, such as paths, stay whole. A wide character counts as one column.
     """
     width = error_width()
     if width is None or len(text) < width:

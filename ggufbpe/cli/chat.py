@@ -18,12 +18,12 @@ from ._arguments import (
     add_color,
     add_model,
     add_stdin,
-    model_path,
     overrides_of,
     require_no_models,
     shell_word,
 )
 from ._chat import add_chat_flags, body_of_file, template_of, with_tools
+from ._given_models import model_path
 from ._input import settle_stdin
 
 _DESCRIPTION = """\

@@ -7,7 +7,8 @@ import argparse
 from .._util.wording import counted
 from ..analysis.views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_names, add_override_kv, models_of, overrides_of
+from ._arguments import Parser, UsageError, add_names, add_override_kv, overrides_of
+from ._given_models import models_of
 
 _DESCRIPTION = """\
 Check shards that `ggufbpe encode` wrote: whether each file still has the SHA-256 in the manifest, and each index as \
@@ -36,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="documents to encode again, from each of up to 8 shards (default: 100)",
     )
-    parser.add_argument("--json", action="store_true", help="print one object: is_right, problems, sampled …")
+    parser.add_switch("--json", help="print one object: is_right, problems, sampled …")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,16 +9,8 @@ from ..analysis.verify.side_by_side import compare
 from ..analysis.views.compare_lines import compared_as_json, shown_lines
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_names,
-    add_override_kv,
-    add_sources,
-    models_of,
-    overrides_of,
-)
+from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, add_sources, overrides_of
+from ._given_models import models_of
 from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\
@@ -47,16 +39,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     add_override_kv(parser)
-    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
+    parser.add_switch("-e", "--escape", help="process escape sequences in the text")
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",
         action="store_false",
         help="treat the text of special tokens as plain text",
     )
-    parser.add_argument("--ids", action="store_true", help="show each token's id, too")
-    parser.add_argument("--all", action="store_true", help="show every place, even where all cut alike")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_switch("--ids", help="show each token's id, too")
+    parser.add_switch("--all", help="show every place, even where all cut alike")
+    parser.add_switch("--json", help="print one object")
     add_color(parser)
 
 

@@ -13,8 +13,7 @@ from .._util.wording import counted
 from ..analysis.views import terminal
 from ..data.corpora.corpus_files import File
 from ..data.corpora.records import CorpusError, problem_with, without_compression
-from ..data.statistics.file_counts import FileCounter, NamedStream, PromptOf, TextCounts, prompt_maker
-from ..tokenizer import Tokenizer
+from ..data.statistics.file_counts import FileCounter, NamedStream, TextCounts, prompt_maker
 from . import _output
 from ._arguments import (
     Parser,
@@ -22,12 +21,11 @@ from ._arguments import (
     add_model,
     add_special_flags,
     add_stdin,
-    model_path,
-    overrides_of,
     require_no_models,
 )
 from ._chat import add_chat_flags, require_chat, template_of, tools_of
 from ._files import add_no_ignore, ignored_of, say_what_is_not_utf8, say_what_was_left_out
+from ._given_models import opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 
@@ -78,10 +76,8 @@ def add_arguments(parser: Parser) -> None:
         help='the field or column with the text of JSON lines and tables (default: "text"); all files are then read'
         " as JSON lines, except those named .csv, .parquet or .arrow",
     )
-    parser.add_argument(
-        "--chat",
-        action="store_true",
-        help="files are chats, as `ggufbpe chat` takes them; a .jsonl file has one in each line",
+    parser.add_switch(
+        "--chat", help="files are chats, as `ggufbpe chat` takes them; a .jsonl file has one in each line"
     )
     add_chat_flags(parser)
     add_special_flags(parser)
@@ -94,7 +90,7 @@ def add_arguments(parser: Parser) -> None:
         "--top", type=int, metavar="N", help="show only the first N, sorted by tokens unless --sort is given"
     )
     add_no_ignore(parser)
-    parser.add_argument("--json", action="store_true", help="print one object: files, total, errors, skipped")
+    parser.add_switch("--json", help="print one object: files, total, errors, skipped")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -105,7 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
     _check_chat(arguments)
     if arguments.top is not None and arguments.top < 1:
         raise UsageError(f"--top must be 1 or more, not {arguments.top}")
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = opened_tokenizer(arguments)
+    prompt = None
+    if arguments.chat:
+        prompt = prompt_maker(tokenizer, template_of(arguments, tokenizer), tools_of(arguments))
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:
@@ -118,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     counter = FileCounter(
         tokenizer,
         report,
-        _prompt_maker(tokenizer, arguments) if arguments.chat else None,
+        prompt,
         add_bos=not arguments.no_bos,
         parse_special=arguments.parse_special,
         field=arguments.field,
@@ -152,10 +151,6 @@ def run(arguments: argparse.Namespace) -> int:
     say_what_was_left_out(result.skipped, "give a path to count it")
     say_what_is_not_utf8(result.total.undecodable_bytes)
     return 2 if result.errors else 0
-
-
-def _prompt_maker(tokenizer: Tokenizer, arguments: argparse.Namespace) -> PromptOf:
-    return prompt_maker(tokenizer, template_of(arguments, tokenizer), tools_of(arguments))
 
 
 def _streams(arguments: argparse.Namespace) -> Iterator[NamedStream]:

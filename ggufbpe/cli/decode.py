@@ -7,7 +7,8 @@ import argparse
 from .._util.wording import counted
 from ..analysis.views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
+from ._arguments import Parser, UsageError, add_model
+from ._given_models import opened_tokenizer
 
 _LONGEST = 200  # bytes of a text shown per line
 
@@ -33,8 +34,8 @@ def add_arguments(parser: Parser) -> None:
         "--start", type=int, default=0, metavar="N", help="the first document to show (default: 0)"
     )
     parser.add_argument("--count", type=int, metavar="N", help="how many to show (default: 10)")
-    parser.add_argument("--ids", action="store_true", help="show ids instead of text")
-    parser.add_argument("--json", action="store_true", help="print one object per line: number, ids, text")
+    parser.add_switch("--ids", help="show ids instead of text")
+    parser.add_switch("--json", help="print one object per line: number, ids, text")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,9 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     if start < 0 or count < 0:
         raise UsageError("documents are counted from 0")
     from ..data.corpora.shard_reader import decode_corpus
-    from ..tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = opened_tokenizer(arguments)
     is_one = arguments.document is not None
     rows = decode_corpus(arguments.output, tokenizer, start=start, count=1 if is_one else count)
     shown = 0

@@ -7,17 +7,9 @@ import re
 import sys
 
 from ..errors import printable
-from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_model,
-    add_sources,
-    model_path,
-    overrides_of,
-    require_no_models,
-)
+from ._arguments import Parser, UsageError, add_model, add_sources, require_no_models
+from ._given_models import opened_tokenizer
 from ._input import read_file, read_stdin, settle_stdin
 
 _DESCRIPTION = """\
@@ -42,12 +34,8 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     add_sources(parser, "the ids")
     parser.add_argument("ids", nargs="*", metavar="ID", help="token ids")
-    parser.add_argument(
-        "--remove-special", action="store_true", help="leave out the BOS and EOS that encoding adds"
-    )
-    parser.add_argument(
-        "--unparse-special", action="store_true", help="show special tokens as their text instead of nothing"
-    )
+    parser.add_switch("--remove-special", help="leave out the BOS and EOS that encoding adds")
+    parser.add_switch("--unparse-special", help="show special tokens as their text instead of nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(arguments.ids) + (arguments.file is not None) + arguments.stdin != 1:
         raise UsageError("give ids, or -f PATH, or --stdin: one of them (see ggufbpe detokenize --help)")
     ids = None if arguments.stdin else _parse_ids(_given_text(arguments))
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = opened_tokenizer(arguments)
     if ids is None:
         ids = _parse_ids(_text(read_stdin()))
     text = tokenizer.decode_bytes(

@@ -25,11 +25,10 @@ from ._arguments import (
     add_models,
     add_sources,
     add_special_flags,
-    default_model,
-    model_paths,
     overrides_of,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
+from ._given_models import default_model, model_paths
 from ._input import read_file, read_stdin, read_text, settle_stdin
 
 if TYPE_CHECKING:
@@ -89,9 +88,9 @@ def add_arguments(parser: Parser) -> None:
         "--expected-prompt", metavar="FILE", help="the expected prompt of the chat, instead of ids"
     )
     add_chat_flags(parser)
-    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
+    parser.add_switch("-e", "--escape", help="process escape sequences in the text")
     add_special_flags(parser)
-    parser.add_argument("--json", action="store_true", help="print one object: match, explanations")
+    parser.add_switch("--json", help="print one object: match, explanations")
     add_color(parser)
 
 

@@ -15,16 +15,8 @@ from ..analysis.views import terminal
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_names,
-    add_override_kv,
-    models_of,
-    overrides_of,
-    shell_word,
-)
+from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, overrides_of, shell_word
+from ._given_models import models_of
 from ._input import read_file, read_stdin
 
 if TYPE_CHECKING:
@@ -75,11 +67,11 @@ def add_arguments(parser: Parser) -> None:
         metavar="PATH",
         help="encode the text in a file; - is standard input",
     )
-    parser.add_argument("--stdin", action="store_true", help="a text from standard input")
+    parser.add_switch("--stdin", help="a text from standard input")
     add_override_kv(parser)
-    parser.add_argument("--all", action="store_true", help="show up to 100 examples of each difference")
-    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_switch("--all", help="show up to 100 examples of each difference")
+    parser.add_switch("-e", "--escape", help="process escape sequences in texts")
+    parser.add_switch("--json", help="print one object")
     add_color(parser)
 
 

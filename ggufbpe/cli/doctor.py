@@ -14,7 +14,8 @@ from ..analysis.doctor.finding import Examination, Finding
 from ..analysis.views import terminal
 from ..gguf.change import COMMAND
 from . import _output
-from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
+from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of
+from ._given_models import required_model
 from ._progress import waiting_for
 
 if TYPE_CHECKING:
@@ -49,14 +50,13 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
     add_override_kv(parser)
-    parser.add_argument(
+    parser.add_switch(
         "--upstream",
-        action="store_true",
         help="also compare with the tokenizer.json of the Hugging Face repository that the metadata names",
     )
-    parser.add_argument("--strict", action="store_true", help="exit with code 1 for warnings, too")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show notes, too")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_switch("--strict", help="exit with code 1 for warnings, too")
+    parser.add_switch("-v", "--verbose", help="show notes, too")
+    parser.add_switch("--json", help="print one object")
     add_color(parser)
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import TYPE_CHECKING
 
 from .._util.progress import Progress
 from .._util.wording import counted
 from ..analysis.views import terminal
 from ..errors import printable
 from . import _output
-from ._arguments import Parser, UsageError, add_model, model_path, overrides_of, require_no_models
+from ._arguments import Parser, UsageError, add_model, require_no_models
 from ._chat import add_template_flags, template_of
 from ._files import say_what_was_left_out
+from ._given_models import opened_tokenizer
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
+
+if TYPE_CHECKING:
+    from ..data.corpora.shard_reader import EncodedCorpus
 
 _DESCRIPTION = """\
 Encode a corpus to shards of ids: OUT/part-00000.bin and so on, with suffixes by format, and OUT/manifest.json with \
@@ -68,14 +73,10 @@ def add_arguments(parser: Parser) -> None:
         help="encode chats: the column or field with messages, for the model's template",
     )
     add_template_flags(parser)
-    add("--lines", action="store_true", help="take each line of a plain text file as a document")
-    add("--bos", action="store_true", help="put BOS before each document")
+    parser.add_switch("--lines", help="take each line of a plain text file as a document")
+    parser.add_switch("--bos", help="put BOS before each document")
     add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
-    add(
-        "--parse-special",
-        action="store_true",
-        help="encode special tokens written out in a text as these tokens",
-    )
+    parser.add_switch("--parse-special", help="encode special tokens written out in a text as these tokens")
     add(
         "--pack",
         type=int,
@@ -100,9 +101,9 @@ def add_arguments(parser: Parser) -> None:
         default="fail",
         help="what to do with a bad record: stop (default), or leave it out, count and report it",
     )
-    add("--resume", action="store_true", help="continue a run that was stopped")
-    add("--force", action="store_true", help="start again, replacing the shards in OUT")
-    add("--json", action="store_true", help="print the manifest")
+    parser.add_switch("--resume", help="continue a run that was stopped")
+    parser.add_switch("--force", help="start again, replacing the shards in OUT")
+    parser.add_switch("--json", help="print the manifest")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,9 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.chat_column is None and (arguments.chat_template or arguments.chat_template_file):
         raise UsageError("--chat-template and --chat-template-file are for chats: give --chat-column NAME")
     from ..data.corpora.corpus_encoding import encode_corpus
-    from ..tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    tokenizer = opened_tokenizer(arguments)
     template = template_of(arguments, tokenizer)
     told = _Told()
     try:
@@ -152,6 +152,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     finally:
         told.bar.clear()
+    _say(found, arguments)
+    return 0
+
+
+def _say(found: EncodedCorpus, arguments: argparse.Namespace) -> None:
+    """Print what was written, and note what was left out."""
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
@@ -165,7 +171,6 @@ def run(arguments: argparse.Namespace) -> int:
         _output.note(
             f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"
         )
-    return 0
 
 
 class _Told:

@@ -28,12 +28,11 @@ from ._arguments import (
     add_model,
     add_sources,
     add_special_flags,
-    model_path,
-    overrides_of,
     require_no_models,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
 from ._files import require_folder, require_free, write_file
+from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
 
 _DESCRIPTION = """\
@@ -74,9 +73,7 @@ def add_arguments(parser: Parser) -> None:
         help="explain the prompt of a chat, a JSON file as `ggufbpe chat` takes; - is standard input",
     )
     add_chat_flags(parser)
-    parser.add_argument(
-        "-e", "--escape", action="store_true", help="process escape sequences such as \\n, in PIECE as well"
-    )
+    parser.add_switch("-e", "--escape", help="process escape sequences such as \\n, in PIECE as well")
     add_special_flags(parser)
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its steps")
@@ -86,10 +83,10 @@ def add_arguments(parser: Parser) -> None:
         metavar="PIECE",
         help='say why this token was not produced; PIECE is text (" world") or as in the vocabulary ("Ġworld")',
     )
-    parser.add_argument("--all", action="store_true", help="show a long text in full")
-    parser.add_argument("--json", action="store_true", help="print the whole trace as JSON")
+    parser.add_switch("--all", help="show a long text in full")
+    parser.add_switch("--json", help="print the whole trace as JSON")
     parser.add_argument("--html", metavar="FILE", help="write a self-contained page instead")
-    parser.add_argument("--force", action="store_true", help="write the page over an existing file")
+    parser.add_switch("--force", help="write the page over an existing file")
     add_color(parser)
 
 
@@ -101,9 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_page(arguments)
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:
-        tokenizer = Tokenizer.from_gguf(
-            model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
-        )
+        tokenizer = opened_tokenizer(arguments)
         model = tokenizer.name
         chat = None
         if body is not None:

@@ -13,9 +13,10 @@ from ..convert.parity import unexplained
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
+from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
 from ._convert import add_check, agreement_lines, lines_of, tell
 from ._files import require_free, write_outputs
+from ._given_models import model_path
 from ._progress import waiting, waiting_for
 
 if TYPE_CHECKING:
@@ -61,15 +62,10 @@ def add_arguments(parser: Parser) -> None:
         metavar="PATH",
         help="the file to write, by its suffix, or a directory for all files; - for standard output",
     )
-    parser.add_argument("--force", action="store_true", help="write over existing files")
-    parser.add_argument(
-        "--renumber",
-        action="store_true",
-        help="tiktoken: assign new ids if ids are not in the order of merges",
-    )
-    parser.add_argument(
+    parser.add_switch("--force", help="write over existing files")
+    parser.add_switch("--renumber", help="tiktoken: assign new ids if ids are not in the order of merges")
+    parser.add_switch(
         "--code-points",
-        action="store_true",
         help="tokenizer.json: patterns list code points, for the same ids with any Unicode version; not for "
         "tokenizers 1.0",
     )

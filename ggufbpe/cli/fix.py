@@ -21,8 +21,9 @@ from ..gguf.value_types import Field
 from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
 from . import _output
-from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
+from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
 from ._files import require_free
+from ._given_models import required_model
 from ._input import read_stdin
 from ._signals import termination_as_exit
 
@@ -77,12 +78,8 @@ def add_arguments(parser: Parser) -> None:
         "known:NAME a template of llama.cpp's",
     )
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
-    parser.add_argument("--in-place", action="store_true", help="change the model itself")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="overwrite an existing file, and write a copy even if it has errors",
-    )
+    parser.add_switch("--in-place", help="change the model itself")
+    parser.add_switch("--force", help="overwrite an existing file, and write a copy even if it has errors")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -50,7 +50,7 @@ def add_arguments(parser: Parser) -> None:
         default="vocab.gguf",
         help="the file to write (default: vocab.gguf), or -",
     )
-    parser.add_argument("--force", action="store_true", help="write over an existing file")
+    parser.add_switch("--force", help="write over an existing file")
     parser.add_argument("--pre", metavar="NAME", help="the name of the pre-tokenizer, instead of finding it")
     parser.add_argument(
         "--architecture",

@@ -14,7 +14,8 @@ from ..analysis.views import terminal
 from ..errors import printable
 from ..models import SUPPORTED
 from . import _output
-from ._arguments import Parser, add_model_first, add_override_kv, model_path, overrides_of
+from ._arguments import Parser, add_model_first, add_override_kv, overrides_of
+from ._given_models import model_path
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
     add_override_kv(parser)
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_switch("--json", help="print one object")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -54,12 +54,8 @@ FLAGS = {
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("names", nargs="*", metavar="NAME", help="show everything about these")
-    parser.add_argument(
-        "--regex",
-        action="store_true",
-        help="print the patterns of the NAMEs as the package regex compiles them",
-    )
-    parser.add_argument("--json", action="store_true", help="print a list of objects")
+    parser.add_switch("--regex", help="print the patterns of the NAMEs as the package regex compiles them")
+    parser.add_switch("--json", help="print a list of objects")
 
 
 def run(arguments: argparse.Namespace) -> int:

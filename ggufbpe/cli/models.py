@@ -58,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--remote", metavar="hf:OWNER/REPO", help="list the .gguf files of a repository of the hub instead"
     )
-    parser.add_argument("--json", action="store_true", help="print a list of objects")
+    parser.add_switch("--json", help="print a list of objects")
     add_color(parser)
 
 

@@ -11,7 +11,8 @@ from .._util.processors import processors
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
 from . import _output
-from ._arguments import Parser, UsageError, add_models, located, model_paths, models_of, overrides_of
+from ._arguments import Parser, UsageError, add_models, overrides_of
+from ._given_models import located, model_paths, models_of
 from ._input import read_file
 
 _DESCRIPTION = """\
@@ -43,19 +44,14 @@ def add_arguments(parser: Parser) -> None:
     add_models(parser, "may be repeated; NAME=PATH gives a model a name")
     _add_access(parser)
     _add_limits(parser)
-    parser.add_argument(
-        "--log-requests", action="store_true", help="log every request, not only refused ones"
-    )
+    parser.add_switch("--log-requests", help="log every request, not only refused ones")
 
 
 def _add_access(parser: Parser) -> None:
     """Where to listen, and who has access."""
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument(
-        "--port",
-        type=int,
-        default=8080,
-        help="the port (default: 8080); 0 chooses a free one",
+        "--port", type=int, default=8080, help="the port (default: 8080); 0 chooses a free one"
     )
     keys = "comma-separated keys; a request must have one as Authorization: Bearer KEY or X-Api-Key: KEY"
     parser.add_argument("--api-key", action="append", default=[], metavar="KEYS", help=keys)
@@ -67,11 +63,7 @@ def _add_access(parser: Parser) -> None:
         help="a file of keys, one per line; lines that begin with # are comments",
     )
     parser.add_argument(
-        "--allowed-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="another name of this server",
+        "--allowed-host", action="append", default=[], metavar="NAME", help="another name of this server"
     )
     parser.add_argument(
         "--allowed-origin",

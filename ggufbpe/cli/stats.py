@@ -20,17 +20,11 @@ from ._arguments import (
     add_models,
     add_special_flags,
     add_stdin,
-    model_paths,
     overrides_of,
     require_no_models,
 )
-from ._files import (
-    GivenPath,
-    add_no_ignore,
-    require_free,
-    say_what_is_not_utf8,
-    say_what_was_left_out,
-)
+from ._files import GivenPath, add_no_ignore, require_free, say_what_is_not_utf8, say_what_was_left_out
+from ._given_models import model_paths
 from ._input import settle_stdin, stdin
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
@@ -87,12 +81,10 @@ def add_arguments(parser: Parser) -> None:
     )
     add_no_ignore(parser)
     add_special_flags(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
-    )
-    parser.add_argument("--csv", action="store_true", help="print comma-separated values, a line a row")
+    parser.add_switch("--json", help="print one object: tokenizers, rows, total, errors")
+    parser.add_switch("--csv", help="print comma-separated values, a line a row")
     parser.add_argument("--plot", metavar="FILE", help="also draw it: a .png or .svg file")
-    parser.add_argument("--force", action="store_true", help="draw over an existing file")
+    parser.add_switch("--force", help="draw over an existing file")
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="of the plot (default: light)"
     )

@@ -29,10 +29,9 @@ from ._arguments import (
     add_model,
     add_sources,
     add_special_flags,
-    model_path,
-    overrides_of,
     require_no_models,
 )
+from ._given_models import opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._llama_flags import IGNORED
 
@@ -83,22 +82,16 @@ def add_arguments(parser: Parser) -> None:
         "-e", "--escape", action="store_true", default=None, help="process escape sequences (the default)"
     )
     parser.add_argument(
-        "--no-escape",
-        dest="escape",
-        action="store_false",
-        default=None,
-        help="keep backslashes as they are",
+        "--no-escape", dest="escape", action="store_false", default=None, help="keep backslashes as they are"
     )
-    parser.add_argument("--show-count", action="store_true", help="print the number of tokens at the end")
+    parser.add_switch("--show-count", help="print the number of tokens at the end")
     add_color(parser, "colour the pieces")
 
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with _given_text(arguments) as given:
-        tokenizer = Tokenizer.from_gguf(
-            model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
-        )
+        tokenizer = opened_tokenizer(arguments)
         stream: Any = given or stdin()  # only now, so that a model that cannot be opened costs no typing
         unescaped = None if arguments.escape is False else Unescaped(stream)
         parts = _Parts(tokenizer, unescaped or stream, arguments)

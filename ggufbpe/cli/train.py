@@ -59,8 +59,8 @@ def add_arguments(parser: Parser) -> None:
     )
     add("--vocab-size", type=int, required=True, metavar="N", help="number of tokens, not counting --unk")
     add("-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for only the merges")
-    add("--force", action="store_true", help="write over an existing file")
-    add("--trace", action="store_true", help="print each merge: the pair, its count, the new token")
+    parser.add_switch("--force", help="write over an existing file")
+    parser.add_switch("--trace", help="print each merge: the pair, its count, the new token")
     add("--pre", metavar="NAME", help="the pre-tokenizer (default: gpt-2, or the seed's)")
     add(
         "--ties",

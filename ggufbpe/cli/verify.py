@@ -29,9 +29,6 @@ from ._arguments import (
     add_model,
     add_special_flags,
     add_stdin,
-    located,
-    model_path,
-    overrides_of,
     require_no_models,
 )
 from ._chat import add_chat_flags, bodies_of_file, require_chat, template_of
@@ -43,6 +40,7 @@ from ._files import (
     say_what_was_left_out,
     write_outputs,
 )
+from ._given_models import located, opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 
@@ -115,7 +113,7 @@ def add_arguments(parser: Parser) -> None:
     add_no_ignore(parser)
     parser.add_argument("--fuzz", metavar="N", type=int, help="compare N random texts")
     parser.add_argument("--seed", metavar="S", default="1", help="the seed of the random texts (default: 1)")
-    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
+    parser.add_switch("-e", "--escape", help="process escape sequences in texts")
     add_special_flags(parser)
     parser.add_argument(
         "--timeout",
@@ -124,9 +122,9 @@ def add_arguments(parser: Parser) -> None:
         default=30.0,
         help="the time limit of the other tokenizer for a text (default: 30)",
     )
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_switch("--json", help="print one object")
     parser.add_argument("--html", metavar="PATH", help="also write a report as a web page")
-    parser.add_argument("--force", action="store_true", help="overwrite an existing report")
+    parser.add_switch("--force", help="overwrite an existing report")
     add_color(parser)
 
 
@@ -134,9 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     meant = _checked(arguments)
     if meant.note:
         _output.note(f"ggufbpe: {meant.note}")
-    tokenizer = Tokenizer.from_gguf(
-        model_path(arguments), overrides=overrides_of(arguments), llama_cpp=arguments.llama_cpp
-    )
+    tokenizer = opened_tokenizer(arguments)
     unread: list[str] = []
 
     def report(path: str, error: Exception) -> None:

@@ -39,29 +39,20 @@ FORMATS = {
         dict.fromkeys(("merges", "scores", "unigram", "word pieces"), _TOKENIZER_JSON),
     ),
     "sentencepiece": Format(
-        ("tokenizer.model", "tokenizer_config.json"),
-        {"scores": _MODEL, "unigram": _MODEL},
+        ("tokenizer.model", "tokenizer_config.json"), {"scores": _MODEL, "unigram": _MODEL}
     ),
     "vocab.txt": Format(
-        ("vocab.txt", "tokenizer_config.json"),
-        {"word pieces": "exporters.vocab_txt:to_vocab_txt"},
+        ("vocab.txt", "tokenizer_config.json"), {"word pieces": "exporters.vocab_txt:to_vocab_txt"}
     ),
     "tiktoken": Format(
-        ("ranks.tiktoken", "ranks.tiktoken.json"),
-        {"merges": "exporters.tiktoken_files:to_tiktoken"},
+        ("ranks.tiktoken", "ranks.tiktoken.json"), {"merges": "exporters.tiktoken_files:to_tiktoken"}
     ),
-    "merges.txt": Format(
-        ("merges.txt", "vocab.json"),
-        {"merges": "exporters.merges_txt:to_merges_txt"},
-    ),
-    "vocab-gguf": Format(
-        ("vocab.gguf",),
-        {},
-    ),
+    "merges.txt": Format(("merges.txt", "vocab.json"), {"merges": "exporters.merges_txt:to_merges_txt"}),
+    "vocab-gguf": Format(("vocab.gguf",), {}),
 }
 
 _INSTEAD = {  # what only a GGUF has a place for
-    "longest match": "it takes the longest token at each place in bytes, which none of these formats has a place for",
+    "longest match": "it takes the longest token at each place in bytes, which none of these formats has a place for"
 }
 
 

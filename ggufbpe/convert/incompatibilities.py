@@ -31,7 +31,7 @@ class Incompatibility(NamedTuple):
 
     name: str
     what: str
-    number: int
+    number: int = 1
 
 
 class Merges(NamedTuple):
@@ -63,8 +63,7 @@ def dropped_merges(merges: Merges) -> Iterator[Incompatibility]:
         yield Incompatibility(
             "merges_without_tokens",
             f"{counted(len(merges.dropped), 'merge is', 'merges are')} left out, since a part or the result is not a "
-            "token: "
-            f"{_some(merges.dropped)}; words in which llama.cpp applies them get other ids",
+            f"token: {_some(merges.dropped)}; words in which llama.cpp applies them get other ids",
             len(merges.dropped),
         )
 
@@ -220,7 +219,7 @@ def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Texts that are only spaces, before which llama.cpp puts no other (UGM)."""
     if vocabulary.add_space_prefix and not vocabulary.remove_extra_whitespaces:
         yield Incompatibility(
-            "texts_of_spaces", "a space is put before a text that has only spaces, and llama.cpp puts none", 1
+            "texts_of_spaces", "a space is put before a text that has only spaces, and llama.cpp puts none"
         )
 
 

@@ -65,7 +65,6 @@ def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Incompatibilit
         yield Incompatibility(
             "beginning_alone",
             f"the token {SPACE!r} begins any word in llama.cpp, which the rest continues, and no word elsewhere",
-            1,
         )
     special = [vocabulary.tokens[token] for token in vocabulary.special_token_ids]
     inside = [text for text in special if text.isalnum() or text.startswith(SPACE)]
@@ -77,5 +76,5 @@ def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Incompatibilit
         )
     if vocabulary.special_ids["unk"] is None:
         yield Incompatibility(
-            "unknown_missing", "there is no unknown token for words that cannot be split into pieces", 1
+            "unknown_missing", "there is no unknown token for words that cannot be split into pieces"
         )

@@ -30,9 +30,8 @@ class Change:
 
     keys: Mapping[str, str | None] = field(default_factory=dict)  # values as `--set` reads them; None removes
     types: Mapping[int, str] = field(default_factory=dict)  # the name of the type of each token
-    templates: Mapping[str, str] = field(
-        default_factory=dict
-    )  # "known:NAME" by the template's name; "" is the default
+    # "known:NAME" by the template's name; "" is the default template
+    templates: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.keys or self.types or self.templates)

@@ -49,16 +49,6 @@ class Edit(NamedTuple):
 _Part = bytes | ByteRange  # new bytes, or those of the source file
 
 
-def is_of_version_1(path: str | os.PathLike[str]) -> bool:
-    """Whether a file cannot be mended here, because it is of GGUF version 1. False if there is no such file."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(8)
-    except OSError:
-        return False
-    return head in (b"GGUF\1\0\0\0", b"GGUF\0\0\0\1")
-
-
 def write_edited(
     source: str,
     target: str,

@@ -198,9 +198,8 @@ def _scalar(key: str, value_type: GGUFValueType, text: str) -> Any:
             return _TRUTH[text.lower()]
         if value_type in (_T.FLOAT32, _T.FLOAT64):
             number = float(text)
-            struct.pack(
-                "<f" if value_type is _T.FLOAT32 else "<d", number
-            )  # OverflowError if it does not fit
+            # OverflowError if the number does not fit
+            struct.pack("<f" if value_type is _T.FLOAT32 else "<d", number)
             return number
         return _in_range(value_type, int(text, 0))
     except (KeyError, ValueError, OverflowError):

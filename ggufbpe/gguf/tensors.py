@@ -19,14 +19,7 @@ from math import prod
 from typing import NamedTuple
 
 from .._util.wording import counted, quoted_piece
-from ..errors import (
-    CorruptMetadataError,
-    GGUFError,
-    RemoteError,
-    ShardError,
-    TensorError,
-    TruncatedFileError,
-)
+from ..errors import CorruptMetadataError, GGUFError, RemoteError, ShardError, TensorError, TruncatedFileError
 from .constants import (
     DEFAULT_ALIGNMENT,
     KEY_ALIGNMENT,
@@ -44,9 +37,8 @@ _MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
 _MOST_NAME = 63  # bytes: GGML_MAX_NAME, less a NUL
 LONGEST_NAME = 1 << 16  # bytes of a name that llama.cpp refuses, but that does not hide where the info ends
 _MOST_INFOS = 1 << 26  # bytes of all infos; real models have less than 2**20
-LONGEST_INFO = (
-    8 + _MOST_NAME + 4 + 8 * _MOST_DIMENSIONS + 4 + 8
-)  # bytes of an info at most, unless its name is too long
+# the most bytes of a tensor info, unless its name is too long
+LONGEST_INFO = 8 + _MOST_NAME + 4 + 8 * _MOST_DIMENSIONS + 4 + 8
 _INT64, _SIZE = 2**63 - 1, 2**64 - 1  # the largest int64_t and size_t
 
 

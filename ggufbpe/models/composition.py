@@ -3,23 +3,23 @@
 A character that is not in `COMPOSING` never changes, and never combines with what is before it. So a text is composed
 in parts, each a character of that kind and those up to the next one.
 
+Decompositions and the pairs that compose are those of the running Python, which never change for code points that
+Unicode 15.1 has (its stability policy). Combining classes come from our table: older Pythons lack the newest marks.
+
 Source: src/unicode.cpp, unicode_cpts_normalize_nfc, which is NFC of Unicode 15.1.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
 from .._util import utf8
-from .._util.unicode_composition import COMPOSING, COMPOSITIONS, DECOMPOSITIONS
-
-# Syllables of Hangul: a leading consonant, a vowel, and a trailing consonant or none.
-_SYLLABLES, _LEADS, _VOWELS, _TRAILS = 0xAC00, 0x1100, 0x1161, 0x11A7
-_LEAD_COUNT, _VOWEL_COUNT, _TRAIL_COUNT = 19, 21, 28
-_SYLLABLE_COUNT = _LEAD_COUNT * _VOWEL_COUNT * _TRAIL_COUNT
+from .._util.unicode_classes import class_of
+from .._util.unicode_composition import COMPOSING
 
 
 def compose(text: str) -> str:
@@ -63,10 +63,8 @@ def _composed(part: str) -> str:
     """The NFC of a part."""
     points = _in_order([each for char in part for each in _decomposed(ord(char))])
     composed: list[int] = []
-    starter, last_class = (
-        -1,
-        0,
-    )  # the place of the last character of class 0, and the class of the last one kept after it
+    # the place of the last character of class 0, and the class of the last one kept after it
+    starter, last_class = (-1, 0)
     for point in points:
         this_class = _combining_class(point)
         if starter >= 0 and (last_class < this_class or starter == len(composed) - 1):
@@ -98,24 +96,14 @@ def _in_order(points: list[int]) -> list[int]:
 @cache
 def _decomposed(point: int) -> Sequence[int]:
     """The full canonical decomposition."""
-    syllable = point - _SYLLABLES
-    if 0 <= syllable < _SYLLABLE_COUNT:
-        vowel = _VOWELS + syllable // _TRAIL_COUNT % _VOWEL_COUNT
-        lead, trail = _LEADS + syllable // (_VOWEL_COUNT * _TRAIL_COUNT), syllable % _TRAIL_COUNT
-        return (lead, vowel, _TRAILS + trail) if trail else (lead, vowel)
-    parts = DECOMPOSITIONS.get(point)
-    return (point,) if parts is None else [each for part in parts for each in _decomposed(part)]
+    return (point,) if class_of(point) == "-" else [*map(ord, unicodedata.normalize("NFD", chr(point)))]
 
 
+@cache
 def _pair(first: int, second: int) -> int | None:
     """What two code points compose to; None if they do not."""
-    lead, vowel = first - _LEADS, second - _VOWELS
-    if 0 <= lead < _LEAD_COUNT and 0 <= vowel < _VOWEL_COUNT:
-        return _SYLLABLES + (lead * _VOWEL_COUNT + vowel) * _TRAIL_COUNT
-    syllable, trail = first - _SYLLABLES, second - _TRAILS
-    if 0 <= syllable < _SYLLABLE_COUNT and syllable % _TRAIL_COUNT == 0 and 0 < trail < _TRAIL_COUNT:
-        return first + trail
-    return COMPOSITIONS.get((first, second))
+    joined = unicodedata.normalize("NFC", chr(first) + chr(second))
+    return ord(joined) if len(joined) == 1 and class_of(ord(joined)) != "-" else None
 
 
 @cache

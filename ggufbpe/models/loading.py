@@ -198,11 +198,7 @@ def _supported(file: Metadata, name: str, state: str) -> TokenizerModel:
         problem = f"the file has no tokenizer: the model is {printable(name)}, {model.description}"
         remedy = "use the file of the language model that belongs to it; this one takes no text"
     error = UnsupportedTokenizerError(
-        problem,
-        path=file.path,
-        offset=file.offset(TokenizerKey.MODEL),
-        key=TokenizerKey.MODEL,
-        remedy=remedy,
+        problem, path=file.path, offset=file.offset(TokenizerKey.MODEL), key=TokenizerKey.MODEL, remedy=remedy
     )
     error.model = name
     raise error

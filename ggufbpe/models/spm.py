@@ -43,14 +43,7 @@ if TYPE_CHECKING:
     from .tracers.trace_types import Tracer
     from .vocabulary import Vocabulary
 
-_FLAGS = PreTokenizer(
-    "",
-    "",
-    byte_encode=False,
-    escape_whitespaces=True,
-    clean_spaces=False,
-    add_bos=True,
-)
+_FLAGS = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False, add_bos=True)
 
 
 class SpmModel(TokenizerModel):
@@ -193,9 +186,8 @@ class SpmText(TextModel):
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
         self.vocabulary = vocabulary
         self._most_words = most_words
-        self._space = (
-            SPACE if vocabulary.pre_tokenizer.escape_whitespaces else " "
-        )  # always, except for `diagnose`
+        # always SPACE, except in variants that `diagnose` makes
+        self._space = SPACE if vocabulary.pre_tokenizer.escape_whitespaces else " "
         self.prefix = self._space if vocabulary.add_space_prefix else ""
 
     @cached_property

@@ -62,11 +62,7 @@ class UnigramModel(TokenizerModel):
         data = file.numbers(key).tobytes()
         if problem := describe_truncation(data):
             raise VocabularyError(
-                problem,
-                path=file.path,
-                offset=file.offset(key),
-                key=key,
-                remedy="convert the model again",
+                problem, path=file.path, offset=file.offset(key), key=key, remedy="convert the model again"
             )
         return data
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .._util.unicode_classes import CLASSES, LOWER, STARTS
+from .._util.unicode_classes import CLASSES, STARTS, lower
 from .bpe.bpe_model import BytePairModel
 from .bpe.bpe_text import BytePairText
 from .pretokenizers.registry import PreTokenizer
@@ -46,7 +46,11 @@ class WhitespaceText(BytePairText):
     def pieces(self, text: str) -> Iterator[tuple[str, int]]:
         """The runs without white space."""
         for run in _not_space().finditer(text):
-            yield run[0].translate(LOWER) if self.vocabulary.lowercase else run[0], run.start()
+            word = run[0]
+            yield (
+                "".join(chr(lower(ord(char))) for char in word) if self.vocabulary.lowercase else word,
+                run.start(),
+            )
 
 
 @cache

@@ -39,13 +39,7 @@ _REFUSALS = {
     "429": "Too many requests are waiting.",
     "503": "The answer takes too long, or the server holds too much.",
 }
-_SCHEMAS = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    list: "array",
-    dict: "object",
-}
+_SCHEMAS = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object"}
 
 
 @cache
@@ -86,7 +80,10 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
             {"name": name, "in": "query", "schema": {"type": "string"}} for name in endpoint.query
         ]
     if endpoint.examples:
-        content = {"schema": _schema(endpoint), "examples": _examples(endpoint)}
+        examples = {
+            f"example {number}": {"value": value} for number, value in enumerate(endpoint.examples, 1)
+        }
+        content = {"schema": _schema(endpoint), "examples": examples}
         operation["requestBody"] = {"required": True, "content": {"application/json": content}}
     return operation
 
@@ -100,10 +97,6 @@ def _schema(endpoint: Endpoint) -> dict[str, Any]:
             types += [kind] * (kind not in types)
     properties = {name: {"type": types if len(types) > 1 else types[0]} for name, types in type_names.items()}
     return {"type": "object", "properties": properties}
-
-
-def _examples(endpoint: Endpoint) -> dict[str, Any]:
-    return {f"example {number}": {"value": value} for number, value in enumerate(endpoint.examples, 1)}
 
 
 def description_page() -> Iterator[str]:

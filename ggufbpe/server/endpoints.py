@@ -34,87 +34,66 @@ class Endpoint(NamedTuple):
 _CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
 _RESPONSE = ({"input": "Hello"}, {"input": _CHAT["messages"]})
 
+
+def _post(
+    path: str,
+    answer: Callable[[Models, Any], Any],
+    *examples: Any,
+    is_quick: bool = False,
+    is_long: bool = False,
+) -> Endpoint:
+    return Endpoint("POST", path, answer, is_quick, examples, is_long=is_long)
+
+
 _ALL = (
     Endpoint("GET", "/health", llama_server.health_answer, True),
     Endpoint("GET", "/v1/health", llama_server.health_answer, True),
     Endpoint("GET", "/props", llama_server.props_answer, query=("model",)),
     Endpoint("GET", "/models", llama_server.list_models),
     Endpoint("GET", "/v1/models", llama_server.list_models),
-    Endpoint(
-        "POST",
+    _post(
         "/tokenize",
         other_servers.tokenize_either,
-        True,
-        (
-            {"content": "Hello world", "add_special": True, "parse_special": True, "with_pieces": True},
-            {"content": ["Hello", 1, " world"]},
-            {"prompt": "Hello world", "add_special_tokens": True, "return_token_strs": True},
-            _CHAT,
-        ),
+        {"content": "Hello world", "add_special": True, "parse_special": True, "with_pieces": True},
+        {"content": ["Hello", 1, " world"]},
+        {"prompt": "Hello world", "add_special_tokens": True, "return_token_strs": True},
+        _CHAT,
+        is_quick=True,
     ),
-    Endpoint("POST", "/detokenize", other_servers.detokenize_either, True, ({"tokens": [1, 2, 3]},)),
-    Endpoint("POST", "/apply-template", llama_server.apply_template, False, (_CHAT,)),
-    Endpoint("POST", "/chat/completions/input_tokens", llama_server.count_chat, False, (_CHAT,)),
-    Endpoint("POST", "/v1/chat/completions/input_tokens", llama_server.count_chat, False, (_CHAT,)),
-    Endpoint("POST", "/responses/input_tokens", llama_server.count_response, False, _RESPONSE),
-    Endpoint("POST", "/v1/responses/input_tokens", llama_server.count_response, False, _RESPONSE),
-    Endpoint("POST", "/v1/messages/count_tokens", llama_server.count_messages, False, (_CHAT,)),
-    Endpoint(
-        "POST",
-        "/api/tokenize",
-        other_servers.ollama_tokenize,
-        False,
-        ({"model": "NAME", "content": "Hello world"},),
-    ),
-    Endpoint(
-        "POST",
-        "/api/detokenize",
-        other_servers.ollama_detokenize,
-        False,
-        ({"model": "NAME", "tokens": [1, 2, 3]},),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/count",
-        native_api.count_answer,
-        False,
-        ({"texts": ["Hello", "world"]}, {"texts": "Hello"}),
-    ),
-    Endpoint(
-        "POST",
+    _post("/detokenize", other_servers.detokenize_either, {"tokens": [1, 2, 3]}, is_quick=True),
+    _post("/apply-template", llama_server.apply_template, _CHAT),
+    _post("/chat/completions/input_tokens", llama_server.count_chat, _CHAT),
+    _post("/v1/chat/completions/input_tokens", llama_server.count_chat, _CHAT),
+    _post("/responses/input_tokens", llama_server.count_response, *_RESPONSE),
+    _post("/v1/responses/input_tokens", llama_server.count_response, *_RESPONSE),
+    _post("/v1/messages/count_tokens", llama_server.count_messages, _CHAT),
+    _post("/api/tokenize", other_servers.ollama_tokenize, {"model": "NAME", "content": "Hello world"}),
+    _post("/api/detokenize", other_servers.ollama_detokenize, {"model": "NAME", "tokens": [1, 2, 3]}),
+    _post("/v1/count", native_api.count_answer, {"texts": ["Hello", "world"]}, {"texts": "Hello"}),
+    _post(
         "/v1/explain",
         native_api.explain_answer,
-        False,
-        ({"text": "Hello"}, {"text": "Hello", "why_not": "He"}, _CHAT),
+        {"text": "Hello"},
+        {"text": "Hello", "why_not": "He"},
+        _CHAT,
         is_long=True,
     ),
-    Endpoint(
-        "POST",
-        "/v1/diff",
-        native_api.diff_answer,
-        False,
-        ({"models": ["A", "B"], "texts": ["Hello"]},),
-        is_long=True,
-    ),
-    Endpoint(
-        "POST",
+    _post("/v1/diff", native_api.diff_answer, {"models": ["A", "B"], "texts": ["Hello"]}, is_long=True),
+    _post(
         "/v1/diagnose",
         native_api.diagnose_answer,
-        False,
-        ({"text": "Hello", "ids": [1, 2, 3]}, {**_CHAT, "ids": [1, 2, 3]}),
+        {"text": "Hello", "ids": [1, 2, 3]},
+        {**_CHAT, "ids": [1, 2, 3]},
         is_long=True,
     ),
-    Endpoint("POST", "/v1/tokens", page_api.tokens_answer, False, ({"text": "Hello"}, _CHAT)),
-    Endpoint("POST", "/v1/word", page_api.word_answer, False, ({"text": "Hello", "token": 0},), is_long=True),
-    Endpoint(
-        "POST", "/v1/why", page_api.why_answer, False, ({"text": "Hello", "piece": "He"},), is_long=True
-    ),
-    Endpoint(
-        "POST",
+    _post("/v1/tokens", page_api.tokens_answer, {"text": "Hello"}, _CHAT),
+    _post("/v1/word", page_api.word_answer, {"text": "Hello", "token": 0}, is_long=True),
+    _post("/v1/why", page_api.why_answer, {"text": "Hello", "piece": "He"}, is_long=True),
+    _post(
         "/v1/parting",
         page_api.parting_answer,
-        False,
-        ({"models": ["A", "B"], "text": "Hello"}, {"text": "Hello", "ids": [1, 2, 3]}),
+        {"models": ["A", "B"], "text": "Hello"},
+        {"text": "Hello", "ids": [1, 2, 3]},
         is_long=True,
     ),
 )

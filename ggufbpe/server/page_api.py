@@ -15,7 +15,8 @@ from ..analysis.explain.why_not import why_not
 from ..analysis.verify.id_comparison import verify
 from ..analysis.verify.shrink import Shrinking, shrink
 from ..analysis.views.explain_json import token_in_word
-from ..analysis.views.explain_words import Quote, Sentence, answer_in_words, symbol_reader
+from ..analysis.views.explain_words import Quote, Sentence, symbol_reader
+from ..analysis.views.why_not_words import answer_in_words
 from ..chat.token_origins import chat_tokens
 from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
@@ -29,11 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
-_CUT_OUT = {
-    "CONTROL",
-    "USER_DEFINED",
-    "UNKNOWN",
-}  # types of tokens that are matched before plain text is encoded
+# the types of tokens that are matched before plain text is encoded
+_CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}
 
 
 def tokens_answer(models: Models, body: Any) -> dict[str, Any]:

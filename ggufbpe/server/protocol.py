@@ -37,8 +37,7 @@ _END_OF_HEAD = b"\r\n\r\n"
 _UNKNOWN: tuple[str, dict[bytes, bytes], int] = ("", {}, -1)
 _SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not arrive in time"))
 _LONG_HEAD = _last_answer(
-    b"431 Request Header Fields Too Large",
-    RequestError(431, "the head of the request is too long"),
+    b"431 Request Header Fields Too Large", RequestError(431, "the head of the request is too long")
 )
 _BAD_REQUEST = _last_answer(b"400 Bad Request", RequestError(400, "the request is not valid HTTP"))
 _UPGRADE = _last_answer(
@@ -210,9 +209,8 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._cycles: deque[RequestResponseCycle] = (
-            deque()
-        )  # of the ordinary way, from the first unanswered one on
+        # the requests that went the ordinary way, from the first unanswered one on
+        self._cycles: deque[RequestResponseCycle] = deque()
         app: Any = self.app
         self._patience = app.settings.read_timeout
         self._until_read = self.loop.call_later(self._patience, self._give_up)

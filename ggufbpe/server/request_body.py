@@ -14,9 +14,8 @@ from .failures import RequestError, too_large
 
 T = TypeVar("T")
 
-MOST_VALUES = (
-    1 << 20
-)  # strings, arrays and objects of a body, each of which takes up to a hundred bytes of memory
+# strings, arrays and objects of a body, each of which takes up to a hundred bytes of memory
+MOST_VALUES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 
 

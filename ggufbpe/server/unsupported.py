@@ -8,31 +8,14 @@ from __future__ import annotations
 from .failures import RequestError
 
 _GENERATING = (
-    "/completion",
-    "/completions",
-    "/v1/completions",
-    "/chat/completions",
-    "/v1/chat/completions",
-    "/v1/chat/completions/control",
-    "/responses",
-    "/v1/responses",
-    "/v1/messages",
-    "/infill",
-    "/audio/transcriptions",
-    "/v1/audio/transcriptions",
-    "/api/generate",
-    "/api/chat",
+    *("/completion", "/completions", "/v1/completions", "/chat/completions"),
+    *("/v1/chat/completions", "/v1/chat/completions/control", "/responses"),
+    *("/v1/responses", "/v1/messages", "/infill", "/audio/transcriptions"),
+    *("/v1/audio/transcriptions", "/api/generate", "/api/chat"),
 )
 _MEASURING = (
-    "/embedding",
-    "/embeddings",
-    "/v1/embeddings",
-    "/rerank",
-    "/reranking",
-    "/v1/rerank",
-    "/v1/reranking",
-    "/api/embed",
-    "/api/embeddings",
+    *("/embedding", "/embeddings", "/v1/embeddings", "/rerank", "/reranking", "/v1/rerank"),
+    *("/v1/reranking", "/api/embed", "/api/embeddings"),
 )
 NEEDING_WEIGHTS = frozenset(
     [("POST", path) for path in (*_GENERATING, *_MEASURING, "/lora-adapters")]

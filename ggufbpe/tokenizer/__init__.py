@@ -318,11 +318,7 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
     def _like(self, vocabulary: Vocabulary, metadata: Metadata | None) -> Tokenizer:
         """A tokenizer of another vocabulary that was opened in the way of this one."""
         return type(self)(
-            vocabulary,
-            self._engine_name,
-            cache_bytes=self._cache_bytes,
-            metadata=metadata,
-            name=self._name,
+            vocabulary, self._engine_name, cache_bytes=self._cache_bytes, metadata=metadata, name=self._name
         )
 
     @property

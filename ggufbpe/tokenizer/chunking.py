@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from . import Tokenizer
 
 BLOCK = 1 << 16  # bytes
-LONG_TEXT = (
-    1 << 20
-)  # bytes of a text in memory that is taken in blocks, since a str or its ids take more memory
+# bytes; a longer text in memory is encoded in blocks, since a str or its ids take more memory
+LONG_TEXT = 1 << 20
 
 
 def blocks(

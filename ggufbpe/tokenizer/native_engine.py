@@ -79,13 +79,7 @@ class NativeEngine:
         return [numpy().frombuffer(ids, numpy().int32) for ids in buffers]
 
     def _batch(
-        self,
-        texts: Iterable[Text],
-        add_special: bool,
-        parse_special: bool,
-        threads: int,
-        *,
-        as_buffers: bool,
+        self, texts: Iterable[Text], add_special: bool, parse_special: bool, threads: int, *, as_buffers: bool
     ) -> list[Any]:
         several = texts if isinstance(texts, (list, tuple)) else list(texts)
         return self.encoder.encode_batch(several, add_special, parse_special, threads, as_buffers)

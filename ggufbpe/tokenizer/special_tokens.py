@@ -52,9 +52,8 @@ class SpecialTokens:
         def add(fragment: TextFragment) -> None:
             last = fragments[-1] if fragments else None
             if last is not None and last.token is fragment.token is None and last.end == fragment.start:
-                fragments[-1] = TextFragment(
-                    None, last.start, fragment.end
-                )  # cut only because a region ended
+                # the two were separate only because a region ended
+                fragments[-1] = TextFragment(None, last.start, fragment.end)
             elif fragment.start < fragment.end:
                 fragments.append(fragment)
 
@@ -234,9 +233,8 @@ class _Search:
         """
         start, end, matches = region
         first, rank = matches[0]
-        if (
-            not self._strips and first + len(self._tokens[rank].text) == end
-        ):  # others that begin in it are shorter
+        # other tokens that begin in it are shorter
+        if not self._strips and first + len(self._tokens[rank].text) == end:
             yield TextFragment(self._tokens[rank].index, start, end)
             return
         is_taken = bytearray(end - start)

@@ -1,9 +1,7 @@
 """Runs a template as transformers does: with plain jinja2, in a child process with limits.
 
-    chat_search.py -> prompts() -> (pipe) -> [this file, run by its path] -> jinja2
-
 jinja2's sandbox keeps a template away from files and Python's internals, but does not stop endless loops; so the child
-has limits of time and memory. It imports nothing of ggufbpe.
+has limits of time and memory. The child runs this file by its path, so it imports nothing of ggufbpe.
 
 Source: utils/chat_template_utils.py of transformers, `_compile_jinja_template` and `render_jinja_template`.
 """

@@ -1,7 +1,5 @@
 """Examines one file for `doctor`: the findings of all checks, and the one command that fixes them.
 
-    file.gguf -> facts.py -> checks.py -> findings -> advice.py -> cli/doctor.py
-
 Only the tokenizer and the list of tensors are examined, not the tensors' data nor the rest of the metadata.
 """
 

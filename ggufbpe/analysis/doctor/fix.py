@@ -1,7 +1,5 @@
 """Writes a corrected copy of a model file, which is examined before it replaces anything.
 
-    model.gguf, keys and values -> edit_arguments.py -> edits -> edit.py -> [this file: is it sound?] -> fixed.gguf
-
 Nothing is written if the tokenizer would be worse than before, or a key that was set is wrong.
 """
 

@@ -137,10 +137,7 @@ def _place(
 
 
 def _byte_span(
-    bounds: ByteBounds,
-    trace: Trace,
-    touched: list[tuple[int, int, int | None, int]],
-    span: tuple[int, int],
+    bounds: ByteBounds, trace: Trace, touched: list[tuple[int, int, int | None, int]], span: tuple[int, int]
 ) -> tuple[int, int]:
     """The bytes of the text that stand for a part of a run."""
     ends: list[int] = []

@@ -153,13 +153,7 @@ class PieceSearch:
         wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
         if len(self._places) == PLACES or not self._may_stand_in(data, wanted):
             return
-        trace = trace_part(
-            self._tokenizer,
-            data,
-            self._parse_special,
-            add_special=False,
-            tracer=self._tracer,
-        )
+        trace = trace_part(self._tokenizer, data, self._parse_special, add_special=False, tracer=self._tracer)
         self._look_in(before, trace, len(kept))
 
     def _look_in(self, before: Totals, trace: Trace, seen: int) -> None:

@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...models.tracers.trace_types import Fragment, Tracer
 from ...tokenizer.chunking import blocks
 from ...tokenizer.token_offsets import blocks_add_up
-from ...tokenizer.trace import (
-    Part,
-    Totals,
-    Trace,
-    added_to,
-    stripped_by,
-    trace_part,
-    traced_parts,
-    tracer_of,
-)
+from ...tokenizer.trace import Part, Totals, Trace, added_to, stripped_by, trace_part, traced_parts, tracer_of
 
 if TYPE_CHECKING:
     from ...tokenizer import Tokenizer

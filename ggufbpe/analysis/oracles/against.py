@@ -12,14 +12,8 @@ from typing import NamedTuple
 from ...errors import ModelNameError, printable
 from .oracle import OracleError
 
-COMMANDS = (
-    "llama-tokenize",
-    "llama-cpp",
-    "llama-cpp-python",
-    "xllamacpp",
-    "server",
-    "tiktoken",
-)  # and what follows a colon
+# Each of these may be followed by a colon and an argument.
+COMMANDS = ("llama-tokenize", "llama-cpp", "llama-cpp-python", "xllamacpp", "server", "tiktoken")
 _OLDER = {"hf": "tokenizers", "sentencepiece": "sentencepiece", "ids": "ids", "gguf": "gguf"}
 _NAMES = {  # of a folder's files, the first that is there counts
     "tokenizer.json": "tokenizers",

@@ -220,9 +220,8 @@ class Examining(Comparing):
             parts.append(text[first:last])
             if sum(map(len, parts)) > _EVIDENCE:
                 break
-        for text, *_ in self._agreeing.texts[
-            :_AGREEING
-        ]:  # else a cause might explain what differs, and make what is alike differ
+        # A cause must not make texts differ that are alike now.
+        for text, *_ in self._agreeing.texts[:_AGREEING]:
             first, last = _window(text, 0, min(len(text), _BEGINNING))
             parts.append(text[first:last])
         text = b"\n".join(dict.fromkeys(parts)) if len(parts) > 1 else parts[0]

@@ -84,13 +84,13 @@ def _of_file(file: File, reading: ReadingTexts, whole: bool) -> Iterator[Text]:
 
 def _of_stream(name: str, stream: Any, whole: bool) -> Iterator[Text]:
     offset = 0
-    for data in [_all_of(stream)] if whole else cut_into_texts(stream, _LIMIT):
+    for data in (
+        [b"".join(iter(lambda: read(stream, _READ_AT_ONCE), b""))]
+        if whole
+        else cut_into_texts(stream, _LIMIT)
+    ):
         yield Text(name, offset, data)
         offset += len(data)
-
-
-def _all_of(stream: Any) -> bytes:
-    return b"".join(iter(lambda: read(stream, _READ_AT_ONCE), b""))
 
 
 def cut_into_texts(stream: IO[bytes], limit: int) -> Iterator[bytes]:

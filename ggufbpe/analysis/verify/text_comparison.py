@@ -65,10 +65,8 @@ class Comparing:
         self._kinds: dict[str, Difference] = {}
         self._failures: dict[tuple[str, str], FailureGroup] = {}
         self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
-        self._differing, self._agreeing = (
-            Kept(),
-            Kept(),
-        )  # what a change has to explain, and to leave as it is
+        # A change has to explain the differing texts, and leave the agreeing ones as they are.
+        self._differing, self._agreeing = (Kept(), Kept())
         self.result = Verification(oracle.name)
 
     # ---- comparing ------------------------------------------------------------------------------

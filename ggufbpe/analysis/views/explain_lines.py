@@ -21,7 +21,6 @@ from .chat_lines import INJECTED, prompt_lines, table
 from .drawing import drawn, indented, styled, unbroken
 from .explain_words import (
     Sentence,
-    answer_in_words,
     fragment_kind,
     merge_order,
     merge_order_name,
@@ -33,6 +32,7 @@ from .explain_words import (
     taken_by,
     why_changed,
 )
+from .why_not_words import answer_in_words
 
 WORDS, _MERGES, TOKENS, FRAGMENTS, CHANGES = 20, 24, 60, 20, 20  # shown if not all is
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many

@@ -15,7 +15,6 @@ from ..explain.survey import Survey, survey_whole
 from .chat_lines import colored_parts, row_name
 from .explain_words import (
     Sentence,
-    answer_in_words,
     fragment_kind,
     merge_order,
     notes_on,
@@ -27,6 +26,7 @@ from .explain_words import (
     why_changed,
 )
 from .html_page import rendered
+from .why_not_words import answer_in_words
 
 _ROW_LENGTH = 64  # symbols
 _MERGES_SHOWN = 500  # of a word

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ChatError
-from ..template.call_arguments import Scope
-from ..template.functions import Builtin, methods_for
+from ..template.call_arguments import Builtin, Scope
+from ..template.functions import methods_for
 from ..template.runtime import Runtime
 from ..template.values import Undefined, Value
 
@@ -141,9 +141,8 @@ class _WatchingRuntime(Runtime):
 
 
 def _used(value: Value) -> bool:
-    return bool(
-        getattr(value, "used", False)
-    )  # a value that the template itself puts in place is not watched
+    # a value that the template itself makes is not watched
+    return bool(getattr(value, "used", False))
 
 
 def _operations(value: Value) -> set[str]:

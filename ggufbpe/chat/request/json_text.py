@@ -24,7 +24,9 @@ def parsed(text: str) -> Any:
         )
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise JSONError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise JSONError(
+            f"{error.msg.removesuffix(' at')} at line {error.lineno}, column {error.colno}"
+        ) from None
     except UnicodeEncodeError:
         raise JSONError("an escaped surrogate stands alone") from None
     except RecursionError:
@@ -44,16 +46,13 @@ def parsed_file(data: bytes) -> Any:
 
 
 def parsed_as_llama_cpp(text: str) -> Any:
-    """The value of a JSON text; a `JSONError` has llama.cpp's words. To nlohmann::json, a text may end at NUL."""
+    """Parse a JSON text that may end at a NUL, as one does for nlohmann::json; `JSONError` as from `parsed`."""
     try:
         return parsed(text)
-    except JSONError as error:
-        from .json_errors import reason
-
-        message = reason(text)
-        if message is None and "\0" in text:
-            return parsed(text.partition("\0")[0])
-        raise JSONError(message or str(error)) from None
+    except JSONError:
+        if "\0" not in text:
+            raise
+        return parsed(text.partition("\0")[0])
 
 
 def _no_constant(name: str) -> Any:

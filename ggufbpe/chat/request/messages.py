@@ -351,9 +351,7 @@ def _named_continuation(value: Any) -> Continuation:
         return "content"
     if value == "reasoning_content":
         return "reasoning"
-    raise ChatError(
-        'Invalid continue_final_message: expected a boolean, "content" or "reasoning_content"',
-    )
+    raise ChatError('Invalid continue_final_message: expected a boolean, "content" or "reasoning_content"')
 
 
 def _check_reasoning_format(value: Any) -> None:

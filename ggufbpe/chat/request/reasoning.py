@@ -230,7 +230,7 @@ def parted(left: str, right: str) -> tuple[str, str]:
     rest = _Rest(a, b)
     rest.narrow()
     rest_left, rest_right = rest.left(), rest.right()
-    suffix = _common_end(rest_left, rest_right) if rest.text_at_end() else 0
+    suffix = common_length(rest_left[::-1], rest_right[::-1]) if rest.text_at_end() else 0
     prefix = 0
     if rest.text_at_start():
         cut = [text[: len(text) - suffix] for text in (rest_left, rest_right)]
@@ -240,10 +240,6 @@ def parted(left: str, right: str) -> tuple[str, str]:
     if not only_left and only_right and right.startswith(left):
         only_right = right[len(left) :]
     return only_left, only_right
-
-
-def _common_end(left: str, right: str) -> int:
-    return common_length(left[::-1], right[::-1])
 
 
 def common_length(left: str, right: str) -> int:

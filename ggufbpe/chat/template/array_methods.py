@@ -13,6 +13,7 @@ from .call_arguments import Arguments, as_int, truth
 from .values import Keyword, TemplateError, Undefined, Value, as_string, compared, type_name
 
 if TYPE_CHECKING:
+    from .operations import Operations
     from .runtime import Runtime
 
 _NONE = Undefined()
@@ -328,7 +329,7 @@ def namespace(run: Runtime, arguments: Arguments) -> Value:
     return out
 
 
-def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
+def is_in(run: Operations, needle: Value, haystack: Value) -> bool:
     """Whether `needle in haystack`. Source: test_is_in."""
     if isinstance(haystack, Undefined):
         return False

@@ -11,6 +11,7 @@ Source: common/jinja/string.cpp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from json.encoder import encode_basestring
 
 from .attributed_text import (
     NOBODY,
@@ -21,10 +22,10 @@ from .attributed_text import (
     joined_texts,
     origins_of,
 )
-from .call_arguments import Arguments
-from .functions import METHODS, Builtin, in_ascii, tojson
+from .call_arguments import Arguments, Builtin
+from .functions import METHODS, in_ascii, tojson
 from .runtime import Runtime
-from .values import JSON_ESCAPES, Value, as_string
+from .values import Value, as_string
 from .values import text as text_of
 
 
@@ -58,7 +59,11 @@ class AttributingRuntime(Runtime):
         return super().text(value)
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
-        if function in _OF_STRINGS and type(given[0]) is str and any(map(_is_attributed, given)):
+        if (
+            function in _OF_STRINGS
+            and type(given[0]) is str
+            and any(isinstance(each, Attributed) for each in given)
+        ):
             given[0] = attributed(given[0])  # a template's own text into which a message's is put
         value = super().applied(function, given)
         if function is tojson:
@@ -69,10 +74,6 @@ class AttributingRuntime(Runtime):
 def _text_of_items(value: Value) -> str:
     """What `{{ value }}` writes, an array item by item."""
     return appended_texts(map(_text_of_items, value)) if isinstance(value, (list, tuple)) else text_of(value)
-
-
-def _is_attributed(value: Value) -> bool:
-    return isinstance(value, Attributed)
 
 
 # ---- finding origins again --------------------------------------------------------------------------------
@@ -117,8 +118,12 @@ def _between(text: str, last: str, following: str) -> str:
 def _literal(text: str, otherwise: str) -> Attributed:
     """A text as JSON writes it; each quote has the origin of the character next to it."""
     origins = origins_of(text) or otherwise
-    inner = text.translate(JSON_ESCAPES)
+    inner = text.changed(_escaped) if isinstance(text, Attributed) else _escaped(text)
     return joined_texts("", (attributed('"', origins[0]), inner, attributed('"', origins[-1])))
+
+
+def _escaped(text: str) -> str:
+    return encode_basestring(text)[1:-1]
 
 
 def _texts(value: Value) -> Iterator[str]:

@@ -5,10 +5,16 @@ Source: struct func_args in common/jinja/value.h and value.cpp.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from .values import CallError, Function, Keyword, TemplateError, Undefined, Value, type_name
 
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+Builtin: TypeAlias = "Callable[[Runtime, Arguments], Value]"
+Table: TypeAlias = Mapping[str, Builtin]
 Scope = dict[str, Value]  # names and what they stand for
 
 # What messages call a type: its name as g++ mangles it.

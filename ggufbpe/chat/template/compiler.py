@@ -282,9 +282,8 @@ class _Emitter(Expressions):
         listed = self.new("p")
         self.line(f"{listed} = [{', '.join(parameters)}]")
         of_call = f", {inside}={inside}" if inside else ""
-        self.line(
-            f"def {function}({caller}, given, {listed}={listed}{of_call}):"
-        )  # not as cells, which cost more
+        # defaults instead of cells, which cost more
+        self.line(f"def {function}({caller}, given, {listed}={listed}{of_call}):")
         self.depth += 1
         self.scope, self.mark, self.loops = scope, "", 0
         weight = _weight([*filter(None, defaults), *body])

@@ -277,9 +277,8 @@ class ExpressionParser:
             self.at += self.follows("colon")
         if is_slice:
             return nodes.Slice(*[*bounds, None, None][:3], lineno=line)
-        return (bounds[0] if bounds else None) or nodes.Name(
-            "", "load", lineno=line
-        )  # a name that nothing has
+        # a name that no variable has
+        return (bounds[0] if bounds else None) or nodes.Name("", "load", lineno=line)
 
     def primary(self) -> nodes.Expr:
         """A literal, a name, or anything in brackets."""

@@ -1,4 +1,4 @@
-"""All functions, filters and tests that a template has, in tables by the type of value they belong to.
+"""The functions and filters that a template has, in tables by the type of value they belong to.
 
 Source: global_builtins and get_builtins in common/jinja/value.cpp.
 """
@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from json.encoder import encode_basestring_ascii
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from . import array_methods as arrays
 from . import string_methods as strings
-from .call_arguments import Arguments, as_int, is_a, truth
+from .call_arguments import Arguments, Builtin, Table, as_int, is_a, truth
 from .operators import cast_to_int, negated, slice_of
+from .value_tests import TESTS
 from .values import (
-    Function,
     Loop,
     TemplateError,
     Undefined,
     Value,
     as_string,
-    compared,
     plain,
     value_to_json,
     viewed,
@@ -30,9 +29,6 @@ from .values import (
 
 if TYPE_CHECKING:
     from .runtime import Runtime
-
-Builtin: TypeAlias = Callable[["Runtime", Arguments], Value]
-Table: TypeAlias = Mapping[str, Builtin]
 
 
 def tojson(run: Runtime, arguments: Arguments) -> Value:
@@ -155,118 +151,6 @@ def sliced(run: Runtime, arguments: Arguments) -> Value:
     run.items(size)
     return value[picked]
 
-
-def is_same(run: Runtime, arguments: Arguments) -> Value:
-    """Whether two values are the same object; Python keeps only one of small ones."""
-    arguments.need(2)
-    a, b = arguments[0], arguments[1]
-    if isinstance(a, Undefined) or isinstance(b, Undefined):
-        return False
-    if a is None and b is None:
-        return True
-    if isinstance(a, bool) and isinstance(b, bool):
-        return a == b
-    if is_a(a, int) and is_a(b, int):
-        return -5 <= a <= 256 and a == b
-    return a is b
-
-
-def _of_kind(*kinds: type) -> Builtin:
-    def test(run: Runtime, arguments: Arguments) -> Value:
-        arguments.need(1)
-        return any(is_a(arguments[0], kind) for kind in kinds)
-
-    return test
-
-
-def _compared(how: str) -> Builtin:
-    def test(run: Runtime, arguments: Arguments) -> Value:
-        arguments.need(2, 2)
-        return compared(arguments[0], arguments[1], how)
-
-    return test
-
-
-def _of_number(holds: Callable[[int], bool]) -> Builtin:
-    def test(run: Runtime, arguments: Arguments) -> Value:
-        arguments.need_kinds(int)
-        return holds(arguments[0])
-
-    return test
-
-
-def _of_letters(letters: str) -> Builtin:
-    other = re.compile(letters)
-
-    def test(run: Runtime, arguments: Arguments) -> Value:
-        arguments.need_kinds(str)
-        run.scan(len(arguments[0]))
-        return other.search(arguments[0]) is None
-
-    return test
-
-
-def _divides(run: Runtime, arguments: Arguments) -> Value:
-    arguments.need_kinds(int, int)
-    if not arguments[1]:
-        raise TemplateError("division by zero")
-    return arguments[0] % arguments[1] == 0
-
-
-def _is_bool(value: bool) -> Builtin:
-    def test(run: Runtime, arguments: Arguments) -> Value:
-        arguments.need(1)
-        return arguments[0] is value
-
-    return test
-
-
-def _is_in(run: Runtime, arguments: Arguments) -> Value:
-    arguments.need(2)
-    return arrays.is_in(run, arguments[0], arguments[1])
-
-
-def _is_test(run: Runtime, arguments: Arguments) -> Value:
-    arguments.need_kinds(str)
-    return arguments[0] in TESTS
-
-
-_SEQUENCE = _of_kind(dict, list, str, Undefined)
-
-TESTS: Table = {
-    "boolean": _of_kind(bool),
-    "callable": _of_kind(Function),
-    "odd": _of_number(lambda number: number % 2 != 0),
-    "even": _of_number(lambda number: number % 2 == 0),
-    "false": _is_bool(False),
-    "true": _is_bool(True),
-    "divisibleby": _divides,
-    "string": _of_kind(str),
-    "integer": _of_kind(int),
-    "float": _of_kind(float),
-    "number": _of_kind(int, float),
-    "iterable": _SEQUENCE,
-    "sequence": _SEQUENCE,
-    "mapping": _of_kind(dict),
-    "lower": _of_letters("[A-Z]"),
-    "upper": _of_letters("[a-z]"),
-    "none": _of_kind(type(None)),
-    "defined": lambda run, arguments: not _of_kind(Undefined)(run, arguments),
-    "undefined": _of_kind(Undefined),
-    "eq": _compared("eq"),
-    "equalto": _compared("eq"),
-    "ge": _compared("ge"),
-    "gt": _compared("gt"),
-    "greaterthan": _compared("gt"),
-    "lt": _compared("lt"),
-    "lessthan": _compared("lt"),
-    "ne": _compared("ne"),
-    "in": _is_in,
-    "test": _is_test,
-    "sameas": is_same,
-    "escaped": strings.not_implemented("escaped test"),
-    "filter": strings.not_implemented("filter test"),
-}
 
 GLOBALS: Table = {
     "raise_exception": raise_exception,

@@ -33,9 +33,8 @@ class LoopUses:
         named, uses = set(), 0
         self.whole = self._seen_by_macros = False
         for node in walked(template):
-            if isinstance(
-                node, (nodes.Macro, nodes.CallBlock)
-            ):  # their bodies see the names of where they are called
+            # the bodies of these see the names of where they are called
+            if isinstance(node, (nodes.Macro, nodes.CallBlock)):
                 self._seen_by_macros = self._seen_by_macros or _is_seen(node.body)
             uses += _is_loop(node)
             member = _member_of_loop(node)

@@ -83,9 +83,8 @@ CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none":
 
 # The types of values that nothing watches: that there is one is all that has to be known of it.
 PLAIN = frozenset((str, bool, int, float, list, tuple, dict, type(None), Function, Macro, Loop))
-GIVEN = frozenset(
-    (str, bool, int, float, list, tuple)
-)  # those of them that the filter `default` leaves as they are
+# the types whose values the filter `default` leaves as they are
+GIVEN = frozenset((str, bool, int, float, list, tuple))
 SIZED = frozenset((str, list, tuple, dict))  # and those that have a length
 
 
@@ -258,17 +257,6 @@ def value_to_json(value: Value, indent: int = -1, item: str = ", ", key: str = "
         return opening + item.join(parts) + closing
     inner, outer = " " * (indent * deeper), " " * (indent * level)
     return f"{opening}\n{inner}{f'{item}{chr(10)}{inner}'.join(parts)}\n{outer}{closing}"
-
-
-JSON_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
-    ord('"'): '\\"',
-    ord("\\"): "\\\\",
-    ord("\b"): "\\b",
-    ord("\f"): "\\f",
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    ord("\t"): "\\t",
-}
 
 
 def hashable(value: Value) -> bool:

@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Any
 
 from ..._util.spelling import SPACE
-from ..._util.unicode_classes import LOWER
 from ...models.bpe.merge import CHAR_BYTES, WordEncoder
 from ...models.vocabulary import Vocabulary
 from ...tokenizer.detokenization import quoted_token
@@ -68,7 +67,7 @@ def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
         )
     if vocabulary.makes_lower_case:
         # llama.cpp has one code point for each; of İ, the library makes two
-        steps += [replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
+        steps.append(replace("\u0130", "i"))
         steps.append({"type": "Lowercase"})
     match _way(vocabulary, code_points):
         case _Way.BORDERS:
@@ -141,12 +140,11 @@ def _line_breaks(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
 
 def _other_models(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     if vocabulary.tokenizer_model.has_sequences:
-        yield Incompatibility("dna", "sequences between <dna> and </dna> are encoded like any other text", 1)
+        yield Incompatibility("dna", "sequences between <dna> and </dna> are encoded like any other text")
     if vocabulary.makes_lower_case:
         yield Incompatibility(
             "lower_case",
             "letters that got a lower case after Unicode 15.1 are lowercased by libraries that know it",
-            1,
         )
 
 
@@ -161,17 +159,15 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Incompatibil
         yield Incompatibility(
             "border_character",
             "the noncharacter U+FDEF, which should not be in texts, is left out here: a normalizer puts it after words",
-            1,
         )
     if way is _Way.CODE_POINTS:
         yield Incompatibility(
             NOT_IN_1,
             "tokenizers 1.0 does not read lists of code points, 0.x does (without --code-points, both read the file)",
-            1,
         )
     elif incompatibilities.bytes_without_tokens(vocabulary):
         yield Incompatibility(
-            NOT_IN_1, "tokenizers 1.0 does not read a vocabulary without a token for each byte; 0.x does", 1
+            NOT_IN_1, "tokenizers 1.0 does not read a vocabulary without a token for each byte; 0.x does"
         )
     elif characters := _characters_of_their_own(vocabulary):
         yield Incompatibility(
@@ -185,14 +181,12 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Incompatibil
             "newer_unicode",
             "characters that came after Unicode 15.1 are not letters, digits or marks in llama.cpp; here they are what "
             "the library's Unicode version says (--code-points lists those of 15.1, for tokenizers 0.x)",
-            1,
         )
     if way is _Way.ORIGINAL and family in IGNORING_CASE:
         yield Incompatibility(
             "long_s",
             "ſ (U+017F) after an apostrophe is a contraction in tokenizers 0.x, which ignores case there, and not "
             "in llama.cpp and 1.0",
-            1,
         )
 
 

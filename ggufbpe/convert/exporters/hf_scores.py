@@ -66,8 +66,7 @@ def _merging(merges: ScoreMerges) -> Iterator[Incompatibility]:
         yield Incompatibility(
             "tokens_without_merges",
             f"{incompatibilities.counted_tokens(merges.unmade, 'is', 'are')} joined by llama.cpp from "
-            "characters that are not "
-            "tokens, which the library has no merge for",
+            "characters that are not tokens, which the library has no merge for",
             len(merges.unmade),
         )
     bytes_in = [left + right for left, right in merges.pairs if left in BYTE_OF or right in BYTE_OF]
@@ -75,7 +74,6 @@ def _merging(merges: ScoreMerges) -> Iterator[Incompatibility]:
         yield Incompatibility(
             "merged_byte_tokens",
             f"{incompatibilities.counted_tokens(bytes_in, 'begins or ends', 'begin or end')} with the "
-            "text of a byte token, "
-            "which the library also joins where that stands for the byte",
+            "text of a byte token, which the library also joins where that stands for the byte",
             len(bytes_in),
         )

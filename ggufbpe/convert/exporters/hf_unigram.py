@@ -111,15 +111,12 @@ def _limits(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
         yield Incompatibility(
             "scores_of_unused_tokens",
             f"{incompatibilities.counted_tokens(unused, 'has', 'have')} a score below those of all normal "
-            "tokens, and get the "
-            "lowest of these here: a text with one of them may become that token",
+            "tokens, and get the lowest of these here: a text with one of them may become that token",
             len(unused),
         )
     if vocabulary.special_ids["unk"] is None:
         yield Incompatibility(
-            "unknown_missing",
-            "there is no unknown token: a text that needs one is an error in the library",
-            1,
+            "unknown_missing", "there is no unknown token: a text that needs one is an error in the library"
         )
     yield from incompatibilities.user_defined_prefixes(vocabulary)
     if vocabulary.nfc:
@@ -127,13 +124,11 @@ def _limits(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
             "older_composition",
             "the library composes texts (NFC) by older tables of Unicode: marks that are newer, such as U+07FD, are "
             "not put in order with other marks",
-            1,
         )
     if vocabulary.charsmap:
         yield Incompatibility(
             "charsmap_by_graphemes",
             "the library replaces a character together with the marks on it: the accent of U+FF21 U+0301 and the "
             "line feed of CR LF are lost there, and llama.cpp keeps them",
-            1,
         )
     yield from incompatibilities.texts_of_spaces(vocabulary)

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from ..._util.unicode_classes import CONTROL, DECOMPOSED, LOWER, decomposed
+from ..._util.unicode_classes import CONTROL, decomposed
 from ...models.vocabulary import Vocabulary
 from ...models.wordpiece import CJK, BertNormalizer
 from ..code_points import bracket, ranges_where
@@ -22,10 +22,6 @@ from .hf_parts import HFParts, Part, replace, sequence
 
 _LONGEST_WORD = 1 << 30  # characters; the library maps longer ones to the unknown token, llama.cpp does not
 _HANGUL, _SYLLABLES, _FIRST_LETTERS = 0xAC00, 588, range(0x1100, 0x1113)
-_BORDERS = {  # where classes and the other steps of `Normalizer` may change
-    *(0, 1, 0xFFFD, 0xFFFE),
-    *(point for low, high, *_ in (*CONTROL, *DECOMPOSED, *CJK) for point in (low, high + 1)),
-}
 
 
 def word_piece_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
@@ -67,7 +63,7 @@ def word_piece_normalizer(lowercase: bool, strip_accents: bool) -> Part:
         steps += [replace(old, new) for old, new in _cut_letters()]
     if lowercase:
         # llama.cpp has one code point for each; of İ, the library makes two
-        steps += [replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
+        steps.append(replace("\u0130", "i"))
     bert = {
         "type": "BertNormalizer",
         "clean_text": False,
@@ -88,36 +84,39 @@ def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> Part:
 
 def _cut_letters() -> Iterator[tuple[str, str]]:
     """Characters whose decomposition has more than marks that the library drops, and what llama.cpp leaves of them."""
-    for low, high, _ in DECOMPOSED:
-        for char in map(chr, range(low, high + 1)):
-            after = unicodedata.normalize("NFD", char)[1:]
-            if not _HANGUL <= low < 0xD7A4 and any(unicodedata.category(each) != "Mn" for each in after):
-                yield char, chr(decomposed(ord(char)))
+    for point in _decomposing():
+        after = unicodedata.normalize("NFD", chr(point))[1:]
+        if any(unicodedata.category(each) != "Mn" for each in after):
+            yield chr(point), chr(decomposed(point))
+
+
+@cache
+def _decomposing() -> list[int]:
+    """The code points that canonical decomposition changes, without the syllables of Hangul."""
+    points = (point for point in range(0x110000) if unicodedata.decomposition(chr(point)))
+    return [point for point in points if decomposed(point) != point]
 
 
 def _set_of(belongs: Callable[[int], bool]) -> str:
     """The code points of a set as a regular expression."""
-    return bracket(ranges_where(belongs, _BORDERS))
+    ranges = ((0, 0), (0xFFFD, 0xFFFD), *CONTROL, *CJK, *((point, point) for point in _decomposing()))
+    return bracket(ranges_where(belongs, {border for low, high in ranges for border in (low, high + 1)}))
 
 
 def _readers(code_points: bool) -> Iterator[Incompatibility]:
-    yield Incompatibility(
-        "escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1
-    )
+    yield Incompatibility("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space")
     yield Incompatibility(
         "newer_unicode",
         "characters that came after Unicode 15.1 have no class, case or accents in llama.cpp; here they have what the "
         "library's Unicode version says",
-        1,
     )
     if code_points:
         yield Incompatibility(
-            "not_read_by_tokenizers_1", "tokenizers 1.0 does not read lists of punctuation, 0.x does", 1
+            "not_read_by_tokenizers_1", "tokenizers 1.0 does not read lists of punctuation, 0.x does"
         )
     else:
         yield Incompatibility(
             "older_punctuation",
             "some hundred characters, such as U+2E4A or U+11660, are punctuation in Unicode 15.1 and not in the "
             "library's own older tables (--code-points lists them, for tokenizers 0.x)",
-            1,
         )

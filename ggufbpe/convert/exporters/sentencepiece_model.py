@@ -128,22 +128,19 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
             "rounded_sums",
             "sentencepiece adds scores up in single precision, llama.cpp in double: of two nearly equal ways "
             "it may take the other",
-            1,
         )
         if vocabulary.nfc:
             yield Incompatibility(
                 "composed_texts",
                 "llama.cpp composes texts (NFC) before it applies the charsmap; sentencepiece does not, and has no "
                 "setting for it; --to tokenizer.json can carry it",
-                1,
             )
         unused = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.UNUSED]
         if unused:
             yield Incompatibility(
                 "unused_tokens",
                 f"{incompatibilities.counted_tokens(unused, 'is', 'are')} unused: llama.cpp finds them in "
-                "texts, sentencepiece "
-                "does not",
+                "texts, sentencepiece does not",
                 len(unused),
             )
         yield from incompatibilities.user_defined_prefixes(vocabulary)
@@ -169,8 +166,7 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
         yield Incompatibility(
             "merged_special_tokens",
             f"{incompatibilities.counted_tokens(texts, 'is', 'are')} merged from plain text by llama.cpp "
-            "whatever the type, "
-            "and not by sentencepiece",
+            "whatever the type, and not by sentencepiece",
             len(texts),
         )
 
@@ -183,8 +179,7 @@ def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iter
         yield Incompatibility(
             "spaces_beside_user_defined_tokens",
             f"{incompatibilities.counted_tokens(texts, 'parts', 'part')} a text in llama.cpp, which puts "
-            "a space before each "
-            "part that is plain text; sentencepiece puts one before the whole",
+            "a space before each part that is plain text; sentencepiece puts one before the whole",
             len(texts),
         )
     yield from incompatibilities.kept_spaces(vocabulary, "sentencepiece", UNKNOWN | CONTROL)

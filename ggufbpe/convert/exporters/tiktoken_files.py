@@ -160,9 +160,7 @@ class _Ranks:
         yield from _prefixes([vocabulary.tokens[token] for token in vocabulary.special_token_ids])
         yield from incompatibilities.kept_spaces(vocabulary, "tiktoken")
         if vocabulary.tokenizer_model.has_sequences:
-            yield Incompatibility(
-                "dna", "sequences between <dna> and </dna> are encoded like any other text", 1
-            )
+            yield Incompatibility("dna", "sequences between <dna> and </dna> are encoded like any other text")
 
     def _missing_merges(self) -> Iterator[Incompatibility]:
         """Tokens that tiktoken may make from two others for which there is no merge."""

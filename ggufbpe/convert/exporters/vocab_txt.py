@@ -54,7 +54,6 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
         "normalization",
         "characters are normalized in the reader's own way: BERT keeps all letters of a Hangul "
         "syllable and spacing marks, which llama.cpp drops with accents (--to tokenizer.json does as llama.cpp)",
-        1,
     )
     told = (
         *pieces.limits,

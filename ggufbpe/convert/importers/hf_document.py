@@ -74,10 +74,7 @@ class HFDocument:
     def _token_list(self) -> tuple[list[str], list[int]]:
         """Tokens and their types by id; an id without a token is unused, as in convert_hf_to_gguf.py."""
         by_id: dict[int, str] = {}
-        for text, index in (
-            *self._vocab(),
-            *((token["content"], token["id"]) for token in self.added),
-        ):
+        for text, index in (*self._vocab(), *((token["content"], token["id"]) for token in self.added)):
             if by_id.setdefault(index, text) != text:
                 raise NotImportableError(
                     f"two tokens have the id {index}: {printable(by_id[index])} and {printable(text)}"

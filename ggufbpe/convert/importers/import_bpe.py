@@ -153,12 +153,11 @@ class BytePairImport:
             return
         for difference in DIFFERENCES.get(self.entry.family, ()):
             yield Incompatibility(
-                "splitting", f"on {difference.characters}, llama.cpp splits differently: {difference.what}", 1
+                "splitting", f"on {difference.characters}, llama.cpp splits differently: {difference.what}"
             )
         yield Incompatibility(
             "newer_unicode",
             "characters that came after Unicode 15.1 have no class in llama.cpp: they are not letters",
-            1,
         )
 
     def _flags(self) -> Iterator[Incompatibility]:
@@ -176,13 +175,12 @@ class BytePairImport:
                 len(missing),
             )
         if model.get("dropout"):
-            yield Incompatibility("dropout", "merges are dropped at random, which llama.cpp never does", 1)
+            yield Incompatibility("dropout", "merges are dropped at random, which llama.cpp never does")
         for part in self._read.parts("pre_tokenizer"):
             if part.get("type") == "ByteLevel" and part.get("add_prefix_space"):
                 yield Incompatibility(
                     "add_prefix_space",
                     "a space is put before a text that begins without one; llama.cpp puts none",
-                    1,
                 )
         if bool(model.get("ignore_merges")) != entry.ignore_merges:
             unmade = self._unmade()
@@ -244,5 +242,4 @@ def _normalizers(read: HFDocument, byte_level: bool) -> Iterator[Incompatibility
                 "normalizer",
                 f"the normalizer {kind} changes texts before they are split; llama.cpp does not, so "
                 "texts that it would change get other ids",
-                1,
             )

@@ -80,7 +80,7 @@ def import_merges(
     place for the tokenizer; `OSError` if a file cannot be read.
     """
     head, merges = _merges_of(path)
-    vocab = read_json(_vocab_beside(path))
+    vocab = read_json(_beside(path, VOCAB_NAMES, "is a merges.txt: its ids are in a vocab.json"))
     for end in _WORD_ENDS:
         if sum(len(text) == len(end) + 1 and text.endswith(end) for text in vocab) >= _FEW:
             raise NotImportableError(
@@ -129,10 +129,6 @@ def is_merges(path: str) -> bool:
 def merges_beside(path: str) -> str:
     """The merges.txt beside the vocab.json at `path`. `NotImportableError` if there is none."""
     return _beside(path, MERGES_NAMES, "is half of a vocabulary: its merges are in a merges.txt")
-
-
-def _vocab_beside(path: str) -> str:
-    return _beside(path, VOCAB_NAMES, "is a merges.txt: its ids are in a vocab.json")
 
 
 def _beside(path: str, names: tuple[str, ...], lack: str) -> str:

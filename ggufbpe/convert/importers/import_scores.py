@@ -41,11 +41,7 @@ def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibilit
         types[unknown] = int(TokenType.UNKNOWN)
     read.config.set_types(types)
     scores, told = _scores(read, pairs)
-    keys: dict[str, Any] = {
-        _K.TOKEN_TYPE: types,
-        _K.SCORES: scores,
-        _K.ADD_PREFIX: _puts_space(read),
-    }
+    keys: dict[str, Any] = {_K.TOKEN_TYPE: types, _K.SCORES: scores, _K.ADD_PREFIX: _puts_space(read)}
     if unknown is not None:
         keys[_K.UNK_ID] = unknown
     return keys, [*told, *_limits(read)]
@@ -102,20 +98,18 @@ def _limits(read: HFDocument) -> Iterator[Incompatibility]:
             yield Incompatibility(
                 "normalizer",
                 f"the normalizer {part.get('type')} changes texts, and llama.cpp takes them as they are",
-                1,
             )
     for part in read.parts("pre_tokenizer"):
         kind = part.get("type")
         if kind != "Metaspace":
             yield Incompatibility(
-                "splitting", f"the file splits text by {kind}, and llama.cpp does not split it", 1
+                "splitting", f"the file splits text by {kind}, and llama.cpp does not split it"
             )
             continue
         if part.get("prepend_scheme") == "first":
             yield Incompatibility(
                 "first_prefix",
                 "a space goes only before the text; llama.cpp puts one after special tokens, too",
-                1,
             )
         joined = [text for text in read.tokens if text.find(SPACE, 1) > 0]
         if part.get("split", True) and joined:
@@ -135,8 +129,6 @@ def _limits(read: HFDocument) -> Iterator[Incompatibility]:
             missing or 1,
         )
     if read.model.get("ignore_merges"):
-        yield Incompatibility(
-            "ignore_merges", "words that are tokens are taken whole; llama.cpp merges them", 1
-        )
+        yield Incompatibility("ignore_merges", "words that are tokens are taken whole; llama.cpp merges them")
     if read.model.get("dropout"):
-        yield Incompatibility("dropout", "merges are dropped at random, which llama.cpp never does", 1)
+        yield Incompatibility("dropout", "merges are dropped at random, which llama.cpp never does")

@@ -145,28 +145,20 @@ def _limits(model: Any, algorithm: str, pieces: _Pieces) -> Iterator[Incompatibi
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
     is_unigram = algorithm == "unigram"
     if not is_unigram and normalizer.precompiled_charsmap:
-        yield Incompatibility(
-            "normalizer", "llama.cpp does not apply the file's charsmap: its SPM has none", 1
-        )
+        yield Incompatibility("normalizer", "llama.cpp does not apply the file's charsmap: its SPM has none")
     if not is_unigram and normalizer.remove_extra_whitespaces:
         yield Incompatibility(
             "extra_white_space",
             "several spaces become one and those at the ends are dropped; llama.cpp keeps them",
-            1,
         )
     if trainer.treat_whitespace_as_suffix or not normalizer.escape_whitespaces:
-        yield Incompatibility(
-            "white_space", "the file puts spaces after words, or leaves them as they are", 1
-        )
+        yield Incompatibility("white_space", "the file puts spaces after words, or leaves them as they are")
     if trainer.byte_fallback and is_unigram:
-        yield Incompatibility(
-            "byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1
-        )
+        yield Incompatibility("byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none")
     if not trainer.byte_fallback and not is_unigram:
         yield Incompatibility(
             "bytes_without_tokens",
             "the file has no byte tokens; for a character that is not a token, llama.cpp throws an exception",
-            1,
         )
     if TokenType.USER_DEFINED in pieces.types:
         yield Incompatibility(
@@ -182,5 +174,5 @@ def _limits(model: Any, algorithm: str, pieces: _Pieces) -> Iterator[Incompatibi
         )
     if is_unigram:
         yield Incompatibility(
-            "rounded_sums", "scores are added in single precision there, and in double in llama.cpp", 1
+            "rounded_sums", "scores are added in single precision there, and in double in llama.cpp"
         )

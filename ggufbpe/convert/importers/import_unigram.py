@@ -51,7 +51,7 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibili
         )
     if not {TokenType.UNUSED, TokenType.BYTE}.isdisjoint(types) and not read.config.section:
         told.append(
-            Incompatibility("unused_tokens", "llama.cpp finds unused tokens in texts by their scores", 1)
+            Incompatibility("unused_tokens", "llama.cpp finds unused tokens in texts by their scores")
         )
     charsmap, removes, puts, composes = _normalization(read, told)
     keys: dict[str, Any] = {
@@ -84,9 +84,8 @@ def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes
         pattern = part.get("pattern") or {}
         if kind == "Precompiled" and not charsmap:
             charsmap = require_charsmap(b64decode(part.get("precompiled_charsmap") or "", validate=True))
-        elif (
-            kind == "NFC" and not charsmap
-        ):  # composition and the rules for spaces do not depend on each other
+        elif kind == "NFC" and not charsmap:
+            # Composition and the rules for spaces do not depend on each other.
             composes = True
         elif kind == "WhitespaceSplit" or (kind == "Replace" and pattern.get("Regex") in _ONE_SPACE):
             removes = True
@@ -97,23 +96,20 @@ def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes
         elif kind not in ("Strip", "Replace") or not _is_about_spaces(part):
             told.append(
                 Incompatibility(
-                    "normalizer", f"the step {kind} changes texts, and {_WITHOUT_STEP[kind == 'NFC']}", 1
+                    "normalizer", f"the step {kind} changes texts, and {_WITHOUT_STEP[kind == 'NFC']}"
                 )
             )
     if removes and not any(
         map(_takes_last_spaces, (*read.parts("normalizer"), *read.parts("pre_tokenizer")))
     ):
         told.append(
-            Incompatibility(
-                "spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them", 1
-            )
+            Incompatibility("spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them")
         )
     if composes:
         told.append(
             Incompatibility(
                 "composition",
                 "texts are composed (NFC), which llama.cpp does from build b11739 on; older builds do not",
-                1,
             )
         )
     written = read.config.section
@@ -137,23 +133,18 @@ def _is_about_spaces(part: dict[str, Any]) -> bool:
 
 def _limits(read: HFDocument) -> Iterator[Incompatibility]:
     if read.model.get("byte_fallback"):
-        yield Incompatibility(
-            "byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1
-        )
+        yield Incompatibility("byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none")
     if any(part.get("type") == "WhitespaceSplit" for part in read.parts("pre_tokenizer")):
         yield Incompatibility(
             "white_space",
             "the file splits at all white space of Unicode; llama.cpp only at what the charsmap maps to a space",
-            1,
         )
     if any(part.get("type") == "Precompiled" for part in read.parts("normalizer")):
         yield Incompatibility(
             "charsmap_by_graphemes",
             "the library replaces a character together with the marks on it, llama.cpp the longest sequence in the map",
-            1,
         )
     yield Incompatibility(
         "control_tokens_in_text",
         "the library finds control tokens in plain text, too, and llama.cpp does not",
-        1,
     )

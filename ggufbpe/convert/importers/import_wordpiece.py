@@ -45,9 +45,7 @@ def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Incompati
     if {"bos", "eos"} - ends.keys():
         told.append(
             Incompatibility(
-                "always_added",
-                "the file does not add both CLS and SEP to a text, and llama.cpp always does",
-                1,
+                "always_added", "the file does not add both CLS and SEP to a text, and llama.cpp always does"
             )
         )
     longest = read.model.get("max_input_chars_per_word", 100)
@@ -56,13 +54,10 @@ def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Incompati
             Incompatibility(
                 "long_words",
                 f"a word of more than {longest} characters is unknown; llama.cpp has no such limit",
-                1,
             )
         )
     told.append(
-        Incompatibility(
-            "escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1
-        )
+        Incompatibility("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space")
     )
     types = read.types[:]
     read.config.set_types(types)
@@ -150,7 +145,6 @@ _NORMALIZATION = Incompatibility(
     "normalization",
     "llama.cpp keeps only the first letter of a Hangul syllable, and with accents it drops all marks, which BERT's own "
     "normalizer keeps; it has the punctuation of Unicode 15.1",
-    1,
 )
 
 
@@ -180,10 +174,8 @@ def _flags(read: HFDocument, told: list[Incompatibility]) -> dict[str, bool]:
     if read.document.get("normalizer") != word_piece_normalizer(lowercase, strip_accents):
         told.append(_NORMALIZATION)
     else:
-        told.append(Incompatibility("older_punctuation", "llama.cpp has the punctuation of Unicode 15.1", 1))
+        told.append(Incompatibility("older_punctuation", "llama.cpp has the punctuation of Unicode 15.1"))
     told.append(
-        Incompatibility(
-            "newer_unicode", "characters that came after Unicode 15.1 have no class in llama.cpp", 1
-        )
+        Incompatibility("newer_unicode", "characters that came after Unicode 15.1 have no class in llama.cpp")
     )
     return {_K.NORMALIZER_LOWERCASE: lowercase, _K.NORMALIZER_STRIP_ACCENTS: strip_accents}

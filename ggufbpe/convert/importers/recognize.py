@@ -27,11 +27,8 @@ from ..upstream_patterns import ORIGINALS, PORTABLE
 
 _TRIED = 3000  # texts
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # built into ByteLevel
-_KEEPING = (
-    ("Isolated", False),
-    ("Contiguous", False),
-    ("Removed", True),
-)  # the last where the pattern takes every character
+# the last one only where the pattern matches every character
+_KEEPING = (("Isolated", False), ("Contiguous", False), ("Removed", True))
 _PUNCTUATION = "punctuation"  # in place of a pattern: the pre-tokenizer of that name
 
 # Patterns of tokenizer.json files that are neither in `ORIGINALS` nor llama.cpp's own word for word.

@@ -66,9 +66,8 @@ class Encoded(NamedTuple):
     lengths: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]  # bytes of text of each document
     records: npt.NDArray[np.int64]  # of the chunk, up to and including each document
-    ends: npt.NDArray[
-        np.int64
-    ]  # and where the next one is: bytes or rows into the chunk; of files, the next input
+    # where the next document begins: bytes or rows into the chunk; of files, the next input
+    ends: npt.NDArray[np.int64]
     bad: list[Bad]
     open_size: int = 0  # bytes of the unfinished text
 
@@ -264,10 +263,7 @@ class ChunkEncoder:
     def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
         numpy = self._numpy
         ids = self._tokenizer.encode_to_numpy(
-            text,
-            add_special=False,
-            parse_special=self._document.parse_special,
-            continues=not chunk.is_first,
+            text, add_special=False, parse_special=self._document.parse_special, continues=not chunk.is_first
         )
         is_last = chunk.after is not None
         parts = [*(self._prefix_ids if chunk.is_first else []), ids, *(self._suffix_ids if is_last else [])]
@@ -325,10 +321,9 @@ def _chat(value: Any, column: str) -> list[Any]:
             raise ValueError(f"the column {printable(column)}: not JSON: {error}") from None
     if not isinstance(value, list):
         raise ValueError(f"the column {printable(column)} has no chat, which is a list of messages")
+    # a table gives each message all keys
     return [
-        {
-            key: part for key, part in message.items() if part is not None
-        }  # a table gives each message all keys
+        {key: part for key, part in message.items() if part is not None}
         if isinstance(message, dict)
         else message
         for message in value

@@ -155,9 +155,8 @@ class ChunkReader:
                 chunk = Chunk(kind, [b"".join(parts)], place, size + end)
                 following = _place_after(place, chunk.data[0])
                 chunk, place = chunk._replace(records=following.record - place.record), following
-                parts = [
-                    memoryview(block)[end:]
-                ]  # now, so that no line of a gigabyte is kept during the yield
+                # copied now, so that no line of a gigabyte is kept during the yield
+                parts = [memoryview(block)[end:]]
                 yield chunk
             else:
                 parts = [block]

@@ -311,12 +311,7 @@ class _Job:
             pool.shutdown(cancel_futures=True)
 
     def _encode_on_ray(
-        self,
-        address: str,
-        workers: int | None,
-        state: RunState,
-        layout: Layout,
-        progress: OnProgress | None,
+        self, address: str, workers: int | None, state: RunState, layout: Layout, progress: OnProgress | None
     ) -> tuple[RunState, Tail]:
         from .distributed import EncodingRun, encode_on
         from .ray_machines import RayMachines, connected, quiet_context

@@ -83,9 +83,8 @@ class _ZstdFrames(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._output:
-            self._input = self._input or self._raw.read(
-                1 << 10
-            )  # few, since 4 bytes may decompress to 128 KiB
+            # few bytes, since 4 may decompress to 128 KiB
+            self._input = self._input or self._raw.read(1 << 10)
             if not self._input:
                 if self._frame is not None:
                     raise EOFError("it ends inside a frame")

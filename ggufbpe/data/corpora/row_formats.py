@@ -53,9 +53,8 @@ class ArrowWriter:
             return
         if not isinstance(self._ids, bytearray):
             self._ids = bytearray(self._ids.data.cast("B"))
-        self._ids.extend(
-            ids.data.cast("B")
-        )  # in place: a list of arrays and their join take twice the memory
+        # extended in place: a list of arrays and their join take twice the memory
+        self._ids.extend(ids.data.cast("B"))
 
     def _flush(self) -> None:
         numpy, pyarrow = self._numpy, self._pyarrow

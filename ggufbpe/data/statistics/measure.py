@@ -97,9 +97,8 @@ class Usage:
     pre: str
     vocab_size: int
     counts: Ids = field(repr=False, compare=False)  # times each token was used, shape (vocab_size,)
-    for_text: npt.NDArray[np.bool_] = field(
-        repr=False, compare=False
-    )  # not control, unknown or unused by type
+    # by id: whether the token is for text, so not control, unknown or unused
+    for_text: npt.NDArray[np.bool_] = field(repr=False, compare=False)
 
     @property
     def text_tokens(self) -> int:
@@ -296,9 +295,8 @@ class _Model:
         counts.tokens += int(times.sum())
         counts.single_byte += int(kinds[_SINGLE_BYTE] + kinds[_SINGLE_PART])
         counts.partial += int(kinds[_SINGLE_PART] + kinds[_PARTS])
-        if (
-            begun or not self._tokenizer.vocabulary.tokenizer_model.is_one_word
-        ):  # otherwise the one word continues
+        # a model without words has one, which continues in the next part
+        if begun or not self._tokenizer.vocabulary.tokenizer_model.is_one_word:
             counts.pieces += sum(map(self._tokenizer.count_words, texts))
         added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
         used = np.concatenate([ids, added])

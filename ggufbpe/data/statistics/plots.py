@@ -48,10 +48,7 @@ class _Theme(NamedTuple):
     faint: str
 
 
-_THEMES = {
-    "light": _Theme("#ffffff", "#1f2328", "#d0d7de"),
-    "dark": _Theme("#0d1117", "#e6edf3", "#3d444d"),
-}
+_THEMES = {"light": _Theme("#ffffff", "#1f2328", "#d0d7de"), "dark": _Theme("#0d1117", "#e6edf3", "#3d444d")}
 
 
 class _Panel(NamedTuple):

@@ -138,7 +138,7 @@ class _Lent:
 def _group(name: str, root: str | None, reading: Reading) -> str:
     """The group of a file below `root`, or of something that is not a file (None)."""
     if reading.by_field is not None:
-        return _without(reading.by_field)
+        return f"(no {reading.by_field})"
     if reading.by == "total":
         return "total"
     if root is None or reading.by == "file":
@@ -149,10 +149,6 @@ def _group(name: str, root: str | None, reading: Reading) -> str:
         return os.path.basename(os.path.dirname(os.path.abspath(name))) or os.sep
     first, *deeper = os.path.relpath(name, root).split(os.sep)
     return first if deeper else os.path.basename(os.path.abspath(root)) or os.sep
-
-
-def _without(field: str) -> str:
-    return f"(no {field})"
 
 
 # ---- what is in it --------------------------------------------------------------------------------------

@@ -19,10 +19,8 @@ _METADATA = frozenset(
         ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"),
     )
 )
-_METADATA_NAMES = (
-    "metadata.google.internal",
-    "instance-data.ec2.internal",
-)  # also where a proxy resolves names
+# refused by name as well, for where a proxy resolves names
+_METADATA_NAMES = ("metadata.google.internal", "instance-data.ec2.internal")
 _PORTS = {"http": 80, "https": 443}
 
 

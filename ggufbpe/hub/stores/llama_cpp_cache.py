@@ -87,11 +87,7 @@ def _files() -> list[str]:
 def _model(file: str) -> StoredModel:
     path = os.path.join(llama_cpp_folder(), file)
     return StoredModel(
-        f"llama.cpp:{file}",
-        path,
-        _NAME,
-        (file, file.removesuffix(".gguf")),
-        problem=why_no_file(path),
+        f"llama.cpp:{file}", path, _NAME, (file, file.removesuffix(".gguf")), problem=why_no_file(path)
     )
 
 

@@ -14,6 +14,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+
+def _any(*alternatives: str) -> str:
+    """Return the pattern that tries `alternatives` in order."""
+    return "|".join(alternatives)
+
+
 # Patterns are put together from these alternatives.
 _CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 _WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -22,8 +28,8 @@ _LINES = r"\s*[\r\n]+"
 _SPACES = r"\s+(?!\S)|\s+"
 
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
-_LLAMA3 = "|".join([_CONTRACTION, _WORD, r"\p{N}{1,3}", _OTHER, _LINES, _SPACES])
-_QWEN2 = "|".join([_CONTRACTION, _WORD, r"\p{N}", _OTHER, _LINES, _SPACES])
+_LLAMA3 = _any(_CONTRACTION, _WORD, r"\p{N}{1,3}", _OTHER, _LINES, _SPACES)
+_QWEN2 = _any(_CONTRACTION, _WORD, r"\p{N}", _OTHER, _LINES, _SPACES)
 
 # The tekken and gpt-4o words: upper case, then lower case, where a letter beyond ASCII is both.
 _UPPER, _LOWER = r"((?=[\p{L}])([^a-z]))", r"((?=[\p{L}])([^A-Z]))"
@@ -33,7 +39,7 @@ _CASED = (
 )
 _OTHER_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 _GPT4O_TAIL = [r"\p{N}{1,3}", _OTHER_SLASH, _LINES, _SPACES]
-_GPT4O = "|".join([_CASED[0] + _CONTRACTION + "?", _CASED[1] + _CONTRACTION + "?", *_GPT4O_TAIL])
+_GPT4O = _any(_CASED[0] + _CONTRACTION + "?", _CASED[1] + _CONTRACTION + "?", *_GPT4O_TAIL)
 _MARKED = tuple(word.replace(r"[\p{L}]", r"[\p{L}\p{M}]") for word in _CASED)
 
 _CATEGORIES_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -47,7 +53,7 @@ _KANA_HAN = r"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
 _HAN_HANGUL = r"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 _PUNCTUATED_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
 _DEEPSEEK_WORD = r"[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
-_DEEPSEEK3 = "|".join([_PUNCTUATED_WORD, _DEEPSEEK_WORD, r" ?[\p{P}\p{S}]+[\r\n]*", _LINES, _SPACES])
+_DEEPSEEK3 = _any(_PUNCTUATED_WORD, _DEEPSEEK_WORD, r" ?[\p{P}\p{S}]+[\r\n]*", _LINES, _SPACES)
 _BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"
 
 # The letters of Latin, Greek, Cyrillic and other cased scripts, as deepseek-llm lists them.
@@ -92,7 +98,8 @@ class Stage(NamedTuple):
     step: str | None = None  # the function of splitter.py that does it; None for a plain match
 
 
-def _stage(pattern: str, rule: str | None = None, step: str | None = None) -> Stage:
+def _stage(*alternatives: str, rule: str | None = None, step: str | None = None) -> Stage:
+    pattern = _any(*alternatives)
     return Stage(pattern, pattern if rule is None else rule, step)
 
 
@@ -101,12 +108,7 @@ _LINE_RUNS = _stage(r"[^\n]+|[\n]+")
 _GPT2_STAGE = _stage(_GPT2, rule=_GPT2 + r"|\s+")
 
 _FAMILIES: dict[str, tuple[Stage, ...]] = {
-    "default": (
-        _stage(r"[\p{P}\$\+<=>\^~\|]+"),
-        _GPT2_STAGE,
-        _stage(r"\p{N}+"),
-        _stage(r"[0-9][0-9][0-9]"),
-    ),
+    "default": (_stage(r"[\p{P}\$\+<=>\^~\|]+"), _GPT2_STAGE, _stage(r"\p{N}+"), _stage(r"[0-9][0-9][0-9]")),
     "gpt-2": (_GPT2_STAGE,),
     "starcoder": (_stage(r"\p{N}"), _GPT2_STAGE),
     "falcon": (_stage(r"[\p{P}\$\+<=>\^~\|`]+"), _GPT2_STAGE, _stage(r"[0-9][0-9][0-9]")),
@@ -122,13 +124,13 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
     "k2-horizon": (
         # unicode_regex_split_custom_k2_horizon: a long s is an s after an apostrophe
         _stage(
-            "|".join([_CONTRACTION, _K2_HORIZON_WORD, *_K2_HORIZON_TAIL]),
-            rule="|".join(
-                [
-                    _CONTRACTION.replace("[sS]", r"[sS\u017f]"),
-                    r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}\u200c\u200d]+",
-                    *_K2_HORIZON_TAIL,
-                ]
+            _CONTRACTION,
+            _K2_HORIZON_WORD,
+            *_K2_HORIZON_TAIL,
+            rule=_any(
+                _CONTRACTION.replace("[sS]", r"[sS\u017f]"),
+                r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}\u200c\u200d]+",
+                *_K2_HORIZON_TAIL,
             ),
         ),
     ),
@@ -145,85 +147,59 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
             )
         ),
     ),
-    "minicpm5": (
-        _stage(r"\p{N}{1,3}"),
-        _stage("|".join([_CONTRACTION, _WORD, r"\p{N}+", _OTHER, _LINES, _SPACES])),
-    ),
+    "minicpm5": (_stage(r"\p{N}{1,3}"), _stage(_CONTRACTION, _WORD, r"\p{N}+", _OTHER, _LINES, _SPACES)),
     "qwen2": (_stage(_QWEN2),),
     "qwen35": (
         _stage(
-            "|".join(
-                [
-                    _CONTRACTION,
-                    r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",
-                    r"\p{N}",
-                    r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*",
-                    _LINES,
-                    _SPACES,
-                ]
-            )
+            _CONTRACTION,
+            r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",
+            r"\p{N}",
+            r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*",
+            _LINES,
+            _SPACES,
         ),
     ),
     "laguna": (_LINE_RUNS, _stage(_QWEN2)),
-    "seed-coder": (
-        _stage(
-            "|".join(
-                [_CONTRACTION, _WORD, r"\p{N}{1}", r" ?[^\s\p{L}\p{N}\r\n]+", _LINES, _SPACES],
-            )
-        ),
-    ),
-    "ufakzeka": (_stage("|".join([_WORD, r"\p{N}", _OTHER, _LINES, _SPACES])),),
+    "seed-coder": (_stage(_CONTRACTION, _WORD, r"\p{N}{1}", r" ?[^\s\p{L}\p{N}\r\n]+", _LINES, _SPACES),),
+    "ufakzeka": (_stage(_WORD, r"\p{N}", _OTHER, _LINES, _SPACES),),
     "bailingmoe": (
-        _stage(
-            "|".join(
-                [
-                    r"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])",
-                    _WORD,
-                    r"\p{N}",
-                    _OTHER,
-                    r"\s*[\r\n]",
-                    _SPACES,
-                ]
-            )
-        ),
+        _stage(r"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])", _WORD, r"\p{N}", _OTHER, r"\s*[\r\n]", _SPACES),
     ),
     "exaone-moe": (
         _stage(
-            "|".join(_EXAONE_MOE),
-            rule="|".join([_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}[\p{L}\p{M}]*", *_EXAONE_MOE[2:]]),
+            *_EXAONE_MOE,
+            rule=_any(_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}[\p{L}\p{M}]*", *_EXAONE_MOE[2:]),
             step="letters_joined_by_spaces",
         ),
     ),
-    "tekken": (_stage("|".join([*_CASED, r"\p{N}", _OTHER_SLASH, _LINES, _SPACES])),),
+    "tekken": (_stage(*_CASED, r"\p{N}", _OTHER_SLASH, _LINES, _SPACES),),
     "gpt-4o": (_stage(_GPT4O),),
     "granite-embed-multi-97m": (
-        _stage("|".join([_MARKED[0] + _CONTRACTION + "?", _MARKED[1] + _CONTRACTION + "?", *_GPT4O_TAIL])),
+        _stage(_MARKED[0] + _CONTRACTION + "?", _MARKED[1] + _CONTRACTION + "?", *_GPT4O_TAIL),
     ),
     "tiny_aya": (
         # unicode_regex_split_custom takes the splitter of afmoe for this pattern
         _stage(r"\d{1,3}(?=(?:\d{3})*\b)", rule=r"\p{N}+", step="digit_groups"),
-        _stage("|".join([*_CATEGORIES, *_GPT4O_TAIL])),
+        _stage(*_CATEGORIES, *_GPT4O_TAIL),
     ),
     "youtu": (
         _stage(
             r"[\uac00-\ud7a3\u3131-\u318e]+|[\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c"
             r"\u3001-\u303f\ufe30-\ufe4f]+|[\u3105-\u312f]+|" + _KANA_HAN
         ),
-        _stage("|".join([*_CATEGORIES, r"\p{N}", _OTHER_SLASH, _LINES, _SPACES])),
+        _stage(*_CATEGORIES, r"\p{N}", _OTHER_SLASH, _LINES, _SPACES),
     ),
     "kimi-k2": (
         # unicode_regex_split_custom_kimi_k2: letters are not parted by case, and Han words stand apart
         _stage(
             r"\p{Han}+",
-            rule="|".join(
-                [
-                    r"\p{Han}+",
-                    r"[^\r\n\p{L}\p{N}]?(?:(?!\p{Han})\p{L})+" + _CONTRACTION + "?",
-                    r"\p{N}{1,3}",
-                    _OTHER,
-                    _LINES,
-                    _SPACES,
-                ]
+            rule=_any(
+                r"\p{Han}+",
+                r"[^\r\n\p{L}\p{N}]?(?:(?!\p{Han})\p{L})+" + _CONTRACTION + "?",
+                r"\p{N}{1,3}",
+                _OTHER,
+                _LINES,
+                _SPACES,
             ),
         ),
     ),
@@ -246,7 +222,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
     "spark2_5": (
         _stage(r"\p{N}{1,3}"),
         _stage(_KANA_HAN),
-        _stage("|".join([_PUNCTUATED_WORD, _DEEPSEEK_WORD, r" ?[\p{P}\p{S}]+", r"[\r\n]", _SPACES])),
+        _stage(_PUNCTUATED_WORD, _DEEPSEEK_WORD, r" ?[\p{P}\p{S}]+", r"[\r\n]", _SPACES),
         _stage(r"\p{N}"),
     ),
     "afmoe": (
@@ -254,10 +230,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
         _stage(_ASIAN_SCRIPTS),
         _stage(_DEEPSEEK3),
     ),
-    "superbpe": (
-        _stage(r"\p{N}+"),
-        _stage(r"(?=(\d{3})+(?!\d))", rule=r"\d+", step="thousands"),
-    ),
+    "superbpe": (_stage(r"\p{N}+"), _stage(r"(?=(\d{3})+(?!\d))", rule=r"\d+", step="thousands")),
     "bloom": (_stage(_BLOOM),),
     "viking": (_stage(_BLOOM), _stage(r"\p{N}")),
     "gemma4": (_LINE_RUNS,),

@@ -31,8 +31,9 @@ from ggufbpe.analysis.explain.reasons import Place, WhyNot
 from ggufbpe.analysis.explain.why_not import why_not
 from ggufbpe.analysis.views import html_page
 from ggufbpe.analysis.views.explain_page import html as html_in_pieces
-from ggufbpe.analysis.views.explain_words import Quote, answer_in_words, taken_by
+from ggufbpe.analysis.views.explain_words import Quote, taken_by
 from ggufbpe.analysis.views.html_page import marked, rendered, safe
+from ggufbpe.analysis.views.why_not_words import answer_in_words
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import option_texts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
