@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 from reference import write_metadata
+from synthetic import make_vocabulary
 
+from ggufbpe import Tokenizer
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.finding import Finding
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.models import vocabulary
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.known_families import KNOWN_FAMILIES, KnownFamily
 
@@ -75,6 +78,18 @@ def family_keys(name: str, **keys: Any) -> Keys:
     made |= {f"tokenizer.ggml.{key}": pair[0] for key, pair in ids.items() if pair}
     made |= {f"tokenizer.ggml.{key}": value for key, value in keys.items()}
     return {key: value for key, value in made.items() if value is not None}
+
+
+def small_tokenizer(*added: str, merges: Iterable[str] = MERGES, **changes: Any) -> Tokenizer:
+    """The tokenizer of a small model that has no file; `changes` are those of `make_vocabulary`.
+
+    `added` are more control tokens. Ids of bytes are the bytes.
+    """
+    tokens = [*BYTE_CHARS, *(merge.replace(" ", "") for merge in merges), *SPECIAL, *added]
+    special = {"bos": tokens.index(SPECIAL[0]), "eos": tokens.index(SPECIAL[2])}
+    attributes = dict.fromkeys([*SPECIAL, *added], vocabulary.CONTROL)
+    made = {"special_ids": special, "attributes": attributes, "merges": merges, **changes}
+    return Tokenizer(make_vocabulary(tokens, **made))
 
 
 def known_family(name: str) -> KnownFamily:
