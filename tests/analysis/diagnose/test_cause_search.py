@@ -128,3 +128,11 @@ def test_another_name_must_not_change_whether_bos_is_added(
     told = evidence(vocabulary.tokens, vocabulary.merges, vocabulary.pre, "", "")
     cause = named_pre(vocabulary, [name], [], told, adds_bos, False)
     assert (cause.id, dict(cause.change.keys)) == ("pre_type", keys)
+
+
+def test_bos_that_is_another_cause_is_left_to_that_one() -> None:
+    """The file adds BOS, and the ids have none."""
+    vocabulary = TOKENIZER.vocabulary._replace(named_add_bos=None, add_bos=True)
+    told = evidence(vocabulary.tokens, vocabulary.merges, vocabulary.pre, "", "")
+    cause = named_pre(vocabulary, ["llama-bpe"], [], told, False, True)
+    assert dict(cause.change.keys) == {K.PRE: "llama-bpe"}

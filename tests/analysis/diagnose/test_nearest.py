@@ -80,7 +80,7 @@ def test_bytes_that_are_not_utf_8_and_were_kept() -> None:
 
 def test_what_nothing_explains() -> None:
     ours = TOKENIZER.encode(TEXT)
-    ids = ours[:4] + [101, 102, 103] + ours[9:]
+    ids = [*ours[:4], 101, 102, 103, *ours[9:]]
     found = nearest(ids).partial()
     [unknown] = found[-1].causes
     assert (unknown.id, unknown.detail["index"]) == ("unknown", 4)
