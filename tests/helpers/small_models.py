@@ -109,8 +109,8 @@ def facts_of() -> Iterator[FactsOf]:
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
 
-        def facts_of(keys: Keys) -> Facts:
-            path = inspect.unwrap(write_metadata)(folder / "model.gguf", keys)
+        def facts_of(keys: Keys, name: str = "model.gguf") -> Facts:
+            path = inspect.unwrap(write_metadata)(folder / name, keys)
             return Facts(opened.enter_context(GGUFFile(path)), None)
 
         yield facts_of
