@@ -116,6 +116,13 @@ def facts_of() -> Iterator[FactsOf]:
         yield facts_of
 
 
+@pytest.fixture(scope="session")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of the small model, with ChatML as its chat template."""
+    path = tmp_path_factory.mktemp("small") / "small.gguf"
+    return inspect.unwrap(write_metadata)(path, with_template(CHATML))
+
+
 def found(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """The id and the severity of each finding."""
     return [(finding.id, finding.severity) for finding in findings]
