@@ -66,7 +66,7 @@ def test_the_copy_has_the_same_ids(call: Run, small_model: Path, folder: Path) -
 
 def test_files_are_not_replaced(call: Run, small_model: Path, folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text("mine")
-    with pytest.raises(UsageError, match="'tokenizer_config.json' already exists; --force overwrites it"):
+    with pytest.raises(UsageError, match=r"'tokenizer_config\.json' already exists; --force overwrites it"):
         call(export, small_model, "--to", "tokenizer.json", *QUICK)
     assert not (folder / "tokenizer.json").exists()
     assert call(export, small_model, "--to", "tokenizer.json", *QUICK, "--force").code == 0

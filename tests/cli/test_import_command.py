@@ -55,7 +55,7 @@ def test_standard_output_has_nothing_but_the_file(call: Run, files: Path, tmp_pa
 
 def test_a_file_that_is_there(call: Run, files: Path, tmp_path: Path) -> None:
     (tmp_path / "vocab.gguf").write_text("mine")
-    with pytest.raises(UsageError, match="'vocab.gguf' already exists; --force overwrites it"):
+    with pytest.raises(UsageError, match=r"'vocab\.gguf' already exists; --force overwrites it"):
         call(import_, files, "--no-check")
     assert call(import_, files, "--no-check", "--force").code == 0
     with pytest.raises(UsageError, match="is the input file"):
