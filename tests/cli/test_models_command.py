@@ -82,12 +82,8 @@ def test_a_narrow_terminal(call: Run, ollama: Path, monkeypatch: pytest.MonkeyPa
 
 def test_json(call: Run, ollama: Path) -> None:
     broken, small = json.loads(call(models, "--json").out)
-    assert (small["name"], small["store"], small["tokens"], small["verdict"]) == (
-        "ollama:small:latest",
-        "Ollama",
-        268,
-        "healthy",
-    )
+    facts = [small[name] for name in ("name", "store", "tokens", "verdict")]
+    assert facts == ["ollama:small:latest", "Ollama", 268, "healthy"]
     assert (broken["name"], broken["verdict"]) == ("ollama:broken:latest", "broken")
 
 
