@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ggufbpe.cli import main
+from ggufbpe.cli._arguments import Parser, parse_arguments
 
 COMMAND = [sys.executable, "-m", "ggufbpe"]
 
@@ -39,16 +40,37 @@ def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPa
     """Runs a command line in this process."""
 
     def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-        class Unread(io.BytesIO):
-            def read(self, size: int | None = -1) -> bytes:
-                raise AssertionError("standard input was read without --stdin")
-
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Unread() if stdin is None else io.BytesIO(stdin)))
+        set_stdin(monkeypatch, stdin)
         code = main([str(argument) for argument in arguments])
         out, err = capsysbinary.readouterr()
         return Result(code, out, err.decode())
 
     return run
+
+
+def set_stdin(monkeypatch: pytest.MonkeyPatch, data: bytes | None) -> None:
+    """Set standard input; None is one that must not be read."""
+
+    class Unread(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise AssertionError("standard input was read without --stdin")
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Unread() if data is None else io.BytesIO(data)))
+
+
+@pytest.fixture
+def call(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Parses arguments with the parser of a command's module, and runs it; what it raises is not caught."""
+
+    def call(module: Any, *arguments: str | Path, stdin: bytes | None = None) -> Result:
+        set_stdin(monkeypatch, stdin)
+        parser = Parser(f"ggufbpe {module.__name__.rpartition('.')[2].strip('_')}")
+        module.add_arguments(parser)
+        code = module.run(parse_arguments(parser, [str(argument) for argument in arguments]))
+        out, err = capsysbinary.readouterr()
+        return Result(code, out, err.decode())
+
+    return call
 
 
 def run_process(*arguments: str | bytes | Path, stdin: bytes = b"", **options: Any) -> Result:

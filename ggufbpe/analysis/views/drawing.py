@@ -21,7 +21,6 @@ from . import terminal
 
 _UNBROKEN = 1 << 20  # columns of anything but a terminal: its readers want whole lines
 _PIECE_WIDTH = 28  # columns of a token in a row
-COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")  # in what a finding or a cause says to do
 _QUOTED_SPACE = re.compile(r"""(?<![^\s(\[])['"] +(?=\S)""")
 _NO_BREAK = "\ue000"  # stands for a space where no line may break; it is not printable, so not in safe text
 
@@ -68,22 +67,9 @@ def styled(text: str, style: str = "") -> Text:
     return Text(no_wrap=True).append(text, style)
 
 
-def uncut(text: str, style: str = "") -> Text:
+def uncut(text: str) -> Text:
     """A line that is never broken, so that it can be copied, or found in a pipe."""
-    return Text(text, style, no_wrap=True, overflow="ignore")
-
-
-def advice(fix: str, columns: int, style: str = "") -> Iterator[RenderableType]:
-    """What to do, after "fix: ": paragraphs indented by `columns`, each command unbroken on a line of its own."""
-    start = "fix: "  # of the first line; a command below another line is indented instead
-    for part in COMMAND.split(terminal.one_line(fix)):
-        if COMMAND.match(part):
-            yield uncut(" " * columns + (start or "  ") + part, style)
-        elif said := part.strip(" ,;"):
-            yield paragraph(start + said, columns, style)
-        else:
-            continue
-        start = ""
+    return Text(text, no_wrap=True, overflow="ignore")
 
 
 def paragraph(text: str, columns: int, style: str = "") -> RenderableType:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import GPT2, UNIGRAM
 
-from ggufbpe import GGUFError, ModelInfo, Tokenizer, info
+from ggufbpe import GGUFError, Tokenizer
+from ggufbpe.analysis.doctor.model_info import ModelInfo, info
 from ggufbpe.gguf.value_types import Field, GGUFValueType
 from ggufbpe.gguf.writer import packed_file
 

@@ -1,0 +1,95 @@
+"""The changes that a search over several texts tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from small_models import small_tokenizer
+
+from ggufbpe import Tokenizer
+from ggufbpe.analysis.diagnose.encoding_changes import Encoding, with_ignore_merges, with_parse_special
+from ggufbpe.analysis.diagnose.encoding_states import EncodingState
+from ggufbpe.analysis.diagnose.search_steps import Steps, exchange, on_encoding
+from ggufbpe.analysis.diagnose.several import Several
+from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+
+MERGES = (
+    "h e",
+    "l l",
+    "he ll",
+    "hell o",
+    "1 2",
+    "12 3",
+    "123 4",
+)  # digits as no other pre-tokenizer joins them
+TOKENIZER = small_tokenizer("<|a|>", "<|b|>", merges=MERGES, named_add_bos=False)
+VOCABULARY = TOKENIZER.vocabulary
+EOS = TOKENIZER.eos_id or 0
+BASE = EncodingState(Encoding(VOCABULARY, True))
+TEXTS = (b"hello 1234567 world", b"<|a|>it's 12 o'clock\r\n", b"Good day<|b|> to you, don't go\n", b"ABC def")
+
+
+def test_a_step_on_encodings_makes_all_its_changes_in_order() -> None:
+    step = on_encoding(with_parse_special, with_ignore_merges)
+    after = step(BASE)
+    assert not after.encoding.parse_special
+    assert after.encoding.vocabulary.pre_tokenizer.ignore_merges != VOCABULARY.pre_tokenizer.ignore_merges
+    assert [cause.id for cause in after.encoding.causes] == ["parse_special", "ignore_merges"]
+    assert BASE.encoding.causes == ()
+
+
+def test_exchanged_tokens() -> None:
+    step = exchange(((65, 66),))
+    assert (step.kind, step.apply(BASE).exchanged) == ("vocabulary", ((65, 66),))
+
+
+def without_marker() -> Tokenizer:
+    kinds = list(VOCABULARY.attributes)
+    a = VOCABULARY.token_to_id["<|a|>"]
+    kinds[a] = 4  # normal
+    special = tuple(token for token in VOCABULARY.special_token_ids if token != a)
+    return Tokenizer(VOCABULARY._replace(attributes=kinds, special_token_ids=special))
+
+
+def with_pre(name: str) -> Tokenizer:
+    return Tokenizer(VOCABULARY._replace(pre=name, pre_tokenizer=PRE_TOKENIZERS[name]))
+
+
+LOST = small_tokenizer("<|a|>", "<|b|>", "<|c|>", merges=MERGES)
+C = LOST.vocabulary.token_to_id["<|c|>"]
+
+MADE: dict[str, tuple[Callable[[bytes], list[int]], list[str]]] = {
+    "EOS": (lambda text: [*TOKENIZER.encode(text), EOS], ["eos"]),
+    "pre-tokenizer": (with_pre("llama-bpe").encode, ["pre_type"]),
+    "marker": (without_marker().encode, ["special_token_types"]),
+    "lower case": (lambda text: TOKENIZER.encode(text.lower()), ["normalization"]),
+    "pre-tokenizer and EOS": (lambda text: [*with_pre("qwen2").encode(text), EOS], ["eos", "pre_type"]),
+    "shifted": (lambda text: [token + 5 for token in TOKENIZER.encode(text)], ["vocabulary"]),
+    "exchanged": (
+        lambda text: [{101: 111, 111: 101}.get(token, token) for token in TOKENIZER.encode(text)],
+        ["vocabulary"],
+    ),
+    "own": (TOKENIZER.encode, []),
+}
+
+
+@pytest.mark.parametrize("case", MADE)
+def test_what_several_texts_show(case: str) -> None:
+    make, expected = MADE[case]
+    compared = [TextWithIds(text, make(text)) for text in TEXTS]
+    searched = Several(TOKENIZER, compared)
+    assert isinstance(searched, Steps)
+    found = searched.found()
+    assert sorted(cause.id for cause in found.causes) == expected
+    assert (found.explains, found.explained) == (1.0, [True] * len(TEXTS))
+
+
+def test_tokens_that_the_file_has_lost() -> None:
+    texts = (*TEXTS, b"day<|c|>night", b"<|c|>")
+    compared = [TextWithIds(text, LOST.encode(text)) for text in texts]
+    found = Several(TOKENIZER, compared).found()
+    [cause] = found.causes
+    assert (cause.detail["problem"], cause.detail["tokens"]) == ("lost", {str(C): "<|c|>"})
+    assert found.explains == 1.0

@@ -1,0 +1,63 @@
+"""How ids of another vocabulary are described."""
+
+from __future__ import annotations
+
+import pytest
+from small_models import small_tokenizer
+
+from ggufbpe.analysis.diagnose.cause import Cause
+from ggufbpe.analysis.diagnose.vocabulary_causes import (
+    exchanged,
+    foreign,
+    lost_tokens,
+    other_vocabulary,
+    out_of_range,
+    shifted,
+)
+
+VOCABULARY = small_tokenizer().vocabulary
+
+
+@pytest.mark.parametrize(
+    ("cause", "what", "detail"),
+    [
+        (
+            lost_tokens({301: "<|b|>", 300: "a"}, 300),
+            "the file has lost tokens: 300 ('a'), 301 ('<|b|>') in the given ids",
+            {"problem": "lost", "size": 300, "tokens": {"301": "<|b|>", "300": "a"}},
+        ),
+        (
+            other_vocabulary("b.gguf"),
+            "the ids are those of b.gguf",
+            {"problem": "other model", "model": "b.gguf"},
+        ),
+        (shifted(5, None), "all ids are shifted by +5", {"problem": "shifted", "by": 5, "from": 0}),
+        (shifted(-2, 100), "the ids from 100 on are shifted by -2", {"by": -2, "from": 100}),
+        (
+            exchanged(VOCABULARY, [(65, 97)]),
+            "in the given ids, the tokens 65 ('A') and 97 ('a') have exchanged their ids",
+            {"problem": "exchanged", "pairs": [[65, 97]]},
+        ),
+        (
+            out_of_range([999, 1000, 1001, 1002, 1003, 1004], 300),
+            "6 of the ids are out of range, the first is 999; the vocabulary has ids 0 to 299",
+            {"problem": "out of range", "count": 6, "first": [999, 1000, 1001, 1002, 1003], "size": 300},
+        ),
+        (
+            foreign("abc"),
+            "the ids decode to an unrelated text: 'abc'",
+            {"problem": "other model", "decoded": "abc"},
+        ),
+    ],
+)
+def test_causes(cause: Cause, what: str, detail: dict[str, object]) -> None:
+    assert cause.id == "vocabulary"
+    assert cause.detail["what"] == what
+    assert detail.items() <= cause.detail.items()
+    assert cause.fix
+    assert not cause.change  # no command can mend a list of tokens
+
+
+@pytest.mark.parametrize(("by", "words"), [(5, "5 more tokens"), (-2, "2 fewer tokens")])
+def test_the_side_that_has_more_tokens(by: int, words: str) -> None:
+    assert words in shifted(by, None).fix

@@ -1,0 +1,69 @@
+"""BOS where no model wants it, and BOS that is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_models import CHATML, FactsOf, K, facts_of, family_keys, found, small_keys
+
+from ggufbpe.analysis.doctor.bos_checks import bos_is_eos, bos_switched_off
+
+__all__ = ["facts_of"]  # the fixture
+
+END = small_keys()[K.BOS_ID]
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_found"),
+    [
+        ({"add_bos_token": True, "eos_token_id": END}, True),
+        ({"add_bos_token": False, "eos_token_id": END}, False),  # not added
+        ({"add_bos_token": True}, False),  # two tokens
+        (
+            {"add_bos_token": True, "bos_token_id": 65, "eos_token_id": 65},
+            False,
+        ),  # text, as another check says
+    ],
+)
+def test_a_text_must_not_begin_with_its_end(keys: dict[str, Any], is_found: bool, facts_of: FactsOf) -> None:
+    model = facts_of(small_keys(**keys))
+    findings = list(bos_is_eos(model))
+    assert found(findings) == [("bos_is_eos", "warning")] * is_found
+    if is_found:
+        assert findings[0].fix == model.set(K.ADD_BOS, "false")
+        assert findings[0].detail == {"token": END}
+
+
+def test_where_the_pre_tokenizer_always_adds_bos_the_ids_are_to_change(facts_of: FactsOf) -> None:
+    [finding] = bos_is_eos(facts_of(small_keys(pre="granite-embed-multi-311m", eos_token_id=END)))
+    assert finding.fix.startswith(f"set {K.BOS_ID} and {K.EOS_ID} to the ids")
+
+
+@pytest.mark.parametrize(
+    ("pre", "add_bos", "is_found"),
+    [
+        ("llama-bpe", False, True),
+        ("llama-bpe", None, False),
+        ("llama-bpe", True, False),
+        ("gpt-2", False, False),
+    ],
+)
+def test_a_pre_tokenizer_that_adds_bos_must_be_let(
+    pre: str, add_bos: bool | None, is_found: bool, facts_of: FactsOf
+) -> None:
+    model = facts_of(small_keys(pre=pre, add_bos_token=add_bos))
+    assert found(bos_switched_off(model)) == [("bos_switched_off", "warning")] * is_found
+
+
+def test_a_family_adds_bos_whatever_its_pre_tokenizer_says(facts_of: FactsOf) -> None:
+    family = "DeepSeek Coder"  # of which the pre-tokenizer does not add it
+    assert not list(bos_switched_off(facts_of(family_keys(family, add_bos_token=True))))
+    model = facts_of(family_keys(family))
+    [finding] = bos_switched_off(model)
+    assert finding.fix == model.set(K.ADD_BOS, "true")
+    assert finding.evidence == f"{K.ADD_BOS} is missing, while {family} files add BOS."
+    assert "Chats have it" not in finding.why
+    writes_bos = {**family_keys(family), K.CHAT_TEMPLATE: "{{ bos_token }}" + CHATML}
+    [finding] = bos_switched_off(facts_of(writes_bos))
+    assert finding.why.endswith("Chats have it, since the chat template writes it.")

@@ -1,0 +1,72 @@
+"""A template compared with the one that llama.cpp has for a model of that name."""
+
+from __future__ import annotations
+
+import pytest
+from small_models import CHATML, FactsOf, Keys, facts_of, with_template
+
+from ggufbpe.analysis.doctor.known_template_check import replacement, template_differs
+from ggufbpe.chat.known_templates import known_template
+
+__all__ = ["facts_of"]  # the fixture
+
+NAME = "Qwen-Qwen2.5-7B-Instruct"
+QWEN = known_template(NAME).source
+OTHER = QWEN.replace("<|im_end|>\\n", "<|im_end|>")
+assert OTHER != QWEN
+
+
+def named(name: str, template: str, **general: str) -> Keys:
+    """A small model of this name and template."""
+    return {
+        "general.name": name,
+        **with_template(template),
+        **{f"general.{key.replace('base_name', 'base_model.0.name')}": text for key, text in general.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (named("Qwen2.5 7B Instruct", QWEN), None),
+        (named("Qwen2.5 7B Instruct", QWEN.replace("\n", "\r\n") + "\r\n"), None),
+        (named("Qwen2.5 7B Instruct", OTHER), ("warning", True)),
+        (named("qwen_qwen2.5-7b-instruct", OTHER, organization="Qwen"), ("warning", True)),
+        (named("x", OTHER, basename="Qwen2.5", finetune="Instruct", size_label="7B"), ("warning", True)),
+        (named("Qwen2.5 72B Instruct", OTHER), ("note", False)),  # another size
+        (named("Mine", OTHER, base_name="Qwen2.5 7B Instruct"), ("note", False)),
+        (named("Qwen2.5 7B", OTHER), None),
+        (named("Mine", OTHER), None),
+        (named("Llama 3.1 8B Instruct", CHATML), None),  # whose markers the vocabulary lacks
+    ],
+)
+def test_which_template_is_compared(keys: Keys, expected: tuple[str, bool] | None, facts_of: FactsOf) -> None:
+    findings = [(f.severity, f.detail and f.detail["same_model"]) for f in template_differs(facts_of(keys))]
+    assert findings == ([expected] if expected else [])
+
+
+def test_the_difference_is_told(facts_of: FactsOf) -> None:
+    model = facts_of(named("Qwen2.5 7B Instruct", QWEN.replace("# Tools", "# Utensils")))
+    [finding] = template_differs(model)
+    assert finding.severity == "note"  # plain chats have the same prompts
+    assert finding.detail is not None
+    assert finding.detail["prompts"] == ["tools", "tool call"]
+    assert finding.evidence.endswith("; prompts differ for tools, tool call.")
+    assert finding.fix == f"to use llama.cpp's: {model.set_template(known_template(NAME))}"
+
+
+@pytest.mark.parametrize(
+    ("name", "template", "expected"),
+    [
+        ("Qwen2.5 7B Instruct", "{% for", NAME),
+        ("Qwen2.5 72B Instruct", "{% for", NAME),  # of a model like it
+        ("Qwen2.5 7B Instruct", QWEN, None),  # it is that one already
+        ("Mine", "{% for", None),
+        ("Llama 3.1 8B Instruct", "{% for", None),
+    ],
+)
+def test_the_template_to_put_in_its_place(
+    name: str, template: str, expected: str | None, facts_of: FactsOf
+) -> None:
+    found = replacement(facts_of(named(name, template)))
+    assert (found and found.name) == expected

@@ -1,0 +1,130 @@
+"""What models without a pre-tokenizer need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from charsmaps import charsmap as make_charsmap
+from conftest import ROOT
+from small_models import FactsOf, K, Keys, facts_of, found, small_keys
+
+from ggufbpe.analysis.doctor.facts import Facts
+from ggufbpe.analysis.doctor.model_checks import (
+    charsmap,
+    missing_unknown,
+    scores,
+    unconverted_pieces,
+    unwritable_bytes,
+    wrong_model,
+)
+from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.gguf.reader import GGUFFile
+
+__all__ = ["facts_of"]  # the fixture
+
+VOCABS = ROOT / "fixtures" / "vocabs"
+NAN = float("nan")
+
+
+def spm_keys(**keys: Any) -> Keys:
+    """A small model of SentencePiece with all bytes."""
+    tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "ab"]
+    own = {
+        "general.architecture": "llama",
+        K.MODEL: "llama",
+        K.LIST: tokens,
+        K.SCORES: [0.0] * 257 + [-1.0, -2.0, -3.0, -4.0, -5.0],
+        K.TOKEN_TYPE: [2] + [6] * 256 + [1] * 5,
+        K.UNK_ID: 0,
+        **{f"tokenizer.ggml.{name}": value for name, value in keys.items()},
+    }
+    return {key: value for key, value in own.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (None, ("scores_missing", "warning")),
+        ([-1.0] * 262, ("scores_flat", "warning")),
+        ([NAN, *[-1.0] * 261], ("scores_not_numbers", "error")),
+        ([-1.0, *[-2.0] * 261], None),
+    ],
+    ids=["missing", "flat", "NaN", "sound"],
+)
+def test_scores(changed: list[float] | None, expected: tuple[str, str] | None, facts_of: FactsOf) -> None:
+    findings = list(scores(facts_of(spm_keys(scores=changed))))
+    assert found(findings) == ([expected] if expected else [])
+    if expected == ("scores_not_numbers", "error"):
+        assert findings[0].evidence == "1 token has NaN: 0."
+
+
+def test_models_with_merges_need_no_scores(facts_of: FactsOf) -> None:
+    assert not list(scores(facts_of(small_keys())))
+
+
+def test_bytes_without_a_token(facts_of: FactsOf) -> None:
+    assert not list(unwritable_bytes(facts_of(spm_keys())))
+    tokens = [{"<0x41>": "<one>", "<0xC0>": "<other>"}.get(token, token) for token in spm_keys()[K.LIST]]
+    [finding] = unwritable_bytes(facts_of(spm_keys(tokens=tokens)))
+    assert finding.detail == {"bytes": [0x41]}  # 0xC0 is in no text
+    assert finding.evidence == "1 byte has no token: 0x41."
+
+
+def test_an_unknown_token_is_needed_where_there_is_no_other_fallback() -> None:
+    for name, expected in (
+        ("wpm-unknown-missing", [("unknown_missing", "warning")]),
+        ("wpm", []),
+        ("spm", []),
+    ):
+        with GGUFFile(VOCABS / f"{name}.gguf") as file:
+            assert found(missing_unknown(Facts(file, None))) == expected
+
+
+def test_pieces_of_bert_that_were_not_converted(facts_of: FactsOf) -> None:
+    words = [f"word{number}" for number in range(300)]
+    raw = ["[UNK]", "[CLS]", "[SEP]", *words, *(f"##{word}" for word in words)]
+    converted = ["[UNK]", "[CLS]", "[SEP]", *(f"▁{word}" for word in words), *words]
+    keys = {"general.architecture": "bert", K.MODEL: "bert", K.TOKEN_TYPE: [3] * 3 + [1] * 600}
+    [finding] = unconverted_pieces(facts_of({**keys, K.LIST: raw}))
+    assert (finding.id, finding.severity) == ("pieces_unconverted", "error")
+    assert finding.detail == {"count": 300, "ids": list(range(303, 403))}
+    assert not list(unconverted_pieces(facts_of({**keys, K.LIST: converted})))
+
+
+def test_tokens_of_another_model_than_the_file_names(facts_of: FactsOf) -> None:
+    keys, more = spm_keys(), [f"▁word{number}" for number in range(600)]
+    keys[K.LIST] += more
+    keys[K.TOKEN_TYPE] += [1] * len(more)
+    keys[K.SCORES] += [float(-6 - number) for number in range(len(more))]
+    assert not list(wrong_model(facts_of(keys)))
+    model = facts_of({**keys, K.MODEL: "t5"})
+    [finding] = wrong_model(model)
+    assert finding.detail is not None
+    assert finding.detail["likely"] == ["llama"]
+    assert finding.fix == model.set(K.MODEL, "llama")
+    assert finding.severity == "warning"  # the file can be opened as the wrong model
+
+
+def unigram_keys(table: bytes | None) -> Keys:
+    """A small Unigram model with a charsmap."""
+    keys = {
+        "general.architecture": "t5",
+        K.MODEL: "t5",
+        K.LIST: ["<unk>", "▁", "b"],
+        K.SCORES: [0.0, -1.0, -2.0],
+    }
+    if table is not None:
+        keys[K.PRECOMPILED_CHARSMAP] = (list(table), GGUFValueType.ARRAY, GGUFValueType.UINT8)
+    return keys
+
+
+def test_charsmaps(facts_of: FactsOf) -> None:
+    sound = make_charsmap({b"A": b"b", b"AA": b"bb"})
+    assert not list(charsmap(facts_of(unigram_keys(sound))))
+    assert found(charsmap(facts_of(unigram_keys(None)))) == [("charsmap_missing", "note")]
+    assert not list(charsmap(facts_of(small_keys())))  # a model that has none
+    cut_off = sound[: -len("bb\0")]  # the second replacement
+    [finding] = charsmap(facts_of(unigram_keys(cut_off)))
+    assert (finding.id, finding.severity) == ("charsmap_damaged", "error")
+    assert finding.evidence == "1 offset points beyond the end of the charsmap, after 'AA'."

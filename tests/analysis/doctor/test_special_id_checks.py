@@ -1,0 +1,90 @@
+"""Special ids: those that name no token or an ordinary one, and those that are missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_models import NORMAL, FactsOf, K, facts_of, family_keys, found, small_keys
+
+from ggufbpe.analysis.doctor.special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
+
+__all__ = ["facts_of"]  # the fixture
+
+SIZE = len(small_keys()[K.LIST])
+IM_START = small_keys()[K.LIST].index("<|im_start|>")
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, []),
+        ({"eos_token_id": SIZE}, [("special_id_out_of_range", "error")]),
+        ({"padding_token_id": 2**32 - 1}, [("special_id_out_of_range", "error")]),
+        ({"eos_token_id": SIZE - 1}, []),
+        ({"eos_token_id": 65}, [("special_id_is_normal", "warning")]),
+        ({"padding_token_id": 65}, [("special_id_is_normal", "note")]),  # which is never generated
+    ],
+)
+def test_ids_that_cannot_be_right(
+    keys: dict[str, Any], expected: list[tuple[str, str]], facts_of: FactsOf
+) -> None:
+    assert found(wrong_special_ids(facts_of(small_keys(**keys)))) == expected
+
+
+def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> None:
+    keys = small_keys(eos_token_id=IM_START)
+    keys[K.TOKEN_TYPE][IM_START] = NORMAL
+    model = facts_of(keys)
+    [finding] = wrong_special_ids(model)
+    assert finding.fix == model.set_types(CONTROL=[IM_START])
+    model = facts_of(small_keys(bos_token_id=65))
+    [finding] = wrong_special_ids(model)
+    assert finding.fix == model.set(K.BOS_ID, SIZE - 3)  # <|endoftext|>
+
+
+def test_an_id_of_the_wrong_kind_is_told_by_the_family(facts_of: FactsOf) -> None:
+    begin, end = 32013, 32014
+    model = facts_of(family_keys("DeepSeek Coder", bos_token_id=end, add_bos_token=True))
+    [finding] = wrong_special_ids(model)
+    assert (finding.id, finding.severity) == ("special_id_of_wrong_kind", "warning")
+    assert finding.fix == model.set(K.BOS_ID, begin)
+    assert f"DeepSeek Coder files have {begin}" in finding.evidence
+    not_added = family_keys("DeepSeek Coder", bos_token_id=end, add_bos_token=False)
+    assert not list(wrong_special_ids(facts_of(not_added)))
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, []),
+        ({"eos_token_id": None}, [("special_id_missing", "warning")]),
+        ({"bos_token_id": None}, [("special_id_missing", "note")]),
+        ({"bos_token_id": None, "add_bos_token": True}, [("special_id_missing", "warning")]),
+    ],
+)
+def test_missing_ids(keys: dict[str, Any], expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
+    assert found(missing_special_ids(facts_of(small_keys(**keys)))) == expected
+
+
+def test_a_token_that_is_added_but_does_not_exist(facts_of: FactsOf) -> None:
+    # GPT-2's default of BOS is 11, which this vocabulary of ten tokens lacks
+    keys = small_keys(tokens=[*"abcdefghi", "<|im_end|>"], merges=["a b"], add_bos_token=True)
+    model = facts_of(keys)
+    by_id = {finding.id: finding for finding in missing_special_ids(model)}
+    assert by_id["special_id_wanted"].severity == "error"
+    assert by_id["special_id_wanted"].fix.endswith(f", or {model.set(K.ADD_BOS, 'false')}")
+
+
+def test_an_eos_that_ends_no_generation(facts_of: FactsOf) -> None:
+    assert not list(generation_ends(facts_of(small_keys())))
+    keys = small_keys("</s>", "<|tool_response>", eos_token_id=SIZE)  # of a family where "</s>" ends nothing
+    model = facts_of(keys)
+    [finding] = generation_ends(model)
+    assert (finding.id, finding.severity, finding.where.token) == (
+        "eos_not_end_of_generation",
+        "warning",
+        SIZE,
+    )
+    assert model.tokenizer is not None
+    assert model.set(K.EOS_ID, min(model.tokenizer.eog_ids)) in finding.fix

@@ -1,0 +1,142 @@
+"""Chat templates: whether they make prompts, with the right markers, one BOS, and an end of each turn."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from small_models import CHATML, NORMAL, FactsOf, K, Keys, facts_of, found, small_keys, with_template
+
+from ggufbpe.analysis.doctor.template_checks import (
+    bos_twice,
+    chat_markers,
+    other_bos,
+    template_errors,
+    turn_ends,
+)
+
+__all__ = ["facts_of"]  # the fixture
+
+SIZE = len(small_keys()[K.LIST])
+WITH_USUAL = CHATML + "{{ '<|other|>' }}"
+WITH_RARE = CHATML + "{% if images %}<|image|>{% endif %}"
+ROLES = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+ROLE_NAMES = ("<|user|>", "<|assistant|>", "<|system|>", "<|tool|>")
+
+
+@pytest.mark.parametrize(
+    ("keys", "severity", "evidence"),
+    [
+        (with_template(CHATML), None, ""),
+        (small_keys(), None, ""),
+        (with_template("a\n{% for"), "error", "line 2: "),
+        (with_template("{{ raise_exception('not so') }}"), "error", "not so"),
+        (
+            {**with_template(CHATML), f"{K.CHAT_TEMPLATE}.tool_use": "{% if"},
+            "warning",  # llama.cpp ignores it
+            "line 1: ",
+        ),
+        (
+            {**with_template(CHATML), f"{K.CHAT_TEMPLATE}.rag": "{% if"},
+            None,
+            "",
+        ),  # which llama.cpp does not read
+    ],
+)
+def test_errors(keys: Keys, severity: str | None, evidence: str, facts_of: FactsOf) -> None:
+    findings = list(template_errors(facts_of(keys)))
+    assert found(findings) == ([("template_error", severity)] if severity else [])
+    assert all(evidence in finding.evidence for finding in findings)
+
+
+def test_the_fix_of_a_broken_template(facts_of: FactsOf) -> None:
+    model = facts_of({**with_template("{% for"), "general.name": "Qwen2.5 7B Instruct"})
+    assert [f.fix for f in template_errors(model)] == [
+        "use llama.cpp's template for this model: "
+        + model.command("--chat-template", "known:Qwen-Qwen2.5-7B-Instruct")
+    ]
+    unknown = facts_of(with_template("{% for"))  # with the tokens of ChatML
+    assert [f.fix.endswith(unknown.remove(K.CHAT_TEMPLATE)) for f in template_errors(unknown)] == [True]
+
+
+def test_without_jinja2_no_template_is_run(facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert found(template_errors(facts_of(with_template("{% for")))) == [("template_not_run", "note")]
+
+
+@pytest.mark.parametrize(
+    ("template", "add_bos", "expected"),
+    [
+        (CHATML, True, []),
+        ("{{ bos_token }}" + CHATML, False, []),
+        ("{{ bos_token }}" + CHATML, True, [("bos_twice", "note")]),  # of which llama-server removes one
+        ("<|endoftext|>" + CHATML, True, [("bos_twice", "note")]),
+        ("{# bos_token #}" + CHATML, True, []),
+        ("{{ ' ' + bos_token }}" + CHATML, True, [("bos_twice", "warning")]),  # none is at the beginning
+        ("{{ bos_token + bos_token }}" + CHATML, True, [("bos_twice", "warning")]),
+    ],
+)
+def test_a_second_bos(
+    template: str, add_bos: bool, expected: list[tuple[str, str]], facts_of: FactsOf
+) -> None:
+    assert found(bos_twice(facts_of(with_template(template, add_bos_token=add_bos)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "add_bos", "is_found"),
+    [("<s>", True, True), ("<s>", False, False), ("<|endoftext|>", True, False), ("<|im_end|>", True, False)],
+)
+def test_the_bos_of_another_model(written: str, add_bos: bool, is_found: bool, facts_of: FactsOf) -> None:
+    model = facts_of(with_template(f"{{{{ '{written}' }}}}" + CHATML, "<s>", add_bos_token=add_bos))
+    findings = list(other_bos(model))
+    assert found(findings) == [("bos_differs", "warning")] * is_found
+    if is_found:
+        assert findings[0].fix.endswith(model.set(K.BOS_ID, SIZE))
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (CHATML, []),
+        (WITH_USUAL, [("warning", ["<|other|>"])]),
+        (WITH_RARE, [("note", ["<|image|>"])]),  # not in chats of only a user and the assistant
+        (CHATML + "[INST]", [("note", ["[INST]"])]),  # plain text in Llama 2
+        (WITH_USUAL + "{{ '<|more|>' }}", [("warning", ["<|other|>", "<|more|>"])]),  # told together
+        ("{% set bar = '|>' %}{{ '<|begin' ~ bar }}" + CHATML, [("warning", ["<|begin|>"])]),
+    ],
+)
+def test_markers_that_are_no_tokens(
+    template: str, expected: list[tuple[str, list[str]]], facts_of: FactsOf
+) -> None:
+    findings = list(chat_markers(facts_of(with_template(template))))
+    assert [(f.severity, f.detail and f.detail["markers"]) for f in findings] == expected
+
+
+def test_markers_that_are_ordinary_tokens(facts_of: FactsOf) -> None:
+    assert not list(chat_markers(facts_of(with_template(WITH_USUAL, "<|other|>"))))
+    model = facts_of(with_template(WITH_USUAL, "<|other|>", kind=NORMAL))
+    [finding] = chat_markers(model)
+    assert (finding.where.token, finding.fix) == (SIZE, model.set_types(CONTROL=[SIZE]))
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (CHATML, []),
+        (CHATML.replace("<|im_end|>", "<|turn_end|>"), [("turn_end", "warning")]),
+        (ROLES, [("turn_end", "note")]),  # a turn ends where the next one begins
+    ],
+)
+def test_turns_that_do_not_end(template: str, expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
+    model = facts_of(with_template(template, "<|turn_end|>", *ROLE_NAMES))
+    findings = list(turn_ends(model))
+    assert found(findings) == expected
+    if expected == [("turn_end", "warning")]:
+        assert findings[0].fix == model.set(K.EOT_ID, SIZE)
+
+
+def test_a_template_that_marks_no_end(facts_of: FactsOf) -> None:
+    keys = with_template("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+    keys[K.LIST] = [*keys[K.LIST][:-3], "<a>", "<b>", "<c>"]  # no text that ends a generation
+    assert found(turn_ends(facts_of(keys))) == [("eot_missing", "note")]
+    assert not list(turn_ends(facts_of({**keys, K.EOT_ID: SIZE - 1})))

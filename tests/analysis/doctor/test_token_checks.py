@@ -1,0 +1,109 @@
+"""Texts and types of tokens: duplicates, empty ones, padding, and markers that are stored as text."""
+
+from __future__ import annotations
+
+import pytest
+from small_models import CONTROL, NORMAL, SPECIAL, UNUSED, FactsOf, K, facts_of, found, small_keys
+
+from ggufbpe.analysis.doctor.token_checks import (
+    control_types,
+    corrections,
+    duplicates,
+    empty_tokens,
+    is_name,
+    lacks_merges,
+    made_control,
+    marker_like,
+    padding_tokens,
+)
+
+__all__ = ["facts_of"]  # the fixture
+
+SIZE = len(small_keys()[K.LIST])
+
+
+def test_duplicates(facts_of: FactsOf) -> None:
+    assert not list(duplicates(facts_of(small_keys("", "", kind=UNUSED))))  # which llama.cpp gives names
+    [finding] = duplicates(facts_of(small_keys("Ġworld", "new", "Ġw", kind=NORMAL)))
+    assert (finding.severity, finding.where.token) == ("error", SIZE)
+    assert finding.detail == {"count": 2, "ids": [SIZE, SIZE + 2]}
+    assert f"token {SIZE} is ' world', like token {SIZE - 4}." in finding.evidence
+
+
+def test_empty_tokens(facts_of: FactsOf) -> None:
+    assert not list(empty_tokens(facts_of(small_keys())))
+    [finding] = empty_tokens(facts_of(small_keys("a b", "", "", kind=UNUSED)))
+    assert finding.detail == {"count": 2, "ids": [SIZE + 1, SIZE + 2]}
+
+
+def test_padding(facts_of: FactsOf) -> None:
+    assert not list(padding_tokens(facts_of(small_keys("<|im_sep|>", "[PAD]"))))
+    names = ("[PAD7]", "<unused3>", "<|reserved_special_token_1|>", "[unused1]")
+    [finding] = padding_tokens(facts_of(small_keys(*names, kind=UNUSED)))
+    assert finding.detail == {"count": 4, "ids": list(range(SIZE, SIZE + 4)), "types": ["UNUSED"]}
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        ("<|im_start|>", True),
+        ("<｜end▁of▁sentence｜>", True),
+        ("</s>", True),
+        ("<start_of_turn>", True),
+        ("[/INST]", True),
+        ("[PAD7]", True),
+        ("<b>", False),
+        ("[0]", False),
+        ("x<|im_start|>", False),
+        ("<|a b|>", False),
+    ],
+)
+def test_names_of_tokens_that_stand_for_no_text(token: str, expected: bool) -> None:
+    assert is_name(token) is expected
+
+
+@pytest.mark.parametrize(
+    ("token", "kind", "merges", "is_found"),
+    [
+        ("<|sep|>", NORMAL, (), True),
+        ("<|sep|>", CONTROL, (), False),
+        ("<|reserved_9|>", NORMAL, (), False),  # padding
+        ("<|eot_id|>", NORMAL, (), False),  # which llama.cpp makes a control token itself
+        ("<s>", NORMAL, ("< s", "<s >"), False),  # text, which merges make
+    ],
+)
+def test_markers_that_are_stored_as_text(
+    token: str, kind: int, merges: tuple[str, ...], is_found: bool, facts_of: FactsOf
+) -> None:
+    model = facts_of(small_keys(merges=merges) if merges else small_keys(token, kind=kind))
+    findings = list(control_types(model))
+    assert found(findings) == [("control_type", "warning")] * is_found
+    if is_found:
+        assert findings[0].fix == model.set_types(CONTROL=[SIZE])
+
+
+def test_markers_whatever_their_type(facts_of: FactsOf) -> None:
+    model = facts_of(small_keys("<|sep|>", "<b>", "<s>", "<|x y|>", kind=CONTROL))
+    assert [model.tokens[token] for token in marker_like(model)] == [*SPECIAL, "<|sep|>", "<s>"]
+    html = facts_of(small_keys("<i>", "<s>"))  # plain HTML, as in Gemma's vocabulary
+    assert [html.tokens[token] for token in marker_like(html)] == list(SPECIAL)
+
+
+def test_vocabularies_without_merges_of_their_tokens() -> None:
+    tokens = ["a", "b", "<x>", *(f"word{number}" for number in range(20))]
+    assert lacks_merges(tokens, ())
+    assert not lacks_merges(tokens, set(tokens))
+    assert not lacks_merges(tokens, {f"word{number}" for number in range(19)})  # all but one of 23
+
+
+def test_what_llama_cpp_corrects(facts_of: FactsOf) -> None:
+    model = facts_of(small_keys("<|eot_id|>", kind=NORMAL))
+    [finding] = made_control(model)
+    assert (finding.where.token, finding.severity) == (SIZE, "note")
+    assert finding.evidence.endswith("makes it a control token that ends a generation.")
+    assert model.set_types(CONTROL=[SIZE]) in finding.fix
+    assert not list(corrections(model))  # the same one is not told twice
+    assert not list(made_control(facts_of(small_keys("<|eot_id|>"))))
+    always = small_keys(pre="granite-embed-multi-311m", add_bos_token=False)
+    [corrected] = corrections(facts_of(always))
+    assert (corrected.id, corrected.detail) == ("corrected", {"id": "add_bos"})

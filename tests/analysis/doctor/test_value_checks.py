@@ -1,0 +1,68 @@
+"""Types of values, and lists that are shorter or longer than the list of tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_models import FactsOf, K, facts_of, found, small_keys
+
+from ggufbpe.analysis.doctor.value_checks import lengths, wrong_types
+from ggufbpe.gguf.constants import GGUFValueType as T
+
+__all__ = ["facts_of"]  # the fixture
+
+SIZE = len(small_keys()[K.LIST])
+TYPES = small_keys()[K.TOKEN_TYPE]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "severity", "fixed"),
+    [
+        (K.ADD_BOS, (1, T.UINT8), "error", "true"),
+        (K.ADD_BOS, ("False", T.STRING), "error", "false"),
+        (K.BOS_ID, (7.0, T.FLOAT32), "error", "7"),
+        (K.BOS_ID, (7.5, T.FLOAT32), "error", None),
+        (K.PRE, (5, T.UINT32), "error", "gpt-2"),
+        (K.CHAT_TEMPLATE, (5, T.UINT32), "warning", None),  # llama.cpp takes its digits
+        (K.MERGES, [1, 2], "error", None),
+    ],
+)
+def test_a_wrong_type(key: str, value: Any, severity: str, fixed: str | None, facts_of: FactsOf) -> None:
+    model = facts_of({**small_keys(), key: value})
+    findings = list(wrong_types(model))
+    assert found(findings) == [("wrong_type", severity)]
+    assert findings[0].where.key == key
+    if fixed == "gpt-2":  # told by the tokens
+        assert findings[0].fix == model.set_pre()
+    elif fixed:
+        assert findings[0].fix == model.set(key, fixed)
+    elif key == K.MERGES:  # without which nothing works
+        assert findings[0].fix == "convert the model again"
+    else:
+        assert findings[0].fix.endswith(f"or remove the key: {model.remove(key)}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, []),
+        ({"token_type": TYPES[:-1]}, [("types_length", "error")]),
+        ({"token_type": [*TYPES, 1]}, [("types_length", "warning")]),
+        ({"scores": [0.0] * 7}, [("scores_length", "error")]),
+        ({"scores": [0.0] * SIZE}, []),
+        ({"token_type": None}, [("types_missing", "warning")]),
+        ({"token_type": [*TYPES[:-1], 9]}, [("type_unknown", "warning")]),
+    ],
+)
+def test_lengths(keys: dict[str, Any], expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
+    assert found(lengths(facts_of(small_keys(**keys)))) == expected
+
+
+def test_the_types_that_are_proposed(facts_of: FactsOf) -> None:
+    model = facts_of(small_keys(token_type=None))
+    [finding] = lengths(model)
+    assert finding.fix == model.set_types(CONTROL=range(SIZE - 3, SIZE))  # what looks like a marker
+    model = facts_of(small_keys("<|x|>", "x", kind=9))
+    [finding] = lengths(model)
+    assert finding.fix == model.set_types(CONTROL=[SIZE], NORMAL=[SIZE + 1])

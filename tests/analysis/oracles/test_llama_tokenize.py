@@ -1,0 +1,69 @@
+"""The command llama-tokenize as an oracle, played by a shell script."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from small_models import small_tokenizer
+
+from ggufbpe.analysis.oracles.llama_tokenize import LlamaTokenize
+from ggufbpe.analysis.oracles.oracle import Failure, OracleError
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the command is a shell script")
+
+WITH_BOS, WITHOUT = small_tokenizer(add_bos=True), small_tokenizer(add_eos=True)
+# the number of bytes and, for each flag, a 1 if it is given; $4 is the file with the text
+ECHO = """case "$(cat "$4")" in
+    crash) echo '0.00.1 W warned' >&2; echo 'bad luck' >&2; exit 3;;
+    rubbish) echo '[1, x]'; exit;;
+    none) echo '[]'; exit;;
+esac
+echo "[$(wc -c < "$4" | tr -d ' '), $(case "$*" in *--no-bos*) echo 1;; *) echo 0;; esac), \
+$(case "$*" in *--no-parse-special*) echo 1;; *) echo 0;; esac)]" """
+
+
+def command(folder: Path, script: str = ECHO) -> str:
+    path = folder / "llama-tokenize"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_answers(tmp_path: Path) -> None:
+    with LlamaTokenize(command(tmp_path), "model.gguf", WITH_BOS, 60) as oracle:
+        assert oracle.encode([b"a\\n", b"none"], True, True) == [
+            [3, 0, 0],
+            [],
+        ]  # the text as it is, unescaped
+        assert oracle.encode([b"ab"], False, False) == [[2, 1, 1]]
+        crash, rubbish = oracle.encode([b"crash", b"rubbish"], True, True)
+    assert crash == Failure("crash", "exit code 3: 'bad luck'")
+    assert rubbish == Failure("garbage", "the output is not a list of ids: '[1, x]\\n'")
+
+
+def test_the_command_takes_no_eos_for_a_model_without_bos(tmp_path: Path) -> None:
+    path = command(tmp_path)
+    assert LlamaTokenize(path, "model.gguf", WITH_BOS, 60).add_special(True)
+    assert not LlamaTokenize(path, "model.gguf", WITH_BOS, 60).add_special(False)
+    assert not LlamaTokenize(path, "model.gguf", WITHOUT, 60).add_special(True)
+
+
+def test_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = command(tmp_path)
+    for given in (path, str(tmp_path)):
+        assert LlamaTokenize(given, "model.gguf", WITH_BOS, 60).encode([b"a"], True, True) == [[1, 0, 0]]
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert LlamaTokenize("", "model.gguf", WITH_BOS, 60).encode([b"a"], True, True) == [[1, 0, 0]]
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(OracleError, match=r"llama-tokenize is not on PATH; .*releases"):
+        LlamaTokenize("", "model.gguf", WITH_BOS, 60)
+    with pytest.raises(OracleError, match="nowhere is not an executable command"):
+        LlamaTokenize("/nowhere", "model.gguf", WITH_BOS, 60)
+
+
+def test_a_model_that_it_refuses(tmp_path: Path) -> None:
+    path = command(tmp_path, "echo 'no such model' >&2; echo '0.00.1 I bye' >&2; exit 1")
+    with pytest.raises(OracleError, match=r"cannot take this model \(exit code 1\): 'no such model'"):
+        LlamaTokenize(path, "model.gguf", WITH_BOS, 60)

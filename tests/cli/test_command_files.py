@@ -1,0 +1,139 @@
+"""What commands say of files that were not read, and how they write files (cli/_files.py)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ggufbpe.cli._arguments import Parser, UsageError, parse_arguments
+from ggufbpe.cli._files import (
+    GivenPath,
+    add_no_ignore,
+    ignored_of,
+    require_folder,
+    require_free,
+    say_what_is_not_utf8,
+    say_what_was_left_out,
+    write_file,
+    write_outputs,
+)
+from ggufbpe.data.corpora.corpus_files import ignored_by_git
+
+
+def test_a_path_stays_as_it_is_given() -> None:
+    assert os.fspath(GivenPath("https://host//a/../b")) == "https://host//a/../b"
+
+
+def test_whether_git_is_asked() -> None:
+    parser = Parser("ggufbpe count")
+    add_no_ignore(parser)
+    assert ignored_of(parse_arguments(parser, [])) is ignored_by_git
+    assert ignored_of(parse_arguments(parser, ["--no-ignore"])) is None
+
+
+@pytest.mark.parametrize(
+    ("skipped", "remedy", "said"),
+    [
+        ({}, "", ""),
+        ({"link": 0}, "", ""),
+        ({"pipe": 1, "link": 2}, "", "ggufbpe: skipped in directories: 2 link, 1 pipe\n"),
+        ({"link": 2}, "name it", "ggufbpe: skipped in directories: 2 link (name it)\n"),
+    ],
+)
+def test_files_that_were_left_out(
+    skipped: dict[str, int], remedy: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say_what_was_left_out(skipped, remedy)
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, ""),
+        (1, "ggufbpe: 1 byte is not UTF-8; each counts as one character (U+FFFD)\n"),
+        (7, "ggufbpe: 7 bytes are not UTF-8; each counts as one character (U+FFFD)\n"),
+    ],
+)
+def test_bytes_that_are_not_utf_8(count: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    say_what_is_not_utf8(count)
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "force", "words"),
+    [
+        ("new", "there", False, None),
+        ("there", None, True, None),
+        ("there", None, False, "'there' already exists; --force overwrites it"),
+        ("folder", None, True, "'folder' is a directory"),
+        ("there", "there", True, "'there' is the input file; give another name"),
+        ("link", "there", True, "'link' is the input file"),
+        ("broken link", None, False, "'broken link' already exists"),
+        (os.devnull, None, False, None),  # where nothing is replaced
+    ],
+)
+def test_targets(
+    target: str,
+    source: str | None,
+    force: bool,
+    words: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").touch()
+    Path("folder").mkdir()
+    Path("link").symlink_to("there")
+    Path("broken link").symlink_to("nowhere")
+    if words is None:
+        require_free(target, source, force)
+    else:
+        with pytest.raises(UsageError, match=words):
+            require_free(target, source, force)
+
+
+def test_folders_of_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    require_folder("new")
+    require_folder(str(tmp_path / "new"))
+    for target, words in (
+        ("no/new", r"'no' is not a directory \(No such"),
+        ("file/new", "'file' is not a directory:"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            require_folder(target)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(UsageError, match="'new': nothing can be written there"):
+        require_folder("new")
+    require_folder(os.devnull)
+
+
+def test_files_are_written_with_their_folders(tmp_path: Path) -> None:
+    one, other = tmp_path / "a" / "b" / "one", tmp_path / "other"
+    write_outputs({str(one): b"1", str(other): b"2"})
+    assert (one.read_bytes(), other.read_bytes()) == (b"1", b"2")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_file(str(path), iter([b"one ", b"two"]))
+    assert path.read_bytes() == b"one two"
+
+    def failing() -> object:
+        yield b"half"
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        write_file(str(path), failing())  # type: ignore[arg-type]
+    assert path.read_bytes() == b"one two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_standard_output(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_outputs({"-": b"\xff1"})
+    write_file("-", iter([b"2", b"3"]))
+    assert capfdbinary.readouterr().out == b"\xff123"

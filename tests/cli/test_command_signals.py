@@ -1,0 +1,55 @@
+"""SIGTERM as an exception (cli/_signals.py)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from ggufbpe.cli._signals import EXIT_TERMINATED, termination_as_exit
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as on POSIX")
+
+
+def test_the_work_is_cleaned_up_and_the_handler_restored() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    done: list[str] = []
+
+    def work() -> None:
+        with termination_as_exit():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("went on")
+            finally:
+                done.append("cleaned up")
+
+    with pytest.raises(SystemExit) as raised:
+        work()
+    assert (raised.value.code, done) == (EXIT_TERMINATED, ["cleaned up"])
+    assert EXIT_TERMINATED == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_without_a_signal_nothing_changes() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with termination_as_exit():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+    with pytest.raises(ValueError, match="mine"), termination_as_exit():
+        raise ValueError("mine")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_another_thread_has_no_signals() -> None:
+    found: list[object] = []
+
+    def work() -> None:
+        with termination_as_exit():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [signal.getsignal(signal.SIGTERM)]

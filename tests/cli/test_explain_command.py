@@ -1,0 +1,91 @@
+"""`ggufbpe explain` shows the steps from a text to its ids."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import Run, call
+from small_models import small_model
+
+from ggufbpe import Tokenizer
+from ggufbpe.cli import explain
+from ggufbpe.cli._arguments import UsageError
+
+__all__ = ["call", "small_model"]  # fixtures
+
+
+def test_a_text_from_everywhere(call: Run, small_model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"hello world")
+    found = call(explain, "-m", small_model, "hello world")
+    assert found.code == 0
+    assert "hello" in found.text
+    for given, stdin in ((["-p", "hello world"], None), (["-f", path], None), (["--stdin"], b"hello world")):
+        assert call(explain, "-m", small_model, *given, stdin=stdin).out == found.out
+
+
+def test_parts(call: Run, small_model: Path) -> None:
+    model = ("-m", small_model, "hello world")
+    word = call(explain, *model, "--word", "1").text
+    assert "world" in word
+    assert "hello" not in word
+    assert "hello" in call(explain, *model, "--token", "0").text
+    why = call(explain, *model, "--why-not", "hell").text
+    assert "hell" in why
+    assert "rank" in why
+
+
+def test_json_is_the_trace(call: Run, small_model: Path) -> None:
+    tokenizer = Tokenizer.from_gguf(small_model)
+    for flags, options in (
+        ([], {}),
+        (["--no-parse-special"], {"parse_special": False}),
+    ):
+        found = json.loads(call(explain, "-m", small_model, "a<|im_end|>", "--json", *flags).out)
+        assert [token["id"] for token in found["tokens"]] == tokenizer.encode("a<|im_end|>", **options)
+    escaped = json.loads(call(explain, "-m", small_model, r"a\nb", "--json", "--escape").out)
+    assert [token["id"] for token in escaped["tokens"]] == tokenizer.encode("a\nb")
+    answer = json.loads(call(explain, "-m", small_model, "hello", "--why-not", "hell", "--json").out)
+    assert answer["reason"] == "longer"
+
+
+def test_a_page(call: Run, small_model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "way.html"
+    found = call(explain, "-m", small_model, "hello", "--html", path)
+    assert (found.out, found.err) == (b"", f"ggufbpe: the page is in {path}\n")
+    assert path.read_text().startswith("<!DOCTYPE html>")
+    with pytest.raises(UsageError, match="already exists; --force overwrites it"):
+        call(explain, "-m", small_model, "hello", "--html", path)
+    assert call(explain, "-m", small_model, "hello", "--html", path, "--force").code == 0
+
+
+def test_a_chat(call: Run, small_model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text('[{"role": "user", "content": "hello"}]')
+    found = json.loads(call(explain, "-m", small_model, "--chat", path, "--json").out)
+    prompt = Tokenizer.from_gguf(small_model).chats.prompt({"messages": json.loads(path.read_text())})
+    assert [token["id"] for token in found["tokens"]] == Tokenizer.from_gguf(small_model).encode(prompt)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give one text: TEXT, -p TEXT, -f PATH or --stdin"),
+        (["a", "-p", "b"], "give one text"),
+        (["a", "--word", "1"], "there is no word 1: there are words 0 to 0"),
+        (["", "--token", "0"], "there is no token 0: the text has no tokens"),
+        (["a", "--word", "-1"], "there is no word -1"),
+        (["a", "--word", "7", "--json"], "there is no word 7"),
+        (["a", "--html", "x.html", "--json"], "give --html or --json, not both"),
+        (["a", "--html", "x.html", "--word", "0"], "--html shows all words"),
+        (["a", "--html", "nowhere/x.html"], "is not a directory"),
+        (["a", "--chat", "x"], "give a text or --chat, not both"),
+        (["--chat", "x", "--escape"], "special tokens are always added"),
+        (["a", "--tools", "x"], "--chat"),
+    ],
+)
+def test_arguments_that_make_no_sense(arguments: list[str], words: str, call: Run, small_model: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        call(explain, "-m", small_model, *arguments)

@@ -1,0 +1,125 @@
+"""`ggufbpe serve` turns its flags into the settings of a server, which is not started here."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Run, call
+from small_models import small_model
+
+from ggufbpe.cli import serve
+from ggufbpe.cli._arguments import UsageError
+from ggufbpe.server.settings import Settings
+
+__all__ = ["call", "small_model"]  # fixtures
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings of the servers that would have been started; each says that it listens."""
+    pytest.importorskip("uvicorn")
+    from ggufbpe.server import run
+
+    settings: list[Settings] = []
+
+    def start(given: Settings, listening: Callable[[str], object]) -> None:
+        settings.append(given)
+        listening("http://127.0.0.1:8080")
+
+    monkeypatch.setattr(run, "serve", start)
+    return settings
+
+
+def test_defaults(call: Run, started: list[Settings], small_model: Path) -> None:
+    found = call(serve, "-m", small_model)
+    assert (found.code, found.err) == (0, "ggufbpe: listening at http://127.0.0.1:8080\n")
+    [settings] = started
+    default = Settings({"small": str(small_model)}, threads=settings.threads)
+    assert settings == default
+    assert settings.threads >= 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "fields"),
+    [
+        (["--port", "0", "--workers", "3", "--threads", "2"], {"port": 0, "workers": 3, "threads": 2}),
+        (["--max-body", "2", "--max-waiting", "5"], {"most_body": 2 << 20, "most_waiting": 5}),
+        (["--timeout", "7", "--template-timeout", "8"], {"timeout": 7, "template_timeout": 8}),
+        (["--read-timeout", "9", "--log-requests"], {"read_timeout": 9, "logs_requests": True}),
+        (["--allowed-host", "a", "--allowed-host", "b"], {"allowed_hosts": ("a", "b")}),
+        (["--allowed-origin", "https://a"], {"allowed_origins": ("https://a",)}),
+        (["--models-max", "1"], {"most_open": 1}),
+        (["--api-key", "a, b", "--api-key", "c"], {"api_keys": ("a", "b", "c")}),
+        (["--override-kv", "tokenizer.ggml.pre=str:qwen2"], {"overrides": {"tokenizer.ggml.pre": "qwen2"}}),
+    ],
+)
+def test_flags(
+    flags: list[str], fields: dict[str, Any], call: Run, started: list[Settings], small_model: Path
+) -> None:
+    call(serve, "-m", small_model, *flags)
+    assert {name: getattr(started[0], name) for name in fields} == fields
+
+
+def test_models_by_name(call: Run, started: list[Settings], small_model: Path) -> None:
+    call(serve, "-m", f"chat={small_model}", "-m", small_model)
+    assert started[0].models == {"chat": str(small_model), "small": str(small_model)}
+    with pytest.raises(FileNotFoundError):
+        call(serve, "-m", small_model.with_name("nowhere.gguf"))
+
+
+def test_keys_of_a_file(call: Run, started: list[Settings], small_model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "keys.txt"
+    path.write_text("# ours\none\n\n two \n")
+    call(serve, "-m", small_model, "--api-key-file", path, "--api-key", "three")
+    assert started[0].api_keys == ("three", "one", "two")
+    path.write_text("# none\n")
+    with pytest.raises(UsageError, match="--api-key and --api-key-file contain no key"):
+        call(serve, "-m", small_model, "--api-key-file", path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "warns"),
+    [([], False), (["--host", "0.0.0.0"], True), (["--host", "0.0.0.0", "--api-key", "x"], False)],
+)
+def test_a_server_that_others_can_reach(
+    flags: list[str], warns: bool, call: Run, started: list[Settings], small_model: Path
+) -> None:
+    found = call(serve, "-m", small_model, *flags)
+    assert ("other machines can reach this server, and it asks for no --api-key" in found.err) is warns
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--port", "65536"], "--port must be 0 to 65535, not 65536"),
+        (["--port", "-1"], "--port must be 0 to 65535, not -1"),
+        (["--workers", "0"], "--workers"),
+        (["--timeout", "x"], "--timeout"),
+    ],
+)
+def test_values_that_make_no_sense(
+    flags: list[str], words: str, call: Run, started: list[Settings], small_model: Path
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        call(serve, "-m", small_model, *flags)
+    assert started == []
+
+
+@pytest.mark.parametrize("number", [errno.EADDRINUSE, errno.EACCES])
+def test_a_port_that_cannot_be_had(
+    number: int, call: Run, started: list[Settings], small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(sys.modules["ggufbpe.server.run"], "serve", fail)
+    is_taken = number == errno.EADDRINUSE
+    with pytest.raises(
+        UsageError if is_taken else OSError, match="port 8080 is already in use" if is_taken else "no"
+    ):
+        call(serve, "-m", small_model)
