@@ -15,7 +15,7 @@ SUMS = [
     (1, "+", 2, 3),
     (1, "+", 2.5, 3.5),
     (1 << 53, "+", 1, 1 << 53),  # through doubles
-    ((1 << 53) + 1, "-", 1 << 53, 0),
+    ((1 << 53) + 1, "-", 1 << 53, SMALLEST),  # an int that no double equals counts as infinite
     ((1 << 63) - 1, "+", 1, SMALLEST),  # does not fit
     (3, "*", -4, -12),
     (7, "/", 2, 3.5),
