@@ -47,6 +47,7 @@ REFUSED: dict[str, tuple[int, str, dict[bytes, bytes]]] = {
     "a foreign name": (403, "/health", {b"host": b"rebound.example"}),
     "an allowed name's relative": (403, "/health", {b"host": b"models.example.evil"}),
     "no name": (403, "/health", {b"host": b"a b:c"}),
+    "more than a name and a port": (403, "/health", {b"host": b"localhost:80@rebound.example"}),
     "a foreign origin": (403, "/health", {b"host": b"localhost:1", b"origin": b"http://localhost:2"}),
     "an origin of another scheme": (
         403,
