@@ -21,6 +21,11 @@ USER = Message("user", "hi")
 PROMPTS = {
     "without a generation prompt": (TURNS, Request((USER,), add_generation_prompt=False), "<|user|>|hi"),
     "with one": (TURNS + ASSISTANT, Request((USER,)), "<|user|>|hi|generation prompt:<assistant>"),
+    "one behind the end of a turn": (
+        TURNS + "<end>" + ASSISTANT,
+        Request((USER,)),
+        "<|user|>|hi|<end>|generation prompt:<assistant>",
+    ),
     "an answer that goes on": (
         TURNS + ASSISTANT,
         Request((USER, Message("assistant", "so")), continuation="content", add_generation_prompt=False),
