@@ -203,6 +203,9 @@ def test_spans_of_a_block() -> None:
     tokenizer = Tokenizer.from_gguf(GPT2)
     assert spans(tokenizer, b"Hello world", False) == ([15496, 995], [0, 5], [5, 11])
     assert spans(tokenizer, b" world", False, at=5) == ([995], [5], [11])
+    spm = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "spm.gguf")
+    assert len(spans(spm, b"llo", False).ids) == 2  # with the space before a text
+    assert spans(spm, b"llo", False, at=2).starts == [2]
 
 
 ADD_UP = {"spm": False, "wpm": False, "rwkv": True, "plamo2": True, "hybriddna": False, "gemma4": True}

@@ -60,6 +60,8 @@ def test_a_class_that_puts_ends_around_a_text(tmp_path: Path) -> None:
     config = HFConfig({"tokenizer_class": "RobertaTokenizer"})
     metadata = import_merges(written(tmp_path, vocab=vocab), config).metadata
     assert metadata["tokenizer.ggml.bos_token_id"] == vocab["<s>"]
+    assert metadata["tokenizer.ggml.add_bos_token"] is True
+    assert metadata["tokenizer.ggml.add_eos_token"] is True
     assert metadata["tokenizer.ggml.eos_token_id"] == vocab["</s>"]
 
 

@@ -58,6 +58,11 @@ SPACES: dict[str, tuple[tuple[dict[str, Any], ...], tuple[bool, bool], list[str]
     "merged, and none at the ends": ((replace(r"\A +| +\z"), replace(" +")), (True, False), []),
     "merged, but kept at the end": ((replace(" {2,}"),), (True, False), ["spaces_at_the_end"]),
     "stripped": (({"type": "Strip", "strip_right": True}, replace(" {2,}")), (True, False), []),
+    "stripped at the start": (
+        ({"type": "Strip", "strip_left": True, "strip_right": False}, replace(" {2,}")),
+        (True, False),
+        ["spaces_at_the_end"],
+    ),
     "escaped": ((replace(" ", "String"),), (False, False), []),
     "a step that llama.cpp does not have": (({"type": "Lowercase"},), (False, False), ["normalizer"]),
 }
