@@ -8,8 +8,10 @@ import pytest
 
 from ggufbpe.convert.exporters.hf_config import HFConfig
 from ggufbpe.convert.imported import NotImportableError
+from ggufbpe.convert.importers import import_bpe
 from ggufbpe.convert.importers.hf_document import HFDocument
 from ggufbpe.convert.importers.import_bpe import BytePairImport
+from ggufbpe.convert.importers.recognize import Recognized
 from ggufbpe.gguf.constants import TokenType
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.special_ids import STRIPS_MASK
@@ -19,6 +21,13 @@ VOCAB = {text: index for index, text in enumerate([*BYTE_CHARS, "ab", "Ġa"])}
 ESCAPE = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 RAW = {text: index for index, text in enumerate([*BYTES, "a", "▁"])}
+
+
+@pytest.fixture(autouse=True)
+def recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every splitting is taken for GPT-2's: to recognize one is the work of another module, and takes seconds."""
+    answer = Recognized("gpt-2", "patterns", "as expected", exact=True)
+    monkeypatch.setattr(import_bpe, "recognize", lambda *_: answer)
 
 
 def imported(
@@ -78,6 +87,21 @@ def test_tokens_that_are_characters() -> None:
     assert read.types[:256] == [int(TokenType.BYTE)] * 256
     assert read.entry.name == "sarvam-moe"  # no BOS is added
     assert "normalizer" not in limits(read)
+
+
+def test_a_splitting_that_no_pre_tokenizer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_bpe, "recognize", lambda *_: None)
+    with pytest.raises(
+        NotImportableError, match=r"no pre-tokenizer of llama\.cpp splits like the one in the file"
+    ):
+        imported()
+    assert imported("qwen2").entry.name == "qwen2"  # a given name counts regardless
+
+
+def test_a_splitting_that_is_only_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_bpe, "recognize", lambda *_: Recognized("gpt-2", "texts", "nearly"))
+    assert "newer_unicode" in limits(imported())
+    assert "newer_unicode" not in limits(imported("gpt-2"))
 
 
 LIMITS: dict[str, dict[str, Any]] = {

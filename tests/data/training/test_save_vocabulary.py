@@ -45,10 +45,15 @@ def test_without_a_special_token_byte_0_ends_texts(tmp_path: Path) -> None:
 
 def test_the_keys_of_a_seed_stay(tmp_path: Path) -> None:
     save(trained(FORM._replace(adds_bos=False)), tmp_path / "seed.gguf")
-    overrides = {"tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.pre": "falcon"}
+    overrides = {
+        "tokenizer.ggml.add_bos_token": True,
+        "tokenizer.ggml.pre": "falcon",
+        "general.name": None,
+    }
     save(trained(seed=Seed(locate(str(tmp_path / "seed.gguf")), overrides)), tmp_path / "m.gguf")
     vocabulary = Tokenizer.from_gguf(tmp_path / "m.gguf").vocabulary
-    assert (vocabulary.pre, vocabulary.add_bos) == ("falcon", True)
+    assert (vocabulary.pre, vocabulary.add_bos, vocabulary.name) == ("falcon", True, "")
+    assert Tokenizer.from_gguf(tmp_path / "seed.gguf").vocabulary.name != ""
 
 
 def test_json(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[bytes | Exception, type[RemoteError]]] = {
     "what the registry sends is not a manifest": (b"<html>", RemoteError),
     "the manifest is longer than": (b" " * (LARGEST_JSON + 1), RemoteError),
     "the manifest has no GGUF": (manifest(), RemoteNotFoundError),
-    "the digest of the model is malformed": (manifest({**MODEL, "digest": "sha256:../x"}), RemoteError),
+    "the digest of the model is malformed": (manifest({**MODEL, "digest": f"../{DIGEST}"}), RemoteError),
     "the size of the model is malformed": (manifest({**MODEL, "size": True}), RemoteError),
     "the registry has no such model, or no such tag": (
         RemoteNotFoundError("x", path="m"),

@@ -39,6 +39,7 @@ def test_models(folder: Path) -> None:
     assert {"Mod-Q6_K.gguf", "Mod-Q6_K", "Pub/Mod-GGUF@Q6_K", "Mod-GGUF:Q6_K", "Mod", "Mod@Q6_K"} <= set(
         names
     )
+    assert set(found["lmstudio:Pub/Mod-GGUF/odd.gguf"].bare_names) == {"odd.gguf", "odd"}
     assert found["lmstudio:Pub/a/b.gguf"].path == str(folder / "Pub" / "a" / "b.gguf")
 
 
@@ -63,6 +64,8 @@ def test_folders_of_its_settings(folder: Path, tmp_path: Path) -> None:
     settings = tmp_path / "elsewhere" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"downloadsFolder": f"{tmp_path}/downloads"}))
+    usual = tmp_path / ".lmstudio" / "settings.json"
+    usual.write_text(json.dumps({"downloadsFolder": f"{tmp_path}/usual"}))
     folders = LM_STUDIO.folders()
     assert folders[0] == f"{tmp_path}/downloads"
     assert {str(Path(each)) for each in folders} >= {f"{tmp_path}/elsewhere/models", str(folder)}
