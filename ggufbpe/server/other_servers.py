@@ -11,6 +11,7 @@ expose its runner's tokenize, which adds no BOS, at these paths.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from .failures import RequestError
@@ -75,12 +76,17 @@ def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
 
 
 def _ollama_model(models: Models, body: dict[str, Any]) -> str:
-    """The name of the model, where ":latest" and the prefix "ollama:" may be left out."""
-    name = required_text(body, "model").removesuffix(":latest")
-    known = [each for each in (name, f"ollama:{name}", f"ollama:{name}:latest") if each in models.paths]
-    if len(models.paths) > 1 and not known:
-        raise RequestError(404, f"model '{name}' not found")
-    return known[0] if known else models.default
+    """Return the served name of the model in a body; ":latest" and the prefix "ollama:" may be left out.
+
+    A single model answers whatever the name is. `RequestError` 404 if none of several models has the name.
+    """
+    name = required_text(body, "model")
+    if len(models.paths) == 1:
+        return models.default
+    for spelling in (name, name.removesuffix(":latest"), f"ollama:{name}"):
+        with suppress(RequestError):
+            return models.known(spelling)
+    raise RequestError(404, f"model '{name}' not found")
 
 
 def _durations(start: int, opened: int) -> dict[str, int]:

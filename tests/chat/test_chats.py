@@ -18,12 +18,15 @@ from typing import Any
 
 import pytest
 from chats import VOCABULARY, Chat, recorded_chats, template_names
-from conftest import ROOT
+from conftest import GPT2, ROOT
 from gguf import GGUFWriter
 
 from ggufbpe import ChatError, GGUFWarning, Tokenizer
 from ggufbpe._util.extras import NotInstalledError
+from ggufbpe.chat.bos_eos import BosEos
+from ggufbpe.chat.chats import MOST_TEMPLATES, Chats, NoTemplateError, body_from_arguments, prompt_text
 from ggufbpe.chat.known_templates import known_template, known_templates
+from ggufbpe.chat.render import ChatTemplate
 from ggufbpe.cli import main
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
@@ -687,3 +690,64 @@ def test_page_lists_the_known_templates() -> None:
     page = (ROOT / "docs" / "chat.md").read_text(encoding="utf-8")
     listed = page.partition("### Templates of llama.cpp's collection")[2].partition("\n## ")[0]
     assert re.findall(r"`([^`]+)`", listed)[2:] == [*known_templates()]  # behind `known:chatml` and `known:`
+
+
+# ---- the parts --------------------------------------------------------------------------------------------
+
+
+def test_body_from_arguments() -> None:
+    body = body_from_arguments([USER], None, "auto", True, None, None, {"a": 1})
+    assert body == {
+        "messages": [USER],
+        "tool_choice": "auto",
+        "add_generation_prompt": True,
+        "chat_template_kwargs": {"a": 1},
+    }
+    assert body_from_arguments(None, None, "none", False, "content", "low", {}) == {
+        "messages": None,  # for the parser of requests to refuse
+        "tool_choice": "none",
+        "add_generation_prompt": False,
+        "continue_final_message": "content",
+        "reasoning_effort": "low",
+    }
+
+
+def test_prompt_text() -> None:
+    assert prompt_text("é".encode() + b"\xff") == "é\ufffd"
+
+
+def test_templates_of_requests_make_room_but_those_of_the_file_stay(
+    tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[str] = []
+
+    class Counted(ChatTemplate):
+        def __init__(self, source: str, ends: BosEos) -> None:
+            prepared.append(source)
+            super().__init__(source, ends)
+
+    monkeypatch.setattr("ggufbpe.chat.chats.ChatTemplate", Counted)
+    chats, body = Chats(tok), {"messages": [USER]}
+    own, _ = chats.in_force()
+    given = [f"{{{{ messages[0].content }}}}{number}" for number in range(MOST_TEMPLATES + 1)]
+    prompts = [chats.prompt(body, source) for source in given]
+    assert prompts == [f"{USER['content']}{number}".encode() for number in range(len(given))]
+    chats.in_force()
+    chats.prompt(body, given[-1])  # still prepared
+    assert prepared == [own, *given]
+    chats.prompt(body, given[0])
+    assert prepared[-1] == given[0]
+
+
+def test_a_finished_chat_is_closed(tok: Tokenizer) -> None:
+    body = {"messages": [USER, {"role": "assistant", "content": "4"}]}
+    source = "known:chatml"
+    assert not tok.chats.prompt(body, source).endswith(b"<|im_end|>\n")
+    assert tok.chats.prompt(body, source, whole=True).endswith(b"assistant\n4<|im_end|>\n")
+
+
+def test_a_template_is_required_of_what_is_to_be_kept() -> None:
+    chats = Tokenizer.from_gguf(GPT2).chats
+    chats.require_template("known:chatml")
+    with pytest.raises(NoTemplateError, match="whose markers may be plain letters"):
+        chats.require_template(None)

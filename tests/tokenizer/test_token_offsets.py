@@ -17,6 +17,7 @@ from ggufbpe.analysis.verify.fuzz import RandomTexts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
 from ggufbpe.tokenizer.reference_engine import ReferenceEngine
+from ggufbpe.tokenizer.token_offsets import TokenOffsets, blocks_add_up, spans
 
 pytestmark = [
     pytest.mark.skipif(native is None, reason="there is no compiled engine"),
@@ -178,3 +179,40 @@ def test_offsets_are_read_as_a_list_of_them_is(text: str) -> None:
     assert repr(offsets) == repr(expected)
     with pytest.raises(IndexError):
         offsets[len(expected)]
+
+
+# ---- the sequence of spans ---------------------------------------------------------------------------------
+
+
+def test_token_offsets_are_a_sequence_of_spans() -> None:
+    offsets = TokenOffsets(np.array([0, 2, 2, 5, 5, 5], np.int64))
+    pairs = [(0, 2), (2, 5), (5, 5)]
+    assert (len(offsets), list(offsets), repr(offsets)) == (3, pairs, repr(pairs))
+    assert (offsets[1], offsets[-1], offsets[1:]) == ((2, 5), (5, 5), pairs[1:])
+    assert (list(offsets.starts), list(offsets.ends)) == ([0, 2, 5], [2, 5, 5])
+    assert offsets == pairs
+    assert offsets == pickle.loads(pickle.dumps(offsets))
+    assert offsets != TokenOffsets(np.array([0, 2], np.int64))
+    assert offsets != tuple(pairs)
+    assert np.asarray(offsets).tolist() == [list(pair) for pair in pairs]
+    with pytest.raises(IndexError):
+        offsets[3]
+
+
+def test_spans_of_a_block() -> None:
+    tokenizer = Tokenizer.from_gguf(GPT2)
+    assert spans(tokenizer, b"Hello world", False) == ([15496, 995], [0, 5], [5, 11])
+    assert spans(tokenizer, b" world", False, at=5) == ([995], [5], [11])
+    spm = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "spm.gguf")
+    assert len(spans(spm, b"llo", False).ids) == 2  # with the space before a text
+    assert spans(spm, b"llo", False, at=2).starts == [2]
+
+
+ADD_UP = {"spm": False, "wpm": False, "rwkv": True, "plamo2": True, "hybriddna": False, "gemma4": True}
+
+
+@pytest.mark.parametrize("name", ADD_UP)
+def test_blocks_add_up(name: str) -> None:
+    tokenizer = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")
+    assert blocks_add_up(tokenizer) is ADD_UP[name]
+    assert not blocks_add_up(Tokenizer(tokenizer.vocabulary, "reference"))

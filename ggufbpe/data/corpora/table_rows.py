@@ -35,7 +35,9 @@ def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -
         for batch in batches(stream, name, columns, start):
             yield list(zip(*(_values(batch.column(column), pyarrow) for column in columns)))
             del batch
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's or the network's
+            raise
         raise CorpusError(f"{name}: the table is broken: {error}") from error
 
 

@@ -9,6 +9,10 @@ from chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.known_templates import known_templates
+from ggufbpe.chat.request.continuation_check import may_be_output, may_begin, may_begin_with_json
+from ggufbpe.chat.request.messages import Request
+from ggufbpe.chat.request.model_output import Output
+from ggufbpe.chat.request.reasoning import Reasoning
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -98,3 +102,52 @@ def test_templates_whose_calls_are_no_json(tok: Tokenizer, name: str) -> None:
         prompt = refusal.reason.partition(": ")[0].encode()
     refused = b"Unable to generate parser for this template. Automatic parser generation failed"
     assert prompt == (b"<|im_start|>user\nHi<|im_end|>\n" if is_taken else refused)
+
+
+STARTS_OF_JSON = {
+    "": True,
+    "[": True,
+    '{"a": [1, {"b": null}], "c"': True,
+    "-1.5e+": True,
+    "falsy": False,
+    "{1": False,
+    '{"a": 1,}': False,
+    "[1 2": False,
+    '"\\u12': True,
+    '"\\u1g': False,
+    "```json [1] ``": True,
+    "```json [1] x": False,
+    "[" * 100_000: True,
+}
+
+
+@pytest.mark.parametrize("text", STARTS_OF_JSON, ids=lambda text: text[:20])
+def test_may_begin_with_json(text: str) -> None:
+    assert may_begin_with_json(text) is STARTS_OF_JSON[text]
+
+
+def test_may_begin() -> None:
+    assert [may_begin(text, "<think>") for text in ("", "<th", "<think>x", "<x")] == [True, True, True, False]
+
+
+MARKS = Reasoning(True, "<t>", "</t>")
+TOOL = {"type": "function", "function": {"name": "f"}}
+TAGGED = Output(calls="tagged", name_start="call:", supports_calls=True)
+OUTPUTS: dict[str, tuple[str, str, Reasoning, Output, dict[str, Any], bool]] = {
+    "anything behind a generation prompt": ("x", "A:", Reasoning(), Output(), {"json_schema": {}}, True),
+    "no JSON": ("x", "", Reasoning(), Output(), {"json_schema": {}}, False),
+    "reasoning before JSON": ("<t>x", "<t>", MARKS, Output(), {"json_schema": {}}, True),
+    "no reasoning, by wish": (
+        "<t>x", "<t>", MARKS, Output(), {"json_schema": {}, "extracts_reasoning": False}, False,
+    ),
+    "a call": ("call:f(", "", Reasoning(), TAGGED, {"tools": (TOOL,)}, True),
+    "a call of another function": ("call:g(", "", Reasoning(), TAGGED, {"tools": (TOOL,)}, False),
+    "no call is to be made": ("x", "", Reasoning(), TAGGED, {"tools": (TOOL,), "tool_choice": "none"}, True),
+    "another mark than that of answers": ("x", "", MARKS, Output(content_start="<a>"), {}, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_may_be_output(name: str) -> None:
+    text, generation_prompt, marks, output, fields, expected = OUTPUTS[name]
+    assert may_be_output(text, generation_prompt, marks, output, Request((), **fields)) is expected

@@ -16,10 +16,10 @@ import unicodedata2
 from record_fixtures import as_bytes, read_recorded
 from synthetic import ONE_OF_EACH_FAMILY, tokenizer_as
 
-import ggufbpe
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.cli import main
+from ggufbpe.models.pretokenizers.regex_patterns import patterns
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
 
@@ -44,7 +44,7 @@ def recorded_texts() -> list[str]:
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_words_of_regex_are_those_of_both_engines(name: str) -> None:
     """On all recorded texts, but for the characters that are named above, each of which is taken out of them."""
-    found = ggufbpe.patterns(name)
+    found = patterns(name)
     reference, tok = splitter(PRE_TOKENIZERS[name]).words, tokenizer_as(name)
     without = str.maketrans(dict.fromkeys(NEWER, "") if found.other_characters else {})
     for text in recorded_texts():
@@ -56,20 +56,20 @@ def test_words_of_regex_are_those_of_both_engines(name: str) -> None:
 
 def test_only_characters_that_are_named_are_left_out() -> None:
     characters = {ord(char) for text in recorded_texts() for char in text}
-    other = {point for name in ONE_OF_EACH_FAMILY for point in ggufbpe.patterns(name).other_characters}
+    other = {point for name in ONE_OF_EACH_FAMILY for point in patterns(name).other_characters}
     assert {chr(point) for point in characters & other} <= set(NEWER)
 
 
 @pytest.mark.parametrize("name", ["llama-bpe", "deepseek-v3", "default", "qwen35", "bloom"])
 def test_other_characters_came_after_unicode_15_1(name: str) -> None:
-    other = ggufbpe.patterns(name).other_characters
+    other = patterns(name).other_characters
     assert {unicodedata2.category(chr(point)) for point in other} <= {"Cn"}
     assert (name == "bloom") is (not other)  # whose patterns ask for no class but white space
 
 
 def test_other_characters_are_split_otherwise_and_all_others_alike() -> None:
     """With a word that asks for the class of every character."""
-    found = ggufbpe.patterns("llama-bpe")
+    found = patterns("llama-bpe")
     other, words = set(found.other_characters), splitter(PRE_TOKENIZERS["llama-bpe"]).words
     for point in {*range(0, 0x110000, 89), *sorted(other)[::97]} - set(range(0xD800, 0xE000)):
         text = f"a{chr(point)}{chr(point)}1b"
@@ -93,11 +93,11 @@ def test_other_characters_are_split_otherwise_and_all_others_alike() -> None:
     ],
 )  # fmt: skip
 def test_words(name: str, text: str, words: list[str]) -> None:
-    assert ggufbpe.patterns(name).words(text) == words == splitter(PRE_TOKENIZERS[name]).words(text)
+    assert patterns(name).words(text) == words == splitter(PRE_TOKENIZERS[name]).words(text)
 
 
 def test_patterns_are_compiled_and_one_after_the_other() -> None:
-    found = ggufbpe.patterns("deepseek-v3")
+    found = patterns("deepseek-v3")
     assert len(found) == 3
     assert all(isinstance(pattern, regex.Pattern) for pattern in found)
     assert found[0].findall("1234") == ["123", "4"]
@@ -106,7 +106,7 @@ def test_patterns_are_compiled_and_one_after_the_other() -> None:
 
 def test_unknown_name() -> None:
     with pytest.raises(ValueError, match=r"llama\.cpp knows no pre-tokenizer 'llama-4'"):
-        ggufbpe.patterns("llama-4")
+        patterns("llama-4")
 
 
 # ---- the command ----------------------------------------------------------------------------------------
@@ -116,12 +116,10 @@ def test_command_prints_patterns_that_can_be_run(capfd: pytest.CaptureFixture[st
     assert main(["list-pre", "--regex", "deepseek-v3", "bloom"]) == 0
     output = capfd.readouterr()
     lines = output.out.splitlines()
-    assert lines == [
-        pattern.pattern for name in ("deepseek-v3", "bloom") for pattern in ggufbpe.patterns(name)
-    ]
+    assert lines == [pattern.pattern for name in ("deepseek-v3", "bloom") for pattern in patterns(name)]
     assert regex.compile(lines[0], regex.V1).findall("1234") == ["123", "4"]
     [told] = output.err.splitlines()
-    first = ggufbpe.patterns("deepseek-v3").other_characters[0]
+    first = patterns("deepseek-v3").other_characters[0]
     assert told.startswith(f"deepseek-v3: the package regex puts U+{first:04X},")
 
 
@@ -144,4 +142,4 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capfd: pytest
         "ggufbpe: error: running the patterns takes the package regex: pip install 'ggufbpe[regex]'\n"
     )
     with pytest.raises(NotInstalledError):
-        ggufbpe.patterns("bloom")
+        patterns("bloom")

@@ -1,0 +1,142 @@
+"""A tokenizer.json is checked part by part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ggufbpe.convert.exporters.boundary_markers import AT_BORDERS, border_steps
+from ggufbpe.convert.exporters.hf_config import HFConfig
+from ggufbpe.convert.imported import NotImportableError
+from ggufbpe.convert.importers.hf_document import HFDocument, added_token_limits
+from ggufbpe.gguf.constants import TokenType
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+
+
+def document(*, model: Any = None, config: dict[str, Any] | None = None, **parts: Any) -> HFDocument:
+    """A tokenizer.json of three tokens, with some parts replaced."""
+    own = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}
+    return HFDocument({"model": own if model is None else model, **parts}, HFConfig(config or {}))
+
+
+def test_tokens_and_types() -> None:
+    added = [
+        {"id": 4, "content": "<s>", "special": True},
+        {"id": 0, "content": "a", "special": False},
+    ]
+    read = document(added_tokens=added)
+    assert read.tokens == ["a", "b", "ab", "[PAD3]", "<s>"]
+    kinds = (TokenType.USER_DEFINED, TokenType.NORMAL, TokenType.NORMAL, TokenType.UNUSED, TokenType.CONTROL)
+    assert read.types == list(map(int, kinds))
+    assert read.ids["<s>"] == 4
+
+
+def test_pieces_of_a_unigram_model() -> None:
+    read = document(
+        model={"type": "Unigram", "vocab": [["a", -1], ["", 0], ["b", -2.5]]},
+        added_tokens=[{"id": 3, "content": "<s>"}],
+    )
+    assert read.tokens == ["a", "[PAD1]", "b", "<s>"]
+    assert read.scores == [-1.0, 0.0, -2.5, 0.0]
+
+
+def test_merges_of_both_forms() -> None:
+    model = {"vocab": {"a": 0}, "merges": ["a b", ["c d", "e"]]}
+    assert list(document(model=model).merge_pairs()) == [("a", "b"), ("c d", "e")]
+    with pytest.raises(NotImportableError, match="a merge is 'a b c', not two tokens"):
+        list(document(model={"vocab": {"a": 0}, "merges": ["a b c"]}).merge_pairs())
+
+
+def template(*pieces: str) -> dict[str, Any]:
+    """A post-processor that adds tokens around a text, which is called "text"."""
+    single = [
+        {"Sequence": {"id": "A"}} if each == "text" else {"SpecialToken": {"id": each}} for each in pieces
+    ]
+    return {
+        "type": "TemplateProcessing",
+        "single": single,
+        "special_tokens": {each: {"ids": [index]} for index, each in enumerate(("a", "b", "ab"))},
+    }
+
+
+ENDS: list[tuple[Any, dict[str, int], list[str]]] = [
+    (None, {}, []),
+    (template("a", "text", "ab"), {"bos": 0, "eos": 2}, []),
+    (template("text", "b"), {"eos": 1}, []),
+    (template("a", "b", "text"), {"bos": 0}, ["more_than_one_end"]),
+    ({"type": "BertProcessing", "cls": ["b", 1], "sep": ["a", 0]}, {"bos": 1, "eos": 0}, []),
+]
+
+
+@pytest.mark.parametrize(("post_processor", "ids", "limits"), ENDS)
+def test_ends(post_processor: Any, ids: dict[str, int], limits: list[str]) -> None:
+    found, told = document(post_processor=post_processor).ends()
+    assert (found, [limit.name for limit in told]) == (ids, limits)
+
+
+def test_special_ids() -> None:
+    read = document(config={"unk_token": "b", "pad_token": "none", "eos_token": "a"})
+    assert read.special_ids({"eos": 2}) == {
+        "tokenizer.ggml.eos_token_id": 2,  # what is added to a text counts before a name
+        "tokenizer.ggml.unknown_token_id": 1,
+    }
+
+
+def test_borders_are_read_as_patterns() -> None:
+    entry = PRE_TOKENIZERS["falcon"]
+    normalizer = {"type": "Sequence", "normalizers": border_steps(entry, drops_white_space=False)}
+    read = document(normalizer=normalizer, pre_tokenizer=AT_BORDERS)
+    assert read.parts("normalizer") == []
+    assert {part["type"] for part in read.parts("pre_tokenizer")} == {"Split"}
+
+
+LIMITS: list[tuple[dict[str, Any], dict[str, Any], tuple[str, str, str], list[str]]] = [
+    ({"lstrip": True}, {}, ("gpt-2", "gpt2", ""), ["lstrip"]),
+    ({"lstrip": True, "content": "<mask>"}, {}, ("jina-v2-de", "gpt2", ""), []),
+    ({"rstrip": True}, {}, ("gpt-2", "gpt2", "Phi-3-mini"), []),
+    ({"rstrip": True, "single_word": True}, {}, ("gpt-2", "gpt2", "x"), ["rstrip", "single_word"]),
+    ({"normalized": True}, {"normalizer": {"type": "NFC"}}, ("gpt-2", "gpt2", ""), ["normalized_tokens"]),
+    ({"normalized": True}, {}, ("gpt-2", "gpt2", ""), []),
+]
+
+
+@pytest.mark.parametrize(("flags", "parts", "model", "names"), LIMITS)
+def test_added_token_limits(
+    flags: dict[str, Any], parts: dict[str, Any], model: tuple[str, str, str], names: list[str]
+) -> None:
+    read = document(added_tokens=[{"id": 3, "content": "<s>", **flags}], **parts)
+    assert [limit.name for limit in added_token_limits(read, *model)] == names
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "the file has no model with a vocabulary": {"model": {"type": "BPE"}},
+    "the model is 'WordLevel', which llama.cpp does not have": {"model": {"type": "WordLevel", "vocab": {}}},
+    "this is not how the vocabulary of a Unigram model is written": {
+        "model": {"type": "Unigram", "vocab": {"a": 0}}
+    },
+    "the pieces are not as in a tokenizer.json": {"model": {"type": "Unigram", "vocab": [["a", None]]}},
+    "the ids of the vocabulary are not all numbers from 0 up": {"model": {"vocab": {"a": -1}}},
+    "the model has a end_of_word_suffix, '</w>'": {
+        "model": {"vocab": {"a": 0}, "end_of_word_suffix": "</w>"}
+    },
+    "the added tokens are not as in a tokenizer.json": {"added_tokens": [{"id": "x", "content": "a"}]},
+    "two tokens have the id 0: 'a' and 'x'": {"added_tokens": [{"id": 0, "content": "x"}]},
+    "two ids have the token 'a'": {"added_tokens": [{"id": 3, "content": "a"}]},
+    "the file has no tokens": {"model": {"vocab": {}}},
+    "the file has 1 tokens and ids up to 1000000": {"model": {"vocab": {"a": 1_000_000}}},
+    "has a NUL, which ends a string": {"model": {"vocab": {"a\0": 0}}},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str) -> None:
+    with pytest.raises(NotImportableError) as refusal:
+        document(**REFUSED[message])
+    assert message in str(refusal.value)
+
+
+def test_ends_that_are_no_ids() -> None:
+    read = document(post_processor={"type": "BertProcessing", "cls": ["b", 9], "sep": ["a", 0]})
+    with pytest.raises(NotImportableError, match="the post-processor adds '9', which is not a token id"):
+        read.ends()

@@ -1,0 +1,145 @@
+"""Byte pair encoding from a tokenizer.json: merges, types, the pre-tokenizer, and what is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ggufbpe.convert.exporters.hf_config import HFConfig
+from ggufbpe.convert.imported import NotImportableError
+from ggufbpe.convert.importers import import_bpe
+from ggufbpe.convert.importers.hf_document import HFDocument
+from ggufbpe.convert.importers.import_bpe import BytePairImport
+from ggufbpe.convert.importers.recognize import Recognized
+from ggufbpe.gguf.constants import TokenType
+from ggufbpe.models.bpe.merge import BYTE_CHARS
+from ggufbpe.models.special_ids import STRIPS_MASK
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+VOCAB = {text: index for index, text in enumerate([*BYTE_CHARS, "ab", "Ġa"])}
+ESCAPE = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+RAW = {text: index for index, text in enumerate([*BYTES, "a", "▁"])}
+
+
+@pytest.fixture(autouse=True)
+def recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every splitting is taken for GPT-2's: to recognize one is the work of another module, and takes seconds."""
+    answer = Recognized("gpt-2", "patterns", "as expected", exact=True)
+    monkeypatch.setattr(import_bpe, "recognize", lambda *_: answer)
+
+
+def imported(
+    pre: str | None = None, *, config: dict[str, Any] | None = None, model: Any = None, **parts: Any
+) -> BytePairImport:
+    """An import of bytes with two merges, split as by GPT-2."""
+    own = {"type": "BPE", "vocab": VOCAB, "merges": [["a", "b"], ["Ġ", "a"]], **(model or {})}
+    document = {"pre_tokenizer": BYTE_LEVEL, **parts, "model": own}
+    return BytePairImport(HFDocument(document, HFConfig(config or {})), pre)
+
+
+def limits(read: BytePairImport) -> list[str]:
+    """The names of what cannot be carried."""
+    keys = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.bos_token_id": 0,
+        "tokenizer.ggml.eos_token_id": 0,
+    }
+    return [limit.name for limit in read.limits("gpt2", "", keys)]
+
+
+def test_merges_and_pre_tokenizer() -> None:
+    read = imported()
+    assert read.merges == ["a b", "Ġ a"]
+    assert (read.entry.name, read.model_name()) == ("gpt-2", "gpt2")
+    assert "merges_with_spaces" not in limits(read)
+
+
+def test_merges_that_a_gguf_cannot_hold() -> None:
+    read = imported(model={"merges": [["a b", "c"], ["a", "b"], ["Ġ", "a"], ["a", "b"]]})
+    assert read.merges == ["Ġ a", "a b"]  # of equal merges the last counts, as in the library
+    assert "merges_with_spaces" in limits(read)
+
+
+NAMES: list[tuple[str | None, dict[str, Any], str]] = [
+    ("llama-bpe", {}, "llama-bpe"),
+    (None, {"config": {"gguf": {"tokenizer.ggml.pre": "phi-2"}}}, "phi-2"),  # of the family of the patterns
+    (None, {"config": {"gguf": {"tokenizer.ggml.pre": "qwen2"}}}, "gpt-2"),  # of another family
+]
+
+
+@pytest.mark.parametrize(("pre", "parts", "name"), NAMES)
+def test_names_of_pre_tokenizers(pre: str | None, parts: dict[str, Any], name: str) -> None:
+    assert imported(pre, **parts).entry.name == name
+
+
+def test_a_mask_that_strips_white_space_tells_the_name() -> None:
+    mask = {"id": 258, "content": "<mask>", "lstrip": True}
+    assert imported(added_tokens=[mask]).entry.name in STRIPS_MASK
+    assert imported(added_tokens=[{**mask, "lstrip": False}]).entry.name not in STRIPS_MASK
+
+
+def test_tokens_that_are_characters() -> None:
+    read = imported(
+        model={"vocab": RAW, "merges": [], "byte_fallback": True}, normalizer=ESCAPE, pre_tokenizer=None
+    )
+    assert read.types[:256] == [int(TokenType.BYTE)] * 256
+    assert read.entry.name == "sarvam-moe"  # no BOS is added
+    assert "normalizer" not in limits(read)
+
+
+def test_a_splitting_that_no_pre_tokenizer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_bpe, "recognize", lambda *_: None)
+    with pytest.raises(
+        NotImportableError, match=r"no pre-tokenizer of llama\.cpp splits like the one in the file"
+    ):
+        imported()
+    assert imported("qwen2").entry.name == "qwen2"  # a given name counts regardless
+
+
+def test_a_splitting_that_is_only_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_bpe, "recognize", lambda *_: Recognized("gpt-2", "texts", "nearly"))
+    assert "newer_unicode" in limits(imported())
+    assert "newer_unicode" not in limits(imported("gpt-2"))
+
+
+LIMITS: dict[str, dict[str, Any]] = {
+    "normalizer": {"normalizer": {"type": "NFC"}},
+    "dropout": {"model": {"dropout": 0.1}},
+    "add_prefix_space": {"pre_tokenizer": {**BYTE_LEVEL, "add_prefix_space": True}},
+    "bytes_without_tokens": {
+        "model": {"vocab": {text: n for text, n in VOCAB.items() if text != "b"}, "merges": []}
+    },
+    "ignore_merges": {"model": {"ignore_merges": True, "merges": []}},
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits(name: str) -> None:
+    usual = limits(imported("gpt-2"))
+    assert set(limits(imported("gpt-2", **LIMITS[name]))) - set(usual) == {name}
+
+
+def test_default_ids() -> None:
+    told = list(imported("gpt-2").limits("gpt2", "", {"tokenizer.ggml.model": "gpt2"}))
+    [limit] = [limit for limit in told if limit.name == "default_ids"]
+    assert (limit.number, "no EOS and BOS is named, so llama.cpp takes token 11" in limit.what) == (2, True)
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "llama.cpp knows no pre-tokenizer 'x'": {"pre": "x"},
+    "bytes are written as characters before the text is split": {
+        "pre_tokenizer": None,
+        "normalizer": {"type": "ByteLevel"},
+    },
+    "this is SentencePiece's byte pair encoding": {"pre_tokenizer": {"type": "Metaspace"}},
+    "the tokens are neither bytes nor characters": {"pre_tokenizer": None},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str) -> None:
+    with pytest.raises(NotImportableError) as refusal:
+        imported(**REFUSED[message])
+    assert message in str(refusal.value)

@@ -1,0 +1,116 @@
+"""The manifest of shards, and the state of a run that is not finished."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ggufbpe.data.corpora.chunks import CorpusPlace
+from ggufbpe.data.corpora.hashed_files import FileFacts
+from ggufbpe.data.corpora.manifest import (
+    RunState,
+    Shard,
+    Tail,
+    changed_input,
+    finish,
+    read_inputs,
+    read_manifest,
+    totals,
+    unfinished,
+    write_inputs,
+    written_names,
+)
+from ggufbpe.data.corpora.records import CorpusError
+from ggufbpe.data.corpora.storage import Input, folder_at
+
+FILES = [FileFacts("part-00000.bin", 20, "ab"), FileFacts("part-00000.idx", 9, "cd")]
+FIRST = Shard("part-00000", 2, 3, 10, 40, 1, CorpusPlace(), 0, FILES)
+SECOND = Shard("part-00001", 5, 4, 7, 30, 0, CorpusPlace(1, 100, 3), 6, [])
+STATE = RunState({"version": 1, "settings": {"eos": True}}, [FIRST, SECOND], CorpusPlace(2, 5, 1), [7, 8])
+
+
+def test_an_unfinished_run_is_read_back(tmp_path: Path) -> None:
+    folder = folder_at(str(tmp_path))
+    assert unfinished(folder) is None
+    STATE.write(folder)
+    assert unfinished(folder) == STATE
+    with pytest.raises(CorpusError, match="encoding was not finished"):
+        read_manifest(folder)
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    folder = folder_at(str(tmp_path))
+    with pytest.raises(CorpusError, match=r"there is no manifest\.json"):
+        read_manifest(folder)
+    STATE.write(folder)
+    content = finish(folder, STATE, Tail(1, 9, 2, [5, 6, 7]))
+    assert folder.names() == ["manifest.json"]
+    sums = {name: content[name] for name in ("documents", "rows", "tokens", "text_bytes", "bad_records")}
+    assert sums == {"documents": 8, "rows": 7, "tokens": 17, "text_bytes": 79, "bad_records": 3}
+    assert content["left_over_tokens"] == 3
+    assert read_manifest(folder) == (json.loads((tmp_path / "manifest.json").read_bytes()), STATE.shards)
+
+
+def test_totals() -> None:
+    assert totals([]) == dict.fromkeys(("documents", "rows", "tokens", "text_bytes", "bad_records"), 0)
+    assert totals([FIRST, SECOND])["tokens"] == 17
+
+
+DAMAGED = {
+    b"{": "not JSON",
+    b'{"version": 2}': "not of version 1",
+    b'{"version": 1}': "not what ggufbpe writes",
+    b'{"version": 1, "shards": [{"name": "x"}]}': "not what ggufbpe writes",
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED)
+def test_damaged_manifests(tmp_path: Path, data: bytes) -> None:
+    for name, read in (("manifest.json", read_manifest), ("unfinished.json", unfinished)):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(CorpusError, match=DAMAGED[data]):
+            read(folder_at(str(tmp_path)))  # type: ignore[operator]
+
+
+A, B = Input("a", 1, "x"), Input("b", 2, "y")
+CHANGES = [
+    ([A, B], [A, B], ""),
+    ([A, B], [A], "b is not there any more"),
+    ([A], [A, B], "b was not there"),
+    ([A, B], [A, B._replace(version="z")], "b was changed"),
+    ([A, B], [B, A], "the order of the inputs is another one"),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "change"), CHANGES)
+def test_changed_input(before: list[Input], now: list[Input], change: str) -> None:
+    assert changed_input(before, now) == change
+
+
+def test_inputs(tmp_path: Path) -> None:
+    folder = folder_at(str(tmp_path))
+    told = write_inputs(folder, [A, B])
+    assert (told["files"], told["bytes"], len(told["sha256"])) == (2, 3, 64)
+    assert read_inputs(folder) == [A, B]
+    assert write_inputs(folder, [B, A])["sha256"] != told["sha256"]
+
+
+def test_written_names(tmp_path: Path) -> None:
+    names = [
+        "manifest.json",
+        "inputs.jsonl",
+        "part-00000.bin",
+        "part-00000.txt",
+        "other.bin",
+        "part-00000.idx",
+    ]
+    for name in names:
+        (tmp_path / name).touch()
+    assert written_names(folder_at(str(tmp_path))) == [
+        "inputs.jsonl",
+        "manifest.json",
+        "part-00000.bin",
+        "part-00000.idx",
+    ]

@@ -1,0 +1,80 @@
+"""Texts of records, and a report of those that have none."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ggufbpe.data.corpora.readers import has_records, read_lines, records
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "expected"),
+    [
+        ("a.jsonl", None, True),
+        ("a.jsonl.gz", None, True),
+        ("a.parquet", None, True),
+        ("a.txt", None, False),
+        ("a.csv", None, False),
+        ("a.csv", "text", True),
+    ],
+)
+def test_has_records(name: str, field: str | None, expected: bool) -> None:
+    assert has_records(name, field) is expected
+
+
+def read(
+    data: bytes, name: str, field: str | None = None, also: str | None = None
+) -> tuple[list[Any], list[str]]:
+    """The records, and what is reported."""
+    told: list[str] = []
+    found = list(
+        records(io.BytesIO(data), name, field, lambda file, error: told.append(f"{file}: {error}"), also)
+    )
+    return found, told
+
+
+def test_json_lines() -> None:
+    data = b'{"text": "a", "id": 1}\n\n{"text": "\\u00e9"}\n{"id": 2}\nnot JSON\n'
+    found, told = read(data, "a.jsonl")
+    assert [(text, fields.get("id")) for text, fields in found] == [(b"a", 1), ("é".encode(), None)]
+    assert len(told) == 1
+    assert told[0].startswith("a.jsonl: left out: line 4: ")
+    assert told[0].endswith("(the first of 2 lines)")
+
+
+def test_another_field() -> None:
+    found, told = read(b'{"text": "a", "body": "b"}\n', "a.jsonl", "body")
+    assert ([text for text, _ in found], told) == ([b"b"], [])
+
+
+def test_comma_separated_values() -> None:
+    found, told = read(b"id,text\n1,a\n2\n", "a.csv", "text", also="id")
+    assert found == [(b"a", {"id": "1"})]
+    assert told == ["a.csv: left out: row 2: the column 'text' has no text"]
+
+
+def test_parquet() -> None:
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"text": ["a", None, "b"], "id": [1, 2, 3]}), stream)
+    found, told = read(stream.getvalue(), "a.parquet", also="id")
+    assert found == [(b"a", {"id": 1}), (b"b", {"id": 3})]
+    assert told == ["a.parquet: left out: row 2: the column 'text' has no text"]
+
+
+def test_read_lines() -> None:
+    told: list[str] = []
+
+    def number(line: bytes) -> int:
+        return int(line)
+
+    found = list(
+        read_lines(io.BytesIO(b"1\n\nx\n3"), "n", lambda name, error: told.append(str(error)), number)
+    )
+    assert found == [1, 3]
+    assert len(told) == 1
+    assert told[0].startswith("left out: line 3: invalid literal")

@@ -1,0 +1,103 @@
+"""Files of a repository of the hub, from a server on the loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from huggingface_hub import constants
+from remote_server import COMMIT, RemoteServer, Served, remote_server
+
+from ggufbpe.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ggufbpe.hub.name_grammar import HubName
+from ggufbpe.hub.remote.huggingface import endpoint, files_on_hub, is_offline, locate_on_hub
+
+NAME = HubName("owner", "repo")
+FILES = {"m-Q8_0.gguf": Served(b"12345678"), "m-Q4_K_M.gguf": Served(b"1234"), "README.md": Served(b"#")}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RemoteServer]:
+    """A server for all tests."""
+    with remote_server() as far:
+        yield far
+
+
+@pytest.fixture
+def hub(server: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> RemoteServer:
+    """A hub with one repository."""
+    server.clear()
+    server.put_hub(NAME.repository, dict(FILES))
+    monkeypatch.setattr(constants, "ENDPOINT", server.home)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(
+        constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        server.home + "/{repo_id}/resolve/{revision}/{filename}",
+    )
+    return server
+
+
+def test_settings_are_those_of_the_library(hub: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert endpoint() == hub.home
+    assert not is_offline()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert is_offline()
+
+
+def test_files_on_hub(hub: RemoteServer) -> None:
+    assert [(file.name, file.size) for file in files_on_hub(NAME)] == [
+        ("m-Q8_0.gguf", 8),
+        ("m-Q4_K_M.gguf", 4),
+    ]
+
+
+CHOSEN = [
+    (HubName("owner", "repo"), "m-Q4_K_M.gguf"),
+    (HubName("owner", "repo", "q8_0"), "m-Q8_0.gguf"),
+    (HubName("owner", "repo", None, "m-Q8_0.gguf", COMMIT), "m-Q8_0.gguf"),
+]
+
+
+@pytest.mark.parametrize(("name", "file"), CHOSEN)
+def test_locate_on_hub(hub: RemoteServer, name: HubName, file: str) -> None:
+    location = locate_on_hub(name)
+    assert location.size == len(FILES[file].head)
+    assert f"/{file}" in location.url
+    assert location.version == "one"
+
+
+def test_a_quantization_that_is_not_there(hub: RemoteServer) -> None:
+    with pytest.raises(RemoteNotFoundError) as refusal:
+        locate_on_hub(HubName("owner", "repo", "Q2_K"))
+    assert (refusal.value.problem, refusal.value.remedy) == (
+        "no file is a 'Q2_K'",
+        "there are Q8_0, Q4_K_M",
+    )
+
+
+TREE = f"/api/models/{NAME.repository}/tree/main"
+ANSWERS: dict[str, tuple[dict[str, Any], type[RemoteError]]] = {
+    "there is no such repository, or it is private": (
+        {"refusals": [(401, {"X-Error-Code": "RepoNotFound"})]},
+        RemoteNotFoundError,
+    ),
+    "the repository is gated": ({"refusals": [(403, {"X-Error-Code": "GatedRepo"})]}, RemoteAccessError),
+    "the hub denies access (403)": ({"refusals": [(403, {})]}, RemoteAccessError),
+    "is not understood (TypeError: a list of files is dict)": ({"head": b"{}"}, RemoteError),
+    "is not understood (ValueError: the list of files is at another server": (
+        {"redirect": "http://localhost:1/elsewhere"},
+        RemoteError,
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", ANSWERS)
+def test_answers_of_the_hub(hub: RemoteServer, problem: str) -> None:
+    how, kind = ANSWERS[problem]
+    hub.put(TREE, **{"headers": {"Content-Type": "application/json"}, **how})
+    with pytest.raises(kind) as refusal:
+        files_on_hub(NAME)
+    assert type(refusal.value) is kind
+    assert problem in refusal.value.problem

@@ -1,0 +1,109 @@
+"""Names looked up in all stores together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stores import llama_cpp_file, lm_studio_file, ollama_layer, ollama_model
+
+from ggufbpe.hub.name_grammar import parse_name
+from ggufbpe.hub.stores import ollama_store
+from ggufbpe.hub.stores.all_stores import (
+    STORES,
+    closed_folders,
+    find_stored,
+    how_to_download,
+    how_to_use,
+    models_named,
+    similar_names,
+    stored_models,
+)
+
+
+@pytest.fixture
+def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a model in each of three stores, one of them a link to another's file."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in ("OLLAMA_MODELS", "XDG_CACHE_HOME", "HF_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LLAMA_CACHE", str(tmp_path / "llama.cpp"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(ollama_store, "SERVICE_FOLDER", str(tmp_path / "service"))
+    models = tmp_path / ".ollama" / "models"
+    ollama_model(models, "registry.ollama.ai/library/small/latest", [ollama_layer(models, b"GGUF 1")])
+    file = llama_cpp_file(tmp_path / "llama.cpp", "o/r", "Tiny.gguf", b"GGUF 2")
+    lm_studio_file(tmp_path / ".lmstudio" / "models", "p/Tiny/o_r_Tiny.gguf", file)
+    lm_studio_file(tmp_path / ".lmstudio" / "models", "p/small/small-Q8_0.gguf", b"GGUF 3")
+    return tmp_path
+
+
+def test_every_store_is_listed(stores: Path) -> None:
+    names = [model.name for model in stored_models()]
+    assert names == [
+        "ollama:small:latest",
+        "llama.cpp:o_r_Tiny.gguf",
+        "lmstudio:p/Tiny/o_r_Tiny.gguf",
+        "lmstudio:p/small@Q8_0",
+    ]
+    assert {model.store for model in stored_models()} < set(STORES)
+    assert closed_folders() == []
+
+
+NAMED = {
+    "small": ["ollama:small:latest", "lmstudio:p/small@Q8_0"],
+    "SMALL:latest": ["ollama:small:latest"],
+    "tiny": ["lmstudio:p/Tiny/o_r_Tiny.gguf"],
+    "o_r_Tiny": ["llama.cpp:o_r_Tiny.gguf"],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_models_named(stores: Path, name: str) -> None:
+    assert [model.name for model in models_named(name)] == NAMED[name]
+
+
+def test_find_stored(stores: Path) -> None:
+    for name in ("ollama:small", "lmstudio:p/small@q8_0", "hf:o/r/Tiny.gguf"):
+        assert find_stored(parse_name(name)) is not None
+    assert find_stored(parse_name("ollama:other")) is None
+
+
+SIMILAR = {
+    "smal": ["ollama:small:latest"],
+    "r_T": ["llama.cpp:o_r_Tiny.gguf"],  # a part of a name
+    "r_": [],  # too short to be one
+    "tny.gguf": ["lmstudio:p/Tiny/o_r_Tiny.gguf"],
+    "zzz": [],
+}
+
+
+@pytest.mark.parametrize("name", SIMILAR)
+def test_similar_names(stores: Path, name: str) -> None:
+    assert similar_names(name)[:1] == SIMILAR[name]
+
+
+DOWNLOADS = {
+    "ollama:small": ("ollama pull small:latest", "ollama:small:latest"),
+    "hf:o/r/m.gguf@old": ("hf download o/r m.gguf --revision old", "hf:o/r/m.gguf@old"),
+    "hf:o/r:Q8_0": None,
+    "https://h/a%20b/m.gguf": ("curl -LO https://h/a%20b/m.gguf", "m.gguf"),
+    "https://h/m.gguf?signature=1": None,
+    "s3://bucket/m.gguf": None,
+}
+
+
+@pytest.mark.parametrize("name", DOWNLOADS)
+def test_how_to_download(name: str) -> None:
+    assert how_to_download(parse_name(name)) == DOWNLOADS[name]  # type: ignore[arg-type]
+
+
+def test_how_to_use(tmp_path: Path) -> None:
+    copy = str(tmp_path / "a copy.gguf")
+    assert f"`lms import '{copy}'`" in how_to_use("lmstudio:p/m", "LM Studio", copy)
+    told = how_to_use("ollama:small:latest", "Ollama", copy)
+    assert f'"{copy}"' in told
+    assert "small" in told
+    assert ":latest" not in told

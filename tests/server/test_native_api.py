@@ -1,0 +1,82 @@
+"""This project's own endpoints as functions of models and a body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import GPT2, RAW_UTF8
+
+from ggufbpe import Tokenizer
+from ggufbpe.server import native_api
+from ggufbpe.server.failures import RequestError
+from ggufbpe.server.served_models import Models
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+
+
+@pytest.fixture(scope="module")
+def models() -> Models:
+    """Two models."""
+    return Models({"gpt2": str(GPT2), "raw": str(RAW_UTF8)})
+
+
+def test_count(models: Models) -> None:
+    assert native_api.count_answer(models, {"texts": ["Hello world", ""]}) == {"counts": [2, 0], "total": 2}
+    answer = native_api.count_answer(models, {"texts": "<|endoftext|>", "parse_special": False})
+    assert answer["total"] == len(Tokenizer.from_gguf(GPT2).encode_ordinary("<|endoftext|>"))
+
+
+def test_explain_and_why_not(models: Models) -> None:
+    answer = native_api.explain_answer(models, {"text": "Hello"})
+    assert answer["ids"] == [15496]
+    assert "why_not" not in answer
+    why = native_api.explain_answer(models, {"text": "Hello", "why_not": "ell"})
+    assert why["piece"] == "ell"
+
+
+def test_diff(models: Models) -> None:
+    same = native_api.diff_answer(models, {"models": ["gpt2", "gpt2"], "texts": ["Hello"]})
+    assert (same["tokens"], same["texts"]["same"]) == ([], True)
+    other = native_api.diff_answer(models, {"models": ["gpt2", "raw"], "texts": ["Hello"]})
+    assert other["tokens"]
+    assert other["texts"]["same"] is False
+
+
+def test_diagnose(models: Models) -> None:
+    own = native_api.diagnose_answer(models, {"text": "Hello world", "ids": [15496, 995]})
+    assert (own["match"], own["explanations"]) == (True, [])
+    other = native_api.diagnose_answer(models, {"text": "Hello world", "ids": [15496, 220, 995]})
+    [cause] = other["explanations"][0]["causes"]
+    assert (other["match"], cause["id"]) == (False, "text_differs")
+
+
+REFUSED: dict[str, tuple[Any, Any, int]] = {
+    "'models' must be an array of two names": (native_api.diff_answer, {"models": ["gpt2"]}, 400),
+    "model 'x' not found": (native_api.diff_answer, {"models": ["gpt2", "x"]}, 400),
+    "'text' is required and must be a string": (native_api.explain_answer, {}, 400),
+    "the text has 16385 bytes; the limit here is 16384": (
+        native_api.explain_answer,
+        {"text": "é" * 8192 + "a"},
+        413,
+    ),
+    "there are 65537 ids; the limit here is 65536": (
+        native_api.diagnose_answer,
+        {"text": "a", "ids": [0] * 65537},
+        413,
+    ),
+    "'texts' has 4097 texts; the limit is 4096": (native_api.count_answer, {"texts": [""] * 4097}, 413),
+    "a chat has either 'ids' or 'expected_prompt'": (
+        native_api.diagnose_answer,
+        {"messages": [], "ids": [], "expected_prompt": ""},
+        400,
+    ),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(models: Models, message: str) -> None:
+    answer, body, status = REFUSED[message]
+    with pytest.raises(RequestError) as refusal:
+        answer(models, body)
+    assert (refusal.value.status, refusal.value.message) == (status, message)

@@ -1,0 +1,106 @@
+"""The endpoints behind the page, as functions of models and a body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import GPT2, RAW_UTF8
+
+from ggufbpe.server.failures import RequestError
+from ggufbpe.server.page_api import parting_answer, tokens_answer, why_answer, word_answer
+from ggufbpe.server.served_models import Models
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+
+
+@pytest.fixture(scope="module")
+def models() -> Models:
+    """Two models."""
+    return Models({"gpt2": str(GPT2), "raw": str(RAW_UTF8)})
+
+
+def test_tokens_of_a_text(models: Models) -> None:
+    answer = tokens_answer(models, {"text": "Hé<|endoftext|>"})
+    assert answer["ids"].tolist() == [39, 2634, 50256]
+    assert answer["spans"].tolist() == [0, 1, 1, 3, 3, 16]
+    assert (answer["characters"], answer["bytes"]) == (15, 16)
+    assert answer["tokens"]["2634"] == {
+        "piece": "é",
+        "bytes": "c3a9",
+        "text": "Ã©",
+        "types": ["NORMAL"],
+        "special": False,
+    }
+    assert answer["tokens"]["50256"]["special"] is True
+
+
+def test_a_token_that_is_not_utf8_has_no_piece(models: Models) -> None:
+    answer = tokens_answer(models, {"text": "𐍈"})
+    broken = [token for token in answer["tokens"].values() if token["piece"] is None]
+    assert broken
+    assert all(bytes.fromhex(token["bytes"]) in "𐍈".encode() for token in broken)
+
+
+def test_tokens_of_a_chat(models: Models) -> None:
+    answer = tokens_answer(models, {"messages": [{"role": "user", "content": "Hello"}]})
+    assert "Hello" in answer["prompt"]
+    assert 15496 in answer["ids"].tolist()
+    assert any(part.get("field") == "content" for part in answer["parts"])
+
+
+def test_a_word(models: Models) -> None:
+    answer = word_answer(models, {"text": "a Hello", "token": 1})
+    assert answer["in_word"]["shown"]["ĠH"] == {"piece": " H", "bytes": "2048"}
+    assert [merge["left"] + merge["right"] for merge in answer["in_word"]["merges"]][-1] == "ĠHello"
+
+
+def test_why(models: Models) -> None:
+    [first, *_] = why_answer(models, {"text": "Hello", "piece": "ell"})["sentences"]
+    assert {"text": "ell"} in first
+
+
+SMALLEST: dict[str, tuple[dict[str, Any], bool]] = {
+    "equal ids": ({"text": "Hello world", "ids": [15496, 995]}, False),
+    "a control token as text": (
+        {"text": "Hello <|endoftext|>", "ids": [15496, 1279, 91, 437, 1659, 5239, 91, 29]},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_the_smallest_text_that_shows_a_cause(models: Models, name: str) -> None:
+    body, has_cause = SMALLEST[name]
+    smallest = parting_answer(models, body)["smallest"]
+    assert (smallest is not None) == has_cause
+    if smallest is not None:
+        assert smallest["text"] == "<|endoftext|>"
+        assert smallest["ours"] == [50256]
+        assert smallest["theirs"] == [27, 91, 437, 1659, 5239, 91, 29]
+
+
+def test_parting_of_two_models(models: Models) -> None:
+    answer = parting_answer(models, {"text": "Hello", "models": ["gpt2", "raw"]})
+    assert answer["same"] is False
+
+
+REFUSED: list[tuple[Any, dict[str, Any], int, str]] = [
+    (word_answer, {"text": "a", "token": -1}, 400, "'token' must be the index of a token, counted from 0"),
+    (word_answer, {"text": "a", "token": True}, 400, "'token' must be the index of a token, counted from 0"),
+    (word_answer, {"text": "a", "token": 1}, 400, "the text has 1 tokens"),
+    (parting_answer, {"text": "a", "models": ["gpt2"]}, 400, "'models' must be an array of two names"),
+    (
+        why_answer,
+        {"text": "a" * 16385, "piece": "a"},
+        413,
+        "the text has 16385 bytes; the limit here is 16384",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "body", "status", "message"), REFUSED)
+def test_refused(models: Models, answer: Any, body: dict[str, Any], status: int, message: str) -> None:
+    with pytest.raises(RequestError) as refusal:
+        answer(models, body)
+    assert (refusal.value.status, refusal.value.message) == (status, message)

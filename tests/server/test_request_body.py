@@ -1,0 +1,104 @@
+"""Fields of request bodies, read as llama.cpp reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ggufbpe.server import request_body
+from ggufbpe.server.failures import RequestError
+from ggufbpe.server.request_body import (
+    field,
+    given_flag,
+    given_texts,
+    has_field,
+    parsed_body,
+    require_id,
+    require_ids,
+    require_object,
+    require_string,
+    required_text,
+)
+
+BODIES: list[tuple[bytes, Any]] = [
+    (b'{"a": 1, "a": 2}', {"a": 2}),
+    (b"\xef\xbb\xbf[1]", [1]),
+    (b"18446744073709551616", 2.0**64),
+]
+
+
+@pytest.mark.parametrize(("body", "value"), BODIES)
+def test_parsed_body(body: bytes, value: Any) -> None:
+    parsed = parsed_body(body)
+    assert (parsed, type(parsed)) == (value, type(value))
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"nan", b"1e999", b"[1,]", b'"\xff"', b"[" * 1100 + b"]" * 1100])
+def test_what_is_not_json(body: bytes) -> None:
+    with pytest.raises(RequestError, match="the body is not JSON") as refusal:
+        parsed_body(body)
+    assert refusal.value.status == 400
+
+
+def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_body, "MOST_VALUES", 4)
+    assert parsed_body(b'["[[[[[{{{", "\\"[[[", 1, 2, 3, 4, 5]') == ["[[[[[{{{", '"[[[', 1, 2, 3, 4, 5]
+    for body in (b"[[],[],[],[]]", b'{"a":{"b":{}}}', b'["a","b","c","d"]'):
+        with pytest.raises(RequestError) as refusal:
+            parsed_body(body)
+        assert refusal.value.status == 413
+
+
+IDS = [
+    (5, 5),
+    (-1, -1),
+    (2.9, 2),
+    (-2.9, -2),
+    (True, 1),
+    (2**31, -(2**31)),  # modulo 2**32
+    (2**32 + 7, 7),
+    (2.0**31, -(2**31)),  # a float that does not fit
+    (-1e300, -(2**31)),
+]
+
+
+@pytest.mark.parametrize(("value", "token"), IDS)
+def test_require_id(value: float, token: int) -> None:
+    assert require_id(value) == token
+
+
+def test_fields_of_another_type_count_as_missing() -> None:
+    body = {"a": 1, "b": True, "c": None}
+    assert [field(body, name, 7) for name in "abcd"] == [1, 7, 7, 7]
+    assert field([1], "a", "x") == "x"
+    assert [has_field(value, "c") for value in (body, {}, [])] == [True, False, False]
+
+
+def test_fields_of_our_own_endpoints() -> None:
+    assert given_texts({"t": "a"}, "t", 1) == ["a"]
+    assert given_texts({"t": ["a", "b"]}, "t", 2) == ["a", "b"]
+    assert required_text({"t": ""}, "t") == ""
+    assert [given_flag(body, "f", True) for body in ({}, {"f": False})] == [True, False]
+
+
+REFUSED: dict[str, tuple[Callable[[], object], int]] = {
+    "type must be string, but is number": (lambda: require_string(1), 400),
+    "type must be array, but is object": (lambda: require_ids({}), 400),
+    "type must be number, but is string": (lambda: require_ids([1, "2"]), 400),
+    "the body must be an object, but is array": (lambda: require_object([]), 400),
+    "'t' must be a string or an array of strings": (lambda: given_texts({"t": ["a", 1]}, "t", 9), 400),
+    "'t' has 2 texts; the limit is 1": (lambda: given_texts({"t": ["a", "b"]}, "t", 1), 413),
+    "'t' is required and must be a string": (lambda: required_text({"t": 1}, "t"), 400),
+    "'f' must be true or false": (lambda: given_flag({"f": 1}, "f", True), 400),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str) -> None:
+    call, status = REFUSED[message]
+    with pytest.raises(RequestError) as refusal:
+        call()
+    assert refusal.value.status == status
+    assert refusal.value.message.endswith(message)
