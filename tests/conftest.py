@@ -53,6 +53,10 @@ PACKAGES = {
     "data/corpora/test_corpus_encoding.py": "pyarrow",
     "data/corpora/test_large_documents.py": "pyarrow",
     "data/corpora/test_ray.py": "ray",
+    "data/corpora/test_readers.py": "pyarrow",
+    "data/corpora/test_row_formats.py": "pyarrow",
+    "data/corpora/test_shard_check.py": "pyarrow",
+    "data/corpora/test_table_rows.py": "pyarrow",
     "repository/test_examples.py": "pyarrow",
     "server/test_page.py": "playwright",
 }
