@@ -48,6 +48,7 @@ def tok() -> Tokenizer:
 
 
 _WRAPPED = "Unable to generate parser for this template. Automatic parser generation failed: "
+_WORDS_ABOUT_JSON = re.compile(r"(?<=arguments as JSON: ).*", re.DOTALL)  # ours are Python's
 _WHERE = re.compile(r"\n------------\nWhile executing \w+ at line (\d+), .*\nError: (.*)", re.DOTALL)
 
 
@@ -58,7 +59,7 @@ def expected(chat: Chat) -> tuple[str, int | None]:
     found = _WHERE.search(chat.message)
     if found:
         return found[2], int(found[1])
-    return chat.message, None
+    return _WORDS_ABOUT_JSON.sub("", chat.message), None
 
 
 def answered(tok: Tokenizer, chat: Chat) -> tuple[str, int | None]:
@@ -67,7 +68,7 @@ def answered(tok: Tokenizer, chat: Chat) -> tuple[str, int | None]:
     try:
         prompt = tok.chats.prompt(chat.request, chat.template, now)
     except ChatError as refusal:
-        return refusal.reason.removeprefix(_WRAPPED), refusal.line
+        return _WORDS_ABOUT_JSON.sub("", refusal.reason.removeprefix(_WRAPPED)), refusal.line
     return prompt.decode(), len(tok.encode(prompt))
 
 
