@@ -17,32 +17,28 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from math import log2
 from typing import NamedTuple
 
 from ..._util.spelling import SPACE
-from ..._util.unicode_classes import CLASSES, STARTS, class_of
+from ..._util.unicode_classes import class_of
 from ..._util.wording import listed
 from ...errors import printable
-from ..bpe.merge import CHAR_BYTES, byte_level, results
+from ...native import native
+from ..bpe.merge import CHAR_BYTES, results
+from .automaton_tables import compiled_splitter
 from .pattern import VERTICAL_TAB, char_sets, parse
 from .pretokenizer_evidence import FEATURES, has_feature, telltales
 from .registry import PRE_TOKENIZERS, PreTokenizer
 from .splitter import splitter
 
-_SPACE = byte_level(" ")
 _ALLOWED = 0.5  # a family allows a feature if it keeps at least this share
 _TIED = 1.0  # families whose costs differ by less are tied
 _SHARE_CUT = 0.002  # share of tokens cut that raises doubt; the right pre-tokenizer cuts 0.0002 of real ones
 _COST_MORE = 6.0  # than the likeliest family's, in terms of `Family.cost`
-
-
-_MARK = re.compile(
-    "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "M") + "]"
-)
 
 
 class Family(NamedTuple):
@@ -159,7 +155,7 @@ def _like(features: Sequence[str]) -> str:
 
 
 def evidence(
-    tokens: Iterable[str], merges: Iterable[str], pre: str, architecture: str, model: str = ""
+    tokens: Iterable[str], merges: Sequence[str], pre: str, architecture: str, model: str = ""
 ) -> Evidence:
     """What the tokens reveal about the name `pre`, "" if the file has none. Takes seconds for a large vocabulary.
 
@@ -238,8 +234,8 @@ def is_byte_level(tokens: Iterable[str]) -> bool:
 
 
 def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], examples: dict[str, str]) -> Family:
-    words = splitter(entry).words
-    cut = [shape for shape in shapes if len(words(shape)) > 1]
+    count = _word_counter(entry)
+    cut = [shape for shape in shapes if count(shape) > 1]
     number, total = sum(map(shapes.__getitem__, cut)), shapes.total()
     missing = tuple(feature for feature in absent if allows_feature(entry, feature))
     shown = sorted(cut, key=lambda shape: -shapes[shape])[:5]
@@ -247,40 +243,71 @@ def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], exampl
     return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
 
 
-def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
-    """Return how many tokens have each shape, and the text of the first token of each.
+def _word_counter(entry: PreTokenizer) -> Callable[[str], int]:
+    """Return a function that counts the words of a text, by the compiled engine if there is one."""
+    if native is None:
+        words = splitter(entry).words
+        return lambda text: len(words(text))
+    count: Callable[[bytes], int] = compiled_splitter(entry).count_words
+    return lambda text: count(text.encode())
 
-    Tokens without an apostrophe that differ only in ASCII letters and digits have one shape, which is found once.
+
+def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
+    """Return how many tokens have each shape, and the text of the first token of each in the order of tokens.
+
+    The tokens become text and then shapes all at once, joined: one by one, that takes five times as long. Letters and
+    digits are only told apart in tokens with an apostrophe.
     """
-    tokens = sorted(made)
-    spellings = "\n".join(tokens).encode("utf-8", "surrogatepass").translate(_SAME_BYTES).split(b"\n")
-    if len(spellings) != len(tokens):  # some contain line breaks
-        spellings = [token.encode("utf-8", "surrogatepass").translate(_SAME_BYTES) for token in tokens]
-    keys: list[str | bytes] = [
-        token if "'" in token else spelling for token, spelling in zip(tokens, spellings)
-    ]
-    first = dict(zip(reversed(keys), reversed(tokens)))
+    tokens = list(made)
+    joined = "\n".join(tokens)
+    if joined.count("\n") >= len(
+        tokens
+    ):  # within a token, neither a line break nor a space stands for a byte
+        joined = "\n".join([token.replace("\n", " ") for token in tokens])
+    texts = joined.translate(_BYTES).encode("latin-1").split(_END)
+    alike = _END.join([b"" if b"'" in text else text for text in texts]).translate(_SAME_BYTES)
+    spellings = _decoded(alike).translate(_representatives()).split(_decoded(_END))
+    keys: list[str | bytes] = [spelling or text for spelling, text in zip(spellings, texts)]
+    first: dict[str | bytes, str] = {}
+    for key, token in zip(keys, tokens):
+        if key not in first or token < first[key]:
+            first[key] = token
+    counts = Counter(keys)
     shapes: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    for key, count in Counter(keys).items():
-        text = _text(first[key])
-        if len(text) > 1:
-            shape = _shape(text)
-            shapes[shape] += count
-            examples.setdefault(shape, text)
+    for key in sorted(first, key=first.__getitem__):
+        shape = key if isinstance(key, str) else _decoded(key)
+        if not isinstance(key, str) and not shape.isascii():
+            shape = shape.translate(_representatives())
+        if len(shape) > 1 and _UNUSABLE not in shape:
+            shape = _MORE_OF_A_RUN.sub("", shape)
+            shapes[shape] += counts[key]
+            examples.setdefault(shape, _decoded(first[key].translate(_BYTES).encode("latin-1")))
     return shapes, examples
 
 
-def _text(token: str) -> str:
-    """Return a token as text; "" for a token that ends inside a character or has marks."""
-    rest = token.removeprefix(_SPACE)
-    if rest.isascii() and rest.isprintable() and " " not in rest:  # most of them
-        return " " * (len(token) - len(rest)) + rest
-    try:
-        text = bytes([CHAR_BYTES[char] for char in token]).decode()
-    except (KeyError, UnicodeDecodeError):
-        return ""
-    return "" if _MARK.search(text) else text
+class _Bytes(dict[int, str]):
+    """A table for `str.translate`: the byte that each character of GPT-2's alphabet stands for, as a Latin-1 character.
+
+    UTF-8 has neither FE nor FF: FE replaces what is no such byte, and FF the line break between tokens.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({ord(char): chr(byte) for char, byte in CHAR_BYTES.items() if byte != _END[0]})
+        self[ord("\n")] = _END.decode("latin-1")
+
+    def __missing__(self, code_point: int) -> str:
+        return "\xfe"
+
+
+_END = b"\xff"
+_BYTES = _Bytes()
+_UNUSABLE = "\udcfe"  # in place of bytes that are not UTF-8, and of marks
+
+
+def _decoded(text: bytes) -> str:
+    """Return UTF-8 as text, with a lone surrogate for each byte that is not UTF-8."""
+    return text.decode("utf-8", "surrogateescape")
 
 
 @cache
@@ -296,9 +323,9 @@ def one_of_each() -> dict[str, PreTokenizer]:
 @cache
 def allows_feature(entry: PreTokenizer, feature: str) -> bool:
     """Whether the family keeps the strings of a feature whole."""
-    words = splitter(entry).words
+    count = _word_counter(entry)
     strings = FEATURES[feature]
-    return sum(len(words(text)) == 1 for text in strings) >= _ALLOWED * len(strings)
+    return sum(count(text) == 1 for text in strings) >= _ALLOWED * len(strings)
 
 
 class _Representatives(dict[int, str]):
@@ -316,9 +343,16 @@ class _Representatives(dict[int, str]):
         self._by_place: dict[
             tuple[str, int], str
         ] = {}  # by class, and by place between the bounds of all ranges
+        self.update(dict.fromkeys(range(0xDC80, 0xDCFF), _UNUSABLE))  # as `_decoded` gives them
+        self[ord(_decoded(_END))] = _decoded(_END)
+        for char in " aA0":  # they represent themselves
+            self[ord(char)]
 
     def __missing__(self, code_point: int) -> str:
         letter = class_of(code_point)
+        if letter == "M":
+            self[code_point] = _UNUSABLE
+            return _UNUSABLE
         seen_as = VERTICAL_TAB if letter == "W" and code_point > 0x7F else code_point
         place = letter, bisect_right(self._bounds, seen_as)
         if place not in self._by_place:
@@ -337,23 +371,7 @@ def _representatives() -> _Representatives:
 
 
 # Single ASCII letters matter only after an apostrophe, in contractions, and in chameleon's names of images.
-_ALIKE = "bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "a" * 25 + "A" * 25 + "0" * 9
-_SAME = str.maketrans(*_ALIKE)
-_SAME_BYTES = bytes.maketrans(*(text.encode() for text in _ALIKE))
+_SAME_BYTES = bytes.maketrans(
+    b"bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", b"a" * 25 + b"A" * 25 + b"0" * 9
+)
 _MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter: three are as good as thirty
-
-
-def _shape(text: str) -> str:
-    """A text that every family splits as it splits this one, shared by many texts."""
-    if "'" not in text:
-        text = text.translate(_SAME)
-        if not text.isascii() or not text.removeprefix(" ").isalnum():
-            text = text.translate(_representatives())
-    elif not text.isascii():
-        text = text.translate(_representatives())
-    return _with_short_runs(text)
-
-
-@lru_cache(1 << 14)
-def _with_short_runs(text: str) -> str:
-    return _MORE_OF_A_RUN.sub("", text)
