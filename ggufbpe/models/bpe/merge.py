@@ -15,7 +15,7 @@ from itertools import pairwise, repeat
 from operator import contains
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
-from ...native.lazy_strings import as_dict
+from ...native.lazy_strings import as_dict, first_indexes, made_once
 from ..pretokenizers.registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: printable ones stand for themselves, the others follow from
@@ -76,6 +76,15 @@ def results(merges: Sequence[str]) -> list[str]:
     )
 
 
+def texts_made_by(merges: Sequence[str]) -> frozenset[str]:
+    """Return the texts that merges make, found once for the merges of a vocabulary."""
+    return made_once(merges, _texts_made_by)
+
+
+def _texts_made_by(merges: Sequence[str]) -> frozenset[str]:
+    return frozenset(results(merges))
+
+
 def _as_lines(merges: Sequence[str]) -> str | None:
     """Return all merges, one a line, which is faster to cut than each of them; None if one is not of the usual form.
 
@@ -104,7 +113,7 @@ class PairRanks(dict[tuple[str, str], int]):
 
     def __init__(self, merges: Sequence[str]) -> None:
         super().__init__()
-        self._merges = dict(zip(reversed(merges), range(len(merges) - 1, -1, -1)))
+        self._merges = made_once(merges, first_indexes)
 
     def __missing__(self, pair: tuple[str, str]) -> int:
         if len(self) >= _PAIR_CACHE:

@@ -28,7 +28,7 @@ from ..._util.unicode_classes import class_of
 from ..._util.wording import listed
 from ...errors import printable
 from ...native import native
-from ..bpe.merge import CHAR_BYTES, results
+from ..bpe.merge import CHAR_BYTES, texts_made_by
 from .automaton_tables import compiled_splitter
 from .pattern import VERTICAL_TAB, char_sets, parse
 from .pretokenizer_evidence import FEATURES, has_feature, telltales
@@ -163,7 +163,7 @@ def evidence(
     else the family's.
     """
     known = frozenset(tokens)
-    made = known.intersection(results(merges))
+    made = known & texts_made_by(merges)
     judged = _families_of(made or known)
     best = tied(judged)
     names = [name for family in best for name in family.names]
