@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, combinations
+from itertools import combinations
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
@@ -63,7 +63,7 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
 
 def _are_of_tokens(model: Facts) -> bool:
     """Check that the parts and the results of all merges are tokens."""
-    return all(map(model.ids.__contains__, chain(flat_parts(model.merges), model.merged)))
+    return model.ids.keys() >= {*flat_parts(model.merges)} and model.ids.keys() >= model.merged
 
 
 def _duplicate_merges(model: Facts) -> int:

@@ -58,10 +58,10 @@ def flat_parts(merges: Sequence[str]) -> list[str]:
     >>> flat_parts(["a b", "ab c"])
     ['a', 'b', 'ab', 'c']
     """
-    lines = _as_lines(merges)
-    if lines is None:
+    joined = _joined(merges)
+    if joined is None:
         return [side for merge in merges for side in parts(merge)]
-    return lines.replace(" ", "\n").split("\n")
+    return joined.replace(" ", "\0").split("\0")
 
 
 def results(merges: Sequence[str]) -> list[str]:
@@ -70,9 +70,9 @@ def results(merges: Sequence[str]) -> list[str]:
     >>> results(["a b", "ab c"])
     ['ab', 'abc']
     """
-    lines = _as_lines(merges)
+    joined = _joined(merges)
     return (
-        ["".join(parts(merge)) for merge in merges] if lines is None else lines.replace(" ", "").split("\n")
+        ["".join(parts(merge)) for merge in merges] if joined is None else joined.replace(" ", "").split("\0")
     )
 
 
@@ -85,18 +85,18 @@ def _texts_made_by(merges: Sequence[str]) -> frozenset[str]:
     return frozenset(results(merges))
 
 
-def _as_lines(merges: Sequence[str]) -> str | None:
-    """Return all merges, one a line, which is faster to cut than each of them; None if one is not of the usual form.
+def _joined(merges: Sequence[str]) -> str | None:
+    """Return all merges with NUL between them, faster to cut than each of them; None if one is not of the usual form.
 
-    A merge of the usual form has one space, not at its beginning, and no line break.
+    A merge of the usual form has one space, not at its beginning, and no NUL.
     """
-    lines = "\n".join(merges)
+    joined = "\0".join(merges)
     is_usual = (
-        lines.count(" ") == len(merges) == lines.count("\n") + 1
+        joined.count(" ") == len(merges) == joined.count("\0") + 1
         and all(map(contains, merges, repeat(" ")))
         and not any(map(str.startswith, merges, repeat(" ")))
     )
-    return lines if is_usual else None
+    return joined if is_usual else None
 
 
 class PairRanks(dict[tuple[str, str], int]):
