@@ -164,7 +164,10 @@ class LazyIds(Mapping[str, int]):
 
 def first_indexes(texts: Sequence[str]) -> dict[str, int]:
     """Return the index of each string; of equal ones, that of the first."""
-    return dict(zip(reversed(texts), range(len(texts) - 1, -1, -1)))
+    found = dict(zip(texts, range(len(texts))))
+    if len(found) < len(texts):
+        found.update(zip(reversed(texts), range(len(texts) - 1, -1, -1)))
+    return found
 
 
 def made_once(texts: Sequence[str], make: Callable[[Sequence[str]], _T]) -> _T:
