@@ -170,6 +170,19 @@ def first_indexes(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
+def finder(texts: Sequence[str]) -> Callable[[str], int]:
+    """Return a function that gives the index of a string, of equal ones that of the first; -1 for one that is missing.
+
+    Of `LazyStrings` no dictionary is made, which takes longer than a search needs that asks for few of them.
+    """
+    if isinstance(texts, LazyStrings):
+        texts.strings.index()
+        find: Callable[[str], int] = texts.strings.find
+        return find
+    indexes = first_indexes(texts)
+    return lambda text: indexes.get(text, -1)
+
+
 def made_once(texts: Sequence[str], make: Callable[[Sequence[str]], _T]) -> _T:
     """Return what `make` makes of strings; what it makes of `LazyStrings` is kept, and must not be changed."""
     return texts.made_once(make) if isinstance(texts, LazyStrings) else make(texts)

@@ -38,6 +38,7 @@ from ggufbpe.native.lazy_strings import (
     LazyIds,
     LazyStrings,
     as_dict,
+    finder,
     first_indexes,
     lazy_ids,
     lazy_strings,
@@ -452,3 +453,5 @@ def test_strings_that_are_no_longer_in_use_are_not_kept() -> None:
 def test_of_equal_strings_the_first_index_counts(texts: list[str]) -> None:
     expected = {text: texts.index(text) for text in texts}
     assert made_once(texts, first_indexes) == made_once(lazy_strings(texts), first_indexes) == expected
+    for some in (texts, lazy_strings(texts)):
+        assert [finder(some)(text) for text in ("a", "b", "c")] == [expected.get(t, -1) for t in "abc"]

@@ -15,7 +15,7 @@ from itertools import pairwise, repeat
 from operator import contains
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
-from ...native.lazy_strings import as_dict, first_indexes, made_once
+from ...native.lazy_strings import as_dict, finder, made_once
 from ..pretokenizers.registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: printable ones stand for themselves, the others follow from
@@ -113,7 +113,7 @@ class PairRanks(dict[tuple[str, str], int]):
 
     def __init__(self, merges: Sequence[str]) -> None:
         super().__init__()
-        self._merges = made_once(merges, first_indexes)
+        self._index = finder(merges)
 
     def __missing__(self, pair: tuple[str, str]) -> int:
         if len(self) >= _PAIR_CACHE:
@@ -124,7 +124,8 @@ class PairRanks(dict[tuple[str, str], int]):
     def find(self, left: str, right: str) -> int:
         """The rank, looked up."""
         # The left part of a merge has a space only at its beginning.
-        return NO_MERGE if " " in left and " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
+        rank = -1 if " " in left and " " in left[1:] else self._index(f"{left} {right}")
+        return NO_MERGE if rank < 0 else rank
 
 
 class WordEncoder:
