@@ -14,6 +14,7 @@ pattern never lets form: it was trained with another one.
 
 from __future__ import annotations
 
+import codecs
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -28,7 +29,7 @@ from ..._util.unicode_classes import class_of
 from ..._util.wording import listed
 from ...errors import printable
 from ...native import native
-from ..bpe.merge import CHAR_BYTES, texts_made_by
+from ..bpe.merge import BYTE_CHARS, CHAR_BYTES, texts_made_by
 from .automaton_tables import compiled_splitter
 from .pattern import VERTICAL_TAB, char_sets, parse
 from .pretokenizer_evidence import FEATURES, has_feature, telltales
@@ -259,15 +260,14 @@ def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
     digits are only told apart in tokens with an apostrophe.
     """
     tokens = list(made)
-    joined = "\n".join(tokens)
-    if joined.count("\n") >= len(
-        tokens
-    ):  # within a token, neither a line break nor a space stands for a byte
-        joined = "\n".join([token.replace("\n", " ") for token in tokens])
-    texts = joined.translate(_BYTES).encode("latin-1").split(_END)
-    alike = _END.join([b"" if b"'" in text else text for text in texts]).translate(_SAME_BYTES)
-    spellings = _decoded(alike).translate(_representatives()).split(_decoded(_END))
-    keys: list[str | bytes] = [spelling or text for spelling, text in zip(spellings, texts)]
+    texts = _utf8(tokens)
+    table = _ascii_representatives()
+    alike = _END.join([b"" if b"'" in text else text for text in texts]).translate(table).split(_END)
+    others = _END.join([text for text in alike if not text.isascii()])
+    spellings = iter(_decoded(others).translate(_representatives()).split(_decoded(_END)))
+    keys: list[str | bytes] = [
+        (alone or text) if alone.isascii() else next(spellings) for alone, text in zip(alike, texts)
+    ]
     first: dict[str | bytes, str] = {}
     for key, token in zip(keys, tokens):
         if key not in first or token < first[key]:
@@ -282,26 +282,27 @@ def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
         if len(shape) > 1 and _UNUSABLE not in shape:
             shape = _MORE_OF_A_RUN.sub("", shape)
             shapes[shape] += counts[key]
-            examples.setdefault(shape, _decoded(first[key].translate(_BYTES).encode("latin-1")))
+            examples.setdefault(shape, _decoded(_utf8([first[key]])[0]))
     return shapes, examples
 
 
-class _Bytes(dict[int, str]):
-    """A table for `str.translate`: the byte that each character of GPT-2's alphabet stands for, as a Latin-1 character.
-
-    UTF-8 has neither FE nor FF: FE replaces what is no such byte, and FF the line break between tokens.
-    """
-
-    def __init__(self) -> None:
-        super().__init__({ord(char): chr(byte) for char, byte in CHAR_BYTES.items() if byte != _END[0]})
-        self[ord("\n")] = _END.decode("latin-1")
-
-    def __missing__(self, code_point: int) -> str:
-        return "\xfe"
+_END = b"\xff"  # between tokens; UTF-8 has neither FE nor FF
+_TABLE_OF_BYTES = codecs.charmap_build(BYTE_CHARS[:0xFF] + "\n")
+_UNKNOWN = 0xFE
 
 
-_END = b"\xff"
-_BYTES = _Bytes()
+def _utf8(tokens: list[str]) -> list[bytes]:
+    """Return the bytes that tokens in GPT-2's alphabet stand for, with FE for characters that are not in it."""
+    joined = "\n".join(tokens)
+    try:
+        if joined.count("\n") == len(tokens) - 1:
+            return codecs.charmap_encode(joined, "strict", _TABLE_OF_BYTES)[0].split(_END)
+    except UnicodeEncodeError:
+        pass
+    known = {char: byte for char, byte in CHAR_BYTES.items() if byte != _END[0]}
+    return [bytes([known.get(char, _UNKNOWN) for char in token]) for token in tokens]
+
+
 _UNUSABLE = "\udcfe"  # in place of bytes that are not UTF-8, and of marks
 
 
@@ -345,8 +346,8 @@ class _Representatives(dict[int, str]):
         ] = {}  # by class, and by place between the bounds of all ranges
         self.update(dict.fromkeys(range(0xDC80, 0xDCFF), _UNUSABLE))  # as `_decoded` gives them
         self[ord(_decoded(_END))] = _decoded(_END)
-        for char in " aA0":  # they represent themselves
-            self[ord(char)]
+        for point in (*b" aA0", *range(0x80)):  # so that the representatives of ASCII are ASCII
+            self[point]
 
     def __missing__(self, code_point: int) -> str:
         letter = class_of(code_point)
@@ -371,7 +372,16 @@ def _representatives() -> _Representatives:
 
 
 # Single ASCII letters matter only after an apostrophe, in contractions, and in chameleon's names of images.
-_SAME_BYTES = bytes.maketrans(
-    b"bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", b"a" * 25 + b"A" * 25 + b"0" * 9
-)
+_ALIKE = dict.fromkeys(b"bcdefghijklmnopqrstuvwxyz", "a")
+_ALIKE |= dict.fromkeys(b"BCDEFGHIJKLMNOPQRSTUVWXYZ", "A") | dict.fromkeys(b"123456789", "0")
+
+
+@cache
+def _ascii_representatives() -> bytes:
+    """Return a table for `bytes.translate` that leaves bytes beyond ASCII alone."""
+    representatives = _representatives()
+    ascii_ones = [representatives[ord(_ALIKE.get(point, chr(point)))] for point in range(0x80)]
+    return "".join(ascii_ones).encode() + bytes(range(0x80, 0x100))
+
+
 _MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter: three are as good as thirty

@@ -215,7 +215,7 @@ class _Alphabet(dict[int, int]):
         members = set(_ascii_members(chars))
         index = self._sets.index(chars)
         members |= {marker for signature, marker in self._markers.items() if signature[index]}
-        inside = "".join(f"\\x{point:02x}" for point in sorted(members))
+        inside = "".join(f"\\x{first:02x}-\\x{last:02x}" for first, last in _runs(sorted(members)))
         return f"[{inside}]" if inside else r"[^\0-\xff]"
 
     def emit(self, node: Node) -> str:
@@ -232,6 +232,17 @@ class _Alphabet(dict[int, int]):
         counts = {(0, 1): "?", (0, None): "*", (1, None): "+"}
         count = counts.get((node.least, node.most)) or f"{{{node.least},{node.most}}}"
         return (item if isinstance(node.item, Chars) else f"(?:{item})") + count
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of each run of consecutive numbers, which are ascending.
+
+    >>> _runs([1, 2, 3, 7])
+    [(1, 3), (7, 7)]
+    """
+    firsts = [number for number, before in zip(numbers, [None, *numbers]) if number - 1 != before]
+    lasts = [number for number, behind in zip(numbers, [*numbers[1:], None]) if number + 1 != behind]
+    return list(zip(firsts, lasts))
 
 
 @cache
