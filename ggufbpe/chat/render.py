@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._util.extras import imported
@@ -63,6 +64,19 @@ class TemplateWriter:
         return text + prefill
 
 
+@lru_cache(maxsize=8)  # models that are compared have the same templates
+def _compiled(source: str) -> Template:
+    with IMPORT_LOCK:
+        from .template.environment import Template
+
+    return Template(source)
+
+
+@lru_cache(maxsize=8)
+def _capabilities_of(template: Template) -> Capabilities:
+    return detect_capabilities(template)
+
+
 class ChatTemplate:
     """A template with everything that llama.cpp finds out about it, each on first use.
 
@@ -75,12 +89,11 @@ class ChatTemplate:
                 source = source.replace(condition, "{%- if false %}")
         with IMPORT_LOCK:
             imported("jinja2", "chat", "a chat template")
-            from .template.environment import Template
 
         self.source = source
         self._ends = ends
         self._bos, self._eos = ends.bos.decode("latin-1"), ends.eos.decode("latin-1")
-        self.template = Template(source)
+        self.template = _compiled(source)
         self._writer = TemplateWriter()
 
     def with_writer(self, writer: TemplateWriter) -> ChatTemplate:
@@ -92,7 +105,7 @@ class ChatTemplate:
     @computed_once
     def capabilities(self) -> Capabilities:
         """What the template takes."""
-        return detect_capabilities(self.template)
+        return _capabilities_of(self.template)
 
     @computed_once
     def family(self) -> Handling | None:

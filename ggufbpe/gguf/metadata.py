@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ..errors import printable
-from ..native.lazy_strings import LazyStrings, lazy_strings
+from ..native.lazy_strings import LazyStrings, lazy_strings, shared_strings
 from .constants import GGUFValueType, TokenizerKey
 from .reader import GGUFFile
 from .schema import KEY_TYPES
@@ -38,6 +38,8 @@ class _Entry(NamedTuple):
 class Metadata:
     """Keys and values of a `GGUFFile`, with `overrides` in place of some; None removes a key.
 
+    Made of other metadata, it shares all that these have read; their strings are not decoded again.
+
     `TypeError` for a value that no GGUF can hold, `ValueError` for a key that no tokenizer has.
     """
 
@@ -45,7 +47,7 @@ class Metadata:
         self.path: str = source.path
         before = source.overridden if isinstance(source, Metadata) else ()
         self.overridden: frozenset[str] = frozenset([*before, *(overrides or ())])
-        self._file = source if isinstance(source, GGUFFile) else None
+        self._file: GGUFFile | None = source._file if isinstance(source, Metadata) else source
         self._entries: dict[str, _Entry | None] = {}
         if isinstance(source, Metadata):
             self._entries |= source._entries
@@ -66,10 +68,10 @@ class Metadata:
         value = self._read(key)
         return list(value) if isinstance(value, (array, list, LazyStrings)) else value
 
-    def strings(self, key: str) -> Any:
-        """The array of strings as a `native.Strings`, or None: see `GGUFFile.strings`."""
+    def strings(self, key: str) -> LazyStrings | None:
+        """The array of strings by the compiled engine, always the same one, or None: see `GGUFFile.strings`."""
         value = self._read(key)
-        return value.strings if isinstance(value, LazyStrings) else None
+        return value if isinstance(value, LazyStrings) else None
 
     def numbers(self, key: str) -> array[int] | array[float]:
         """The array of numbers `key`, which must not be changed."""
@@ -134,7 +136,7 @@ def _value(file: GGUFFile, key: str) -> Any:
     if file.element_type(key) is not _T.STRING:
         return file.numbers(key)
     strings = file.strings(key)
-    return file[key] if strings is None else LazyStrings(strings)
+    return file[key] if strings is None else shared_strings(strings)
 
 
 # ---- overrides ------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from itertools import accumulate, pairwise
 from types import TracebackType
 
 from ..errors import ShardError, UnsupportedVersionError, printable
+from ..native import native
 from .constants import KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
 from .section import Section
 from .source import ByteRange
@@ -88,6 +89,12 @@ class GGUFFile(Section):
     def element_offset(self, key: str, index: int) -> int:
         """Where element `index` of an array begins (of a string: its length), in bytes."""
         entry = self._entries[key]
+        if entry.element is _T.STRING and entry.lengths is None and native is not None:
+            data = self._whole(entry.data, entry.end)
+            done, end = native.Strings.walk(data, 0, index, self._length.size, self.byteorder == "big")
+            if done != index:
+                raise self._changed(entry.data)
+            return entry.data + int(end)
         if entry.element is _T.STRING:
             return entry.data + sum(self._lengths(key)[:index]) + index * self._length.size
         element = entry.type if entry.element is None else entry.element  # not `or`: UINT8 is 0

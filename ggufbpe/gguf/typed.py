@@ -83,5 +83,4 @@ def strings(file: Metadata, key: str) -> list[str]:
 def compiled_strings(file: Metadata, key: str) -> LazyStrings | None:
     """An array of strings by the compiled engine; None without it, or if a string has a NUL or is not UTF-8."""
     require(file, key)
-    values = file.strings(key)
-    return None if values is None else LazyStrings(values)
+    return file.strings(key)

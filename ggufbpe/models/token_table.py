@@ -89,9 +89,9 @@ def read_attributes(file: Metadata, token_count: int) -> array[int]:
     return array("H", [attribute(token_type, 0) for token_type in types])
 
 
-def tokens_with(attributes: array[int], flags: int) -> list[int]:
+def tokens_with(attributes: Sequence[int], flags: int) -> list[int]:
     """The tokens with one of `flags`, ascending."""
-    if native is not None:
+    if native is not None and isinstance(attributes, array):
         return cast("list[int]", native.tokens_with(attributes, flags))
     return [index for index, attribute in enumerate(attributes) if attribute & flags]
 

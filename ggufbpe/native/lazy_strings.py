@@ -8,12 +8,18 @@ engine want a real dictionary, which `as_dict` gives.
 from __future__ import annotations
 
 import struct
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
-from typing import Any, overload
+from collections import deque
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from typing import Any, TypeVar, overload
+from weakref import ref
 
 from . import native
 
 _LENGTH = struct.Struct("<Q")
+_SHARED_FROM = 1000  # strings; shorter lists are quickly made
+_IN_USE: deque[ref[LazyStrings]] = deque(maxlen=16)  # those that may be shared
+
+_T = TypeVar("_T")
 
 
 class LazyStrings(Sequence[str]):
@@ -24,17 +30,25 @@ class LazyStrings(Sequence[str]):
     ('b', True)
     """
 
-    __slots__ = ("_list", "strings")
+    __slots__ = ("__weakref__", "_list", "_made", "strings")
 
     def __init__(self, strings: Any) -> None:
         self.strings = strings
         self._list: list[str] | None = None
+        self._made: dict[object, Any] = {}
 
     def to_list(self) -> list[str]:
         """The list, always the same one: do not change it."""
         if self._list is None:
             self._list = self.strings.to_list()
         return self._list
+
+    def made_once(self, make: Callable[[LazyStrings], _T]) -> _T:
+        """Return what `make` makes of these strings, always the same object: do not change it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: _T = self._made[make]
+        return made
 
     def packed(self) -> bytes:
         """The bytes of the strings as they stand in a little-endian GGUF, each after its length."""
@@ -91,12 +105,11 @@ class LazyIds(Mapping[str, int]):
     (1, None, True)
     """
 
-    __slots__ = ("_dict", "_find", "_texts")
+    __slots__ = ("_find", "_texts")
 
     def __init__(self, texts: LazyStrings) -> None:
         self._texts = texts
         self._find = texts.strings.find
-        self._dict: dict[str, int] | None = None
 
     @property
     def strings(self) -> Any:
@@ -105,10 +118,7 @@ class LazyIds(Mapping[str, int]):
 
     def to_dict(self) -> dict[str, int]:
         """The dictionary, always the same one: do not change it."""
-        if self._dict is None:
-            texts = self._texts.to_list()
-            self._dict = dict(zip(texts, range(len(texts))))
-        return self._dict
+        return self._texts.made_once(first_indexes)
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -150,6 +160,48 @@ class LazyIds(Mapping[str, int]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return lazy_ids, (self._texts,)
+
+
+def first_indexes(texts: Sequence[str]) -> dict[str, int]:
+    """Return the index of each string; of equal ones, that of the first."""
+    found = dict(zip(texts, range(len(texts))))
+    if len(found) < len(texts):
+        found.update(zip(reversed(texts), range(len(texts) - 1, -1, -1)))
+    return found
+
+
+def finder(texts: Sequence[str]) -> Callable[[str], int]:
+    """Return a function that gives the index of a string, of equal ones that of the first; -1 for one that is missing.
+
+    Of `LazyStrings` no dictionary is made, which takes longer than a search needs that asks for few of them.
+    """
+    if isinstance(texts, LazyStrings):
+        texts.strings.index()
+        find: Callable[[str], int] = texts.strings.find
+        return find
+    indexes = first_indexes(texts)
+    return lambda text: indexes.get(text, -1)
+
+
+def made_once(texts: Sequence[str], make: Callable[[Sequence[str]], _T]) -> _T:
+    """Return what `make` makes of strings; what it makes of `LazyStrings` is kept, and must not be changed."""
+    return texts.made_once(make) if isinstance(texts, LazyStrings) else make(texts)
+
+
+def shared_strings(strings: Any) -> LazyStrings:
+    """Return a `native.Strings` as `LazyStrings`: those of equal strings that are in use, if there are any.
+
+    Models that are compared mostly have the same tokens and merges.
+    """
+    if len(strings) < _SHARED_FROM:
+        return LazyStrings(strings)
+    for reference in tuple(_IN_USE):
+        known = reference()
+        if known is not None and known.strings == strings:
+            return known
+    made = LazyStrings(strings)
+    _IN_USE.append(ref(made))
+    return made
 
 
 def lazy_strings(texts: list[str]) -> Sequence[str]:

@@ -7,6 +7,7 @@ parts: scanning arrays of strings, finding a string, and the lazy list and dicti
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import shutil
@@ -14,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+import weakref
 from array import array
 from collections.abc import Callable
 from itertools import product
@@ -32,7 +34,17 @@ from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models import token_table
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.native import native
-from ggufbpe.native.lazy_strings import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
+from ggufbpe.native.lazy_strings import (
+    LazyIds,
+    LazyStrings,
+    as_dict,
+    finder,
+    first_indexes,
+    lazy_ids,
+    lazy_strings,
+    made_once,
+    shared_strings,
+)
 
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled module")
 
@@ -415,3 +427,31 @@ def test_copies(how: str) -> None:
     assert pair == (texts, lazy_ids(texts)) == (TEXTS, IDS)
     assert [type(each) for each in pair] == [LazyStrings, LazyIds]
     assert pair[1]._texts is pair[0]
+
+
+def test_equal_strings_in_use_are_shared_with_what_is_made_of_them() -> None:
+    """Only long lists: a short one is made in no time."""
+    texts = list(map(str, range(2000)))
+    one, same, other = (shared_strings(native.Strings.of(each)) for each in (texts, texts, [*texts[1:], "0"]))
+    assert [same is one, other is one] == [True, False]
+    assert made_once(one, first_indexes) is made_once(same, first_indexes) is lazy_ids(same).to_dict()  # type: ignore[attr-defined]
+    few = [shared_strings(native.Strings.of(texts[:10])) for _ in range(2)]
+    assert few[0] is not few[1]
+
+
+def test_strings_that_are_no_longer_in_use_are_not_kept() -> None:
+    texts = list(map(str, range(2000)))
+    one = shared_strings(native.Strings.of(texts))
+    one.made_once(first_indexes)
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("texts", [[], ["a", "b"], ["a", "b", "a"]])
+def test_of_equal_strings_the_first_index_counts(texts: list[str]) -> None:
+    expected = {text: texts.index(text) for text in texts}
+    assert made_once(texts, first_indexes) == made_once(lazy_strings(texts), first_indexes) == expected
+    for some in (texts, lazy_strings(texts)):
+        assert [finder(some)(text) for text in ("a", "b", "c")] == [expected.get(t, -1) for t in "abc"]

@@ -15,6 +15,7 @@ from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...errors import GGUFError
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
+from ...gguf.metadata import Metadata
 from ...gguf.reader import GGUFFile
 from ...models.format_detection import detect_looks, models_alike, models_like
 from ...models.loading import load
@@ -213,7 +214,7 @@ def _opened_as_others(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause
         return
     try:
         with GGUFFile(vocabulary.path) as file:
-            looks = detect_looks(file)
+            looks = detect_looks(Metadata(file))
     except (OSError, GGUFError):
         return
     others, alike = models_like(looks, vocabulary.model), models_alike(looks, vocabulary.model)

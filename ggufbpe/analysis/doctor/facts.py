@@ -20,7 +20,7 @@ from ...gguf.reader import GGUFFile
 from ...gguf.schema import has_right_type
 from ...hub.model_location import fix_command
 from ...models import tokenizer_model
-from ...models.bpe.merge import parts
+from ...models.bpe.merge import texts_made_by
 from ...models.chat_templates import chat_templates
 from ...models.format_detection import Looks, detect_looks
 from ...models.known_families import KnownFamily, family_of_tokens
@@ -30,6 +30,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import END_OF_GENERATION
 from ...models.token_table import ATTRIBUTE_OF_TYPE
 from ...models.vocabulary import NORMAL, UNUSED
+from ...native.lazy_strings import LazyStrings, first_indexes, made_once
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import quoted_text
 from .finding import Where
@@ -79,22 +80,22 @@ class Facts:
         self._known_evidence = evidence
         self._results: dict[Any, Any] = {}
         self.source = file
-        self.file = Metadata(file, overrides) if overrides else file
+        self.file: Metadata = Metadata(like.file if like else file, overrides)
         self.overrides = overrides or {}
         self.version = file.version
         self.model = self.string(_K.MODEL) or ""
         self.kind = tokenizer_model(self.model)
         self.pre = self.string(_K.PRE)
         self._like = like if like and not {_K.LIST, _K.MERGES}.intersection(overrides or ()) else None
-        self.tokens: list[str] = self._like.tokens if self._like else self.array(_K.LIST)
-        self.merges: list[str] = self._like.merges if self._like else self.array(_K.MERGES)
+        self.tokens: list[str] = self._like.tokens if self._like else self._strings(_K.LIST)
+        self.merges: list[str] = self._like.merges if self._like else self._strings(_K.MERGES)
         self.types: list[int] = self.array(_K.TOKEN_TYPE)
         self.template = self.string(_K.CHAT_TEMPLATE) or ""
         self.refusal: GGUFError | None = None
         self.tokenizer: Tokenizer | None = None
         try:
             # its warnings are among the findings
-            self.tokenizer = Tokenizer(load_from(Metadata(file, overrides))[0])
+            self.tokenizer = Tokenizer(load_from(Metadata(self.file))[0])
         except GGUFError as error:
             self.refusal = error
 
@@ -121,12 +122,12 @@ class Facts:
         """The id of each token; of duplicates the first."""
         if self._like:
             return self._like.ids
-        return dict(zip(reversed(self.tokens), range(len(self.tokens) - 1, -1, -1)))
+        return made_once(self._compiled(_K.LIST) or self.tokens, first_indexes)
 
     @cached_property
     def templates(self) -> dict[str, str]:
         """The chat templates that llama.cpp uses, by name; the default one is ""."""
-        found = chat_templates(self.file if isinstance(self.file, Metadata) else Metadata(self.file, None))
+        found = chat_templates(self.file)
         return {name: source for name, source in found.items() if source and name in ("", "tool_use")}
 
     @cached_property
@@ -195,18 +196,11 @@ class Facts:
         return entry.always_add_bos or (self.family.add_bos if self.family else entry.add_bos)
 
     @cached_property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The two sides of each merge."""
-        if self._like:
-            return self._like.pairs
-        return list(map(parts, self.merges))
-
-    @cached_property
-    def merged(self) -> set[str]:
+    def merged(self) -> frozenset[str]:
         """The results of all merges."""
         if self._like:
             return self._like.merged
-        return {left + right for left, right in self.pairs}
+        return texts_made_by(self._compiled(_K.MERGES) or self.merges)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -215,7 +209,8 @@ class Facts:
             known = self._like.evidence if self._like else self._known_evidence()  # type: ignore[misc]
             return known._replace(pre=self.pre or "")
         names = (self.string(key) or "" for key in (KEY_ARCHITECTURE, KEY_NAME))
-        return evidence(self.tokens, self.merges, self.pre or "", *names)
+        merges = self._compiled(_K.MERGES) or self.merges
+        return evidence(self.tokens, merges, self.pre or "", *names)
 
     def scalar(self, key: str) -> Any:
         return self.file[key] if key in self.file and has_right_type(self.file, key) else None
@@ -236,7 +231,19 @@ class Facts:
         value = self._readable(key)
         if not isinstance(value, list):
             return []
-        return [item.partition("\0")[0] for item in value] if value and isinstance(value[0], str) else value
+        has_nul = bool(value) and isinstance(value[0], str) and "\0" in "".join(value)
+        return [item.partition("\0")[0] for item in value] if has_nul else value
+
+    def _strings(self, key: str) -> list[str]:
+        """The tokens or merges; the list is shared with all files in use that have the same ones."""
+        kept = self._compiled(key)
+        return self.array(key) if kept is None else kept.to_list()
+
+    def _compiled(self, key: str) -> LazyStrings | None:
+        try:
+            return self.file.strings(key) if key in self.file and has_right_type(self.file, key) else None
+        except GGUFError:  # not UTF-8; opening the tokenizer says where
+            return None
 
     def _readable(self, key: str) -> Any:
         try:

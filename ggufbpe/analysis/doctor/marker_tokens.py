@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from ...models.bpe.merge import BYTE_CHARS, results
+from ...models.bpe.merge import BYTE_CHARS, texts_made_by
 from ...models.special_ids import MADE_CONTROL
 from ...models.vocabulary import BYTE, CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
@@ -90,7 +90,7 @@ class MarkerTokens:
     @cached_property
     def _results(self) -> Container[str]:
         """The texts that merges produce."""
-        return self._merged() if self._merged else frozenset(results(self._merges))
+        return self._merged() if self._merged else texts_made_by(self._merges)
 
     @cached_property
     def _lacks_merges(self) -> bool:

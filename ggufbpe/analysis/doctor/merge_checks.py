@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import combinations
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.bpe_model import merging_alone
-from ...models.bpe.merge import WordEncoder
+from ...models.bpe.merge import WordEncoder, flat_parts, parts, results
 from ...tokenizer import Tokenizer
 from .facts import Facts
 from .finding import Finding, Where
@@ -18,14 +18,17 @@ _K = TokenizerKey
 
 _SHARE_UNREACHABLE = 0.01  # of all tokens; more than this is more than leftovers of training
 _SHARE_OF_WHOLE_WORDS = 0.1  # likewise, where words that are tokens are taken whole; Llama 3 has 0.5 %
+_AT_ONCE = 256  # tokens that are merged in one call; a call for each takes three times as long
+_FEW = 256  # tokens
+_LEAST_CACHE = 1 << 20  # bytes, of a tokenizer that encodes each word once
 
 
 def merge_parts(model: Facts) -> Iterator[Finding]:
     """Merges with a part or a result that is not a token, and duplicate merges."""
     bad: list[int] = []
     first, shown = "", model.quoted_text
-    parts = set(chain.from_iterable(model.pairs)) | model.merged
-    for index, (left, right) in enumerate(model.pairs) if not parts <= model.ids.keys() else ():
+    merges = () if model.shared_result(_are_of_tokens) else model.merges
+    for index, (left, right) in enumerate(map(parts, merges)):
         if left in model.ids and right in model.ids and left + right in model.ids:
             continue
         missing = next(text for text in (left, right, left + right) if text not in model.ids)
@@ -43,7 +46,7 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
             f"{len(bad)} of {counted(len(model.merges), 'merge')} {'has' if len(bad) == 1 else 'have'} a part or a "
             f"result that is not a token: the first is merge {bad[0]}, {first}.",
         )
-    if count := len(model.merges) - len(set(model.merges)):
+    if count := model.shared_result(_duplicate_merges):
         what = "Some merges are listed twice."
         why = "llama.cpp uses the first of each. Harmless, but a sign of a faulty conversion."
         yield Finding(
@@ -56,6 +59,18 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
             {"count": count},
             f"{counted(count, 'merge is a duplicate', 'merges are duplicates')}.",
         )
+
+
+def _are_of_tokens(model: Facts) -> bool:
+    """Check that the parts and the results of all merges are tokens."""
+    return model.ids.keys() >= {*flat_parts(model.merges)} and model.ids.keys() >= model.merged
+
+
+def _duplicate_merges(model: Facts) -> int:
+    """Return how many merges repeat an earlier one."""
+    if len(model.merged) == len(model.merges):  # equal merges have equal results
+        return 0
+    return len(model.merges) - len(set(model.merges))
 
 
 def unreachable(model: Facts) -> Iterator[Finding]:
@@ -96,21 +111,39 @@ def _unmerged(model: Facts) -> list[int]:
 
 def _unmerged_of_any_type(model: Facts) -> list[int]:
     """The tokens that merging does not produce; by the compiled engine if there is one."""
-    found = [index for index, token in enumerate(model.tokens) if len(token) > 1 and not is_name(token)]
+    tokens = [
+        index
+        for index, token in enumerate(model.tokens)
+        if len(token) > 1 and not (token[0] in "<[" and is_name(token))
+    ]
     if model.tokenizer is None or model.tokenizer.engine != "native":
-        return _unmerged_in_python(model, found)
-    texts = [model.tokens[index] for index in found]
-    merged = Tokenizer(merging_alone(model.tokenizer.vocabulary)).encode_batch(texts, add_special=False)
-    found = [index for index, ids in zip(found, merged) if ids != [index]]
+        return _unmerged_in_python(model, tokens)
     cut = [
-        index for index in found if "\n" in model.tokens[index]
+        index for index in tokens if "\n" in model.tokens[index]
     ]  # which that tokenizer does not take whole
-    return sorted(set(found).difference(cut).union(_unmerged_in_python(model, cut)))
+    tokens = [index for index in tokens if "\n" not in model.tokens[index]] if cut else tokens
+    merging = Tokenizer(merging_alone(model.tokenizer.vocabulary), cache_bytes=_LEAST_CACHE)
+    between = merging.encode("\n", add_special=False)
+    found: list[int] = []
+    for start in range(0, len(tokens), _AT_ONCE):
+        some = tokens[start : start + _AT_ONCE]
+        texts = [model.tokens[index] for index in some]
+        # the ids of all lines are those of the tokens only if each line is one token
+        together = merging.encode("\n".join([*texts, ""]), add_special=False)
+        if together != [token for index in some for token in (index, *between)]:
+            merged = merging.encode_batch(texts, add_special=False)
+            found += [index for index, ids in zip(some, merged) if ids != [index]]
+    return sorted([*found, *_unmerged_in_python(model, cut)])
 
 
 def _unmerged_in_python(model: Facts, tokens: list[int]) -> list[int]:
     """Those of `tokens` that merging does not produce."""
     if not tokens:
         return []
-    encoder = WordEncoder(model.entry, model.ids, model.merges)
+    merges = model.merges
+    if len(tokens) < _FEW:  # then only those merges are looked up of which something is in these tokens
+        texts = [model.tokens[index] for index in tokens]
+        within = {text[a:b] for text in texts for a, b in combinations(range(len(text) + 1), 2)}
+        merges = [merge for merge, result in zip(merges, results(merges)) if result in within]
+    encoder = WordEncoder(model.entry, model.ids, merges)
     return [index for index in tokens if encoder.merged(list(model.tokens[index])) != [model.tokens[index]]]

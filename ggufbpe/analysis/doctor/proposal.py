@@ -275,9 +275,10 @@ def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[
     ):  # then every token is read in another way
         return ""
     ours, theirs = before.vocabulary, tokenizer.vocabulary
+    both = zip(ours.attributes, theirs.attributes) if ours.attributes != theirs.attributes else ()
     may_differ = [
         token
-        for token, (one, other) in enumerate(zip(ours.attributes, theirs.attributes))
+        for token, (one, other) in enumerate(both)
         if one != other and not (token in change.types and trial.markers and token in trial.markers)
     ]
     if ours.pre_tokenizer.byte_encode != theirs.pre_tokenizer.byte_encode:

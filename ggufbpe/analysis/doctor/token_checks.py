@@ -8,6 +8,7 @@ from itertools import islice
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
+from ...models.token_table import tokens_with
 from ...models.vocabulary import CONTROL
 from .facts import Facts
 from .finding import Finding
@@ -73,7 +74,11 @@ def empty_tokens(model: Facts) -> Iterator[Finding]:
 
 def padding_tokens(model: Facts) -> Iterator[Finding]:
     """Tokens that only pad the vocabulary."""
-    found = [index for index, token in enumerate(model.tokens) if PADDING.fullmatch(token)]
+    found = [
+        index
+        for index, token in enumerate(model.tokens)
+        if token.startswith(("<", "[")) and PADDING.fullmatch(token)
+    ]
     if found:
         types = {int(kind): kind.name for kind in TokenType}
         kinds = sorted({types.get(model.type_of(index), "?") for index in found})
@@ -100,7 +105,7 @@ def lacks_merges(tokens: Sequence[str], merged: Container[str]) -> bool:
 def marker_like(model: Facts) -> list[int]:
     """Return the tokens that look like control tokens and that no merge makes: Qwen 2's "</s>" is text."""
     found = model.shared_result(_unmerged_names)
-    if found and model.pairs and lacks_merges(model.tokens, model.merged):
+    if found and model.merges and lacks_merges(model.tokens, model.merged):
         found = [index for index in found if _is_added(model, index)]
     return found
 
@@ -110,7 +115,7 @@ def _unmerged_names(model: Facts) -> list[int]:
     return [
         index
         for index, token in enumerate(model.tokens)
-        if token[:1] in ("<", "[")
+        if token.startswith(("<", "["))
         and CONTROL_LIKE.fullmatch(token)
         and token not in model.merged
         and token not in text
@@ -153,9 +158,8 @@ def made_control(model: Facts) -> Iterator[Finding]:
     """Normal tokens that llama.cpp turns into control tokens, by their text."""
     if model.tokenizer is None or not model.types:
         return
-    attributes, normal = model.tokenizer.vocabulary.attributes, int(TokenType.NORMAL)
-    for index, kind in enumerate(model.types[: len(attributes)]):
-        if kind == normal and attributes[index] & CONTROL:
+    for index in tokens_with(model.tokenizer.vocabulary.attributes, CONTROL):
+        if index < len(model.types) and model.types[index] == int(TokenType.NORMAL):
             ends = index in model.tokenizer.eog_ids
             yield Finding(
                 "note",
@@ -192,4 +196,4 @@ def corrections(model: Facts) -> Iterator[Finding]:
 
 def is_name(token: str) -> bool:
     """Whether a token stands for something other than its text."""
-    return token[:1] in ("<", "[") and bool(CONTROL_LIKE.fullmatch(token) or PADDING.fullmatch(token))
+    return token.startswith(("<", "[")) and bool(CONTROL_LIKE.fullmatch(token) or PADDING.fullmatch(token))

@@ -80,7 +80,8 @@ def lengths(model: Facts) -> Iterator[Finding]:
             f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal.",
         )
     known = {int(kind) for kind in TokenType}
-    strange = [index for index, kind in enumerate(model.types[: len(model.tokens)]) if kind not in known]
+    kinds = model.types[: len(model.tokens)]
+    strange = [] if known.issuperset(kinds) else [at for at, kind in enumerate(kinds) if kind not in known]
     if strange:
         yield Finding(
             "warning",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import eq
 
 from ...gguf.change import Change, all_of
 from ...models.vocabulary import Vocabulary
@@ -156,6 +157,8 @@ def share_most_tokens(one: Vocabulary, other: Vocabulary) -> bool:
     """Return whether two vocabularies are one, but for a few tokens: those of one may be lost in the other."""
     if one.model != other.model:
         return False
+    if one.tokens == other.tokens:
+        return True
     size = min(len(one.tokens), len(other.tokens))
-    same = sum(a == b for a, b in zip(one.tokens, other.tokens))
+    same = sum(map(eq, one.tokens, other.tokens))
     return same >= _ALIKE * size and size >= _NEARLY_ALL * max(len(one.tokens), len(other.tokens))

@@ -148,13 +148,15 @@ def _scores(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
 
 def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
-    if a.tokens == b.tokens and a.attributes == b.attributes:
-        return
-    differing = [
-        (i, j)
-        for i, token in enumerate(a.tokens)
-        if (j := b.token_to_id.get(token)) is not None and a.attributes[i] != b.attributes[j]
-    ]
+    if a.tokens == b.tokens:
+        both = enumerate(zip(a.attributes, b.attributes)) if a.attributes != b.attributes else ()
+        differing = [(i, i) for i, (kind, other_kind) in both if kind != other_kind]
+    else:
+        differing = [
+            (i, j)
+            for i, token in enumerate(a.tokens)
+            if (j := b.token_to_id.get(token)) is not None and a.attributes[i] != b.attributes[j]
+        ]
     shown = (
         (
             {"token": a.tokens[i], "id": i, "a": kind, "b": other_kind},

@@ -130,6 +130,8 @@ _NAMES = {key: name for name, keys, _ in SPECIAL_IDS for key in keys}
 
 def _types(ours: Vocabulary, theirs: Vocabulary) -> Iterator[tuple[int, tuple[int, int]]]:
     """The tokens whose attributes differ, with both."""
+    if ours.attributes == theirs.attributes:
+        return
     for token, both in enumerate(zip(ours.attributes, theirs.attributes)):
         if both[0] != both[1] and ours.tokens[token] == theirs.tokens[token]:
             yield token, both

@@ -10,11 +10,12 @@ Nothing is cached here; word_cache.py does that.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise, repeat
+from operator import contains
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
-from ...native.lazy_strings import as_dict
+from ...native.lazy_strings import as_dict, finder, made_once
 from ..pretokenizers.registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: printable ones stand for themselves, the others follow from
@@ -51,14 +52,51 @@ def parts(merge: str) -> tuple[str, str]:
     return (merge[:at], merge[at + 1 :]) if at > 0 else ("", "")
 
 
-def results(merges: Iterable[str]) -> Iterator[str]:
-    """Yield the text that each merge makes.
+def flat_parts(merges: Sequence[str]) -> list[str]:
+    """Return the two sides of each merge, as `parts` gives them, all in one list.
 
-    >>> list(results(["a b", "ab c"]))
+    >>> flat_parts(["a b", "ab c"])
+    ['a', 'b', 'ab', 'c']
+    """
+    joined = _joined(merges)
+    if joined is None:
+        return [side for merge in merges for side in parts(merge)]
+    return joined.replace(" ", "\0").split("\0")
+
+
+def results(merges: Sequence[str]) -> list[str]:
+    """Return the text that each merge makes.
+
+    >>> results(["a b", "ab c"])
     ['ab', 'abc']
     """
-    for merge in merges:
-        yield merge.replace(" ", "", 1) if " " in merge and merge[:1] != " " else "".join(parts(merge))
+    joined = _joined(merges)
+    return (
+        ["".join(parts(merge)) for merge in merges] if joined is None else joined.replace(" ", "").split("\0")
+    )
+
+
+def texts_made_by(merges: Sequence[str]) -> frozenset[str]:
+    """Return the texts that merges make, found once for the merges of a vocabulary."""
+    return made_once(merges, _texts_made_by)
+
+
+def _texts_made_by(merges: Sequence[str]) -> frozenset[str]:
+    return frozenset(results(merges))
+
+
+def _joined(merges: Sequence[str]) -> str | None:
+    """Return all merges with NUL between them, faster to cut than each of them; None if one is not of the usual form.
+
+    A merge of the usual form has one space, not at its beginning, and no NUL.
+    """
+    joined = "\0".join(merges)
+    is_usual = (
+        joined.count(" ") == len(merges) == joined.count("\0") + 1
+        and all(map(contains, merges, repeat(" ")))
+        and not any(map(str.startswith, merges, repeat(" ")))
+    )
+    return joined if is_usual else None
 
 
 class PairRanks(dict[tuple[str, str], int]):
@@ -75,7 +113,7 @@ class PairRanks(dict[tuple[str, str], int]):
 
     def __init__(self, merges: Sequence[str]) -> None:
         super().__init__()
-        self._merges = dict(zip(reversed(merges), range(len(merges) - 1, -1, -1)))
+        self._index = finder(merges)
 
     def __missing__(self, pair: tuple[str, str]) -> int:
         if len(self) >= _PAIR_CACHE:
@@ -86,7 +124,8 @@ class PairRanks(dict[tuple[str, str], int]):
     def find(self, left: str, right: str) -> int:
         """The rank, looked up."""
         # The left part of a merge has a space only at its beginning.
-        return NO_MERGE if " " in left and " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
+        rank = -1 if " " in left and " " in left[1:] else self._index(f"{left} {right}")
+        return NO_MERGE if rank < 0 else rank
 
 
 class WordEncoder:

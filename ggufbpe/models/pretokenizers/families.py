@@ -14,35 +14,32 @@ pattern never lets form: it was trained with another one.
 
 from __future__ import annotations
 
+import codecs
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from math import log2
 from typing import NamedTuple
 
 from ..._util.spelling import SPACE
-from ..._util.unicode_classes import CLASSES, STARTS, class_of
+from ..._util.unicode_classes import class_of
 from ..._util.wording import listed
 from ...errors import printable
-from ..bpe.merge import CHAR_BYTES, byte_level, results
+from ...native import native
+from ..bpe.merge import BYTE_CHARS, CHAR_BYTES, texts_made_by
+from .automaton_tables import compiled_splitter
 from .pattern import VERTICAL_TAB, char_sets, parse
 from .pretokenizer_evidence import FEATURES, has_feature, telltales
 from .registry import PRE_TOKENIZERS, PreTokenizer
 from .splitter import splitter
 
-_SPACE = byte_level(" ")
 _ALLOWED = 0.5  # a family allows a feature if it keeps at least this share
 _TIED = 1.0  # families whose costs differ by less are tied
 _SHARE_CUT = 0.002  # share of tokens cut that raises doubt; the right pre-tokenizer cuts 0.0002 of real ones
 _COST_MORE = 6.0  # than the likeliest family's, in terms of `Family.cost`
-
-
-_MARK = re.compile(
-    "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "M") + "]"
-)
 
 
 class Family(NamedTuple):
@@ -159,7 +156,7 @@ def _like(features: Sequence[str]) -> str:
 
 
 def evidence(
-    tokens: Iterable[str], merges: Iterable[str], pre: str, architecture: str, model: str = ""
+    tokens: Iterable[str], merges: Sequence[str], pre: str, architecture: str, model: str = ""
 ) -> Evidence:
     """What the tokens reveal about the name `pre`, "" if the file has none. Takes seconds for a large vocabulary.
 
@@ -167,7 +164,7 @@ def evidence(
     else the family's.
     """
     known = frozenset(tokens)
-    made = known.intersection(results(merges))
+    made = known & texts_made_by(merges)
     judged = _families_of(made or known)
     best = tied(judged)
     names = [name for family in best for name in family.names]
@@ -238,8 +235,8 @@ def is_byte_level(tokens: Iterable[str]) -> bool:
 
 
 def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], examples: dict[str, str]) -> Family:
-    words = splitter(entry).words
-    cut = [shape for shape in shapes if len(words(shape)) > 1]
+    count = _word_counter(entry)
+    cut = [shape for shape in shapes if count(shape) > 1]
     number, total = sum(map(shapes.__getitem__, cut)), shapes.total()
     missing = tuple(feature for feature in absent if allows_feature(entry, feature))
     shown = sorted(cut, key=lambda shape: -shapes[shape])[:5]
@@ -247,40 +244,71 @@ def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], exampl
     return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
 
 
-def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
-    """Return how many tokens have each shape, and the text of the first token of each.
+def _word_counter(entry: PreTokenizer) -> Callable[[str], int]:
+    """Return a function that counts the words of a text, by the compiled engine if there is one."""
+    if native is None:
+        words = splitter(entry).words
+        return lambda text: len(words(text))
+    count: Callable[[bytes], int] = compiled_splitter(entry).count_words
+    return lambda text: count(text.encode())
 
-    Tokens without an apostrophe that differ only in ASCII letters and digits have one shape, which is found once.
+
+def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
+    """Return how many tokens have each shape, and the text of the first token of each in the order of tokens.
+
+    The tokens become text and then shapes all at once, joined: one by one, that takes five times as long. Letters and
+    digits are only told apart in tokens with an apostrophe.
     """
-    tokens = sorted(made)
-    spellings = "\n".join(tokens).encode("utf-8", "surrogatepass").translate(_SAME_BYTES).split(b"\n")
-    if len(spellings) != len(tokens):  # some contain line breaks
-        spellings = [token.encode("utf-8", "surrogatepass").translate(_SAME_BYTES) for token in tokens]
+    tokens = list(made)
+    texts = _utf8(tokens)
+    table = _ascii_representatives()
+    alike = _END.join([b"" if b"'" in text else text for text in texts]).translate(table).split(_END)
+    others = _END.join([text for text in alike if not text.isascii()])
+    spellings = iter(_decoded(others).translate(_representatives()).split(_decoded(_END)))
     keys: list[str | bytes] = [
-        token if "'" in token else spelling for token, spelling in zip(tokens, spellings)
+        (alone or text) if alone.isascii() else next(spellings) for alone, text in zip(alike, texts)
     ]
-    first = dict(zip(reversed(keys), reversed(tokens)))
+    first: dict[str | bytes, str] = {}
+    for key, token in zip(keys, tokens):
+        if key not in first or token < first[key]:
+            first[key] = token
+    counts = Counter(keys)
     shapes: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    for key, count in Counter(keys).items():
-        text = _text(first[key])
-        if len(text) > 1:
-            shape = _shape(text)
-            shapes[shape] += count
-            examples.setdefault(shape, text)
+    for key in sorted(first, key=first.__getitem__):
+        shape = key if isinstance(key, str) else _decoded(key)
+        if not isinstance(key, str) and not shape.isascii():
+            shape = shape.translate(_representatives())
+        if len(shape) > 1 and _UNUSABLE not in shape:
+            shape = _MORE_OF_A_RUN.sub("", shape)
+            shapes[shape] += counts[key]
+            examples.setdefault(shape, _decoded(_utf8([first[key]])[0]))
     return shapes, examples
 
 
-def _text(token: str) -> str:
-    """Return a token as text; "" for a token that ends inside a character or has marks."""
-    rest = token.removeprefix(_SPACE)
-    if rest.isascii() and rest.isprintable() and " " not in rest:  # most of them
-        return " " * (len(token) - len(rest)) + rest
+_END = b"\xff"  # between tokens; UTF-8 has neither FE nor FF
+_TABLE_OF_BYTES = codecs.charmap_build(BYTE_CHARS[:0xFF] + "\n")
+_UNKNOWN = 0xFE
+
+
+def _utf8(tokens: list[str]) -> list[bytes]:
+    """Return the bytes that tokens in GPT-2's alphabet stand for, with FE for characters that are not in it."""
+    joined = "\n".join(tokens)
     try:
-        text = bytes([CHAR_BYTES[char] for char in token]).decode()
-    except (KeyError, UnicodeDecodeError):
-        return ""
-    return "" if _MARK.search(text) else text
+        if joined.count("\n") == len(tokens) - 1:
+            return codecs.charmap_encode(joined, "strict", _TABLE_OF_BYTES)[0].split(_END)
+    except UnicodeEncodeError:
+        pass
+    known = {char: byte for char, byte in CHAR_BYTES.items() if byte != _END[0]}
+    return [bytes([known.get(char, _UNKNOWN) for char in token]) for token in tokens]
+
+
+_UNUSABLE = "\udcfe"  # in place of bytes that are not UTF-8, and of marks
+
+
+def _decoded(text: bytes) -> str:
+    """Return UTF-8 as text, with a lone surrogate for each byte that is not UTF-8."""
+    return text.decode("utf-8", "surrogateescape")
 
 
 @cache
@@ -296,9 +324,9 @@ def one_of_each() -> dict[str, PreTokenizer]:
 @cache
 def allows_feature(entry: PreTokenizer, feature: str) -> bool:
     """Whether the family keeps the strings of a feature whole."""
-    words = splitter(entry).words
+    count = _word_counter(entry)
     strings = FEATURES[feature]
-    return sum(len(words(text)) == 1 for text in strings) >= _ALLOWED * len(strings)
+    return sum(count(text) == 1 for text in strings) >= _ALLOWED * len(strings)
 
 
 class _Representatives(dict[int, str]):
@@ -316,9 +344,16 @@ class _Representatives(dict[int, str]):
         self._by_place: dict[
             tuple[str, int], str
         ] = {}  # by class, and by place between the bounds of all ranges
+        self.update(dict.fromkeys(range(0xDC80, 0xDCFF), _UNUSABLE))  # as `_decoded` gives them
+        self[ord(_decoded(_END))] = _decoded(_END)
+        for point in (*b" aA0", *range(0x80)):  # so that the representatives of ASCII are ASCII
+            self[point]
 
     def __missing__(self, code_point: int) -> str:
         letter = class_of(code_point)
+        if letter == "M":
+            self[code_point] = _UNUSABLE
+            return _UNUSABLE
         seen_as = VERTICAL_TAB if letter == "W" and code_point > 0x7F else code_point
         place = letter, bisect_right(self._bounds, seen_as)
         if place not in self._by_place:
@@ -337,23 +372,16 @@ def _representatives() -> _Representatives:
 
 
 # Single ASCII letters matter only after an apostrophe, in contractions, and in chameleon's names of images.
-_ALIKE = "bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "a" * 25 + "A" * 25 + "0" * 9
-_SAME = str.maketrans(*_ALIKE)
-_SAME_BYTES = bytes.maketrans(*(text.encode() for text in _ALIKE))
+_ALIKE = dict.fromkeys(b"bcdefghijklmnopqrstuvwxyz", "a")
+_ALIKE |= dict.fromkeys(b"BCDEFGHIJKLMNOPQRSTUVWXYZ", "A") | dict.fromkeys(b"123456789", "0")
+
+
+@cache
+def _ascii_representatives() -> bytes:
+    """Return a table for `bytes.translate` that leaves bytes beyond ASCII alone."""
+    representatives = _representatives()
+    ascii_ones = [representatives[ord(_ALIKE.get(point, chr(point)))] for point in range(0x80)]
+    return "".join(ascii_ones).encode() + bytes(range(0x80, 0x100))
+
+
 _MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter: three are as good as thirty
-
-
-def _shape(text: str) -> str:
-    """A text that every family splits as it splits this one, shared by many texts."""
-    if "'" not in text:
-        text = text.translate(_SAME)
-        if not text.isascii() or not text.removeprefix(" ").isalnum():
-            text = text.translate(_representatives())
-    elif not text.isascii():
-        text = text.translate(_representatives())
-    return _with_short_runs(text)
-
-
-@lru_cache(1 << 14)
-def _with_short_runs(text: str) -> str:
-    return _MORE_OF_A_RUN.sub("", text)

@@ -68,6 +68,8 @@ class CharSet(NamedTuple):
         """Whether llama.cpp's matching counts `code_point`, whose class is known to be `letter`, as a member."""
         if letter == "W" and code_point > 0x7F:
             code_point = VERTICAL_TAB
+        if len(self.terms) == 1:  # as nearly all sets have
+            return self.terms[0].contains(code_point, letter)
         return all(term.contains(code_point, letter) for term in self.terms)
 
     def and_also(self, other: CharSet) -> CharSet:

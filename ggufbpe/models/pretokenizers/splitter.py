@@ -18,6 +18,7 @@ Words are merged in models/bpe/merge.py, and special tokens are found before thi
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import accumulate, compress
@@ -188,10 +189,13 @@ class _Alphabet(dict[int, int]):
         # Every membership that a non-ASCII code point can have, tried at one point of each interval between the
         # borders of ranges. A class that no code point there has costs a marker and does no harm.
         points = {0x80, 0x110000} | {p for low, high in ranges for p in (low, high + 1) if p > 0x7F}
-        for point in sorted(points):
+        self._points = sorted(points)
+        self._by_place: dict[tuple[int, str], int] = {}  # the marker of a class in an interval, by its number
+        for interval, point in enumerate(self._points):
             for letter in CLASS_LETTERS:
                 signature = tuple(s.contains_in_class(point, letter) for s in self._sets)
-                self._markers.setdefault(signature, _MARKERS[len(self._markers)])
+                marker = self._markers.setdefault(signature, _MARKERS[len(self._markers)])
+                self._by_place[interval, letter] = marker
         self._collapse = re.compile(r"[^\0-\x7f]+").sub
 
     def collapse(self, text: str) -> str:
@@ -201,8 +205,8 @@ class _Alphabet(dict[int, int]):
     def __missing__(self, code_point: int) -> int:
         if len(self) >= _MARKER_CACHE:
             self.clear()
-        letter = class_of(code_point)
-        marker = self._markers[tuple(s.contains_in_class(code_point, letter) for s in self._sets)]
+        interval = bisect_right(self._points, code_point) - 1
+        marker = self._by_place[interval, class_of(code_point)]
         self[code_point] = marker
         return marker
 
@@ -211,7 +215,7 @@ class _Alphabet(dict[int, int]):
         members = set(_ascii_members(chars))
         index = self._sets.index(chars)
         members |= {marker for signature, marker in self._markers.items() if signature[index]}
-        inside = "".join(f"\\x{point:02x}" for point in sorted(members))
+        inside = "".join(f"\\x{first:02x}-\\x{last:02x}" for first, last in _runs(sorted(members)))
         return f"[{inside}]" if inside else r"[^\0-\xff]"
 
     def emit(self, node: Node) -> str:
@@ -228,6 +232,17 @@ class _Alphabet(dict[int, int]):
         counts = {(0, 1): "?", (0, None): "*", (1, None): "+"}
         count = counts.get((node.least, node.most)) or f"{{{node.least},{node.most}}}"
         return (item if isinstance(node.item, Chars) else f"(?:{item})") + count
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of each run of consecutive numbers, which are ascending.
+
+    >>> _runs([1, 2, 3, 7])
+    [(1, 3), (7, 7)]
+    """
+    firsts = [number for number, before in zip(numbers, [None, *numbers]) if number - 1 != before]
+    lasts = [number for number, behind in zip(numbers, [*numbers[1:], None]) if number + 1 != behind]
+    return list(zip(firsts, lasts))
 
 
 @cache

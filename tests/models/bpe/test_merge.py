@@ -17,6 +17,26 @@ from ggufbpe.models.bpe.merge import BYTE_CHARS, CHAR_BYTES, NO_MERGE, PairRanks
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
 
+# ---- merges as they are listed --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "merges",
+    [
+        [],
+        ["a b", "ab c"],
+        ["a\nb c", "\n \n"],  # Gemma's have line breaks
+        [" b c", "a b"],  # llama.cpp does not cut at a space at the beginning
+        ["a b c", "ab"],
+        ["a ", "b\0 c"],
+    ],
+)
+def test_parts_and_results_of_all_merges_are_those_of_each(merges: list[str]) -> None:
+    each = [bpe.parts(merge) for merge in merges]
+    assert bpe.flat_parts(merges) == [part for both in each for part in both]
+    assert bpe.results(merges) == [left + right for left, right in each]
+
+
 # ---- the byte-level alphabet ----------------------------------------------------------------------------
 
 
