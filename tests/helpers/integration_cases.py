@@ -11,6 +11,8 @@ from conftest import GPT2, ROOT
 
 from ggufbpe import Tokenizer
 
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network otherwise
+
 
 def library(module: str) -> Any:
     """A library's module. Without it the tests are skipped, or fail where all libraries are required."""

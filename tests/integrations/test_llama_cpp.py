@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from conftest import GPT2, missing
-from integration_cases import DOCUMENT, library
+from integration_cases import DOCUMENT
 from reference import NotPreparedError, vocabulary
 
 from ggufbpe import Tokenizer
 
-llama_cpp = library("llama_cpp")
+llama_cpp = pytest.importorskip("llama_cpp")
 
 from ggufbpe.integrations.llama_cpp import Tokenizer as LlamaTokenizer  # noqa: E402 - after its library
 
