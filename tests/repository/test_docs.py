@@ -83,7 +83,17 @@ METHODS = {
     for name in dir(ggufbpe.Tokenizer)
     if not name.startswith("_") and callable(getattr(ggufbpe.Tokenizer, name))
 }
-NOT_OURS = {*dir(builtins), *dir(typing), *dir(collections.abc), "np", "npt", "NDArray", "int32", "int64", "uint8"}
+NOT_OURS = {
+    *dir(builtins),
+    *dir(typing),
+    *dir(collections.abc),
+    "np",
+    "npt",
+    "NDArray",
+    "int32",
+    "int64",
+    "uint8",
+}
 
 
 @pytest.mark.parametrize("function", {**FUNCTIONS, **METHODS}.values(), ids=[*FUNCTIONS, *METHODS])
