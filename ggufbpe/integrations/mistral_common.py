@@ -47,7 +47,11 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
     def encode(self, s: str, bos: bool, eos: bool) -> list[int]:
         """Return the ids of plain text, with BOS and EOS as asked for."""
         ids = self.tok.encode_ordinary(s)
-        return [self.bos_id] * bos + ids + [self.eos_id] * eos
+        if bos:
+            ids.insert(0, self.bos_id)
+        if eos:
+            ids.append(self.eos_id)
+        return ids
 
     def decode(self, tokens: list[int], special_token_policy: Any = _Policy.IGNORE) -> str:
         """Return the text of ids. Control tokens are left out, kept, or refused with `ValueError`, by the policy."""

@@ -47,13 +47,16 @@ class OutlinesTokenizer:
     def encode(self, prompt: str | list[str]) -> tuple[Any, Any]:
         """Return the ids of a prompt, or of several padded on the left, and the mask of what is not padding."""
         np = numpy()
-        batch = self.tokenizer.encode_batch([prompt] if isinstance(prompt, str) else prompt)
+        if isinstance(prompt, str):
+            found = self.tokenizer.encode_to_numpy(prompt)[None].astype(np.int64)
+            return found, np.ones_like(found)
+        batch = self.tokenizer.encode_batch(prompt)
         width = max(map(len, batch), default=0)
         ids = np.full((len(batch), width), self.pad_token_id, np.int64)
         mask = np.zeros((len(batch), width), np.int64)
-        for row, found in enumerate(batch):
-            ids[row, width - len(found) :] = found
-            mask[row, width - len(found) :] = 1
+        for row, each in enumerate(batch):
+            ids[row, width - len(each) :] = each
+            mask[row, width - len(each) :] = 1
         return ids, mask
 
     def decode(self, token_ids: Any) -> list[str]:

@@ -30,11 +30,12 @@ class Encoding(_Base):  # type: ignore[misc]
         self.max_token_value = len(tokenizer) - 1
         self._special_tokens = {tokenizer.id_to_token(token): token for token in tokenizer.control_ids}
 
-    # ---- encoding -------------------------------------------------------------------------------
-
     def encode_ordinary(self, text: str) -> list[int]:
         """Return the ids of `text` as plain text."""
-        return self.tokenizer.encode_ordinary(_without_surrogates(text))
+        try:
+            return self.tokenizer.encode_ordinary(text)
+        except ValueError:  # a lone surrogate
+            return self.tokenizer.encode_ordinary(_without_surrogates(text))
 
     def encode(
         self,
@@ -44,6 +45,8 @@ class Encoding(_Base):  # type: ignore[misc]
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
         """Return the ids of `text`. `ValueError` if it has a special token that is disallowed, as in tiktoken."""
+        if not allowed_special and disallowed_special == "all" and not self._specials.search(text):
+            return self.encode_ordinary(text)
         specials = self.special_tokens_set
         allowed = specials if allowed_special == "all" else specials & set(allowed_special)
         refused = specials - allowed if disallowed_special == "all" else set(disallowed_special)
@@ -53,7 +56,7 @@ class Encoding(_Base):  # type: ignore[misc]
                 "makes it a token, and disallowed_special=() plain text."
             )
         text = _without_surrogates(text)
-        if not allowed or not (parts := _one_of(allowed).split(text))[1:]:
+        if not allowed or not (parts := re.split(f"({_one_of(allowed).pattern})", text))[1:]:
             return self.tokenizer.encode_ordinary(text)
         if allowed == specials:
             return self.tokenizer.encode(text, add_special=False)
@@ -90,10 +93,12 @@ class Encoding(_Base):  # type: ignore[misc]
         return self._ids[data]
 
     @cached_property
+    def _specials(self) -> re.Pattern[str]:
+        return _one_of(self.special_tokens_set) if self._special_tokens else re.compile("(?!)")
+
+    @cached_property
     def _ids(self) -> dict[bytes, int]:
         return {data: token for token, data in reversed(list(enumerate(self.tokenizer.token_bytes)))}
-
-    # ---- decoding -------------------------------------------------------------------------------
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Return the bytes of `tokens`, one after another. `KeyError` for an id that is out of range."""
@@ -113,8 +118,6 @@ class Encoding(_Base):  # type: ignore[misc]
         """Return the bytes of all tokens that are not special, ascending."""
         special = self.tokenizer.control_ids
         return sorted(data for token, data in enumerate(self.tokenizer.token_bytes) if token not in special)
-
-    # ---- the vocabulary -------------------------------------------------------------------------
 
     @property
     def eot_token(self) -> int:
@@ -138,9 +141,9 @@ class Encoding(_Base):  # type: ignore[misc]
 
 
 def _one_of(texts: Collection[str]) -> re.Pattern[str]:
-    return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})")
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))))
 
 
 def _without_surrogates(text: str) -> str:
     """Return `text` with U+FFFD for lone surrogates, as tiktoken encodes them."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
