@@ -29,6 +29,18 @@ def imported(module: str, extra: str, what: str) -> Any:
         ) from None
 
 
+def imported_package(module: str, package: str, what: str) -> Any:
+    """Return a module of a package that no extra brings. `NotInstalledError` with the command that installs it."""
+    try:
+        with IMPORT_LOCK:
+            return import_module(module)
+    except ImportError:
+        raise NotInstalledError(
+            f"{what} needs the package {package}, which is not installed: {pip_command()} install {package}",
+            name=package,
+        ) from None
+
+
 def file_system_at(url: str, extra: str) -> tuple[Any, str]:
     """fsspec's file system of a URL, and the path in it.
 
@@ -43,10 +55,15 @@ def file_system_at(url: str, extra: str) -> tuple[Any, str]:
 
 
 def install_command(extra: str) -> str:
-    """What installs an extra where this runs: `pip`, if that of PATH is of this environment, else it by its path."""
+    """Return the pip command that installs `extra` in the current environment."""
+    return f"{pip_command()} install 'ggufbpe[{extra}]'"
+
+
+def pip_command() -> str:
+    """Return how to run the current environment's pip: `pip` if PATH finds it, otherwise by the interpreter's path."""
     import shlex
     import shutil
 
     pip = shutil.which("pip")
     is_ours = pip is not None and os.path.dirname(pip) == os.path.dirname(sys.executable)
-    return f"{'pip' if is_ours else f'{shlex.quote(sys.executable)} -m pip'} install 'ggufbpe[{extra}]'"
+    return "pip" if is_ours else f"{shlex.quote(sys.executable)} -m pip"

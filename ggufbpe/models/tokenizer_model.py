@@ -148,9 +148,19 @@ class TokenizerModel:
         """The bytes of a token that may be shown; None if they follow from its attributes, as in most models."""
         return None
 
+    @property
+    def has_own_pieces(self) -> bool:
+        """Whether `piece` decides the bytes of every token, so that attributes do not."""
+        return type(self).piece is not TokenizerModel.piece
+
     def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
         """The bytes that a normal token of this text stands for."""
         return unescape_spaces(text).encode()
+
+    def plain_pieces(self, texts: Sequence[str], entry: PreTokenizer) -> list[bytes]:
+        """Return `plain_piece` of each text, of all at once; a model that changes one changes both."""
+        joined = unescape_spaces("\0".join(texts)).encode().split(b"\0")
+        return joined if len(joined) == len(texts) else [self.plain_piece(text, entry) for text in texts]
 
     # ---- encoding -----------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ _ALL = (
     Endpoint("GET", "/health", llama_server.health_answer, True),
     Endpoint("GET", "/v1/health", llama_server.health_answer, True),
     Endpoint("GET", "/props", llama_server.props_answer, query=("model",)),
+    Endpoint("GET", "/tokenizer_info", other_servers.tokenizer_info, query=("model",)),
     Endpoint("GET", "/models", llama_server.list_models),
     Endpoint("GET", "/v1/models", llama_server.list_models),
     _post(

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from .failures import RequestError
-from .llama_server import detokenize_answer, pieces_text, render_chat, tokenize_answer
+from .llama_server import detokenize_answer, pieces_text, render_chat, template_in_force, tokenize_answer
 from .request_body import field, given_flag, has_field, require_ids, require_object, required_text
 from .served_models import Models
 from .streamed_answers import Items
@@ -45,9 +45,26 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
 
 
 def detokenize_either(models: Models, body: Any) -> dict[str, Any]:
-    """`/detokenize`: the text of `tokens`; if the body names a model, also as `prompt`, as in vLLM."""
+    """`/detokenize`: the text of `tokens`, as `content` as in llama-server and as `prompt` as in vLLM."""
     answer = detokenize_answer(models, body)
-    return {**answer, "prompt": answer["content"]} if has_field(body, "model") else answer
+    return {**answer, "prompt": answer["content"]}
+
+
+def tokenizer_info(models: Models, body: Any) -> dict[str, Any]:
+    """`/tokenizer_info`: the texts of BOS, EOS and padding, and the chat template, for lm-evaluation-harness."""
+    tokenizer = models.of(body)
+    template, _ = template_in_force(tokenizer)
+    return {
+        "tokenizer_class": "ggufbpe",
+        "vocab_size": len(tokenizer),
+        "bos_token": tokenizer.bos_token,
+        "eos_token": tokenizer.eos_token,
+        "pad_token": tokenizer.pad_token,
+        "unk_token": tokenizer.unk_token,
+        "add_bos_token": tokenizer.add_bos,
+        "add_eos_token": tokenizer.add_eos,
+        "chat_template": template,
+    }
 
 
 def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:

@@ -3,15 +3,15 @@
     text -> encode_methods.py -> an Engine (engine.py) -> ids
     ids -> detokenization.py -> text
 
-The methods stand in four files: opening, copying and decoding here, encoding in encode_methods.py, the attributes of
-the vocabulary in vocabulary_facts.py, and chats in chat/chat_methods.py.
+The methods stand in five files: opening and copying here, encoding in encode_methods.py, decoding in decode_methods.py,
+the attributes of the vocabulary in vocabulary_facts.py, and chats in chat/chat_methods.py.
 """
 
 from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +24,7 @@ from ..hub.model_location import ModelName, locate
 from ..models.loading import load, load_from, packed
 from ..models.vocabulary import Vocabulary, emit_warnings
 from ..native import REMEDY, native, warn_if_slow, why_not_native
-from .detokenization import DecodeStream, Pieces, detokenize, token_ids
+from .decode_methods import DecodeMethods
 from .encode_methods import EncodeMethods
 from .engine import Engine, Text
 from .vocabulary_facts import VocabularyFacts, content_bytes
@@ -39,7 +39,7 @@ _LEAST_CACHE_BYTES = 1 << 20
 EngineName = Literal["auto", "native", "reference"]
 
 
-class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
+class Tokenizer(EncodeMethods, DecodeMethods, VocabularyFacts, ChatMethods):
     """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
 
     >>> tok = Tokenizer.from_gguf("model.gguf")                     # doctest: +SKIP
@@ -214,66 +214,6 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
             from .trace import trace
         return trace(self, text, add_special=add_special, parse_special=parse_special)
 
-    # ---- decoding -------------------------------------------------------------------------------
-
-    def decode(
-        self,
-        ids: Iterable[int],
-        *,
-        remove_special: bool = False,
-        unparse_special: bool = False,
-        clean_spaces: bool = True,
-    ) -> str:
-        """Return the text of `ids`. Invalid UTF-8, such as part of a character, becomes U+FFFD.
-
-        `remove_special` leaves out the BOS and EOS that `encode` adds; `unparse_special` writes control tokens as
-        text. llama.cpp's clean-up drops spaces before ".", ",", "!" and "?" and around apostrophes for the models
-        whose pre-tokenizer asks for that, such as GPT-2, Llama 3 and Gemma 4; `clean_spaces=False` keeps all spaces.
-
-        Raises `ValueError` for an id out of range, `TypeError` for anything but integers.
-        """
-        data = self.decode_bytes(
-            ids, remove_special=remove_special, unparse_special=unparse_special, clean_spaces=clean_spaces
-        )
-        return data.decode("utf-8", "replace")
-
-    def decode_bytes(
-        self,
-        ids: Iterable[int],
-        *,
-        remove_special: bool = False,
-        unparse_special: bool = False,
-        clean_spaces: bool = True,
-    ) -> bytes:
-        """Return the bytes of `ids`, as llama_detokenize gives them; the arguments are those of `decode`.
-
-        With `clean_spaces=False`, `decode_bytes(encode(text))` is the UTF-8 of `text` for a byte pair encoding that has
-        tokens for all bytes, if no control token is in the text (or with `unparse_special=True`).
-
-        Source: src/llama-vocab.cpp, llama_vocab::impl::detokenize.
-        """
-        return detokenize(
-            self.vocabulary,
-            self._pieces[unparse_special],
-            token_ids(ids),
-            remove_special,
-            clean=clean_spaces and self.vocabulary.pre_tokenizer.clean_spaces,
-        )
-
-    def decode_stream(
-        self, *, remove_special: bool = False, unparse_special: bool = False, clean_spaces: bool = True
-    ) -> DecodeStream:
-        """Return a decoder that takes ids one by one and gives text as soon as it is certain.
-
-        The arguments are those of `decode`, which gives the same text for all ids at once.
-        """
-        clean = clean_spaces and self.vocabulary.pre_tokenizer.clean_spaces
-        return DecodeStream(self.vocabulary, self._pieces[unparse_special], remove_special, clean=clean)
-
-    def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
-        """The bytes of one token, exactly as llama_token_to_piece; empty for control tokens if not `special`."""
-        return self._pieces[special][operator.index(token)]
-
     # ---- the vocabulary -------------------------------------------------------------------------
 
     @cached_property
@@ -350,10 +290,6 @@ class Tokenizer(EncodeMethods, VocabularyFacts, ChatMethods):
             if isinstance(given, ReferenceEngine)
             else ReferenceEngine(self.vocabulary, self._cache_bytes)
         )
-
-    @cached_property
-    def _pieces(self) -> tuple[Pieces, Pieces]:
-        return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
 
 
 def _unpickled(

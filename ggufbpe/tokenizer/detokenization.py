@@ -69,6 +69,21 @@ def piece_of(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: i
     return b""
 
 
+def all_pieces(vocabulary: Vocabulary) -> list[bytes]:
+    """Return the bytes of each token by id, equal to those of `Pieces` with `special`, and all made at once."""
+    model, tokens, attributes = vocabulary.tokenizer_model, vocabulary.tokens, vocabulary.attributes
+    if model.has_own_pieces:
+        return [_piece(vocabulary, token) for token in range(len(tokens))]
+    texts = list(tokens)
+    others = [token for token, attribute in enumerate(attributes) if attribute != NORMAL]
+    for token in others:
+        texts[token] = ""  # it may have characters that no plain token has
+    pieces = model.plain_pieces(texts, vocabulary.pre_tokenizer)
+    for token in others:
+        pieces[token] = _piece(vocabulary, token)
+    return pieces
+
+
 def quoted_text(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: int = NORMAL) -> str:
     """The text that a token, or a part of a merge, stands for, quoted for a reader.
 

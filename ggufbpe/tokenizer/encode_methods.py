@@ -166,6 +166,29 @@ class EncodeMethods:
         _check_threads(threads)
         return self._engine.count(text, add_special, parse_special, threads, continues)
 
+    def count_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        threads: int | None = None,
+    ) -> list[int]:
+        """Return the number of ids of each text; the arguments and errors are those of `encode_batch`."""
+        threads = _checked_batch(texts, threads)
+        return list(map(len, self._engine.encode_batch_to_numpy(texts, add_special, parse_special, threads)))
+
+    def tokens(
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True, continues: bool = False
+    ) -> list[str]:
+        """Return the tokens of `text` as written in the file: `id_to_token` of each id that `encode` returns.
+
+        >>> tok.tokens("Hello world")                                   # doctest: +SKIP
+        ['Hello', 'Ġworld']
+        """
+        ids = self._engine.encode(text, add_special, parse_special, continues)
+        return [self._vocabulary.tokens[token] for token in ids]
+
     def pre_tokenize(self, text: Text) -> list[str]:
         """Return the words into which the pre-tokenizer splits `text`; special tokens are not recognized.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar, overload
 
 from ..gguf.constants import TokenizerKey as Key
-from ..models.vocabulary import TokenAttribute, Vocabulary
+from ..models.vocabulary import CONTROL, UNKNOWN, TokenAttribute, Vocabulary
 
 T = TypeVar("T")
 
@@ -43,6 +43,16 @@ class Fact(Generic[T]):
 def _special_id(name: str, key: str, meaning: str) -> Fact[int | None]:
     doc = f"The id of the {name.upper()} token ({meaning}); None if there is none."
     return Fact(doc, lambda vocabulary: vocabulary.special_ids[name], key)
+
+
+def _special_text(name: str, key: str) -> Fact[str | None]:
+    def read(vocabulary: Vocabulary) -> str | None:
+        token = vocabulary.special_ids[name]
+        return None if token is None else vocabulary.tokens[token]
+
+    return Fact(
+        f"The text of the {name.upper()} token as written in the file; None if there is none.", read, key
+    )
 
 
 class VocabularyFacts:
@@ -89,6 +99,43 @@ class VocabularyFacts:
     fim_pad_id = _special_id("fim_pad", Key.FIM_PAD_ID, "fill in the middle: padding")
     fim_rep_id = _special_id("fim_rep", Key.FIM_REP_ID, "fill in the middle: name of the repository")
     fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID, "fill in the middle: between files")
+
+    bos_token = _special_text("bos", Key.BOS_ID)
+    eos_token = _special_text("eos", Key.EOS_ID)
+    eot_token = _special_text("eot", Key.EOT_ID)
+    eom_token = _special_text("eom", Key.EOM_ID)
+    unk_token = _special_text("unk", Key.UNK_ID)
+    sep_token = _special_text("sep", Key.SEP_ID)
+    pad_token = _special_text("pad", Key.PAD_ID)
+    mask_token = _special_text("mask", Key.MASK_ID)
+    special_ids = Fact(
+        "The ids of the special tokens by name, such as `bos` and `fim_pre`, as a new dict; missing ones are left out.",
+        lambda vocabulary: {
+            name: token for name, token in vocabulary.special_ids.items() if token is not None
+        },
+    )
+    control_ids = Fact(
+        "The ids of the control tokens, a frozenset.",
+        lambda vocabulary: frozenset(
+            token for token, attribute in enumerate(vocabulary.attributes) if attribute & CONTROL
+        ),
+    )
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return self.vocab_size
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return a new dict from the text of each token, as written in the file, to its id."""
+        return dict(self.vocabulary.token_to_id)
+
+    def is_special(self, token: int) -> bool:
+        """Whether `decode` leaves the token out unless `unparse_special` is set: a control token or the unknown one."""
+        return bool(self.vocabulary.attributes[self._checked(token)] & (CONTROL | UNKNOWN))
+
+    def is_eog(self, token: int) -> bool:
+        """Whether the token ends a generation, as llama_vocab_is_eog tells."""
+        return self._checked(token) in self.vocabulary.eog_ids
 
     def token_to_id(self, token: str) -> int | None:
         """The id of the token with this text, as written in the file (byte-level: "Ġworld"); None if there is none."""

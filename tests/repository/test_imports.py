@@ -28,6 +28,7 @@ ORDER = (
     "chat.request",
     "chat",
     "tokenizer",
+    "integrations",
     "data.corpora",
     "data.statistics",
     "data.training",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from itertools import product
+from itertools import accumulate, product
+from pathlib import Path
 
 import pytest
-from conftest import ROOT, missing
+from conftest import GPT2, ROOT, missing
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import NotPreparedError, vocabulary
@@ -18,6 +19,8 @@ from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, RSTRIP, UNKNOWN, UN
 from ggufbpe.tokenizer.detokenization import clean_spaces
 
 pytestmark = pytest.mark.both_engines
+
+VOCABULARIES = ROOT / "fixtures" / "vocabs"
 
 # ---- single tokens --------------------------------------------------------------------------------------
 
@@ -53,6 +56,73 @@ def test_token_to_piece(token: str, attribute: int, pre: str, piece: bytes, hidd
     assert tok.token_to_piece(0) == piece
     assert tok.token_to_piece(0, special=True) == piece
     assert tok.token_to_piece(0, special=False) == (b"" if hidden else piece)
+
+
+ONE_TOKEN = [
+    ("Ġworld", NORMAL, "gpt-2"),
+    ("Ā", NORMAL, "gpt-2"),  # the byte 0
+    ("a\0", NORMAL, "gpt-2"),  # not in the byte-level alphabet
+    ("a一", NORMAL, "gpt-2"),
+    ("Ġa", USER_DEFINED, "gpt-2"),
+    ("Ġa", UNUSED, "gpt-2"),
+    ("Ġa", 0, "gpt-2"),
+    ("<s>", CONTROL, "gpt-2"),
+    ("<unk>", UNKNOWN, "gpt-2"),
+    ("<0xfF>", BYTE, "gpt-2"),
+    ("▁a▁", NORMAL, "gemma4"),
+    ("a\0b", NORMAL, "gemma4"),
+    ("▁a", USER_DEFINED, "gemma4"),
+]
+
+
+@pytest.mark.parametrize(("token", "attribute", "pre"), ONE_TOKEN)
+def test_token_bytes(token: str, attribute: int, pre: str) -> None:
+    tok = Tokenizer(make_vocabulary(["x", token, "yĠ"], attributes={token: attribute}, pre=pre))
+    assert tok.token_bytes == tuple(map(tok.token_to_piece, range(3)))
+
+
+def test_token_bytes_of_fixtures() -> None:
+    models = set()
+    for path in [GPT2, *sorted((ROOT / "fixtures").glob("*.gguf")), *sorted(VOCABULARIES.glob("*.gguf"))]:
+        with suppress(GGUFError):  # some are there to be refused
+            models.add(opened(path).model)
+            check_token_bytes(opened(path))
+    assert models >= {"gpt2", "gemma4", "llama", "bert", "t5", "rwkv", "plamo2", "plamo3"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["llama-bpe", "gpt-neox", "gemma-4", "llama-spm", "bert-bge", "nomic-bert-moe"]
+)
+def test_token_bytes_of_real_vocabularies(name: str) -> None:
+    try:
+        path = vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    check_token_bytes(opened(path))
+
+
+def opened(path: Path) -> Tokenizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        return Tokenizer.from_gguf(path)
+
+
+def check_token_bytes(tok: Tokenizer) -> None:
+    pieces = tuple(map(tok.token_to_piece, range(tok.vocab_size)))
+    assert tok.token_bytes == pieces
+    buffer, offsets = tok.token_bytes_to_numpy()
+    assert buffer.tobytes() == b"".join(pieces)
+    assert offsets.tolist() == list(accumulate(map(len, pieces), initial=0))
+
+
+def test_decode_batch() -> None:
+    tok = tokenizer_as("gpt-2")
+    assert tok.decode_batch([[15496, 995], [], [50256, 64]], unparse_special=True) == [
+        "Hello world",
+        "",
+        "<|endoftext|>a",
+    ]
 
 
 # ---- the clean-up of spaces -----------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from synthetic import (
 from ggufbpe import TokenAttribute, Tokenizer
 from ggufbpe._util import utf8
 from ggufbpe.models.dna import K_MER_MARKER
-from ggufbpe.models.vocabulary import CONTROL
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, UNKNOWN, USER_DEFINED
 
 pytestmark = pytest.mark.both_engines
 
@@ -66,16 +66,23 @@ DECODING = "(self, ids, *, remove_special=False, unparse_special=False, clean_sp
         ("encode_batch", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("encode_batch_to_numpy", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("count", ENCODING.replace(")", ", continues=False, threads=1)")),
+        ("count_batch", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
+        ("tokens", ENCODING.replace(")", ", continues=False)")),
         ("pre_tokenize", "(self, text)"),
         ("words", "(self, text)"),
         ("find_split_point", "(self, data, start)"),
         ("decode", DECODING),
+        ("decode_batch", DECODING.replace(" ids,", " batch,")),
         ("decode_bytes", DECODING),
         ("decode_stream", DECODING.replace(" ids,", "")),
         ("token_to_piece", "(self, token, *, special=True)"),
         ("token_to_id", "(self, token)"),
         ("id_to_token", "(self, token)"),
         ("token_attributes", "(self, token)"),
+        ("is_special", "(self, token)"),
+        ("is_eog", "(self, token)"),
+        ("get_vocab", "(self)"),
+        ("token_bytes_to_numpy", "(self)"),
     ],
 )
 def test_signature(method: str, signature: str) -> None:
@@ -97,6 +104,12 @@ def test_signature(method: str, signature: str) -> None:
         ("eos_id", END),
         ("eot_id", END),
         ("nl_id", 198),
+        ("bos_token", "<|endoftext|>"),
+        ("eos_token", "<|endoftext|>"),
+        ("eot_token", "<|endoftext|>"),
+        *[(f"{name}_token", None) for name in ["eom", "unk", "sep", "pad", "mask"]],
+        ("special_ids", {"bos": END, "eos": END, "eot": END}),
+        ("control_ids", frozenset({END})),
         *[(f"{name}_id", None) for name in ["eom", "unk", "sep", "pad", "mask"]],
         *[(f"fim_{name}_id", None) for name in ["pre", "suf", "mid", "pad", "rep", "sep"]],
     ],
@@ -112,6 +125,31 @@ def test_attributes_of_the_raw_vocabulary() -> None:
     names = {"bos": "<bos>", "eos": "<eos>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>", "nl": "\n"}
     assert {name: tok.id_to_token(getattr(tok, f"{name}_id")) for name in names} == names
     assert (tok.model, tok.pre, tok.add_bos, tok.add_eos) == ("gemma4", "gemma4", True, False)
+
+
+def test_special_tokens_of_the_raw_vocabulary() -> None:
+    tok = tokenizer_as("gemma4")
+    assert (tok.bos_token, tok.pad_token, tok.unk_token) == ("<bos>", "<pad>", "<unk>")
+    assert {name: tok.id_to_token(token) for name, token in tok.special_ids.items() if name[:3] != "fim"} == {
+        name: f"<{'turn|' if name == 'eot' else name}>" for name in tok.special_ids if name[:3] != "fim"
+    }
+
+
+def test_what_is_special_and_what_ends_a_generation() -> None:
+    kinds = {"a": NORMAL, "<c>": CONTROL, "<u>": UNKNOWN, "<d>": USER_DEFINED}
+    vocabulary = make_vocabulary([*kinds, "<e>"], attributes={**kinds, "<e>": CONTROL})
+    tok = Tokenizer(vocabulary._replace(eog_ids=frozenset({4})))
+    assert list(map(tok.is_special, range(5))) == [False, True, True, False, True]
+    assert tok.control_ids == {1, 4}
+    assert list(map(tok.is_eog, range(5))) == [False, False, False, False, True]
+
+
+def test_the_vocabulary_as_a_dict() -> None:
+    vocabulary = GPT2.get_vocab()
+    assert len(vocabulary) == len(GPT2) == GPT2.vocab_size
+    assert (vocabulary["Ġworld"], vocabulary["<|endoftext|>"]) == (995, END)
+    vocabulary.clear()  # it is the caller's
+    assert GPT2.get_vocab() != {}
 
 
 def test_nl_id_where_there_is_no_line_break() -> None:
@@ -310,6 +348,8 @@ ONE_ID: list[Callable[[Any], Any]] = [
     GPT2.token_to_piece,
     GPT2.id_to_token,
     GPT2.token_attributes,
+    GPT2.is_special,
+    GPT2.is_eog,
     lambda token: GPT2.token_to_piece(token, special=False),
     lambda token: GPT2.decode([64, token]),
     lambda token: GPT2.decode_bytes([token]),

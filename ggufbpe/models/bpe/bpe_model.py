@@ -5,7 +5,10 @@ Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 
 from __future__ import annotations
 
+import codecs
+import io
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,7 @@ from ...gguf.metadata import Metadata
 from ..pretokenizers.pretokenizer_evidence import telltales
 from ..pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ..tokenizer_model import TokenizerModel, Warn
-from .merge import CHAR_BYTES, byte_level
+from .merge import BYTE_CHARS, CHAR_BYTES, byte_level
 
 if TYPE_CHECKING:
     from ..format_detection import Looks
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 _LIKELY_WRONG = (
     "and the ids are likely not those that the model was trained with; `ggufbpe doctor` finds the right one"
 )
+_NUL = BYTE_CHARS[0]
 WITHOUT_MERGES = "kimi-k2"  # may lack merges
 
 
@@ -83,6 +87,19 @@ class BytePairModel(TokenizerModel):
         """Undoes the way words are written for merging."""
         return super().plain_piece(text, entry) if entry.escape_whitespaces else _decode_byte_level(text)
 
+    def plain_pieces(self, texts: Sequence[str], entry: PreTokenizer) -> list[bytes]:
+        """Return `plain_piece` of each text, in one call of a codec for byte-level texts."""
+        if entry.escape_whitespaces:
+            return super().plain_pieces(texts, entry)
+        joined = "".join(texts)
+        if "\0" in joined:  # the codec gives it a meaning of its own
+            return list(map(_decode_byte_level, texts))
+        try:
+            data, _ = codecs.charmap_encode(joined.replace(_NUL, "\0"), "strict", _byte_level_codec())
+        except UnicodeEncodeError:  # a character outside of the alphabet
+            return list(map(_decode_byte_level, texts))
+        return list(map(io.BytesIO(data).read, map(len, texts)))
+
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
         """Splitting and merging."""
         from .bpe_text import BytePairText  # not needed by the compiled engine
@@ -117,6 +134,12 @@ def merging_alone(vocabulary: Vocabulary) -> Vocabulary:
     """A vocabulary by which texts are only merged: each is one word, written as tokens are, but cut at line breaks."""
     entry = PreTokenizer("", "gemma4", byte_encode=False)
     return vocabulary._replace(model=BytePairModel.name, pre_tokenizer=entry, special_token_ids=())
+
+
+@cache
+def _byte_level_codec() -> Any:
+    """GPT-2's alphabet for `codecs.charmap_encode`, with "\\0" for the byte 0, as Python's fast tables want it."""
+    return codecs.charmap_build("\0" + "".join(BYTE_CHARS[1:]))
 
 
 def _decode_byte_level(text: str) -> bytes:

@@ -1,0 +1,65 @@
+"""For Chonkie: the `tokenizer=` of its chunkers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..tokenizer import Tokenizer
+from ._protocol import length_function, library
+
+_Base: Any = library("chonkie.tokenizer", "chonkie").Tokenizer
+
+
+def tokenizer(tok: Tokenizer) -> ChonkieTokenizer:
+    """Return a `chonkie.tokenizer.Tokenizer`.
+
+    `TokenChunker` decodes slices of ids: a character that it cuts becomes U+FFFD on both sides.
+    """
+    return ChonkieTokenizer(tok)
+
+
+class ChonkieTokenizer(_Base):  # type: ignore[misc]
+    """Plain ids, without BOS and EOS, by the methods that Chonkie calls.
+
+    It is a `chonkie.tokenizer.Tokenizer`, since Chonkie chooses by the name of the type for all other objects.
+    """
+
+    def __init__(self, tok: Tokenizer) -> None:
+        self.tok = tok
+        self.count_tokens = length_function(tok)
+
+    def __repr__(self) -> str:
+        return f"ChonkieTokenizer({self.tok!r})"
+
+    def get_vocab(self) -> Sequence[str]:
+        """Return the tokens as written in the file."""
+        return list(self.tok.vocabulary.tokens)
+
+    def get_token2id(self) -> dict[str, int]:
+        """Return the id of each token."""
+        return self.tok.get_vocab()
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return the ids of `text`."""
+        return self.tok.encode_ordinary(text)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of `text`."""
+        return self.tok.encode_ordinary(text)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of ids, with all spaces."""
+        return b"".join(map(self.tok.token_bytes.__getitem__, tokens)).decode("utf-8", "replace")
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each text."""
+        return self.tok.encode_batch(texts, add_special=False, parse_special=False)
+
+    def decode_batch(self, token_sequences: Sequence[Sequence[int]]) -> list[str]:
+        """Return the text of each list of ids."""
+        return list(map(self.decode, token_sequences))
+
+    def count_tokens_batch(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of ids of each text."""
+        return self.tok.count_batch(texts, add_special=False, parse_special=False)

@@ -1,0 +1,52 @@
+"""For llguidance: `LLMatcher(ll_tokenizer(tok), grammar)` gives masks over the tokens of a GGUF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..models.vocabulary import USER_DEFINED
+from ..tokenizer import Tokenizer
+from ._protocol import eos_id, library, stop_ids
+
+SPECIAL = b"\xff"  # before the text of a token that no grammar takes for text
+
+
+def ll_tokenizer(tokenizer: Tokenizer, n_vocab: int | None = None, slices: list[str] | None = None) -> Any:
+    """Return an `LLTokenizer`. `n_vocab` is the number of logits if it is larger than the vocabulary.
+
+    `ValueError` if the vocabulary has no token that ends a generation.
+    """
+    llguidance = library("llguidance", "llguidance")
+    wrapper = llguidance.TokenizerWrapper(TokensOfGrammars(tokenizer))
+    stop = stop_ids(tokenizer)
+    takes_several = hasattr(llguidance.LLTokenizer, "eos_tokens")  # llguidance 1.5 takes one
+    return llguidance.LLTokenizer(wrapper, n_vocab, stop if takes_several else stop[0], slices)
+
+
+class TokensOfGrammars:
+    """The attributes that llguidance and guidance read from a tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.eos_token_id = eos_id(tokenizer)
+        self.bos_token_id = tokenizer.bos_id
+        self.special_token_ids = [token for token in range(len(tokenizer)) if _is_marked(tokenizer, token)]
+        tokens = list(tokenizer.token_bytes)
+        for token in self.special_token_ids:
+            tokens[token] = SPECIAL + tokens[token]
+        self.tokens: Sequence[bytes] = tokens
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        """Return the ids of `text` as plain text."""
+        return self.tokenizer.encode_ordinary(text)
+
+
+def _is_marked(tokenizer: Tokenizer, token: int) -> bool:
+    """Whether a token is no text to llguidance: special tokens, and user-defined ones like `<think>`."""
+    if tokenizer.is_special(token):
+        return True
+    if not tokenizer.vocabulary.attributes[token] & USER_DEFINED:
+        return False
+    data = tokenizer.token_bytes[token]
+    return data.startswith(b"<") and data.endswith(b">")

@@ -1,0 +1,81 @@
+"""For mistral-common: a `Tokenizer` of its interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..tokenizer import Tokenizer as GGUFTokenizer
+from ._protocol import library
+
+_base = library("mistral_common.tokens.tokenizers.base", "mistral-common")
+_Base: Any = _base.Tokenizer
+_Policy: Any = _base.SpecialTokenPolicy
+
+
+def tokenizer(tok: GGUFTokenizer, version: str = "v7") -> MistralTokenizer:
+    """Return a `mistral_common` tokenizer. `version` names the form of its prompts, such as "v3" or "v13"."""
+    return MistralTokenizer(tok, _base.TokenizerVersion(version))
+
+
+class MistralTokenizer(_Base):  # type: ignore[misc]
+    """The ids of a `ggufbpe.Tokenizer` behind mistral-common's abstract `Tokenizer`."""
+
+    def __init__(self, tok: GGUFTokenizer, version: Any) -> None:
+        self.tok = tok
+        self._version = version
+
+    n_words = property(lambda self: len(self.tok), doc="The number of tokens.")
+    special_ids = property(lambda self: set(self.tok.control_ids), doc="The ids of the control tokens.")
+    num_special_tokens = property(lambda self: len(self.tok.control_ids), doc="How many these are.")
+    model_settings_builder = property(lambda self: None, doc="None: a GGUF has no model settings.")
+    bos_id = property(lambda self: _known(self.tok.bos_id), doc="The id of BOS; -1 if there is none.")
+    eos_id = property(lambda self: _known(self.tok.eos_id), doc="The id of EOS; -1 if there is none.")
+    pad_id = property(lambda self: _known(self.tok.pad_id), doc="The id of PAD; -1 if there is none.")
+    unk_id = property(lambda self: _known(self.tok.unk_id), doc="The id of UNK; -1 if there is none.")
+    version = property(lambda self: self._version, doc="The version of its prompts.")
+    file_path = property(lambda self: Path(self.tok.name), doc="The path of the GGUF.")
+
+    def vocab(self) -> list[str]:
+        """Return the tokens as written in the file."""
+        return list(self.tok.vocabulary.tokens)
+
+    def id_to_piece(self, token_id: int) -> str:
+        """Return the text of a token; bytes that are not UTF-8 become U+FFFD."""
+        return self.tok.token_to_piece(token_id).decode("utf-8", "replace")
+
+    def encode(self, s: str, bos: bool, eos: bool) -> list[int]:
+        """Return the ids of plain text, with BOS and EOS as asked for."""
+        ids = self.tok.encode_ordinary(s)
+        if bos:
+            ids.insert(0, self.bos_id)
+        if eos:
+            ids.append(self.eos_id)
+        return ids
+
+    def decode(self, tokens: list[int], special_token_policy: Any = _Policy.IGNORE) -> str:
+        """Return the text of ids. Control tokens are left out, kept, or refused with `ValueError`, by the policy."""
+        if special_token_policy == _Policy.RAISE and any(map(self.is_special, tokens)):
+            raise ValueError(
+                "A control token is among these tokens, and the policy is SpecialTokenPolicy.RAISE."
+            )
+        return self.tok.decode(tokens, unparse_special=special_token_policy == _Policy.KEEP)
+
+    def get_special_token(self, s: str) -> int:
+        """Return the id of a control token. `ValueError` if there is none of this text."""
+        token = self.tok.token_to_id(s)
+        if token is None or token not in self.tok.control_ids:
+            raise ValueError(f"The vocabulary has no control token {s!r}.")
+        return token
+
+    def is_special(self, token: Any) -> bool:
+        """Whether an id, or the text of a token, is that of a control token."""
+        found = self.tok.token_to_id(token) if isinstance(token, str) else int(token)
+        return found in self.tok.control_ids
+
+    def _to_string(self, tokens: list[int]) -> str:
+        return self.tok.decode(tokens, unparse_special=True)
+
+
+def _known(token: int | None) -> int:
+    return -1 if token is None else token

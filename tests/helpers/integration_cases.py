@@ -1,0 +1,50 @@
+"""What the tests of ggufbpe/integrations/ share: the libraries, a real vocabulary, and an awkward document."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import pytest
+from conftest import GPT2, ROOT
+
+from ggufbpe import Tokenizer
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network otherwise
+
+
+def library(module: str) -> Any:
+    """A library's module. Without it the tests are skipped, or fail where all libraries are required."""
+    if os.environ.get("GGUFBPE_INTEGRATIONS") == "required":  # scripts/test_integrations.sh
+        return importlib.import_module(module)
+    return pytest.importorskip(module)
+
+
+TOK = Tokenizer.from_gguf(GPT2)
+END = 50256  # <|endoftext|>
+DOCUMENT = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")[
+    :4000
+] + "\n\nnaïve 者也 😀👩‍👩‍👧 <|endoftext|> end"
+KILOBYTE = DOCUMENT[:1000]
+
+NUMBERS = r"(a|é|😀)[0-9]{2}"  # a regular expression whose texts `of_numbers` lists
+NUMBER_TEXTS = [f"{letter}{number:02}".encode() for letter in "aé😀" for number in range(100)]
+
+
+def allowed(generated: bytes, texts: list[bytes] = NUMBER_TEXTS) -> set[int]:
+    """By brute force over all tokens: those after which one of `texts` can still come; EOS if one is complete."""
+    begun = len(generated)
+    rests = {
+        text[begun:end]
+        for text in texts
+        if text.startswith(generated)
+        for end in range(begun + 1, len(text) + 1)
+    }
+    found = {token for token, data in enumerate(TOK.token_bytes) if data in rests and token != END}
+    return found | {END} if generated in texts else found
+
+
+def ids_of_bits(mask: bytes) -> set[int]:
+    """The ids whose bits are set in a mask."""
+    return {8 * index + bit for index, byte in enumerate(mask) if byte for bit in range(8) if byte >> bit & 1}

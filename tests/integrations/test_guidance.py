@@ -1,0 +1,19 @@
+"""guidance's tokenizer over a GGUF."""
+
+from __future__ import annotations
+
+from integration_cases import DOCUMENT, END, TOK, library
+
+library("guidance")
+
+from ggufbpe.integrations.guidance import tokenizer  # noqa: E402 - after its library
+
+
+def test_guidance_encodes_and_decodes() -> None:
+    made = tokenizer(TOK)
+    ids = made.encode(DOCUMENT.encode(), parse_special=False)
+    assert ids == TOK.encode_ordinary(DOCUMENT)
+    assert made.decode(ids) == DOCUMENT.encode()
+    assert (made.bos_token_id, made.eos_token_id) == (END, END)
+    assert made.is_special_token(END)
+    assert not made.is_special_token(0)

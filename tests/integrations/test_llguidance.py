@@ -1,0 +1,57 @@
+"""llguidance over the tokens of a GGUF: its masks are those of a brute-force check over all tokens."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from integration_cases import DOCUMENT, END, NUMBERS, TOK, allowed, ids_of_bits, library
+
+llguidance = library("llguidance")
+
+from ggufbpe.integrations.llguidance import ll_tokenizer  # noqa: E402 - after its library
+
+LL = ll_tokenizer(TOK)
+
+
+def test_the_tokens_and_the_ids_of_a_text() -> None:
+    assert (LL.vocab_size, LL.eos_token) == (len(TOK), END)
+    assert LL.tokenize_str(DOCUMENT) == TOK.encode_ordinary(DOCUMENT)
+    assert LL.decode_bytes(TOK.encode_ordinary(DOCUMENT)) == DOCUMENT.encode()
+
+
+@pytest.mark.parametrize("text", ["a42", "é07", "😀99"])
+def test_masks_of_a_regular_expression(text: str) -> None:
+    matcher = llguidance.LLMatcher(LL, llguidance.LLMatcher.grammar_from_regex(NUMBERS))
+    generated = b""
+    for token in [*TOK.encode(text), END]:
+        assert ids_of_bits(matcher.compute_bitmask()) == allowed(generated)
+        assert matcher.consume_token(token)
+        generated += TOK.token_bytes[token]
+    assert matcher.is_stopped()
+    assert not matcher.is_error()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_valid"),
+    [
+        ({"name": "Zoë 😀", "age": 42}, True),
+        ({"name": "<|endoftext|>", "age": 0}, True),
+        ({"name": "a"}, False),
+        ({"name": 1, "age": 2}, False),
+    ],
+)
+def test_a_json_grammar_accepts_the_tokens_of_a_valid_text(text: object, is_valid: bool) -> None:
+    properties = {"name": {"type": "string"}, "age": {"type": "integer"}}
+    schema = {"type": "object", "properties": properties, "required": ["name", "age"]}
+    grammar = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
+    matcher = llguidance.LLMatcher(LL, grammar)
+    ids = [*TOK.encode_ordinary(json.dumps(text, ensure_ascii=False)), END]
+    accepted = 0
+    for token in ids:
+        mask = ids_of_bits(matcher.compute_bitmask())
+        if token not in mask:
+            break
+        assert matcher.consume_token(token)
+        accepted += 1
+    assert (accepted == len(ids)) == is_valid

@@ -1,0 +1,28 @@
+"""mistral-common's interface over a GGUF."""
+
+from __future__ import annotations
+
+import pytest
+from integration_cases import DOCUMENT, END, TOK, library
+
+base = library("mistral_common.tokens.tokenizers.base")
+
+from ggufbpe.integrations.mistral_common import tokenizer  # noqa: E402 - after its library
+
+MADE = tokenizer(TOK)
+POLICY = base.SpecialTokenPolicy
+
+
+def test_mistral_common() -> None:
+    ids = TOK.encode_ordinary(DOCUMENT)
+    assert MADE.encode(DOCUMENT, bos=True, eos=False) == [END, *ids]
+    assert MADE.encode(DOCUMENT, bos=False, eos=True) == [*ids, END]
+    assert MADE.decode([15496, 995, END]) == "Hello world"
+    assert MADE.decode([15496, END], POLICY.KEEP) == "Hello<|endoftext|>"
+    with pytest.raises(ValueError, match="RAISE"):
+        MADE.decode([END], POLICY.RAISE)
+    assert (MADE.n_words, MADE.bos_id, MADE.pad_id, MADE.special_ids) == (len(TOK), END, -1, {END})
+    assert MADE.get_special_token("<|endoftext|>") == END
+    assert [MADE.is_special(each) for each in (END, "<|endoftext|>", 0, "a")] == [True, True, False, False]
+    assert (MADE.version, MADE.id_to_piece(995)) == (base.TokenizerVersion.v7, " world")
+    assert isinstance(MADE, base.Tokenizer)
