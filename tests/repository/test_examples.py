@@ -41,7 +41,7 @@ from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES.remove(
     ROOT / "docs" / "integrations.md"
-)  # tests/integrations/test_page.py runs it, where its libraries are
+)  # tests/integrations/test_integrations_page.py runs it, where its libraries are
 HOMES = {"list-pre": "list_pre", "import": "import_"}  # modules of commands that have another name
 
 

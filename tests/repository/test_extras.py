@@ -6,7 +6,7 @@ import re
 
 from conftest import ROOT
 
-DEVELOPERS = {"bench", "bench-corpora", "dev", "generate", "release", "test"}
+DEVELOPERS = {"bench", "bench-corpora", "dev", "generate", "integrations", "release", "test"}
 LLAMA_CPP = {"llama-cpp-python", "xllamacpp"}
 
 
