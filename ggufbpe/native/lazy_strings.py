@@ -195,7 +195,7 @@ def shared_strings(strings: Any) -> LazyStrings:
     """
     if len(strings) < _SHARED_FROM:
         return LazyStrings(strings)
-    for reference in tuple(_IN_USE):
+    for reference in _IN_USE.copy():
         known = reference()
         if known is not None and known.strings == strings:
             return known
