@@ -22,10 +22,11 @@ case "${1:-}" in
     ;;
 --all)
     environment test
-    python -m pytest -n auto
+    shift
+    python -m pytest -n auto "$@"
     if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import native; print(native is not None)')" = True ]; then
         echo "== the tests of exactness, with the reference engine"
-        GGUFBPE_ENGINE=reference python -m pytest -n auto -m both_engines
+        GGUFBPE_ENGINE=reference python -m pytest -n auto "$@" -m both_engines
     fi
     ;;
 *)

@@ -17,28 +17,26 @@ class NotInstalledError(ModuleNotFoundError):
 
 
 def imported(module: str, extra: str, what: str) -> Any:
-    """A module of a package of `extra`. `NotInstalledError` that says what it is for, such as "a plot"."""
-    try:
-        with IMPORT_LOCK:
-            return import_module(module)
-    except ImportError:
-        name = module.partition(".")[0]
-        package = _PACKAGES.get(name, name)
-        raise NotInstalledError(
-            f"{what} takes the package {package}: {install_command(extra)}", name=package
-        ) from None
+    """Return a module of a package of `extra`; `what` it is for, such as "a plot", begins the `NotInstalledError`."""
+    name = module.partition(".")[0]
+    package = _PACKAGES.get(name, name)
+    return _imported(module, package, f"{what} takes the package {package}: {install_command(extra)}")
 
 
 def imported_package(module: str, package: str, what: str) -> Any:
     """Return a module of a package that no extra brings. `NotInstalledError` with the command that installs it."""
+    message = f"{what} needs the package {package}, which is not installed: {pip_command()} install {package}"
+    return _imported(module, package, message)
+
+
+def _imported(module: str, package: str, message: str) -> Any:
     try:
         with IMPORT_LOCK:
             return import_module(module)
-    except ImportError:
-        raise NotInstalledError(
-            f"{what} needs the package {package}, which is not installed: {pip_command()} install {package}",
-            name=package,
-        ) from None
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the package is there and lacks something else
+        raise NotInstalledError(message, name=package) from None
 
 
 def file_system_at(url: str, extra: str) -> tuple[Any, str]:

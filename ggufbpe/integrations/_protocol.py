@@ -45,12 +45,11 @@ def token_text(tokenizer: Tokenizer, token: int) -> str:
 
 
 def chunks(tokenizer: Tokenizer, text: str, size: int, overlap: int = 0) -> list[str]:
-    """Return consecutive parts of `text` of at most `size` tokens each, where each begins in the part before it.
+    """Return consecutive slices of `text`, each of at most `size` tokens when encoded by itself.
 
-    Parts are slices of `text`, so that nothing is lost. With `overlap=0` they join to `text`; otherwise each part
-    begins up to `overlap` tokens before the end of the part before it. A part is encoded by itself, and is made
-    shorter if it then has more tokens than it has within the text. Characters that share tokens stay
-    together, whatever their number of tokens.
+    With `overlap=0` the slices join to `text`; otherwise each begins up to `overlap` tokens before the end of the one
+    before it. Characters that share tokens are never separated, so a slice of such characters alone may have
+    more than `size` tokens. `ValueError` unless `0 <= overlap < size`.
     """
     if not 0 <= overlap < size:
         raise ValueError(f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}")

@@ -34,7 +34,10 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
     pad_id = property(lambda self: _known(self.tok.pad_id), doc="The id of PAD; -1 if there is none.")
     unk_id = property(lambda self: _known(self.tok.unk_id), doc="The id of UNK; -1 if there is none.")
     version = property(lambda self: self._version, doc="The version of its prompts.")
-    file_path = property(lambda self: Path(self.tok.name), doc="The path of the GGUF.")
+    file_path = property(
+        lambda self: Path(self.tok.vocabulary.path),
+        doc="The path of the GGUF; Path() of an unpickled tokenizer.",
+    )
 
     def vocab(self) -> list[str]:
         """Return the tokens as written in the file."""
@@ -45,12 +48,12 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         return self.tok.token_to_piece(token_id).decode("utf-8", "replace")
 
     def encode(self, s: str, bos: bool, eos: bool) -> list[int]:
-        """Return the ids of plain text, with BOS and EOS as asked for."""
+        """Return the ids of plain text, with BOS and EOS as asked for. `ValueError` if the vocabulary has none."""
         ids = self.tok.encode_ordinary(s)
         if bos:
-            ids.insert(0, self.bos_id)
+            ids.insert(0, _required(self.tok.bos_id, "BOS"))
         if eos:
-            ids.append(self.eos_id)
+            ids.append(_required(self.tok.eos_id, "EOS"))
         return ids
 
     def decode(self, tokens: list[int], special_token_policy: Any = _Policy.IGNORE) -> str:
@@ -79,3 +82,9 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
 
 def _known(token: int | None) -> int:
     return -1 if token is None else token
+
+
+def _required(token: int | None, name: str) -> int:
+    if token is None:
+        raise ValueError(f"The vocabulary has no {name} token.")
+    return token

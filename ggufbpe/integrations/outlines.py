@@ -18,7 +18,8 @@ def tokenizer(tok: Tokenizer) -> OutlinesTokenizer:
 def vocabulary(tok: Tokenizer) -> Any:
     """Return the `outlines_core.Vocabulary` of the tokens' bytes; `Index(regex, vocabulary(tok))` compiles a regex.
 
-    It is exact for tokens that are only a part of a character, for which the protocol, which has texts, is not.
+    Tokens that hold only a part of a character are included, because this vocabulary is made of bytes. Outlines'
+    tokenizer protocol is made of texts and has to leave them out.
     """
     core = library("outlines_core", "outlines-core")
     ids: dict[bytes, list[int]] = {}
@@ -29,7 +30,7 @@ def vocabulary(tok: Tokenizer) -> Any:
 
 
 class OutlinesTokenizer:
-    """What Outlines reads. `vocabulary` leaves out control tokens, except EOS, and parts of characters."""
+    """A tokenizer in Outlines' protocol. Its `vocabulary` has no control tokens but EOS, and no parts of characters."""
 
     def __init__(self, tok: Tokenizer) -> None:
         self.tokenizer = tok

@@ -13,6 +13,7 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Se
 from typing import Any, TypeVar, overload
 from weakref import ref
 
+from .._util.lazy import IMPORT_LOCK
 from . import native
 
 _LENGTH = struct.Struct("<Q")
@@ -39,16 +40,18 @@ class LazyStrings(Sequence[str]):
 
     def to_list(self) -> list[str]:
         """The list, always the same one: do not change it."""
-        if self._list is None:
-            self._list = self.strings.to_list()
-        return self._list
+        with IMPORT_LOCK:
+            if self._list is None:
+                self._list = self.strings.to_list()
+            return self._list
 
     def made_once(self, make: Callable[[LazyStrings], _T]) -> _T:
         """Return what `make` makes of these strings, always the same object: do not change it."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: _T = self._made[make]
-        return made
+        with IMPORT_LOCK:
+            if make not in self._made:
+                self._made[make] = make(self)
+            made: _T = self._made[make]
+            return made
 
     def packed(self) -> bytes:
         """The bytes of the strings as they stand in a little-endian GGUF, each after its length."""
@@ -195,13 +198,16 @@ def shared_strings(strings: Any) -> LazyStrings:
     """
     if len(strings) < _SHARED_FROM:
         return LazyStrings(strings)
-    for reference in _IN_USE.copy():
-        known = reference()
-        if known is not None and known.strings == strings:
-            return known
-    made = LazyStrings(strings)
-    _IN_USE.append(ref(made))
-    return made
+    with IMPORT_LOCK:
+        for reference in _IN_USE.copy():
+            known = reference()
+            if known is None:
+                _IN_USE.remove(reference)
+            elif known.strings == strings:
+                return known
+        made = LazyStrings(strings)
+        _IN_USE.append(ref(made))
+        return made
 
 
 def lazy_strings(texts: list[str]) -> Sequence[str]:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Generic, TypeVar, overload
 
+from .._util.lazy import cached_property
 from ..gguf.constants import TokenizerKey as Key
 from ..models.vocabulary import CONTROL, UNKNOWN, TokenAttribute, Vocabulary
 
@@ -114,12 +115,12 @@ class VocabularyFacts:
             name: token for name, token in vocabulary.special_ids.items() if token is not None
         },
     )
-    control_ids = Fact(
-        "The ids of the control tokens, a frozenset.",
-        lambda vocabulary: frozenset(
-            token for token, attribute in enumerate(vocabulary.attributes) if attribute & CONTROL
-        ),
-    )
+
+    @cached_property
+    def control_ids(self) -> frozenset[int]:
+        """The ids of the control tokens: those that no text contains unless `parse_special` is set."""
+        attributes = self._vocabulary.attributes
+        return frozenset(token for token, attribute in enumerate(attributes) if attribute & CONTROL)
 
     def __len__(self) -> int:
         """Return the number of tokens."""
@@ -130,7 +131,10 @@ class VocabularyFacts:
         return dict(self.vocabulary.token_to_id)
 
     def is_special(self, token: int) -> bool:
-        """Whether `decode` leaves the token out unless `unparse_special` is set: a control token or the unknown one."""
+        """Whether `decode` leaves `token` out unless `unparse_special` is set: a control token or the unknown one.
+
+        `special_ids` are something else: ids by their role, which may be those of ordinary tokens.
+        """
         return bool(self.vocabulary.attributes[self._checked(token)] & (CONTROL | UNKNOWN))
 
     def is_eog(self, token: int) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from integration_cases import DOCUMENT, END, TOK, library
 
+from ggufbpe import Tokenizer
+
 base = library("mistral_common.tokens.tokenizers.base")
 
 from ggufbpe.integrations.mistral_common import tokenizer  # noqa: E402 - after its library
@@ -26,3 +28,11 @@ def test_mistral_common() -> None:
     assert [MADE.is_special(each) for each in (END, "<|endoftext|>", 0, "a")] == [True, True, False, False]
     assert (MADE.version, MADE.id_to_piece(995)) == (base.TokenizerVersion.v7, " world")
     assert isinstance(MADE, base.Tokenizer)
+
+
+@pytest.mark.parametrize("name", ["BOS", "EOS"])
+def test_a_token_that_the_vocabulary_lacks_is_an_error(name: str) -> None:
+    ids = {**TOK.vocabulary.special_ids, "bos": None, "eos": None}
+    made = tokenizer(Tokenizer(TOK.vocabulary._replace(special_ids=ids)))
+    with pytest.raises(ValueError, match=f"The vocabulary has no {name} token."):
+        made.encode("a", bos=name == "BOS", eos=name == "EOS")

@@ -202,6 +202,7 @@ int64_t Strings::index(const Poll &poll) {
             }
         }
     }
+    if (indexed()) return duplicate_;  // a poll let another thread finish first, and others may be searching its table
     slots_ = std::move(slots);
     mask_ = mask;
     duplicate_ = duplicate;
