@@ -2,8 +2,9 @@
 
 llama.cpp sorts code points into letters, marks, numbers, punctuation, symbols, white space and the rest, by
 Unicode 15.1.0 (src/unicode-data.cpp, src/unicode.cpp: unicode_cpt_flags_from_cpt). Neither the running
-Python nor the `regex` module follows that version, so the table is our own. Decompositions and lower case are the running
-Python's: decompositions never change (Unicode's stability policy), and lower case is equal from Unicode 14 to 15.1.
+Python nor the `regex` module follows that version, so the table is our own. Decompositions and lower case are those of
+the running Python: decompositions never change (Unicode's stability policy), and no code point's lower case differs
+between Unicode 14 and 15.1.
 
 Written by scripts/generate_unicode_classes.py; do not edit.
 """
