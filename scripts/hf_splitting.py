@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable
 
 from ggufbpe._util.unicode_classes import class_of
 from ggufbpe.convert.upstream_patterns import ORIGINALS
-from ggufbpe.models.pretokenizers.families import one_of_each
-from ggufbpe.models.pretokenizers.registry import PreTokenizer
+from ggufbpe.models.pretokenizers.registry import PreTokenizer, one_of_each
 from ggufbpe.models.pretokenizers.splitter import splitter
 
 SURROUNDINGS = (

@@ -16,6 +16,7 @@ from ..errors import GGUFError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..gguf.reader import GGUFFile
+from ..native.lazy_strings import made_once
 
 _SAMPLE = 20000  # tokens
 _LEAST = 500  # tokens that a vocabulary must have to be telling
@@ -46,7 +47,32 @@ class Looks(NamedTuple):
 
 def detect_looks(file: GGUFFile | Metadata) -> Looks:
     """The looks of a file; empty ones if its tokens cannot be read."""
-    tokens, scores = _list(file, TokenizerKey.LIST), _list(file, TokenizerKey.SCORES)
+    looks = _looks_of_tokens(file)
+    if not looks.is_telling:
+        return looks
+    scores = _list(file, TokenizerKey.SCORES)
+    telling = (
+        scores if len(set(islice(scores, 0, None, max(len(scores) // _SAMPLE, 1)))) > _LEAST // 2 else []
+    )
+    whole = all(float(score).is_integer() for score in telling)
+    return looks._replace(
+        has_merges=bool(_list(file, TokenizerKey.MERGES)),
+        has_charsmap=TokenizerKey.PRECOMPILED_CHARSMAP in file,
+        has_ranks=bool(telling) and whole,
+        has_logarithms=bool(telling) and not whole,
+    )
+
+
+def _looks_of_tokens(file: GGUFFile | Metadata) -> Looks:
+    """The traits that the tokens alone show, found once for files in use that have the same tokens."""
+    try:
+        shared = file.strings(TokenizerKey.LIST) if TokenizerKey.LIST in file else None
+    except GGUFError:  # not UTF-8
+        shared = None
+    return _traits(_list(file, TokenizerKey.LIST)) if shared is None else made_once(shared, _traits)
+
+
+def _traits(tokens: Sequence[Any]) -> Looks:
     sample = list(islice(tokens, 0, None, max(len(tokens) // _SAMPLE, 1)))
     if len(tokens) < _LEAST or not all(isinstance(token, str) for token in sample):
         return Looks()
@@ -55,10 +81,6 @@ def detect_looks(file: GGUFFile | Metadata) -> Looks:
         return sum(of) > _SOME * len(sample)
 
     known = _NAMES.intersection(tokens)
-    telling = (
-        scores if len(set(islice(scores, 0, None, max(len(scores) // _SAMPLE, 1)))) > _LEAST // 2 else []
-    )
-    whole = all(float(score).is_integer() for score in telling)
     return Looks(
         is_telling=True,
         begins_words=some([token.startswith(SPACE) for token in sample]),
@@ -68,10 +90,6 @@ def detect_looks(file: GGUFFile | Metadata) -> Looks:
         has_bytes=known.issuperset(BYTE_TOKENS),
         has_bert_names=known.issuperset(_BERT_NAMES),
         has_plamo_names=known.issuperset(_PLAMO_NAMES),
-        has_merges=bool(_list(file, TokenizerKey.MERGES)),
-        has_charsmap=TokenizerKey.PRECOMPILED_CHARSMAP in file,
-        has_ranks=bool(telling) and whole,
-        has_logarithms=bool(telling) and not whole,
     )
 
 

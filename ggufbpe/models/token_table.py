@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import compress
+from operator import ne
 from typing import cast
 
 from ..errors import VocabularyError, printable
@@ -94,6 +96,17 @@ def tokens_with(attributes: Sequence[int], flags: int) -> list[int]:
     if native is not None and isinstance(attributes, array):
         return cast("list[int]", native.tokens_with(attributes, flags))
     return [index for index, attribute in enumerate(attributes) if attribute & flags]
+
+
+def tokens_that_differ(ours: Sequence[int], theirs: Sequence[int]) -> list[int]:
+    """Return the tokens, ascending, that two vocabularies with as many tokens give different attributes.
+
+    >>> tokens_that_differ([1, 4, 1], [1, 1, 1])
+    [1]
+    """
+    if ours == theirs:
+        return []
+    return list(compress(range(len(ours)), map(ne, ours, theirs)))
 
 
 def _check_parallel(file: Metadata, key: str, token_count: int) -> bool:

@@ -32,6 +32,7 @@ from ggufbpe.errors import GGUFError
 from ggufbpe.gguf import section as gguf_file
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models import token_table
+from ggufbpe.models.bpe.merge import parts
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.native import native
 from ggufbpe.native.lazy_strings import (
@@ -292,6 +293,27 @@ def test_find_of_what_no_strings_can_have() -> None:
         strings.find(None)
     with pytest.raises(UnicodeEncodeError):
         native.Strings.of(["\ud800"])
+
+
+@bounded(200)
+@given(
+    st.lists(st.text("ab é", min_size=1, max_size=4), max_size=20),
+    st.lists(st.text("ab é", max_size=6), max_size=9),
+)
+def test_merges_that_lack_tokens(tokens: list[str], merges: list[str]) -> None:
+    found = native.Strings.of(tokens)
+    found.index()
+    lacking = [
+        index
+        for index, (left, right) in enumerate(map(parts, merges))
+        if not {left, right, left + right} <= set(tokens)
+    ]
+    assert native.Strings.of(merges).merges_lacking(found) == lacking
+
+
+def test_merges_are_looked_up_in_indexed_tokens() -> None:
+    with pytest.raises(ValueError, match="index"):
+        native.Strings.of(["a b"]).merges_lacking(native.Strings.of(["a", "b", "ab"]))
 
 
 @bounded(100)

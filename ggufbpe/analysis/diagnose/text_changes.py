@@ -36,7 +36,9 @@ def _as_text(apply: Callable[[str], str]) -> Callable[[bytes], bytes]:
 
 def _without_accents(text: str) -> str:
     """As BERT does: decomposed, and without the marks."""
-    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+    decomposed = unicodedata.normalize("NFD", text)
+    marks = [ord(char) for char in set(decomposed) if unicodedata.category(char) == "Mn"]
+    return decomposed.translate(dict.fromkeys(marks))
 
 
 def _invalid(replace: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:

@@ -122,7 +122,7 @@ class Facts:
         """The id of each token; of duplicates the first."""
         if self._like:
             return self._like.ids
-        return made_once(self._compiled(_K.LIST) or self.tokens, first_indexes)
+        return made_once(self.compiled(_K.LIST) or self.tokens, first_indexes)
 
     @cached_property
     def templates(self) -> dict[str, str]:
@@ -200,7 +200,7 @@ class Facts:
         """The results of all merges."""
         if self._like:
             return self._like.merged
-        return texts_made_by(self._compiled(_K.MERGES) or self.merges)
+        return texts_made_by(self.compiled(_K.MERGES) or self.merges)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -209,7 +209,7 @@ class Facts:
             known = self._like.evidence if self._like else self._known_evidence()  # type: ignore[misc]
             return known._replace(pre=self.pre or "")
         names = (self.string(key) or "" for key in (KEY_ARCHITECTURE, KEY_NAME))
-        merges = self._compiled(_K.MERGES) or self.merges
+        merges = self.compiled(_K.MERGES) or self.merges
         return evidence(self.tokens, merges, self.pre or "", *names)
 
     def scalar(self, key: str) -> Any:
@@ -236,10 +236,11 @@ class Facts:
 
     def _strings(self, key: str) -> list[str]:
         """The tokens or merges; the list is shared with all files in use that have the same ones."""
-        kept = self._compiled(key)
+        kept = self.compiled(key)
         return self.array(key) if kept is None else kept.to_list()
 
-    def _compiled(self, key: str) -> LazyStrings | None:
+    def compiled(self, key: str) -> LazyStrings | None:
+        """Return the strings of a key without an object for each; None for other values, or without the engine."""
         try:
             return self.file.strings(key) if key in self.file and has_right_type(self.file, key) else None
         except GGUFError:  # not UTF-8; opening the tokenizer says where

@@ -102,25 +102,29 @@ class MarkerTokens:
         That is a run of tokens that no merge produces, markers among them. Empty for a model without merges.
         """
         if token not in self._added:
-            self._added[token] = self._found_added(token)
+            run, found = self._found_added(token)
+            self._added |= dict.fromkeys(run, found)
         return self._added[token]
 
-    def _found_added(self, token: int) -> list[int]:
+    def _found_added(self, token: int) -> tuple[list[int], list[int]]:
+        """Return the tokens of the run as far as it was looked at, and those of them that were added."""
+        run = [token]
         if not self._merges or self._is_merged(token):
-            return []
+            return run, []
         found: list[int] = []
         has_markers = False
         for step in (1, -1):
             at = token if step == 1 else token - 1
             while 0 <= at < len(self._tokens) and not self._is_merged(at):
+                run.append(at)
                 if _BRACKETED.fullmatch(self._tokens[at]):
                     has_markers = True
                 elif len(found) == _MOST_ADDED:
-                    return []
+                    return run, []
                 else:
                     found.append(at)
                 at += step
-        return sorted(found) if has_markers else []
+        return run, sorted(found) if has_markers else []
 
     @cached_property
     def _not_special(self) -> list[int]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import chain, combinations, compress, repeat
+from operator import contains
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.bpe_model import merging_alone
-from ...models.bpe.merge import WordEncoder, flat_parts, parts, results
+from ...models.bpe.merge import WordEncoder, parts, results
 from ...tokenizer import Tokenizer
 from .facts import Facts
 from .finding import Finding, Where
-from .token_checks import is_name
+from .token_checks import bracketed, is_name
 
 _K = TokenizerKey
 
@@ -25,16 +26,12 @@ _LEAST_CACHE = 1 << 20  # bytes, of a tokenizer that encodes each word once
 
 def merge_parts(model: Facts) -> Iterator[Finding]:
     """Merges with a part or a result that is not a token, and duplicate merges."""
-    bad: list[int] = []
-    first, shown = "", model.quoted_text
-    merges = () if model.shared_result(_are_of_tokens) else model.merges
-    for index, (left, right) in enumerate(map(parts, merges)):
-        if left in model.ids and right in model.ids and left + right in model.ids:
-            continue
-        missing = next(text for text in (left, right, left + right) if text not in model.ids)
-        first = first or f"{shown(left)} + {shown(right)}, where {shown(missing)} is not one"
-        bad.append(index)
+    bad = model.shared_result(_not_of_tokens)
     if bad and model.tokens:
+        shown = model.quoted_text
+        left, right = parts(model.merges[bad[0]])
+        missing = next(text for text in (left, right, left + right) if text not in model.ids)
+        first = f"{shown(left)} + {shown(right)}, where {shown(missing)} is not one"
         yield Finding(
             "warning",
             "merges_not_in_vocabulary",
@@ -61,9 +58,19 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
         )
 
 
-def _are_of_tokens(model: Facts) -> bool:
-    """Check that the parts and the results of all merges are tokens."""
-    return model.ids.keys() >= {*flat_parts(model.merges)} and model.ids.keys() >= model.merged
+def _not_of_tokens(model: Facts) -> list[int]:
+    """Return the merges of which a part or the result is not a token."""
+    tokens, merges = model.compiled(_K.LIST), model.compiled(_K.MERGES)
+    if tokens is not None and merges is not None:
+        tokens.strings.index()
+        found: list[int] = merges.strings.merges_lacking(tokens.strings)
+        return found
+    sides = (parts(merge) for merge in model.merges)
+    return [
+        index
+        for index, (left, right) in enumerate(sides)
+        if not (left in model.ids and right in model.ids and left + right in model.ids)
+    ]
 
 
 def _duplicate_merges(model: Facts) -> int:
@@ -111,17 +118,14 @@ def _unmerged(model: Facts) -> list[int]:
 
 def _unmerged_of_any_type(model: Facts) -> list[int]:
     """The tokens that merging does not produce; by the compiled engine if there is one."""
-    tokens = [
-        index
-        for index, token in enumerate(model.tokens)
-        if len(token) > 1 and not (token[0] in "<[" and is_name(token))
-    ]
+    names = {index for index in bracketed(model) if is_name(model.tokens[index])}
+    tokens = [index for index, size in enumerate(map(len, model.tokens)) if size > 1 and index not in names]
     if model.tokenizer is None or model.tokenizer.engine != "native":
         return _unmerged_in_python(model, tokens)
-    cut = [
-        index for index in tokens if "\n" in model.tokens[index]
-    ]  # which that tokenizer does not take whole
-    tokens = [index for index in tokens if "\n" not in model.tokens[index]] if cut else tokens
+    # which that tokenizer does not take whole
+    lines = set(compress(range(len(model.tokens)), map(contains, model.tokens, repeat("\n"))))
+    cut = [index for index in tokens if index in lines] if lines else []
+    tokens = [index for index in tokens if index not in lines] if cut else tokens
     merging = Tokenizer(merging_alone(model.tokenizer.vocabulary), cache_bytes=_LEAST_CACHE)
     between = merging.encode("\n", add_special=False)
     found: list[int] = []
@@ -130,7 +134,7 @@ def _unmerged_of_any_type(model: Facts) -> list[int]:
         texts = [model.tokens[index] for index in some]
         # the ids of all lines are those of the tokens only if each line is one token
         together = merging.encode("\n".join([*texts, ""]), add_special=False)
-        if together != [token for index in some for token in (index, *between)]:
+        if together != list(chain.from_iterable(zip(some, *map(repeat, between)))):
             merged = merging.encode_batch(texts, add_special=False)
             found += [index for index, ids in zip(some, merged) if ids != [index]]
     return sorted([*found, *_unmerged_in_python(model, cut)])

@@ -26,6 +26,7 @@ from ...gguf.reader import GGUFFile
 from ...gguf.value_types import Value
 from ...hub.model_location import fix_command
 from ...models.pretokenizers.families import Evidence
+from ...models.token_table import tokens_that_differ
 from ...tokenizer import Tokenizer
 from .checks import CHECKS_OF_TOKENS, Check, findings_of
 from .facts import Facts
@@ -275,11 +276,10 @@ def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[
     ):  # then every token is read in another way
         return ""
     ours, theirs = before.vocabulary, tokenizer.vocabulary
-    both = zip(ours.attributes, theirs.attributes) if ours.attributes != theirs.attributes else ()
     may_differ = [
         token
-        for token, (one, other) in enumerate(both)
-        if one != other and not (token in change.types and trial.markers and token in trial.markers)
+        for token in tokens_that_differ(ours.attributes, theirs.attributes)
+        if not (token in change.types and trial.markers and token in trial.markers)
     ]
     if ours.pre_tokenizer.byte_encode != theirs.pre_tokenizer.byte_encode:
         may_differ += {token for each in compared for token in each.ids if 0 <= token < len(ours.tokens)}

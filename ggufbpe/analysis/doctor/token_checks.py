@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from itertools import islice
+from itertools import compress, islice, repeat
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
@@ -74,11 +74,7 @@ def empty_tokens(model: Facts) -> Iterator[Finding]:
 
 def padding_tokens(model: Facts) -> Iterator[Finding]:
     """Tokens that only pad the vocabulary."""
-    found = [
-        index
-        for index, token in enumerate(model.tokens)
-        if token.startswith(("<", "[")) and PADDING.fullmatch(token)
-    ]
+    found = [index for index in bracketed(model) if PADDING.fullmatch(model.tokens[index])]
     if found:
         types = {int(kind): kind.name for kind in TokenType}
         kinds = sorted({types.get(model.type_of(index), "?") for index in found})
@@ -93,6 +89,17 @@ def padding_tokens(model: Facts) -> Iterator[Finding]:
             f"{counted(len(found), 'token')} of type {', '.join(kinds)}, from token {found[0]} on, "
             f"{model.quoted(found[0])}.",
         )
+
+
+def bracketed(model: Facts) -> list[int]:
+    """Return the tokens that begin as names in brackets do."""
+    return model.shared_result(_bracketed)
+
+
+def _bracketed(model: Facts) -> list[int]:
+    """Find them without a loop in Python, which takes five times as long over all tokens."""
+    are = map(str.startswith, model.tokens, repeat(("<", "[")))
+    return list(compress(range(len(model.tokens)), are))
 
 
 def lacks_merges(tokens: Sequence[str], merged: Container[str]) -> bool:
@@ -114,9 +121,8 @@ def _unmerged_names(model: Facts) -> list[int]:
     text = _HTML if "<i>" in model.ids else frozenset()
     return [
         index
-        for index, token in enumerate(model.tokens)
-        if token.startswith(("<", "["))
-        and CONTROL_LIKE.fullmatch(token)
+        for index in bracketed(model)
+        if CONTROL_LIKE.fullmatch(token := model.tokens[index])
         and token not in model.merged
         and token not in text
     ]

@@ -16,6 +16,7 @@ from ...errors import printable
 from ...models.bpe.merge import parts
 from ...models.pretokenizers.registry import PreTokenizer
 from ...models.pretokenizers.splitter import splitter
+from ...models.token_table import tokens_that_differ
 from ...models.vocabulary import TokenAttribute, Vocabulary
 from ...tokenizer.detokenization import quoted_text, quoted_token
 from ..doctor.round_trip_checks import SAMPLES
@@ -149,8 +150,7 @@ def _scores(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
 def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
     if a.tokens == b.tokens:
-        both = enumerate(zip(a.attributes, b.attributes)) if a.attributes != b.attributes else ()
-        differing = [(i, i) for i, (kind, other_kind) in both if kind != other_kind]
+        differing = [(i, i) for i in tokens_that_differ(a.attributes, b.attributes)]
     else:
         differing = [
             (i, j)

@@ -15,6 +15,7 @@ from ...errors import printable
 from ...gguf.change import Change, all_of
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.special_ids import SPECIAL_IDS
+from ...models.token_table import tokens_that_differ
 from ...models.vocabulary import NORMAL, SPECIAL_TYPES, Vocabulary
 from ...tokenizer.detokenization import quoted_token
 from ..doctor.facts import TEXTS_OF_IDS, Facts
@@ -130,11 +131,9 @@ _NAMES = {key: name for name, keys, _ in SPECIAL_IDS for key in keys}
 
 def _types(ours: Vocabulary, theirs: Vocabulary) -> Iterator[tuple[int, tuple[int, int]]]:
     """The tokens whose attributes differ, with both."""
-    if ours.attributes == theirs.attributes:
-        return
-    for token, both in enumerate(zip(ours.attributes, theirs.attributes)):
-        if both[0] != both[1] and ours.tokens[token] == theirs.tokens[token]:
-            yield token, both
+    for token in tokens_that_differ(ours.attributes, theirs.attributes):
+        if ours.tokens[token] == theirs.tokens[token]:
+            yield token, (ours.attributes[token], theirs.attributes[token])
 
 
 def change_to(one: Trial, other: Trial) -> Change:

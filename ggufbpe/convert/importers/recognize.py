@@ -17,9 +17,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ...analysis.verify.fuzz import RandomTexts
-from ...models.pretokenizers.families import families, one_of_each
+from ...models.pretokenizers.families import families
 from ...models.pretokenizers.pattern import parse
-from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.pretokenizers.registry import PRE_TOKENIZERS, one_of_each
 from ...models.pretokenizers.splitter import splitter
 from ..exporters.boundary_markers import borders
 from ..portable_patterns import oniguruma

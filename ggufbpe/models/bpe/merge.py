@@ -52,18 +52,6 @@ def parts(merge: str) -> tuple[str, str]:
     return (merge[:at], merge[at + 1 :]) if at > 0 else ("", "")
 
 
-def flat_parts(merges: Sequence[str]) -> list[str]:
-    """Return the two sides of each merge, as `parts` gives them, all in one list.
-
-    >>> flat_parts(["a b", "ab c"])
-    ['a', 'b', 'ab', 'c']
-    """
-    joined = _joined(merges)
-    if joined is None:
-        return [side for merge in merges for side in parts(merge)]
-    return joined.replace(" ", "\0").split("\0")
-
-
 def results(merges: Sequence[str]) -> list[str]:
     """Return the text that each merge makes.
 

@@ -14,9 +14,6 @@ pattern never lets form: it was trained with another one.
 
 from __future__ import annotations
 
-import codecs
-import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
@@ -25,16 +22,15 @@ from math import log2
 from typing import NamedTuple
 
 from ..._util.spelling import SPACE
-from ..._util.unicode_classes import class_of
 from ..._util.wording import listed
 from ...errors import printable
 from ...native import native
-from ..bpe.merge import BYTE_CHARS, CHAR_BYTES, texts_made_by
+from ..bpe.merge import CHAR_BYTES, texts_made_by
 from .automaton_tables import compiled_splitter
-from .pattern import VERTICAL_TAB, char_sets, parse
 from .pretokenizer_evidence import FEATURES, has_feature, telltales
-from .registry import PRE_TOKENIZERS, PreTokenizer
+from .registry import PRE_TOKENIZERS, PreTokenizer, one_of_each
 from .splitter import splitter
+from .token_shapes import TokenShapes, token_texts
 
 _ALLOWED = 0.5  # a family allows a feature if it keeps at least this share
 _TIED = 1.0  # families whose costs differ by less are tied
@@ -213,8 +209,11 @@ def families(made: Iterable[str]) -> list[Family]:
         family = "gemma4" if any(SPACE in token for token in made) else "whitespace"
         return [Family(family, 0.0, len(made), len(made), (), ())]
     absent = [feature for feature in FEATURES if not has_feature(made, feature)]
-    shapes, examples = _shapes(made)
-    judged = [_judged(entry, absent, shapes, examples) for entry in one_of_each().values()]
+    shapes = TokenShapes(made)
+    entries = list(one_of_each().values())
+    cut = list(map(_split_by(list(shapes.counts)), entries))
+    first = shapes.first_tokens({shape for some in cut for shape in some})
+    judged = [_judged(entry, absent, shapes.counts, some, first) for entry, some in zip(entries, cut)]
     return sorted(judged, key=lambda family: (family.cost, -len(family.names)))
 
 
@@ -234,154 +233,28 @@ def is_byte_level(tokens: Iterable[str]) -> bool:
     return raw * 2 < len(some) or not some
 
 
-def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], examples: dict[str, str]) -> Family:
-    count = _word_counter(entry)
-    cut = [shape for shape in shapes if count(shape) > 1]
-    number, total = sum(map(shapes.__getitem__, cut)), shapes.total()
+def _judged(
+    entry: PreTokenizer, absent: list[str], counts: Counter[str], cut: list[str], first: dict[str, str]
+) -> Family:
+    """Judge a family by the shapes that it would cut, of which `first` gives the first token."""
+    number, total = sum(map(counts.__getitem__, cut)), counts.total()
     missing = tuple(feature for feature in absent if allows_feature(entry, feature))
-    shown = sorted(cut, key=lambda shape: -shapes[shape])[:5]
+    shown = sorted(sorted(cut, key=first.__getitem__), key=counts.__getitem__, reverse=True)[:5]
+    examples = tuple(token_texts([first[shape] for shape in shown]))
     cost = len(missing) + log2(1 + number)
-    return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
+    return Family(entry.family, cost, total - number, total, examples, missing)
 
 
-def _word_counter(entry: PreTokenizer) -> Callable[[str], int]:
-    """Return a function that counts the words of a text, by the compiled engine if there is one."""
+def _split_by(texts: Sequence[str]) -> Callable[[PreTokenizer], list[str]]:
+    """Return a function that gives those of `texts` that an entry splits, by the compiled engine if there is one."""
     if native is None:
-        words = splitter(entry).words
-        return lambda text: len(words(text))
-    count: Callable[[bytes], int] = compiled_splitter(entry).count_words
-    return lambda text: count(text.encode())
-
-
-def _shapes(made: Iterable[str]) -> tuple[Counter[str], dict[str, str]]:
-    """Return how many tokens have each shape, and the text of the first token of each in the order of tokens.
-
-    The tokens become text and then shapes all at once, joined: one by one, that takes five times as long. Letters and
-    digits are only told apart in tokens with an apostrophe.
-    """
-    tokens = list(made)
-    texts = _utf8(tokens)
-    table = _ascii_representatives()
-    alike = _END.join([b"" if b"'" in text else text for text in texts]).translate(table).split(_END)
-    others = _END.join([text for text in alike if not text.isascii()])
-    spellings = iter(_decoded(others).translate(_representatives()).split(_decoded(_END)))
-    keys: list[str | bytes] = [
-        (alone or text) if alone.isascii() else next(spellings) for alone, text in zip(alike, texts)
-    ]
-    first: dict[str | bytes, str] = {}
-    for key, token in zip(keys, tokens):
-        if key not in first or token < first[key]:
-            first[key] = token
-    counts = Counter(keys)
-    shapes: Counter[str] = Counter()
-    examples: dict[str, str] = {}
-    for key in sorted(first, key=first.__getitem__):
-        shape = key if isinstance(key, str) else _decoded(key)
-        if not isinstance(key, str) and not shape.isascii():
-            shape = shape.translate(_representatives())
-        if len(shape) > 1 and _UNUSABLE not in shape:
-            shape = _MORE_OF_A_RUN.sub("", shape)
-            shapes[shape] += counts[key]
-            examples.setdefault(shape, _decoded(_utf8([first[key]])[0]))
-    return shapes, examples
-
-
-_END = b"\xff"  # between tokens; UTF-8 has neither FE nor FF
-_TABLE_OF_BYTES = codecs.charmap_build(BYTE_CHARS[:0xFF] + "\n")
-_UNKNOWN = 0xFE
-
-
-def _utf8(tokens: list[str]) -> list[bytes]:
-    """Return the bytes that tokens in GPT-2's alphabet stand for, with FE for characters that are not in it."""
-    joined = "\n".join(tokens)
-    try:
-        if joined.count("\n") == len(tokens) - 1:
-            return codecs.charmap_encode(joined, "strict", _TABLE_OF_BYTES)[0].split(_END)
-    except UnicodeEncodeError:
-        pass
-    known = {char: byte for char, byte in CHAR_BYTES.items() if byte != _END[0]}
-    return [bytes([known.get(char, _UNKNOWN) for char in token]) for token in tokens]
-
-
-_UNUSABLE = "\udcfe"  # in place of bytes that are not UTF-8, and of marks
-
-
-def _decoded(text: bytes) -> str:
-    """Return UTF-8 as text, with a lone surrogate for each byte that is not UTF-8."""
-    return text.decode("utf-8", "surrogateescape")
-
-
-@cache
-def one_of_each() -> dict[str, PreTokenizer]:
-    """A byte-level entry of each family, by family."""
-    entries: dict[str, PreTokenizer] = {}
-    for entry in PRE_TOKENIZERS.values():
-        if entry.byte_encode:
-            entries.setdefault(entry.family, entry)
-    return entries
+        return lambda entry: [text for text in texts if len(splitter(entry).words(text)) > 1]
+    encoded = [text.encode() for text in texts]
+    return lambda entry: [texts[index] for index in compiled_splitter(entry).split_ones(encoded)]
 
 
 @cache
 def allows_feature(entry: PreTokenizer, feature: str) -> bool:
     """Whether the family keeps the strings of a feature whole."""
-    count = _word_counter(entry)
     strings = FEATURES[feature]
-    return sum(count(text) == 1 for text in strings) >= _ALLOWED * len(strings)
-
-
-class _Representatives(dict[int, str]):
-    """For each code point, one that no pattern of any family distinguishes from it; a table for `str.translate`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        rules = [
-            parse(stage.rule) for entry in one_of_each().values() for stage in entry.stages if stage.rule
-        ]
-        self._sets = tuple(dict.fromkeys(chars for rule in rules for chars in char_sets(rule)))
-        ranges = {pair for chars in self._sets for term in chars.terms for pair in term.ranges}
-        self._bounds = sorted({bound for first, last in ranges for bound in (first, last + 1)})
-        self._first: dict[tuple[bool, ...], str] = {}
-        self._by_place: dict[
-            tuple[str, int], str
-        ] = {}  # by class, and by place between the bounds of all ranges
-        self.update(dict.fromkeys(range(0xDC80, 0xDCFF), _UNUSABLE))  # as `_decoded` gives them
-        self[ord(_decoded(_END))] = _decoded(_END)
-        for point in (*b" aA0", *range(0x80)):  # so that the representatives of ASCII are ASCII
-            self[point]
-
-    def __missing__(self, code_point: int) -> str:
-        letter = class_of(code_point)
-        if letter == "M":
-            self[code_point] = _UNUSABLE
-            return _UNUSABLE
-        seen_as = VERTICAL_TAB if letter == "W" and code_point > 0x7F else code_point
-        place = letter, bisect_right(self._bounds, seen_as)
-        if place not in self._by_place:
-            signature = (
-                letter == "L",
-                *(chars.contains_in_class(code_point, letter) for chars in self._sets),
-            )
-            self._by_place[place] = self._first.setdefault(signature, chr(code_point))
-        representative = self[code_point] = self._by_place[place]
-        return representative
-
-
-@cache
-def _representatives() -> _Representatives:
-    return _Representatives()
-
-
-# Single ASCII letters matter only after an apostrophe, in contractions, and in chameleon's names of images.
-_ALIKE = dict.fromkeys(b"bcdefghijklmnopqrstuvwxyz", "a")
-_ALIKE |= dict.fromkeys(b"BCDEFGHIJKLMNOPQRSTUVWXYZ", "A") | dict.fromkeys(b"123456789", "0")
-
-
-@cache
-def _ascii_representatives() -> bytes:
-    """Return a table for `bytes.translate` that leaves bytes beyond ASCII alone."""
-    representatives = _representatives()
-    ascii_ones = [representatives[ord(_ALIKE.get(point, chr(point)))] for point in range(0x80)]
-    return "".join(ascii_ones).encode() + bytes(range(0x80, 0x100))
-
-
-_MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter: three are as good as thirty
+    return len(strings) - len(_split_by(strings)(entry)) >= _ALLOWED * len(strings)

@@ -12,6 +12,7 @@ the syntax of pattern.py.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 
@@ -344,3 +345,13 @@ def names_alike(entry: PreTokenizer) -> list[str]:
         for other in PRE_TOKENIZERS.values()
         if other.family == entry.family and other.name != entry.name
     ]
+
+
+@cache
+def one_of_each() -> dict[str, PreTokenizer]:
+    """Return a byte-level entry of each family, by family."""
+    entries: dict[str, PreTokenizer] = {}
+    for entry in PRE_TOKENIZERS.values():
+        if entry.byte_encode:
+            entries.setdefault(entry.family, entry)
+    return entries

@@ -17,6 +17,8 @@ namespace ggufbpe {
 
 namespace {
 
+constexpr size_t STEPS_A_TEXT = 256;  // the cost of splitting a short one, in bytes looked at
+
 // A set as numbers: count of terms, then for each: negated, classes as bits, count of ranges, then low and high of each.
 CharSet set_of(const std::vector<uint32_t> &numbers) {
     size_t at = 0;
@@ -51,12 +53,8 @@ std::shared_ptr<Splitter> splitter_of(const std::vector<std::vector<uint32_t>> &
     return std::make_shared<Splitter>(char_sets, rules, escape_spaces);
 }
 
-size_t count_words(const Splitter &splitter, nb::bytes text) {
-    const auto *data = static_cast<const unsigned char *>(text.data());
-    size_t count = 0, size = text.size();
-    InterpreterLock interpreter(size);
-    const Poll poll = [&] { interpreter.poll(); };
-    Splitter::Scratch scratch;
+size_t count_words(const Splitter &splitter, const unsigned char *data, size_t size, Splitter::Scratch &scratch, const Poll &poll) {
+    size_t count = 0;
     for (size_t start = 0; start < size;) {
         start = splitter.block(data, size, start, scratch, poll);
         while (splitter.words(scratch, poll)) {
@@ -65,6 +63,29 @@ size_t count_words(const Splitter &splitter, nb::bytes text) {
         }
     }
     return count;
+}
+
+size_t count_words_of(const Splitter &splitter, nb::bytes text) {
+    const auto *data = static_cast<const unsigned char *>(text.data());
+    InterpreterLock interpreter(text.size());
+    Splitter::Scratch scratch;
+    return count_words(splitter, data, text.size(), scratch, [&] { interpreter.poll(); });
+}
+
+// The texts are short, so that the lock is kept: letting go of it takes longer than splitting one.
+nb::list split_ones(const Splitter &splitter, nb::list texts) {
+    nb::list found;
+    Splitter::Scratch scratch;
+    Pace pace(LOOK_AT_SIGNALS);
+    for (size_t i = 0; i < texts.size(); ++i) {
+        nb::object text = texts[i];
+        if (!PyBytes_Check(text.ptr())) throw nb::type_error("the texts are bytes");
+        const auto *data = reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(text.ptr()));
+        const size_t size = static_cast<size_t>(PyBytes_GET_SIZE(text.ptr()));
+        pace.count(STEPS_A_TEXT + size);
+        if (count_words(splitter, data, size, scratch, LOOK_AT_SIGNALS) > 1) found.append(i);
+    }
+    return found;
 }
 
 size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
@@ -79,7 +100,9 @@ size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
 void bind_split(nb::module_ &module) {
     nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.models.pretokenizers.automaton_tables.")
         .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
-        .def("count_words", &count_words, nb::arg("text"), "The number of words in UTF-8 text.")
+        .def("count_words", &count_words_of, nb::arg("text"), "The number of words in UTF-8 text.")
+        .def("split_ones", &split_ones, nb::arg("texts"), nb::sig("def split_ones(self, texts: list[bytes]) -> list[int]"),
+             "The indices of the UTF-8 texts that have more than one word.")
         .def("cut", &cut, nb::arg("text"), nb::arg("start"),
              "The first place at or after `start` where UTF-8 text may be cut without changing a word; its size if there is "
              "none.");

@@ -35,10 +35,10 @@ from ggufbpe.models.bpe.merge import parts
 from ggufbpe.models.charsmap import Charsmap
 from ggufbpe.models.known_families import KNOWN_FAMILIES, KnownFamily, family_of_names, family_of_tokens
 from ggufbpe.models.loading import load_vocabulary
-from ggufbpe.models.pretokenizers.families import allows_feature, evidence, families, one_of_each, tied
+from ggufbpe.models.pretokenizers.families import allows_feature, evidence, families, tied
 from ggufbpe.models.pretokenizers.hf_splitting import DIFFERENCES
 from ggufbpe.models.pretokenizers.pretokenizer_evidence import CUT_BY, FEATURES, telltales
-from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, one_of_each
 from ggufbpe.models.pretokenizers.splitter import splitter
 
 pytestmark = pytest.mark.tries_fixes

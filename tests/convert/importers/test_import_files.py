@@ -27,8 +27,8 @@ from ggufbpe.convert.importers.recognize import recognize
 from ggufbpe.convert.portable_patterns import oniguruma
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.loading import load_vocabulary
-from ggufbpe.models.pretokenizers.families import one_of_each
 from ggufbpe.models.pretokenizers.hf_splitting import DIFFERENCES
+from ggufbpe.models.pretokenizers.registry import one_of_each
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNUSED, USER_DEFINED, Vocabulary
 
 CONTRACTION, WORD = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"[^\r\n\p{L}\p{N}]?\p{L}+"

@@ -26,8 +26,10 @@ from synthetic import (
 )
 
 from ggufbpe.models.pretokenizers import splitter as split
-from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.pretokenizers.automaton_tables import compiled_splitter
+from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, one_of_each
 from ggufbpe.models.pretokenizers.splitter import Splitter, splitter
+from ggufbpe.native import native
 
 Match = Callable[[str, int], int]  # (piece, start) to the end of the match; the start itself for none
 Split = Callable[[str], list[str]]
@@ -610,3 +612,29 @@ def test_registry_names() -> None:
     assert f"for all {len(PRE_TOKENIZERS)} pre-tokenizer names" in " ".join(readme.split())
     assert all(entry.name == name for name, entry in PRE_TOKENIZERS.items())
     assert all(entry.patterns for entry in PRE_TOKENIZERS.values())
+
+
+@pytest.mark.skipif(native is None, reason="there is no compiled module")
+@pytest.mark.parametrize("family", one_of_each())
+def test_the_compiled_splitter_tells_which_texts_are_split(family: str) -> None:
+    entry = one_of_each()[family]
+    samples = [
+        "",
+        "a",
+        " a",
+        "ab1",
+        "12",
+        "1234",
+        "don't",
+        "a b",
+        "\n\n",
+        "();\n",
+        "\u3000中",
+        "é'S",
+        CHARACTERS,
+    ]
+    expected = [index for index, text in enumerate(samples) if len(splitter(entry).words(text)) > 1]
+    compiled = compiled_splitter(entry)
+    assert compiled.split_ones([text.encode() for text in samples]) == expected
+    with pytest.raises(TypeError):
+        compiled.split_ones(["a b"])
