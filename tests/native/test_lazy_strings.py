@@ -300,20 +300,19 @@ def test_find_of_what_no_strings_can_have() -> None:
     st.lists(st.text("ab é", min_size=1, max_size=4), max_size=20),
     st.lists(st.text("ab é", max_size=6), max_size=9),
 )
-def test_merges_that_lack_tokens(tokens: list[str], merges: list[str]) -> None:
+def test_tokens_that_merges_make(tokens: list[str], merges: list[str]) -> None:
     found = native.Strings.of(tokens)
     found.index()
-    lacking = [
-        index
-        for index, (left, right) in enumerate(map(parts, merges))
-        if not {left, right, left + right} <= set(tokens)
+    made = [
+        tokens.index(left + right) if {left, right, left + right} <= set(tokens) else -1
+        for left, right in map(parts, merges)
     ]
-    assert native.Strings.of(merges).merges_lacking(found) == lacking
+    assert list(array("i", native.Strings.of(merges).made_tokens(found))) == made
 
 
 def test_merges_are_looked_up_in_indexed_tokens() -> None:
     with pytest.raises(ValueError, match="index"):
-        native.Strings.of(["a b"]).merges_lacking(native.Strings.of(["a", "b", "ab"]))
+        native.Strings.of(["a b"]).made_tokens(native.Strings.of(["a", "b", "ab"]))
 
 
 @bounded(100)

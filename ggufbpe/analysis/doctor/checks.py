@@ -16,7 +16,7 @@ from .facts import Facts
 from .family_checks import known_family
 from .finding import SEVERITIES, Finding, Where
 from .known_template_check import template_differs
-from .merge_checks import merge_parts, unreachable
+from .merge_checks import exchanged_tokens, merge_parts, unreachable
 from .model_checks import (
     charsmap,
     missing_unknown,
@@ -127,6 +127,7 @@ CHECKS: tuple[Check, ...] = (
     chats_refused,
     messages_lost,
     merge_parts,
+    exchanged_tokens,
     unreachable,
     lost_bytes,
     round_trips,
@@ -144,10 +145,18 @@ CHECKS: tuple[Check, ...] = (
 )
 # Those of them that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(
-    (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
+    (
+        pre_tokenizer,
+        merge_parts,
+        exchanged_tokens,
+        unreachable,
+        lost_bytes,
+        round_trips,
+        hugging_face_splitting,
+    )
 )
 # Those whose findings depend on tokens and merges, which no proposed change touches, so that a proof (proposal.py) need
 # not run them again. Some read types as well, but only to be silent about tokens that are no text.
 CHECKS_OF_TOKENS = frozenset(
-    (unconverted_pieces, duplicates, empty_tokens, merge_parts, unreachable, padding_tokens)
+    (unconverted_pieces, duplicates, empty_tokens, merge_parts, exchanged_tokens, unreachable, padding_tokens)
 )

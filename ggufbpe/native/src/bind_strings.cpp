@@ -159,11 +159,11 @@ nb::bytes packed(const Strings &self) {
     return nb::borrow<nb::bytes>(bytes);
 }
 
-// The indices of the merges of which a side, or what they make, is not one of the tokens. A merge is cut at its first space that
-// does not begin it (src/llama-vocab.cpp, load); one without has two empty sides.
-nb::list merges_lacking_tokens(const Strings &merges, const Strings &tokens) {
+// For each merge the index among the tokens of what it makes; -1 if that, or a side, is not a token. A merge is cut at its first
+// space that does not begin it (src/llama-vocab.cpp, load); one without has two empty sides.
+nb::bytes made_tokens(const Strings &merges, const Strings &tokens) {
     if (!tokens.indexed()) throw nb::value_error("the tokens need index");
-    nb::list found;
+    std::vector<int32_t> made(merges.size());
     std::string result;
     Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < merges.size(); ++i) {
@@ -173,9 +173,10 @@ nb::list merges_lacking_tokens(const Strings &merges, const Strings &tokens) {
         const std::string_view left = is_cut ? merge.substr(0, space) : "", right = is_cut ? merge.substr(space + 1) : "";
         result.assign(left).append(right);
         pace.count(STEPS_AN_OBJECT + merge.size());
-        if (tokens.find(left) < 0 || tokens.find(right) < 0 || tokens.find(result) < 0) found.append(i);
+        const bool has_sides = tokens.find(left) >= 0 && tokens.find(right) >= 0;
+        made[i] = has_sides ? static_cast<int32_t>(tokens.find(result)) : -1;
     }
-    return found;
+    return nb::bytes(made.data(), made.size() * sizeof(int32_t));
 }
 
 // `count` elements of type T in a buffer, which need not be aligned.
@@ -279,8 +280,9 @@ void bind_strings(nb::module_ &module) {
         .def("__eq__", [](const Strings &self, const Strings &other) { return self == other; },
              nb::arg("other"), nb::is_operator())
         .def("empty_ones", &empty_ones, nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
-        .def("merges_lacking", &merges_lacking_tokens, nb::arg("tokens"), nb::sig("def merges_lacking(self, tokens: Strings) -> list[int]"),
-             "Of merges, the indices of those of which a side or the result is not one of `tokens`, which needs `index`.")
+        .def("made_tokens", &made_tokens, nb::arg("tokens"), nb::sig("def made_tokens(self, tokens: Strings) -> bytes"),
+             "Of merges: for each, as int32, the index of what it makes among `tokens`, which needs `index`; -1 if that or a"
+             " side is not one of them.")
         .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
              "The strings as in a little-endian GGUF, for `scan` with a width of 8.")
         .def("to_list", &list_of, nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");

@@ -96,6 +96,12 @@ def with_tokens(*texts: str, kind: int = NORMAL, **keys: Any) -> Keys:
     return {K.LIST: tokens, K.TOKEN_TYPE: types, **{f"tokenizer.ggml.{name}": v for name, v in keys.items()}}
 
 
+def exchanged(*texts: str) -> Keys:
+    """Changes by which each token has the id of the one before, and the first that of the last."""
+    after = dict(zip(texts, (*texts[1:], texts[0])))
+    return {K.LIST: [after.get(token, token) for token in trained()[K.LIST]]}
+
+
 def without_token(text: str) -> Keys:
     """Changes that put another text, which nothing needs, in the place of a token."""
     return {
@@ -333,6 +339,7 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "warning",
         lambda: {K.MERGES: [*trained()[K.MERGES], "Ġq uuxx"]},
     ),
+    "two tokens exchanged": ("exchanged_tokens", "warning", lambda: exchanged("Ġthe", "ation")),
     "merges twice": ("duplicate_merges", "note", lambda: {K.MERGES: [*trained()[K.MERGES], "Ġ t"]}),
     "many unreachable": (
         "unreachable_tokens",
