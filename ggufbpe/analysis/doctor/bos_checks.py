@@ -18,13 +18,20 @@ _K = TokenizerKey
 
 
 def bos_is_eos(model: Facts) -> Iterator[Finding]:
-    """One token that is both BOS and EOS, and is added before every text."""
+    """A BOS that is added before every text and ends texts: the file's EOS, or that of its family, which adds none."""
     tokenizer, family = model.tokenizer, model.family
     if tokenizer is None or not model.adds("bos") or not model.obeys_flags or tokenizer.bos_id is None:
         return
     bos = tokenizer.bos_id
-    if bos != tokenizer.eos_id or model.is_normal(bos):  # which other checks report
+    of_family = family is not None and not family.add_bos and bos == model.id_of_family(_K.EOS_ID)
+    if not (bos == tokenizer.eos_id or of_family) or model.is_normal(bos):  # which other checks report
         return
+    if bos == tokenizer.eos_id:
+        told = f"BOS is added, and BOS and EOS are both token {bos}, {model.quoted(bos)}."
+        told += f" {family.name} files do not add BOS." if family and not family.add_bos else ""
+    else:
+        told = f"BOS is added, and is token {bos}, {model.quoted(bos)}."
+        told += f" {family.name} files end texts with it and do not add it before them." if family else ""
     right = {
         key: token
         for key in (_K.BOS_ID, _K.EOS_ID)
@@ -44,8 +51,7 @@ def bos_is_eos(model: Facts) -> Iterator[Finding]:
         fix,
         Where(_K.ADD_BOS, bos, model.key(_K.ADD_BOS).offset),
         {"token": bos},
-        f"BOS is added, and BOS and EOS are both token {bos}, {model.quoted(bos)}."
-        + (f" {family.name} files do not add BOS." if family and not family.add_bos else ""),
+        told,
     )
 
 

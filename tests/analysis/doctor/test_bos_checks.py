@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import CHATML, FactsOf, K, facts_of, family_keys, found, small_keys
+from small_models import CHATML, CONTROL, FactsOf, K, facts_of, family_keys, found, small_keys
 
 from ggufbpe.analysis.doctor.bos_checks import bos_is_eos, bos_switched_off
 
@@ -67,3 +67,26 @@ def test_a_family_adds_bos_whatever_its_pre_tokenizer_says(facts_of: FactsOf) ->
     writes_bos = {**family_keys(family), K.CHAT_TEMPLATE: "{{ bos_token }}" + CHATML}
     [finding] = bos_switched_off(facts_of(writes_bos))
     assert finding.why.endswith("Chats have it, since the chat template writes it.")
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_found"),
+    [
+        ({"add_bos_token": True}, True),  # whatever EOS is: <|endoftext|> ends a text in Qwen 2 files
+        ({"add_bos_token": False}, False),
+        ({"add_bos_token": True, "bos_token_id": 151644}, False),  # <|im_start|> ends nothing
+    ],
+)
+def test_what_ends_a_text_in_the_familys_files_must_not_begin_one(
+    keys: dict[str, Any], is_found: bool, facts_of: FactsOf
+) -> None:
+    made = family_keys("Qwen 2")
+    made[K.LIST] += ["<|im_start|>", "<|im_end|>"]
+    made[K.TOKEN_TYPE] += [CONTROL] * 2
+    made |= {K.EOS_ID: 151645, **{f"tokenizer.ggml.{key}": value for key, value in keys.items()}}
+    model = facts_of(made)
+    findings = list(bos_is_eos(model))
+    assert found(findings) == [("bos_is_eos", "warning")] * is_found
+    if is_found:
+        assert findings[0].fix == model.set(K.ADD_BOS, "false")
+        assert "Qwen 2 files end texts with it and do not add it" in findings[0].evidence
