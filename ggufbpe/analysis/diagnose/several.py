@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from operator import ge
 from typing import NamedTuple
 
 from ...models.pretokenizers.pretokenizer_evidence import telltales
@@ -63,21 +64,44 @@ class Several(Steps):
             if best is None or time.thread_time() > self._end:
                 break
             steps = [*steps, best]
-        return self._told(self._needed(steps, evident, tried))
+        steps = self._needed(steps, evident, tried)
+        return self._told([*steps, *self._hidden_by(steps, tried)])
 
     def _doubted(self, tried: Sequence[TextWithIds]) -> list[SearchStep]:
         """The pre-tokenizer that the tokens point to, if they do not fit the file's and the ids fit that one."""
+        if self._like is not None:
+            return []
+        share = self._agreeing(self._base, tried)
+        return [step for step in self._likely_pre() if self._agreeing(step.apply(self._base), tried) >= share]
+
+    def _hidden_by(self, steps: list[SearchStep], tried: Sequence[TextWithIds]) -> list[SearchStep]:
+        """The pre-tokenizer that the tokens point to, if the ids fit it after the changes in `steps`.
+
+        Before them they may not: markers that are taken for text are split by it as well.
+        """
+        if not steps or any(step.kind == "pre" for step in steps):
+            return []
+        state = self._after(steps)
+        share, explained = self._agreeing(state, tried), self._explained(state)
+        for step in self._likely_pre():
+            after = step.apply(state)
+            if self._agreeing(after, tried) >= share and all(map(ge, self._explained(after), explained)):
+                return [step]
+        return []
+
+    def _likely_pre(self) -> list[SearchStep]:
+        """The steps to a pre-tokenizer that the tokens point to, if they do not fit the file's."""
         own = self._vocabulary
-        if self._like is not None or own.tokenizer_model.ignores_pre:
+        if own.tokenizer_model.ignores_pre:
             return []
         if own.pre != "default" and not telltales(own.pre_tokenizer, own.token_to_id):
             return []
         evidence = self._variants.evidence
         if not evidence.is_against:
             return []
-        share = self._agreeing(self._base, tried)
-        likely = [step for step in self._pre_steps() if evidence.name in step.names]
-        return [step for step in likely if self._agreeing(step.apply(self._base), tried) >= share]
+        best = {name for family in evidence.best for name in family.names}
+        names = {evidence.name} if self._like is None else best
+        return [step for step in self._pre_steps() if not names.isdisjoint(step.names)]
 
     def _swapped(self, tried: Sequence[TextWithIds]) -> list[SearchStep]:
         """Tokens that have each other's ids, as the texts show; other scores or merges may hide it in the ids."""

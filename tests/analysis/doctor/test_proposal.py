@@ -22,6 +22,7 @@ from ggufbpe.analysis.verify.model_diff import diff
 from ggufbpe.analysis.verify.weighing import change_to, weigh
 from ggufbpe.gguf.change import Change, all_of
 from ggufbpe.gguf.constants import TokenizerKey as K
+from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.hub.model_location import fix_command
 from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
@@ -328,6 +329,26 @@ def test_several_causes_are_found_over_all_texts(tmp_path: Path) -> None:
     found = Several(tok, [TextWithIds(text.encode(), RIGHT(text)) for text in texts]).found()
     assert {cause.id for cause in found.causes} == {"pre_type", "bos"}
     assert (found.explains, found.explained) == (1.0, [True] * 3)
+
+
+def test_a_doubtful_pre_tokenizer_is_named_though_another_cause_hides_it(tmp_path: Path) -> None:
+    """As text, the marker is fewer tokens by the wrong pre-tokenizer, so that more ids agree by it at first."""
+    marker = "<|'s.com|>"
+    with GGUFFile(GPT2) as file:
+        tokens, types = [*file[K.LIST], marker], [*file[K.TOKEN_TYPE], 1]
+    wrong = with_pre(GPT2, "superbpe", tmp_path / "a.gguf", extra={K.LIST: tokens, K.TOKEN_TYPE: types})
+    types[-1] = 3
+    right = opened(with_pre(GPT2, None, tmp_path / "b.gguf", extra={K.LIST: tokens, K.TOKEN_TYPE: types}))
+    texts = [f"{marker}hello", f"{marker}world{marker}"]
+    compared = [TextWithIds(text.encode(), right.encode(text)) for text in texts]
+    tok = opened(wrong)
+    found = Several(tok, compared).found()
+    assert {cause.id for cause in found.causes} == {"pre_type", "special_token_types"}
+    assert found.explained == [True] * 2
+    text = "<|'s.com|"
+    assert tok.encode(text) != right.encode(text)
+    as_it_was = [*compared, TextWithIds(text.encode(), tok.encode(text))]
+    assert {cause.id for cause in Several(tok, as_it_was).found().causes} == {"special_token_types"}
 
 
 def test_lost_tokens_are_read_off_the_texts() -> None:
