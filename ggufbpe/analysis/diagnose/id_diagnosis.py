@@ -25,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
+from ...gguf.constants import TokenizerKey
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
@@ -43,6 +44,7 @@ from .variants import variants_of
 
 # Of the ids must agree after several changes, and the share of the others that must agree by them; else it is chance.
 _LEAST_SHARE, _LEAST_GAIN = 0.4, 0.1
+_FIRST_IDS = 8  # that show whether a space is before the text
 
 
 def diagnose(
@@ -203,6 +205,20 @@ def _is_of_few_ids(cause: Cause) -> bool:
     return cause.id in ("bos", "eos", "sep") or cause.detail.get("problem") == "exchanged"
 
 
+def _is_space_shown(cause: Cause, tokenizer: Tokenizer, compared: TextWithIds) -> bool:
+    """Return whether a cause says that a space is put before the text, or that none is, and the first ids have it so.
+
+    Nothing else may agree, where scores are wrong as well, but what the ids are decoded to begins with the space.
+    """
+    flag = cause.change.keys.get(TokenizerKey.ADD_PREFIX)
+    if cause.id != "space_prefix" or flag is None:
+        return False
+    known = [token for token in compared.ids[:_FIRST_IDS] if 0 <= token < len(tokenizer.vocabulary.tokens)]
+    begin = b"".join(tokenizer.token_to_piece(token, special=False) for token in known)
+    expected = (b" " * (flag == "true") + compared.text)[: len(begin)]
+    return bool(begin) and begin == expected
+
+
 def _several(
     tokenizer: Tokenizer, compared: TextWithIds, flags: tuple[bool, bool], same: Sequence[Tokenizer]
 ) -> list[Answer]:
@@ -212,7 +228,7 @@ def _several(
     found = several.found()
     before = agreeing_share(encoding(*flags)(tokenizer, compared), compared.ids)
     least = max(_LEAST_SHARE, before + _LEAST_GAIN * (1 - before))
-    if all(map(_is_of_few_ids, found.causes)):
+    if all(_is_of_few_ids(cause) or _is_space_shown(cause, tokenizer, compared) for cause in found.causes):
         least = before
     if not found.causes or found.explains < least:
         return []

@@ -669,6 +669,18 @@ def test_scores_of_a_best_path_that_are_lost_cannot_be_guessed(name: str) -> Non
     assert best.causes[0].detail["problem"] == "flat"
 
 
+@pytest.mark.parametrize("adds", [True, False])
+def test_a_space_before_the_text_is_named_beside_other_scores(adds: bool) -> None:
+    """Few ids agree more with the space or without it, but the first ones show whether there is one."""
+    right = changed(model("llama-spm"), add_space_prefix=adds)
+    text = "Straße and camelCase, naïve façades: 42 dogs saw a man, and the quick man saw a dog! " * 3
+    scores = list(right.vocabulary.scores)[::-1]
+    for flag, expected in ((not adds, {"space_prefix", "scores"}), (adds, {"scores"})):
+        broken = changed(right, scores=scores, add_space_prefix=flag)
+        best = diagnose(broken, text, right.encode(text)).explanations[0]
+        assert {cause.id for cause in best.causes} == expected
+
+
 def test_swapped_tokens_are_named_beside_other_scores() -> None:
     """Under other scores nothing else shows them: a text is put together from other tokens there."""
     right = model("llama-spm")
