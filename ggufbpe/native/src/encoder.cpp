@@ -85,7 +85,7 @@ std::vector<std::pair<size_t, size_t>> Encoder::special_token_spans(const unsign
 // The ids of a text, on this thread.
 void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, Sink &ids,
                            const Poll &poll) const {
-    if (text.size >= LONG_TEXT) ids.room(text.size / BYTES_A_TOKEN);
+    if (text.size >= LONG_TEXT) ids.reserve(text.size / BYTES_A_TOKEN, false);
     add(before_, options, 0, ids);
     std::vector<Fragment> &fragments = scratch.fragments;
     fragments.clear();
@@ -240,7 +240,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     if (options.continues) continue_with(fragments);
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
-    ids.room(text.size / BYTES_A_TOKEN + 2);
+    ids.reserve(text.size / BYTES_A_TOKEN + 2, spans.size() > 1);
     add(before_, options, 0, ids);
     if (spans.size() == 1) {
         TextModel::Lease scratch(*model_);
@@ -299,7 +299,7 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
 void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
                                 const Poll &poll) const {
     if (text.size >= LONG_TEXT) model_->prepare_for(text.size, poll);
-    if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
+    if (text.size >= LONG_TEXT) spans.reserve(text.size / BYTES_A_TOKEN);
     Sink sink(ids, &spans);
     TextModel::Lease scratch(*model_);
     encode_alone(text, options, *scratch, sink, poll);
