@@ -1,8 +1,8 @@
-"""The first text of a fresh process: processor time, of which how much in the system, and memory touched for the first time.
+"""The first text of a fresh process: processor time, how much of it was the system's, and how much memory was touched.
 
 A process imports NumPy, opens one engine, and encodes one text once. Rounds within one process do not show what this
-costs: they find memory that an earlier round has touched. Time is the processor's, because fresh memory is the system's work,
-and a shared machine's clock shows everybody's.
+costs: they find memory that an earlier round has touched. Time is the processor's, because fresh memory is the
+system's work, and because the clock of a shared machine shows what others do.
 """
 
 from __future__ import annotations
