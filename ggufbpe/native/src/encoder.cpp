@@ -53,6 +53,12 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
     result.reserve(size + size / 4 + 16);
     const bool keeps_overlong_spaces = model_->keeps_overlong_spaces();
     for (size_t i = 0; i < size;) {
+        const size_t valid = utf8_length(text + i, std::min(size - i, Pace::STEPS));  // most of a text stays as it is
+        result.insert(result.end(), text + i, text + i + valid);
+        if (changes) changes->add(valid, valid);
+        i += valid;
+        pace.count(valid);
+        if (i == size) break;
         unsigned length;
         const uint32_t code_point = code_point_at(text + i, text + size, length, strict_utf8_);
         unsigned char bytes[4];
