@@ -9,8 +9,8 @@ times the cases. A case that fails is printed with the arguments that repeat it.
 clock, which says little on a busy machine and under sanitizers, but by the basic blocks that the kernel runs, which
 are the same every time (-fsanitize-coverage=trace-pc counts them).
 
-`--compilers` checks all sources of the compiled engine and of its tests as strict C++17 (-pedantic -Werror) with g++ and with clang 14,
-the oldest clang that is supported, and makes no object files; Debian's package for that is clang-14.
+`--compilers` checks all sources of the compiled engine and of its tests as strict C++17 (-pedantic -Werror) with g++
+and with clang 14, the oldest clang that is supported, and makes no object files; Debian's package for that is clang-14.
 
 `--arm64`, `--s390x` (big-endian) and `--windows` compile for that machine and run here, in QEMU or Wine, without
 sanitizers. Debian's packages for that are g++-aarch64-linux-gnu or g++-s390x-linux-gnu with qemu-user, and
