@@ -45,10 +45,13 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are a `UsageError` and whose help goes where all output goes."""
 
     def __init__(self, prog: str, usage: str | None = None) -> None:
-        super().__init__(prog, usage, formatter_class=HelpFormatter, allow_abbrev=False)
+        super().__init__(
+            prog, usage, formatter_class=HelpFormatter, allow_abbrev=False, conflict_handler="resolve"
+        )
         for name in (None, "store"):
             self.register("action", name, _Once)
         self.add_switch("--debug", help="show the full traceback of an error")
+        self.add_switch("-q", "--quiet", help="show no notes and warnings, only errors")
 
         self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
 

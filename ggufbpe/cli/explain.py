@@ -233,7 +233,7 @@ def _json(
 ) -> Iterator[str]:
     """What --json prints, in pieces: the trace, the part of it that was asked for, or the answer."""
     if answer is not None:
-        return explain_json.of_answer(answer)
+        return explain_json.of_answer(answer, whole.tokenizer.name)
     if arguments.word is None and arguments.token is None:
         return explain_json.of_parts(whole, chat)
     _require_numbers(arguments, whole.totals)

@@ -13,7 +13,7 @@ from ..analysis.verify.chat_comparison import Chat
 from ..analysis.verify.given_texts import Source
 from ..analysis.verify.id_comparison import verify
 from ..analysis.verify.result import Text, Verification
-from ..analysis.views import terminal
+from ..analysis.views import answers, terminal
 from ..analysis.views.html_page import require_jinja
 from ..analysis.views.report_page import to_html
 from ..data.corpora.corpus_files import File, files_of
@@ -240,7 +240,7 @@ def _check_chats(arguments: argparse.Namespace, meant: Against) -> None:
 
 def _report(arguments: argparse.Namespace, result: Verification) -> None:
     if arguments.json:
-        _output.write(terminal.json_bytes(result.to_dict()))
+        _output.write_json(answers.verification(result))
     elif arguments.html != "-":  # which is standard output: nothing but the page goes there
         from ..analysis.views.report_lines import ReportLines
 

@@ -10,17 +10,18 @@ from ...chat.token_origins import ChatTokens
 from ...tokenizer.trace import Totals, Trace, as_json
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
-from . import terminal
+from . import answers, terminal
 
 
-def of_answer(answer: WhyNot) -> Iterator[str]:
+def of_answer(answer: WhyNot, model: str) -> Iterator[str]:
     """Why a piece was not produced."""
-    yield terminal.json_text(answer.to_dict(), indent=2) + "\n"
+    yield terminal.json_text(answers.answer(answer.to_dict(), model=model), indent=2) + "\n"
 
 
 def of_one(whole: Parts, word: int | None, token: int | None) -> Iterator[str]:
     """One word, or one token with its word."""
-    yield terminal.json_text(_one(whole, word, token), indent=2) + "\n"
+    found = answers.answer(_one(whole, word, token), model=whole.tokenizer.name)
+    yield terminal.json_text(found, indent=2) + "\n"
 
 
 def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
@@ -52,7 +53,8 @@ def of_parts(whole: Parts, chat: ChatTokens | None = None) -> Iterator[str]:
         "tokens": (as_json(token, before) for before, trace in whole.parts for token in trace.tokens),
     }
     between = "{\n  "
-    for key, value in {**whole.model.to_dict(), **(chat.to_origins() if chat else {})}.items():
+    found = {**whole.model.to_dict(), **(chat.to_origins() if chat else {})}
+    for key, value in answers.answer(found, model=whole.tokenizer.name).items():
         yield f'{between}"{key}": '
         between = ",\n  "
         if key == "text":

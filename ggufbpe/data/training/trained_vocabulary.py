@@ -10,7 +10,7 @@ For a whole tokenizer, with BOS, offsets and traces, save the GGUF and open it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from ...models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, me
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from ...tokenizer.special_tokens import SpecialTokens
+from .training_steps import TrainingStep
 from .word_counts import Splitting
 
 
@@ -84,7 +85,8 @@ class TrainedVocabulary:
     ['aaab', 'd', 'aaab', 'a', 'c']
 
     `tokens` and `attributes` are indexed by token id; tokens are written as in a GGUF, bytes in GPT-2's alphabet.
-    `merges` are pairs of tokens by rank, `trace` has a `LearnedStep` for each one learned. `word_count` is the number
+    `merges` are pairs of tokens by rank, `trace` has a `LearnedStep` for each one learned, and `steps` a `TrainingStep`
+    for each one whose circumstances were recorded. `word_count` is the number
     of distinct words that they were learned from.
     """
 
@@ -97,6 +99,7 @@ class TrainedVocabulary:
         form: Form,
         word_count: int = 0,
         seed: Seed | None = None,
+        steps: Sequence[TrainingStep] = (),
     ) -> None:
         self.tokens = tokens
         self.attributes = attributes
@@ -105,6 +108,7 @@ class TrainedVocabulary:
         self.form = form
         self.word_count = word_count
         self.seed = seed  # the model file that it continues
+        self.steps = list(steps)
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`. Special tokens in it are recognized, and none is added.
