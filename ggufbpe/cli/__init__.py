@@ -139,7 +139,7 @@ def _main(arguments: list[str]) -> int:
         else:
             _output.error(describe(error))
         if wants_json and not isinstance(error, _output.OutputError):
-            return _flushed(EXIT_ERROR, lambda: _output.write_failure(error, describe(error)))
+            _output.write_failure(error, describe(error))
         return _flushed(EXIT_ERROR)
 
 
@@ -241,11 +241,9 @@ def _near(name: str) -> str:
     return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(COMMANDS)}"
 
 
-def _flushed(code: int, write: Callable[[], object] | None = None) -> int:
-    """`code`, or another one if the output could not be written; `write` is called before."""
+def _flushed(code: int) -> int:
+    """`code`, or another one if the output could not be written."""
     try:
-        if write is not None:
-            write()
         _output.flush()
     except BrokenPipeError:
         _output.abandon()

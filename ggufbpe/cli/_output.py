@@ -48,7 +48,9 @@ def write_json(value: object) -> None:
 
 def write_failure(failed: Exception, message: str) -> None:
     """An error as JSON to standard output, unless a part of the result is there already."""
-    if not _has_begun:
+    if _has_begun:
+        return
+    with suppress(OutputError, BrokenPipeError):  # the error is on standard error, too
         from ..analysis.views.answers import failure
 
         write_json(failure(failed, message))

@@ -84,9 +84,11 @@ def run_process(*arguments: str | bytes | Path, stdin: bytes = b"", **options: A
 
 
 def assert_error(result: Result, *words: str) -> None:
-    """Exit code 2, nothing on stdout, and one line that says what is wrong."""
+    """Exit code 2, nothing on stdout but an error as JSON, and one line that says what is wrong."""
     lines = [line for line in result.err.splitlines() if line + "\n" != NOTE]
-    assert (result.code, result.out, len(lines)) == (2, b"", 1), result
+    assert (result.code, len(lines)) == (2, 1), result
+    if result.out:
+        require_schema(["error", "--json"], 2, result.out)
     assert lines[0].startswith("ggufbpe: error: ")
     assert "Traceback" not in result.err
     for word in words:

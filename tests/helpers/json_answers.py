@@ -28,7 +28,7 @@ def documents(command: str, out: bytes) -> list[Any]:
 
 def require_schema(arguments: Sequence[str], code: int, out: bytes) -> None:
     """Assert that what a command line with `--json` printed is what its schema, or that of errors, allows."""
-    command = next((each for each in arguments if each in COMMANDS), None)
+    command = next((each for each in arguments if each in COMMANDS or each == "error"), None)
     if command is None or "--json" not in arguments[1:] or not out or "--help" in arguments:
         return
     if arguments[arguments.index("--json") - 1] in ("-p", "--prompt"):

@@ -8,27 +8,26 @@ verdicts.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...data.corpora.shard_check import Checked
 from ...errors import ChatError, GGUFError, ModelNameError
-from ..diagnose.cause import Cause
-from ..diagnose.explanation import Diagnosis
-from ..doctor.finding import Examination
-from ..doctor.fix import Fixed, KeyChange
-from ..verify.model_diff import Differences
-from ..verify.result import Verification
+
+if TYPE_CHECKING:
+    from ...data.corpora.shard_check import Checked
+    from ..diagnose.cause import Cause
+    from ..diagnose.explanation import Diagnosis
+    from ..doctor.finding import Examination
+    from ..doctor.fix import Fixed, KeyChange
+    from ..verify.model_diff import Differences
+    from ..verify.result import Verification
 
 VERSION = 1  # of the form; a field that is renamed, removed or changes its meaning makes it another
 
 HEALTHY, WARNING, ERROR = "healthy", "warning", "error"
 SAME, DIFFERENT, EXPLAINED, NOT_COMPARED = "same", "different", "explained", "not_compared"
 
-_SCHEMAS = Path(__file__).parent / "schemas"
 _MOST_ELEMENTS = 16  # of an array whose value is shown
 
 
@@ -41,14 +40,20 @@ def json_schema(command: str) -> dict[str, Any]:
     >>> json_schema("doctor")["$id"]
     'ggufbpe:1/doctor.json'
     """
-    path = _SCHEMAS / str(VERSION) / f"{command}.json"
-    names = {each.stem for each in path.parent.glob("*.json")} - {"common"}
+    import json
+    from pathlib import Path
+
+    folder = Path(__file__).parent / "schemas" / str(VERSION)
+    names = {each.stem for each in folder.glob("*.json")} - {"common"}
     if command not in names:
         raise ValueError(f"no JSON Schema is called {command!r}; there are {', '.join(sorted(names))}")
-    common = json.loads((path.parent / "common.json").read_text(encoding="utf-8"))
-    text = path.read_text(encoding="utf-8").replace('"common.json#/$defs/', '"#/$defs/')
-    found: dict[str, Any] = json.loads(text)
-    return {**found, "$defs": {**common["$defs"], **found.get("$defs", {})}}
+
+    def read(name: str) -> dict[str, Any]:
+        text = (folder / f"{name}.json").read_text(encoding="utf-8")
+        found: dict[str, Any] = json.loads(text.replace('"common.json#/$defs/', '"#/$defs/'))
+        return found
+
+    return {**read(command), "$defs": read("common")["$defs"]}
 
 
 def answer(found: Mapping[str, Any] | None = None, **shared: Any) -> dict[str, Any]:

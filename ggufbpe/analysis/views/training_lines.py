@@ -76,7 +76,7 @@ def tie_in_words(step: TrainingStep) -> str:
 
 
 def shown(token: str) -> str:
-    """Return a token as it is written in the vocabulary, safe for a terminal, in quotes if there is white space in it."""
+    """Return a token as the vocabulary writes it, safe for a terminal, in quotes if there is white space in it."""
     safe = terminal.one_line(token)
     return f"'{safe}'" if any(map(str.isspace, safe)) else safe
 

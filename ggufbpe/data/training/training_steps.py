@@ -114,7 +114,10 @@ class Recorder:
         which = ("left", "right")[side]
         one, other = self._tokens[best[side]], self._tokens[second[side]]
         if self._ties == "lowest-ids":
-            return f"its {which} token {one} has the id {best[side]}, which is lower than that of {other}, {second[side]}"
+            ids = best[side], second[side]
+            return (
+                f"its {which} token {one} has the id {ids[0]}, which is lower than that of {other}, {ids[1]}"
+            )
         if self._ties == "lexicographic":
             return f"its {which} token {one} comes before {other} in the order of bytes"
         return f"it comes before {' '.join(self._texts(second))} in the text"
