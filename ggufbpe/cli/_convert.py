@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.views import answers, terminal
+from ..analysis.views.flag_names import with_flags
 from ..convert.parity import unexplained
 from ..errors import printable
 from . import _output
@@ -77,7 +78,7 @@ def converted_answer(
         "examples": [example._asdict() for example in compared.examples],
     }
     findings = [
-        answers.finding(limit.name, limit.what, severity=answers.WARNING, number=limit.number)
+        answers.finding(limit.name, with_flags(limit.what), severity=answers.WARNING, number=limit.number)
         for limit in limits
     ]
     written = [{"path": name, "bytes": len(data)} for name, data in files.items()]
@@ -114,6 +115,7 @@ def check_json(arguments: argparse.Namespace) -> None:
 
 def tell(line: str, on_stderr: bool) -> None:
     """Print a line on standard output, or on standard error if the output is a file's content."""
+    line = with_flags(line)
     if on_stderr:
         _output.note(terminal.one_line(line))
     else:

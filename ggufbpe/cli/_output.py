@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ..analysis.views.flag_names import with_flags
 from ..analysis.views.terminal import json_bytes, one_line
 
 _is_quiet = False  # with --quiet
@@ -53,7 +54,7 @@ def write_failure(failed: Exception, message: str) -> None:
     with suppress(OutputError, BrokenPipeError):  # the error is on standard error, too
         from ..analysis.views.answers import failure
 
-        write_json(failure(failed, message))
+        write_json(failure(failed, with_flags(message)))
 
 
 def flush() -> None:
@@ -134,11 +135,11 @@ def _wrapped(text: str) -> str:
 
 
 def warning(text: str) -> None:
-    note(f"ggufbpe: warning: {one_line(text)}")
+    note(f"ggufbpe: warning: {one_line(with_flags(text))}")
 
 
 def error(text: str) -> None:
-    say(f"ggufbpe: error: {one_line(text)}")
+    say(f"ggufbpe: error: {one_line(with_flags(text))}")
 
 
 # ---- the terminal ---------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def require_expressible(vocabulary: Vocabulary, name: str) -> str:
     why = _INSTEAD.get(model.algorithm, f"{name} has no place for that")
     raise NotExpressibleError(
         f"the tokenizer is {vocabulary.model} ({model.description}): {why}; "
-        f"{' and '.join(f'--to {other}' for other in [*others, 'vocab-gguf'])} can carry it"
+        f"{' and '.join([*others, 'vocab-gguf'])} can carry it"
     )
 
 

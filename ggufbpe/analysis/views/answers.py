@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ChatError, GGUFError, ModelNameError
+from .flag_names import with_flags
 
 if TYPE_CHECKING:
     from ...data.corpora.shard_check import Checked
@@ -133,7 +134,7 @@ def of_causes(causes: Iterable[Cause], explains: float, **more: Any) -> dict[str
     listed = list(causes)
     id = "+".join(cause.id for cause in listed) or "unknown"
     what = " ".join(sentence(str(cause.detail.get("what", cause.id))) for cause in listed)
-    fix = "; ".join(cause.fix for cause in listed if cause.fix)
+    fix = with_flags("; ".join(cause.fix for cause in listed if cause.fix))
     return finding(id, what or "No known cause explains these ids.", fix, explains=explains, **more)
 
 

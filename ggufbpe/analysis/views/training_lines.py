@@ -57,7 +57,7 @@ def cut_in_words(word: CutWord) -> str:
     >>> cut_in_words(CutWord(("l", "ow"), 5))
     'l·ow ×5'
     """
-    return f"{'·'.join(map(shown, word.symbols))} ×{word.count}"
+    return f"{'·'.join(map(shown, word.symbols))} ×{word.frequency}"
 
 
 def candidate_in_words(pair: Candidate) -> str:
@@ -106,4 +106,4 @@ def training_as_json(vocabulary: TrainedVocabulary, *, trace: bool) -> dict[str,
 
 
 def _word(word: CutWord) -> dict[str, Any]:
-    return {"symbols": list(word.symbols), "count": word.count}
+    return {"symbols": list(word.symbols), "frequency": word.frequency}

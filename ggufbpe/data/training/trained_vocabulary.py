@@ -52,7 +52,9 @@ class Form(NamedTuple):
         """Why llama.cpp cannot hold a vocabulary of this form; None if it can."""
         entry = self.splitting.entry
         if entry is None:
-            return f"llama.cpp has no pre-tokenizer that splits as {self.splitting.pre!r} does; give another --pre"
+            return (
+                f"llama.cpp has no pre-tokenizer that splits as {self.splitting.pre!r} does; give another pre"
+            )
         if self.end_of_word is not None:
             return "llama.cpp's byte pair encoding has no end-of-word symbol"
         if self.unk is not None:
@@ -61,7 +63,7 @@ class Form(NamedTuple):
             )
         if entry.byte_encode and self.splitting.units == "chars":
             return (
-                f"{entry.name} writes text as bytes in llama.cpp; leave out --units chars, or give --pre gemma4, whose "
+                f"{entry.name} writes text as bytes in llama.cpp; leave out units='chars', or give pre='gemma4', whose "
                 "units are characters"
             )
         return None

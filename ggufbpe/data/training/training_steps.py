@@ -28,7 +28,7 @@ class CutWord(NamedTuple):
     """A word as it is cut now, and how often it occurs."""
 
     symbols: tuple[str, ...]
-    count: int
+    frequency: int
 
 
 class TrainingStep(NamedTuple):

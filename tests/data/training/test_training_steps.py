@@ -40,7 +40,7 @@ def test_steps_are_those_of_the_merges_counted_anew(ties: str) -> None:
         ]
         holding = [word for word in step.cuts if (left, right) in pairwise(word.symbols)]
         assert (list(step.words), step.word_count) == (
-            sorted(holding, key=lambda word: -word.count),
+            sorted(holding, key=lambda word: -word.frequency),
             len(holding),
         )
         assert bool(step.tie) == bool(step.tied)
