@@ -309,4 +309,4 @@ def _piece(tokenizer: Tokenizer, token: int) -> str:
     if not 0 <= token < tokenizer.vocab_size:
         return "(no token)"
     shown = terminal.visible(tokenizer.token_to_piece(token))
-    return f"'{shown if len(shown) <= _PIECE else shown[: _PIECE - 1] + '…'}'"
+    return terminal.in_quotes(shown if len(shown) <= _PIECE else shown[: _PIECE - 1] + "…")

@@ -190,4 +190,4 @@ def _value(value: object) -> str:
         return ", ".join(printable(text, 40) for text in value) or "none"
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "none" if value is None else str(value)
+    return "none" if value in (None, "") else str(value)

@@ -164,7 +164,8 @@ def _say(found: EncodedCorpus, arguments: argparse.Namespace, model: str) -> Non
     else:
         shards = f"{counted(len(found.shards), 'shard')} in {terminal.one_line(arguments.output)}"
         tokens = counted(found.tokens, "token")
-        _output.write(f"{counted(found.documents, 'document')}, {tokens}, {shards}\n".encode())
+        documents = counted(found.documents, "document")
+        _output.write(f"{documents}, {tokens}, {shards}; {_added(arguments)}\n".encode())
     if found.bad_records:
         _output.note(f"ggufbpe: {counted(found.bad_records, 'bad record')} left out")
     say_what_was_left_out(found.skipped, "name a file to encode it")
@@ -172,6 +173,14 @@ def _say(found: EncodedCorpus, arguments: argparse.Namespace, model: str) -> Non
         _output.note(
             f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"
         )
+
+
+def _added(arguments: argparse.Namespace) -> str:
+    """What was put around each document, in words."""
+    bos = "BOS before" if arguments.bos else "no BOS before"
+    eos = "EOS behind" if arguments.eos else "no EOS behind"
+    but = ", unless the chat template writes them" if arguments.chat_column is not None else ""
+    return f"{bos} and {eos} each document{but}"
 
 
 class _Told:

@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import Run, call
+from commands import Run, call, run
+from conftest import GPT2
 from small_models import small_model
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import explain
 from ggufbpe.cli._arguments import UsageError
 
-__all__ = ["call", "small_model"]  # fixtures
+__all__ = ["call", "run", "small_model"]  # fixtures
 
 
 def test_a_text_from_everywhere(call: Run, small_model: Path, tmp_path: Path) -> None:

@@ -67,5 +67,5 @@ def _parts(compared: Comparison, ids: bool, everything: bool, width: int) -> Ite
 def _row(row: Row, ids: bool) -> str:
     if not row:
         return "∅"
-    pieces = (unbroken(piece(token.piece).plain + f" {token.id}" * ids) for token in row)
+    pieces = (unbroken(piece(token.piece).plain + f" ({token.id})" * ids) for token in row)
     return f"{counted(len(row), 'token')}: " + f" {_BAR} ".join(pieces)

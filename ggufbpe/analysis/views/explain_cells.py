@@ -26,7 +26,7 @@ def text_cell(text: str | bytes, style: str = "") -> Text:
 
 def quoted(data: str | bytes) -> Text:
     """Text in quotes, escaped."""
-    return styled(f"'{text_cell(data).plain}'")
+    return styled(terminal.in_quotes(text_cell(data).plain))
 
 
 def clipped(cell: Text, width: int) -> Text:

@@ -39,6 +39,7 @@ from .why_not_words import answer_in_words
 WORDS, _MERGES, TOKENS, FRAGMENTS, CHANGES = 20, 24, 60, 20, 20  # shown if not all is
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
 
+_PATTERN, _REPEATED = 120, 50  # characters of a pattern, the first time and again
 _COLORS = ("black on cyan", "black on yellow", "black on green", "black on magenta")  # in turn
 _NEW = "black on green"  # what a merge made
 _SPECIAL = "bold reverse"
@@ -67,6 +68,7 @@ class ExplainLines:
         self._alone = alone
         self._injected = {each.token: each.origin.name for each in chat.injected} if chat else {}
         self._shown: dict[str, int] = {}  # words whose merges were shown
+        self._patterns: set[str] = set()  # which were shown
         self._before = Totals()  # the part that is traced
 
     def lines(
@@ -361,7 +363,9 @@ class ExplainLines:
                 line += part
             elif part.is_pattern:
                 text = str(part.text)
-                shown = text if self._all or len(text) <= 120 else text[:119] + "…"
+                most = _REPEATED if text in self._patterns else len(text) if self._all else _PATTERN
+                self._patterns.add(text)
+                shown = text if len(text) <= most else text[: most - 1] + "…"
                 line += unbroken(f"/{terminal.one_line(shown)}/")
             else:
                 line += unbroken(clipped(quoted(part.text), room).plain)
