@@ -215,7 +215,7 @@ class ExplainLines:
     def _steps(self, word: Word, number: int, read: _Reader) -> Iterator[RenderableType]:
         """How a word became symbols."""
         if word.whole is not None:
-            yield f"  a token, taken whole without merging ({word.whole})"
+            yield indented(f"a token, taken whole without merging ({word.whole})", 2)
             yield from self._would_be_merged(word, read)
         elif word.merges and not self._all and word.text in self._shown:
             yield styled(f"  merged as word {self._shown[word.text]}", "dim")
