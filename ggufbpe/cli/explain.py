@@ -31,6 +31,7 @@ from ._arguments import (
     require_no_models,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
+from ._classic import classic_vocabulary, text_of, write_lines
 from ._files import require_folder, require_free, write_file
 from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
@@ -95,9 +96,18 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.chat is None:
         settle_stdin(arguments, "text", "prompt", "file")
+    stream: Any
     _check_chat(arguments)
     require_no_models([arguments.text or ""], "explain", arguments)
     _check_page(arguments)
+    classic = classic_vocabulary(arguments, "--chat", "--json", "--html", "--why-not", "--word", "--token")
+    if classic is not None:
+        from ..analysis.views.classic_lines import classic_lines
+
+        with given_text(arguments, "explain") as given:
+            stream = given or stdin()
+            write_lines(classic_lines(classic, text_of(Unescaped(stream) if arguments.escape else stream)))
+        return 0
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:
         tokenizer = opened_tokenizer(arguments)
@@ -105,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         if body is not None:
             chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, template_of(arguments, tokenizer)))
             given = io.BytesIO(chat.rendered.prompt)
-        stream: Any = given or stdin()
+        stream = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
         is_one = arguments.word is not None or arguments.token is not None

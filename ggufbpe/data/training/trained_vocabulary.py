@@ -161,6 +161,25 @@ class TrainedVocabulary:
             )
         return ids
 
+    def words(self, text: str) -> Iterator[tuple[int | None, str]]:
+        """Yield the words of `text`, and between them special tokens, each with its id and no word."""
+        for token, words in self._fragments(text):
+            if token is not None:
+                yield token, ""
+            for word in words:
+                yield None, word
+
+    def merges_of(self, word: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+        """The symbols of a word before merging, and after each merge with its rank."""
+        form = self.form
+        symbols = form.splitting.symbols(word) + ([] if form.end_of_word is None else [form.end_of_word])
+        ranks, states = [], []
+        for rank, _, _ in merge_steps(symbols, self._ranks):  # which tells of each before it is done
+            ranks.append(rank)
+            states.append(list(filter(None, symbols)))
+        states.append(list(filter(None, symbols)))
+        return states[0], list(zip(ranks, states[1:]))
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD, the end of a word a space.
 
