@@ -108,8 +108,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
-    debug, wants_json = False, False
     _output.begin(quiet=False)
+    try:
+        return _exit_code(arguments)
+    finally:
+        _output.begin(quiet=False)
+
+
+def _exit_code(arguments: list[str]) -> int:
+    debug, wants_json = False, False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)  # GGUFWarning is one; not imported, to start fast

@@ -39,7 +39,7 @@ def classic_vocabulary(arguments: argparse.Namespace, *without: str) -> TrainedV
     return load_trained_vocabulary(arguments.model)
 
 
-def text_of(stream: SupportsRead) -> str:
+def utf8_text(stream: SupportsRead) -> str:
     """All of a text, which must be UTF-8."""
     try:
         return b"".join(iter(lambda: stream.read(_READ), b"")).decode()

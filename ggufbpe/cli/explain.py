@@ -31,7 +31,7 @@ from ._arguments import (
     require_no_models,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
-from ._classic import classic_vocabulary, text_of, write_lines
+from ._classic import classic_vocabulary, utf8_text, write_lines
 from ._files import require_folder, require_free, write_file
 from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         with given_text(arguments, "explain") as given:
             stream = given or stdin()
-            write_lines(classic_lines(classic, text_of(Unescaped(stream) if arguments.escape else stream)))
+            write_lines(classic_lines(classic, utf8_text(Unescaped(stream) if arguments.escape else stream)))
         return 0
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:

@@ -31,7 +31,7 @@ from ._arguments import (
     add_special_flags,
     require_no_models,
 )
-from ._classic import classic_vocabulary, text_of, write_lines
+from ._classic import classic_vocabulary, utf8_text, write_lines
 from ._given_models import opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._llama_flags import IGNORED
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     with _given_text(arguments) as given:
         if classic is not None:
             text = given or stdin()
-            ids = classic.encode(text_of(text if arguments.escape is False else Unescaped(text)))
+            ids = classic.encode(utf8_text(text if arguments.escape is False else Unescaped(text)))
             pieces = (f"{each:6} -> '{terminal.one_line(classic.tokens[each])}'" for each in ids)
             count = [f"Total number of tokens: {len(ids)}"] if arguments.show_count else []
             write_lines([*([str(ids)] if arguments.ids else pieces), *count])

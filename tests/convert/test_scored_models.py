@@ -298,7 +298,7 @@ def test_sums_in_sentencepiece_are_almost_equal_where_ids_differ() -> None:
 def test_fixtures_in_their_library(path: Path, kind: str) -> None:
     tok, export = tokenizer(path), exported(path, kind)
     if export is None:
-        with pytest.raises(NotExpressibleError, match=r"--to [a-z.-]+"):
+        with pytest.raises(NotExpressibleError, match=r"[a-z.-]+ (can|can carry it|does)"):
             export_to(kind, tok.vocabulary)
         return
     library = parity.library_for(kind, export)

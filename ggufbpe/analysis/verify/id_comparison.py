@@ -76,8 +76,7 @@ def verify(
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is called
-    with a `Progress` in texts, which counts "bytes", or in chats. `stop` is asked before each text: where it returns
-    True, no more texts are compared, and the result is of those before.
+    with a `Progress` in texts, which counts "bytes", or in chats. Texts after `stop` returned True are not compared.
     `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts;
     `NotInstalledError` for chats without jinja2.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..._util.wording import counted
 from ...data.training.trained_vocabulary import TrainedVocabulary
 from . import terminal
-from .training_lines import shown
+from .training_lines import token_shown
 
 
 def classic_lines(vocabulary: TrainedVocabulary, text: str) -> Iterator[str]:
@@ -22,7 +22,7 @@ def classic_lines(vocabulary: TrainedVocabulary, text: str) -> Iterator[str]:
     for number, (token, word) in enumerate(vocabulary.words(text)):
         yield ""
         if token is not None:
-            yield f"special token {shown(vocabulary.tokens[token])} {token}"
+            yield f"special token {token_shown(vocabulary.tokens[token])} {token}"
             continue
         yield f"word {number}  {terminal.in_quotes(terminal.one_line(word))}"
         first, steps = vocabulary.merges_of(word)
@@ -32,8 +32,9 @@ def classic_lines(vocabulary: TrainedVocabulary, text: str) -> Iterator[str]:
         elif steps:
             yield "  merged as above"
         known.add(word)
-        yield f"  → {'  '.join(f'{shown(vocabulary.tokens[each])} {each}' for each in vocabulary.encode_word(word))}"
+        tokens = vocabulary.encode_word(word)
+        yield f"  → {'  '.join(f'{token_shown(vocabulary.tokens[each])} {each}' for each in tokens)}"
 
 
 def _symbols(symbols: list[str]) -> str:
-    return " ".join(map(shown, filter(None, symbols)))
+    return " ".join(map(token_shown, filter(None, symbols)))

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ..._util.wording import counted
 from ...data.training.trained_vocabulary import LearnedStep, TrainedVocabulary
-from ...data.training.training_steps import Candidate, CutWord, TrainingStep
+from ...data.training.training_steps import CutWord, PairCount, TrainingStep
 from . import terminal
 from .drawing import beside, drawn, unbroken
 
@@ -22,31 +22,28 @@ def trace_lines(vocabulary: TrainedVocabulary, *, color: bool, width: int | None
         yield from drawn(_step(number, step), color, width)
     rest = islice(vocabulary.trace, len(vocabulary.steps), None)
     for number, learned in enumerate(rest, len(vocabulary.steps) + 1):
-        yield f"{number}. {merge_in_words(learned)}"
+        yield f"{number}. {learned_in_words(learned)}"
 
 
-def merge_in_words(step: LearnedStep) -> str:
+def learned_in_words(step: LearnedStep) -> str:
     """Return a merge in a few words.
 
-    >>> merge_in_words(LearnedStep("l", "o", 7, "lo"))
+    >>> learned_in_words(LearnedStep("l", "o", 7, "lo"))
     'l + o = lo, 7 times'
     """
-    return (
-        f"{shown(step.left)} + {shown(step.right)} = {shown(step.token)}, {counted(step.frequency, 'time')}"
-    )
+    left, right, token = map(token_shown, (step.left, step.right, step.token))
+    return f"{left} + {right} = {token}, {counted(step.frequency, 'time')}"
 
 
 def _step(number: int, step: TrainingStep) -> Iterator[RenderableType]:
     merge = step.merge
     learned = LearnedStep(merge.left, merge.right, merge.frequency, step.token)
-    yield Text(f"{number}. {merge_in_words(learned)}", "bold")
+    yield Text(f"{number}. {learned_in_words(learned)}", "bold")
     words = [unbroken(cut_in_words(word)) for word in step.words]
     more = f", and {step.word_count - len(words)} more" if step.word_count > len(words) else ""
     yield beside("   cut now    ", f"{', '.join(words)}{more}" or "nowhere")
     if step.runners_up:
-        yield beside(
-            "   runners-up ", ", ".join(unbroken(candidate_in_words(each)) for each in step.runners_up)
-        )
+        yield beside("   runners-up ", ", ".join(unbroken(pair_in_words(each)) for each in step.runners_up))
     if step.tie:
         yield beside("   tie        ", tie_in_words(step))
 
@@ -57,16 +54,16 @@ def cut_in_words(word: CutWord) -> str:
     >>> cut_in_words(CutWord(("l", "ow"), 5))
     'l·ow ×5'
     """
-    return f"{'·'.join(map(shown, word.symbols))} ×{word.frequency}"
+    return f"{'·'.join(map(token_shown, word.symbols))} ×{word.frequency}"
 
 
-def candidate_in_words(pair: Candidate) -> str:
+def pair_in_words(pair: PairCount) -> str:
     """Return a pair and how often it occurs.
 
-    >>> candidate_in_words(Candidate("l", "o", 7))
+    >>> pair_in_words(PairCount("l", "o", 7))
     'l + o 7'
     """
-    return f"{shown(pair.left)} + {shown(pair.right)} {pair.frequency}"
+    return f"{token_shown(pair.left)} + {token_shown(pair.right)} {pair.frequency}"
 
 
 def tie_in_words(step: TrainingStep) -> str:
@@ -75,7 +72,7 @@ def tie_in_words(step: TrainingStep) -> str:
     return f"{others} as frequent; this one goes first, since {terminal.one_line(step.tie)}"
 
 
-def shown(token: str) -> str:
+def token_shown(token: str) -> str:
     """Return a token as the vocabulary writes it, safe for a terminal, in quotes if there is white space in it."""
     safe = terminal.one_line(token)
     return f"'{safe}'" if any(map(str.isspace, safe)) else safe

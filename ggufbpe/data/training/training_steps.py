@@ -16,7 +16,7 @@ RUNNERS_UP = 4
 _WORDS, _CUTS = 6, 24  # words shown of a step, and followed through all steps
 
 
-class Candidate(NamedTuple):
+class PairCount(NamedTuple):
     """A pair of neighbouring symbols, and how often it occurs in the words."""
 
     left: str
@@ -39,9 +39,9 @@ class TrainingStep(NamedTuple):
     them; "" without a tie.
     """
 
-    merge: Candidate
+    merge: PairCount
     token: str
-    runners_up: tuple[Candidate, ...]
+    runners_up: tuple[PairCount, ...]
     tied: int
     tie: str
     words: tuple[CutWord, ...]
@@ -89,9 +89,9 @@ class Recorder:
         left, right = self._texts(best)
         self.steps.append(
             TrainingStep(
-                Candidate(left, right, frequency),
+                PairCount(left, right, frequency),
                 left + right,
-                tuple(Candidate(*self._texts(pair), counts[pair]) for pair in following),
+                tuple(PairCount(*self._texts(pair), counts[pair]) for pair in following),
                 tied,
                 self._reason(best, following[0]) if tied else "",
                 tuple(self._cut(words[index]) for index in shown),
@@ -131,10 +131,10 @@ def replayed(steps: Sequence[TrainingStep]) -> Iterator[tuple[TrainingStep, tupl
         yield steps[-1], tuple(_merged(word, steps[-1].merge) for word in steps[-1].cuts)
 
 
-def _merged(word: CutWord, pair: Candidate) -> CutWord:
+def _merged(word: CutWord, pair: PairCount) -> CutWord:
     """A word after a merge.
 
-    >>> _merged(CutWord(("a", "a", "a", "b"), 1), Candidate("a", "a", 1)).symbols
+    >>> _merged(CutWord(("a", "a", "a", "b"), 1), PairCount("a", "a", 1)).symbols
     ('aa', 'a', 'b')
     """
     symbols: list[str] = []

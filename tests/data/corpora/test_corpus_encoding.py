@@ -280,7 +280,7 @@ def test_finished_shards_of_a_run_that_fails_stay(tmp_path: Path, tok: Tokenizer
     with pytest.raises(CorpusError, match=r"b\.jsonl: line 1"):
         encode_corpus(paths, tok, out, shard_size=1)
     assert {"part-00000.bin", "unfinished.json"} <= set(os.listdir(out))
-    with pytest.raises(FileExistsError, match="--resume"):
+    with pytest.raises(FileExistsError, match="resume=True"):
         encode_corpus(paths, tok, out, shard_size=1)
     found = encode_corpus(paths, tok, out, shard_size=1, on_error="skip", resume=True)
     assert rows(found) == expected(tok, ["Hello", "world"])

@@ -66,7 +66,7 @@ def test_zstd(tmp_path: Path) -> None:
 
 def test_zstd_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> None:
-        raise ImportError(name)
+        raise ModuleNotFoundError(name, name=name)
 
     monkeypatch.setattr(extras, "import_module", absent)
     (tmp_path / "a.zst").write_bytes(b"")
