@@ -66,3 +66,13 @@ def test_an_interruption_stops_and_the_second_one_interrupts() -> None:
             os.kill(os.getpid(), signal.SIGINT)
     assert told == ["once"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm")
+def test_work_that_hangs_is_interrupted_by_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ggufbpe.cli._signals._PATIENCE", 0.01)
+    with interruption_as_stop(lambda: None):
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            threading.Event().wait(60)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
