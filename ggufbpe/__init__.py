@@ -32,6 +32,7 @@ _PUBLIC = {
     "analysis.verify.model_diff": ("Differences", "diff"),
     "analysis.verify.result": ("Verification",),
     "analysis.verify.side_by_side": ("Comparison", "compare"),
+    "analysis.views.answers": ("json_schema",),
     "convert.export_vocabulary": ("Exported", "export"),
     "convert.import_vocabulary": ("ImportedVocabulary", "import_vocabulary"),
     "convert.imported": ("NotImportableError",),

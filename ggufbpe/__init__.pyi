@@ -24,6 +24,7 @@ from .analysis.verify.model_diff import diff as diff
 from .analysis.verify.result import Verification as Verification
 from .analysis.verify.side_by_side import Comparison as Comparison
 from .analysis.verify.side_by_side import compare as compare
+from .analysis.views.answers import json_schema as json_schema
 from .convert.export_vocabulary import Exported as Exported
 from .convert.export_vocabulary import export as export
 from .convert.import_vocabulary import ImportedVocabulary as ImportedVocabulary

@@ -6,37 +6,76 @@
 
 environment() {
     extra=${1:-}
+    stamp=.venv/installed-$extra
+    made=
     if [ ! -x .venv/bin/python ] || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-        rm -rf .venv
-        echo "making .venv" >&2
-        if ! "${PYTHON:-python3}" -m venv .venv >&2; then
-            # Debian's python3 comes without ensurepip; virtualenv carries its own pip
-            rm -rf .venv
-            "${PYTHON:-python3}" -m pip install --quiet --target .cache/virtualenv virtualenv >&2
-            PYTHONPATH=.cache/virtualenv "${PYTHON:-python3}" -m virtualenv --quiet .venv >&2
-        fi
+        made=.venv
+    fi
+    if [ -z "$made" ] && is_current "$stamp"; then
+        PATH=$PWD/.venv/bin:$PATH
+        export PATH
+        return
+    fi
+    step=0
+    steps=2
+    if [ "$made" ]; then
+        steps=3
+        saying "making .venv" make_venv
     fi
     PATH=$PWD/.venv/bin:$PATH
     export PATH
-    stamp=.venv/installed-$extra
-    if [ ! -e "$stamp" ] || [ -n "$(find pyproject.toml CMakeLists.txt ggufbpe/native/src -newer "$stamp")" ]; then
-        touch "$stamp.begun" # what changes while it is built is built again
-        saying "installing into .venv what builds ggufbpe" install_build_requirements
-        saying "installing ggufbpe${extra:+ with what its $extra extra needs}, and compiling its engine: minutes, the first time" \
+    touch "$stamp.begun" # what changes while it is built is built again
+    if [ -z "$made" ] && is_built; then
+        steps=1
+        saying "installing what the extra $extra needs; the engine is compiled already" \
+            python -m pip install --quiet --disable-pip-version-check "ggufbpe${extra:+[$extra]}"
+    else
+        saying "installing what builds ggufbpe" install_build_requirements
+        saying "compiling the engine and installing ggufbpe${extra:+ with what its extra $extra needs}: minutes, the first time" \
             python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}"
-        mv "$stamp.begun" "$stamp"
-        why=$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import why_not_native; print(why_not_native)')
-        if [ "$why" ]; then
-            echo "WARNING: the compiled engine does not run: $why. The reference engine does its work, and is much slower." \
-                "To try again, install a C++17 compiler and remove .venv" >&2
-            rm -rf build/*-*-* # CMake would remember that there was no compiler
-        fi
+    fi
+    mv "$stamp.begun" "$stamp"
+    warn_without_engine
+}
+
+# Whether what an extra needs is installed, and no source has changed since.
+is_current() {
+    [ -e "$1" ] && [ -z "$(find pyproject.toml CMakeLists.txt ggufbpe/native/src -newer "$1")" ]
+}
+
+# Whether ggufbpe is installed with any other extras, so that nothing needs to be compiled.
+is_built() {
+    for other in .venv/installed-*; do
+        case $other in *.begun) continue ;; esac
+        is_current "$other" && return
+    done
+    return 1
+}
+
+make_venv() {
+    rm -rf .venv
+    if ! "${PYTHON:-python3}" -m venv .venv; then
+        # Debian's python3 comes without ensurepip; virtualenv carries its own pip
+        rm -rf .venv
+        "${PYTHON:-python3}" -m pip install --quiet --target .cache/virtualenv virtualenv
+        PYTHONPATH=.cache/virtualenv "${PYTHON:-python3}" -m virtualenv --quiet .venv
     fi
 }
 
-# Says what a command is for and runs it; says every ten seconds how long that has taken. The clock ends with the shell.
+warn_without_engine() {
+    why=$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import why_not_native; print(why_not_native)')
+    if [ "$why" ]; then
+        echo "WARNING: the compiled engine does not run: $why. The reference engine does its work, and is much slower." \
+            "To try again, install a C++17 compiler and remove .venv" >&2
+        rm -rf build/*-*-* # CMake would remember that there was no compiler
+    fi
+}
+
+# Says which step a command is and what for, and runs it; says every ten seconds how long that has taken. The clock ends
+# with the shell.
 saying() {
-    echo "$1" >&2
+    step=$((step + 1))
+    echo "$step of $steps: $1" >&2
     shift
     (
         seconds=0

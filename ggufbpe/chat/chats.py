@@ -110,7 +110,7 @@ class Chats:
         if not chat_template and not self._named:
             raise NoTemplateError(
                 "the model has no chat template, so chats would become ChatML, whose markers may be plain letters to "
-                'it; --chat-template known:chatml (chat_template="known:chatml") says that ChatML is meant'
+                'it; chat_template="known:chatml" says that ChatML is meant'
             )
 
     def shows_tools(self, chat_template: str | None = None) -> bool:

@@ -77,7 +77,7 @@ examples:
   ggufbpe info model.gguf
 
 Without -m, the model is GGUFBPE_MODEL in the environment, or the GPT-2 vocabulary that comes with ggufbpe.
-`ggufbpe help COMMAND` shows the flags of a command."""
+`ggufbpe help COMMAND` shows the flags of a command, and with --help-model those by which it finds its models."""
 
 
 class _Command(Protocol):
@@ -108,15 +108,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
-    debug = False
+    _output.begin(quiet=False)
+    try:
+        return _exit_code(arguments)
+    finally:
+        _output.begin(quiet=False)
+
+
+def _exit_code(arguments: list[str]) -> int:
+    debug, wants_json = False, False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)  # GGUFWarning is one; not imported, to start fast
             warnings.showwarning = _shown_once()
             head, name, tail = _split(arguments)
-            debug = "--debug" in head
+            debug, wants_json = "--debug" in head, "--json" in tail
             parsed = _parse(head, name, tail)
-            debug = parsed.debug
+            debug, wants_json = parsed.debug, getattr(parsed, "json", False)
+            _output.begin(quiet=parsed.quiet)
             code: int = parsed.run(parsed)
             _output.flush()
             return code
@@ -133,9 +142,11 @@ def _main(arguments: list[str]) -> int:
         if debug:
             import traceback
 
-            _output.note(traceback.format_exc().rstrip())
+            _output.say(traceback.format_exc().rstrip())
         else:
             _output.error(describe(error))
+        if wants_json and not isinstance(error, _output.OutputError):
+            _output.write_failure(error, describe(error))
         return _flushed(EXIT_ERROR)
 
 
@@ -188,7 +199,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
         _output.write(said.encode())
         top.exit()
     if name is None:
-        _output.note(top.format_help())
+        _output.say(top.format_help())
         _output.error("which command?")
         top.exit(EXIT_ERROR)
     if name == "help":
@@ -202,7 +213,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     command = _load(name)
     command.add_arguments(parser)
     parsed = parse_arguments(parser, tail)
-    parsed.debug = parsed.debug or first.debug
+    parsed.debug, parsed.quiet = parsed.debug or first.debug, parsed.quiet or first.quiet
     parsed.run = command.run
     return parsed
 
@@ -213,7 +224,7 @@ def _top_parser() -> Parser:
         "\n".join([f"{purpose}:", *(f"  {name:{width}}  {line}" for name, line in group.items())])
         for purpose, group in GROUPS.items()
     )
-    parser = Parser("ggufbpe", usage="ggufbpe [--debug] COMMAND [FLAGS] ...")
+    parser = Parser("ggufbpe", usage="ggufbpe [--debug] [--quiet] COMMAND [FLAGS] ...")
     parser.describe(f"{_DESCRIPTION}\n\n{commands}", _EXAMPLES)
     parser.add_switch(
         "--version", help="show the version, the engine and which llama.cpp it follows, and exit"

@@ -7,15 +7,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from .._util.llama_cpp_states import FOLLOWED, STATES
 from ..errors import printable
 from . import _output
 from ._help import HelpFormatter
-
-if TYPE_CHECKING:
-    pass
 
 
 class UsageError(Exception):
@@ -41,16 +38,33 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+class _HelpModel(argparse.Action):
+    """Shows the flags that all commands have which open a model, and exits."""
+
+    def __init__(self, option_strings: list[str], dest: str, **_: Any) -> None:
+        text = "show the flags of models: names, the network, other values of keys, builds of llama.cpp"
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=text)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        assert isinstance(parser, Parser)
+        _output.write(parser.model_help().encode())
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are a `UsageError` and whose help goes where all output goes."""
 
     def __init__(self, prog: str, usage: str | None = None) -> None:
-        super().__init__(prog, usage, formatter_class=HelpFormatter, allow_abbrev=False)
+        super().__init__(
+            prog, usage, formatter_class=HelpFormatter, allow_abbrev=False, conflict_handler="resolve"
+        )
         for name in (None, "store"):
             self.register("action", name, _Once)
         self.add_switch("--debug", help="show the full traceback of an error")
+        self.add_switch("-q", "--quiet", help="show no notes and warnings, only errors")
 
         self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
+        self._of_models: list[argparse.Action] = []  # flags that --help-model shows, not --help
 
     def describe(self, description: str, examples: str) -> None:
         """Set the text above and below the flags in the help."""
@@ -59,6 +73,32 @@ class Parser(argparse.ArgumentParser):
     def add_switch(self, *flags: str, help: str) -> None:
         """Add a flag without a value: True if it is given."""
         self.add_argument(*flags, action="store_true", help=help)
+
+    def add_model_flag(self, *flags: str, **options: Any) -> None:
+        """Add a flag that all commands have which open a model; --help-model shows it."""
+        if not self._of_models:
+            self.add_argument("--help-model", action=_HelpModel)
+        self._of_models.append(self.add_argument(*flags, **options))
+
+    def format_help(self) -> str:
+        """The help of the command, without the flags of models."""
+        helps = [action.help for action in self._of_models]
+        for action in self._of_models:
+            action.help = argparse.SUPPRESS
+        try:
+            return super().format_help()
+        finally:
+            for action, text in zip(self._of_models, helps):
+                action.help = text
+
+    def model_help(self) -> str:
+        """The help of the flags of models."""
+        formatter = self._get_formatter()
+        formatter.add_text(_MODEL_HELP)
+        formatter.start_section("flags of models")
+        formatter.add_arguments(self._of_models)
+        formatter.end_section()
+        return formatter.format_help()
 
     def flags(self) -> dict[str, argparse.Action]:
         """All flags, each with what it does."""
@@ -174,6 +214,9 @@ def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
 # ---- flags of several commands --------------------------------------------------------------------------
 
 MODEL_VARIABLE = "GGUFBPE_MODEL"
+_MODEL_HELP = """\
+Every command that opens a model takes these. A model is a .gguf file, a name such as ollama:gemma3 or \
+hf:OWNER/REPO:Q4_K_M, or an address (docs/names.md)."""
 _A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
 _DEFAULT_MODEL = (
     f"default: {MODEL_VARIABLE} in the environment, or the GPT-2 vocabulary that comes with ggufbpe"
@@ -215,7 +258,7 @@ def add_names(parser: Parser, action: str) -> None:
 
     `action` is "append" where several models may be named.
     """
-    add = parser.add_argument_group("models by name").add_argument
+    add = parser.add_model_flag
     add(
         "-hf",
         "-hfr",
@@ -234,10 +277,11 @@ def add_names(parser: Parser, action: str) -> None:
     add("--refresh", action="store_true", help="fetch the metadata of remote models again")
 
 
-def add_override_kv(
-    parser: Parser, meaning: str = "override values of keys in the file, as in llama.cpp"
-) -> None:
-    parser.add_argument(
+def add_override_kv(parser: Parser, meaning: str = "") -> None:
+    """`--override-kv`; with a `meaning` of its own, it is in the help of the command."""
+    add = parser.add_argument if meaning else parser.add_model_flag
+    meaning = meaning or "override values of keys in the file, as in llama.cpp"
+    add(
         "--override-kv",
         action="append",
         default=[],
@@ -265,7 +309,7 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def add_llama_cpp(parser: Parser) -> None:
     """`--llama-cpp`, whose value `Tokenizer.from_gguf` takes."""
-    parser.add_argument(
+    parser.add_model_flag(
         "--llama-cpp",
         metavar="BUILD",
         choices=STATES,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import argparse
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ..analysis.views import terminal
+from ..analysis.views import answers, terminal
+from ..analysis.views.flag_names import with_flags
+from ..convert.parity import unexplained
 from ..errors import printable
 from . import _output
-from ._arguments import Parser
+from ._arguments import Parser, UsageError
 from ._input import read_file
 
 if TYPE_CHECKING:
+    from ..convert.incompatibilities import Incompatibility
     from ..convert.parity import Agreement
 
 _SHOWN_CHARACTERS = 12
@@ -20,6 +24,7 @@ _SHOWN_CHARACTERS = 12
 def add_check(parser: Parser) -> None:
     """The flags of the comparison with the library whose format it is."""
     parser.add_switch("--no-check", help="do not compare ids with the library's")
+    parser.add_switch("--json", help="print one object: path, verdict, findings, agreement …")
     parser.add_argument(
         "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
     )
@@ -49,6 +54,43 @@ def agreement_lines(found: Agreement | str | None) -> Iterator[str]:
         yield f"  {printable(text, 60)}: {_ids(ours)} here, {_ids(theirs)} there"
 
 
+def converted_answer(
+    found: Agreement | str | None,
+    limits: Iterable[Incompatibility],
+    files: Mapping[str, bytes],
+    *,
+    model: str | None,
+    path: str,
+    **facts: Any,
+) -> dict[str, Any]:
+    """Return what `--json` prints of files that were written, their limits, and the comparison with the library."""
+    limits = list(limits)
+    compared = None if found is None or isinstance(found, str) else found
+    if compared is None:
+        verdict = answers.NOT_COMPARED
+    elif compared.same:
+        verdict = answers.SAME
+    else:
+        verdict = answers.DIFFERENT if unexplained(compared, limits) else answers.EXPLAINED
+    agreement = compared and {
+        **compared._asdict(),
+        "differing_characters": list(compared.differing_characters),
+        "examples": [example._asdict() for example in compared.examples],
+    }
+    findings = [
+        answers.finding(limit.name, with_flags(limit.what), severity=answers.WARNING, number=limit.number)
+        for limit in limits
+    ]
+    written = [{"path": name, "bytes": len(data)} for name, data in files.items()]
+    rest = {
+        **facts,
+        "files": written,
+        "agreement": agreement,
+        "not_compared": found if isinstance(found, str) else None,
+    }
+    return answers.answer(rest, model=model, path=path, verdict=verdict, findings=findings)
+
+
 def _ids(ids: list[int] | None) -> str:
     if ids is None:
         return "an error"
@@ -65,8 +107,15 @@ def lines_of(path: str) -> Iterator[str]:
     return iter(read_file(path).decode("utf-8", "replace").splitlines(keepends=True))
 
 
+def check_json(arguments: argparse.Namespace) -> None:
+    """`UsageError` where both the file and the report would go to standard output."""
+    if arguments.json and arguments.output == "-":
+        raise UsageError("-o - and --json: only one of them can be standard output")
+
+
 def tell(line: str, on_stderr: bool) -> None:
     """Print a line on standard output, or on standard error if the output is a file's content."""
+    line = with_flags(line)
     if on_stderr:
         _output.note(terminal.one_line(line))
     else:

@@ -12,7 +12,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..analysis.views.terminal import one_line
+from ..analysis.views.flag_names import with_flags
+from ..analysis.views.terminal import json_bytes, one_line
+
+_is_quiet = False  # with --quiet
+_has_begun = False  # whether something was written to standard output
 
 
 class OutputError(Exception):
@@ -21,6 +25,8 @@ class OutputError(Exception):
 
 def write(data: bytes) -> None:
     """Bytes to standard output."""
+    global _has_begun
+    _has_begun = _has_begun or bool(data)
     stdout = _stdout()
     rest = memoryview(data)
     while rest:  # with PYTHONUNBUFFERED, a write may take only a part
@@ -28,6 +34,27 @@ def write(data: bytes) -> None:
         if written is None:
             raise OutputError("writing to standard output failed: it is non-blocking and not ready")
         rest = rest[written:]
+
+
+def begin(*, quiet: bool) -> None:
+    """Begin a command; with `quiet`, no notes and warnings are shown."""
+    global _is_quiet, _has_begun
+    _is_quiet, _has_begun = quiet, False
+
+
+def write_json(value: object) -> None:
+    """A result as JSON to standard output."""
+    write(json_bytes(value))
+
+
+def write_failure(failed: Exception, message: str) -> None:
+    """An error as JSON to standard output, unless a part of the result is there already."""
+    if _has_begun:
+        return
+    with suppress(OutputError, BrokenPipeError):  # the error is on standard error, too
+        from ..analysis.views.answers import failure
+
+        write_json(failure(failed, with_flags(message)))
 
 
 def flush() -> None:
@@ -69,7 +96,13 @@ def _attempt(action: Callable[[], Any]) -> Any:
 
 
 def note(text: str) -> None:
-    """A line on standard error, after all that was written before; wrapped on a terminal if it is ours."""
+    """A line on standard error, after all that was written before; none with --quiet."""
+    if not _is_quiet:
+        say(text)
+
+
+def say(text: str) -> None:
+    """A line on standard error even with --quiet; wrapped on a terminal if it is ours."""
     if text.startswith("ggufbpe: "):
         text = _wrapped(text)
     if sys.stdout is not None:
@@ -102,11 +135,11 @@ def _wrapped(text: str) -> str:
 
 
 def warning(text: str) -> None:
-    note(f"ggufbpe: warning: {one_line(text)}")
+    note(f"ggufbpe: warning: {one_line(with_flags(text))}")
 
 
 def error(text: str) -> None:
-    note(f"ggufbpe: error: {one_line(text)}")
+    say(f"ggufbpe: error: {one_line(with_flags(text))}")
 
 
 # ---- the terminal ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from ..analysis.views import terminal
+from ..analysis.views.answers import answer
 from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
 from . import _output
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.ids or arguments.count:
         _output.write(f"{len(found.ids) if arguments.count else found.ids}\n".encode())
     elif arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
+        _output.write_json(answer(found.to_dict(), model=tokenizer.name))
     elif arguments.by_message or (not arguments.prompt and _is_shown(arguments.color)):
         from ..analysis.views.chat_lines import chat_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .._util.wording import counted
-from ..analysis.views import terminal
+from ..analysis.views import answers, terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_names, add_override_kv, overrides_of
 from ._given_models import models_of
@@ -37,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="documents to encode again, from each of up to 8 shards (default: 100)",
     )
-    parser.add_switch("--json", help="print one object: is_right, problems, sampled …")
+    parser.add_switch("--json", help="print one object: verdict, findings, sampled …")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = Tokenizer.from_gguf(models[0], overrides=overrides) if models else None
     found = check_corpus(arguments.output, model, sample=arguments.sample)
     if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
+        _output.write_json(answers.shards(found, arguments.output, None if model is None else model.name))
     else:
         for problem in found.problems:
             _output.write(f"{terminal.one_line(problem)}\n".encode())

@@ -11,6 +11,7 @@ from typing import Any
 from .._util.progress import OnProgress, Progress
 from .._util.wording import counted
 from ..analysis.views import terminal
+from ..analysis.views.answers import answer
 from ..data.corpora.corpus_files import File
 from ..data.corpora.records import CorpusError, problem_with, without_compression
 from ..data.statistics.file_counts import FileCounter, NamedStream, TextCounts, prompt_maker
@@ -139,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
     result = counter.result(counts)
     shown = counts if order is None else sorted(counts, key=_KEYS[order])[: arguments.top]
     if arguments.json:
-        _output.write(terminal.json_bytes(result._replace(files=shown).to_dict()))
+        _output.write_json(answer(result._replace(files=shown).to_dict(), model=tokenizer.name))
     else:
         for each in shown if order else ():
             table.row(each)

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 
+from ..analysis.views.answers import answer, text_fields
 from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, require_no_models
@@ -36,6 +37,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="token ids")
     parser.add_switch("--remove-special", help="leave out the BOS and EOS that encoding adds")
     parser.add_switch("--unparse-special", help="show special tokens as their text instead of nothing")
+    parser.add_switch(
+        "--json", help="print one object: model, ids, text, and text_bytes if that is not UTF-8"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,6 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     text = tokenizer.decode_bytes(
         ids, remove_special=arguments.remove_special, unparse_special=arguments.unparse_special
     )
+    if arguments.json:
+        _output.write_json(answer({"ids": ids, **text_fields("text", text)}, model=tokenizer.name))
+        return 0
     if _output.is_terminal(sys.stdout) and not text.endswith(b"\n"):
         text += b"\n"
     _output.write(text)

@@ -14,7 +14,7 @@ from ..analysis.diagnose.explanation import Diagnosis, Explanation
 from ..analysis.diagnose.id_diagnosis import diagnose
 from ..analysis.oracles.chat_answers import Prompt, Refused, answered
 from ..analysis.oracles.id_parsing import parse_ids
-from ..analysis.views import terminal
+from ..analysis.views import answers, terminal
 from ..hub.model_location import ModelLocation
 from ..tokenizer import Tokenizer
 from . import _output
@@ -90,7 +90,7 @@ def add_arguments(parser: Parser) -> None:
     add_chat_flags(parser)
     parser.add_switch("-e", "--escape", help="process escape sequences in the text")
     add_special_flags(parser)
-    parser.add_switch("--json", help="print one object: match, explanations")
+    parser.add_switch("--json", help="print one object: verdict, findings, explanations")
     add_color(parser)
 
 
@@ -109,15 +109,18 @@ def run(arguments: argparse.Namespace) -> int:
         flags["add_special"] &= found.added_as != AS_COMMAND
         return _parts(tokenizer, tokenizer.encode(text, **flags), ids, found, width)
 
-    return _written(arguments, found, parts)
+    return _written(arguments, found, tokenizer.name, parts)
 
 
 def _written(
-    arguments: argparse.Namespace, found: Diagnosis, parts: Callable[[int], Iterable[RenderableType]]
+    arguments: argparse.Namespace,
+    found: Diagnosis,
+    model: str,
+    parts: Callable[[int], Iterable[RenderableType]],
 ) -> int:
     """Write the result, as JSON or in the parts for a terminal of some columns; the exit code."""
     if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
+        _output.write_json(answers.diagnosis(found, model))
     else:
         from ..analysis.views.drawing import drawn
 
@@ -155,7 +158,7 @@ def _run_chat(arguments: argparse.Namespace) -> int:
             return _prompt_parts(ours, Prompt(expected), found)
         return _parts(tokenizer, tokenizer.encode(ours.text), ids or [], found, width)
 
-    return _written(arguments, found, parts)
+    return _written(arguments, found, tokenizer.name, parts)
 
 
 def _check_chat(arguments: argparse.Namespace) -> None:
@@ -306,4 +309,4 @@ def _piece(tokenizer: Tokenizer, token: int) -> str:
     if not 0 <= token < tokenizer.vocab_size:
         return "(no token)"
     shown = terminal.visible(tokenizer.token_to_piece(token))
-    return f"'{shown if len(shown) <= _PIECE else shown[: _PIECE - 1] + '…'}'"
+    return terminal.in_quotes(shown if len(shown) <= _PIECE else shown[: _PIECE - 1] + "…")

@@ -11,7 +11,7 @@ from .._util.escapes import process_escapes
 from ..analysis.verify.model_diff import Differences, diff
 from ..analysis.verify.result import Text
 from ..analysis.verify.vocabulary_diff import VocabularyDifference
-from ..analysis.views import terminal
+from ..analysis.views import answers, terminal
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     a, b = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
     found = diff(a, b, texts)
     if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
+        _output.write_json(answers.differences(found))
     else:
         width = _output.terminal_width()
         width = width and min(width, _WIDTH)
@@ -190,4 +190,4 @@ def _value(value: object) -> str:
         return ", ".join(printable(text, 40) for text in value) or "none"
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "none" if value is None else str(value)
+    return "none" if value in (None, "") else str(value)

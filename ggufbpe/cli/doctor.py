@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .._util.wording import counted
 from ..analysis.doctor.examination import doctor
 from ..analysis.doctor.finding import Examination, Finding
-from ..analysis.views import terminal
+from ..analysis.views import answers, terminal
 from ..gguf.change import COMMAND
 from . import _output
 from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     with waiting_for("examining", path):
         found = doctor(path, overrides=overrides_of(arguments), also=also)
     if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
+        _output.write_json(answers.examination(found))
     else:
         _show(arguments, found)
     grave = ("error", "warning") if arguments.strict else ("error",)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .._util.progress import Progress
 from .._util.wording import counted
 from ..analysis.views import terminal
+from ..analysis.views.answers import answer
 from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, add_model, require_no_models
@@ -103,7 +104,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_switch("--resume", help="continue a run that was stopped")
     parser.add_switch("--force", help="start again, replacing the shards in OUT")
-    parser.add_switch("--json", help="print the manifest")
+    parser.add_switch("--json", help="print one object: model, path, and the manifest")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -152,18 +153,19 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     finally:
         told.bar.clear()
-    _say(found, arguments)
+    _say(found, arguments, tokenizer.name)
     return 0
 
 
-def _say(found: EncodedCorpus, arguments: argparse.Namespace) -> None:
+def _say(found: EncodedCorpus, arguments: argparse.Namespace, model: str) -> None:
     """Print what was written, and note what was left out."""
     if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
+        _output.write_json(answer(found.to_dict(), model=model, path=arguments.output))
     else:
         shards = f"{counted(len(found.shards), 'shard')} in {terminal.one_line(arguments.output)}"
         tokens = counted(found.tokens, "token")
-        _output.write(f"{counted(found.documents, 'document')}, {tokens}, {shards}\n".encode())
+        documents = counted(found.documents, "document")
+        _output.write(f"{documents}, {tokens}, {shards}; {_added(arguments)}\n".encode())
     if found.bad_records:
         _output.note(f"ggufbpe: {counted(found.bad_records, 'bad record')} left out")
     say_what_was_left_out(found.skipped, "name a file to encode it")
@@ -171,6 +173,14 @@ def _say(found: EncodedCorpus, arguments: argparse.Namespace) -> None:
         _output.note(
             f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"
         )
+
+
+def _added(arguments: argparse.Namespace) -> str:
+    """What was put around each document, in words."""
+    bos = "BOS before" if arguments.bos else "no BOS before"
+    eos = "EOS behind" if arguments.eos else "no EOS behind"
+    but = ", unless the chat template writes them" if arguments.chat_column is not None else ""
+    return f"{bos} and {eos} each document{but}"
 
 
 class _Told:

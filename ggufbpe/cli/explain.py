@@ -18,7 +18,7 @@ from ..analysis.explain.why_not import why_not
 from ..analysis.views import explain_json, terminal
 from ..chat.token_origins import ChatTokens, chat_tokens
 from ..tokenizer import Tokenizer
-from ..tokenizer.trace import Totals
+from ..tokenizer.trace import Totals, tracer_of
 from . import _output
 from ._arguments import (
     Parser,
@@ -31,6 +31,7 @@ from ._arguments import (
     require_no_models,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
+from ._classic import classic_vocabulary, utf8_text, write_lines
 from ._files import require_folder, require_free, write_file
 from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
@@ -51,6 +52,7 @@ examples:
   ggufbpe explain "Hello world"
   ggufbpe explain -m model.gguf -f prompt.txt --word 12
   ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
+  ggufbpe explain -m llama-3.gguf "Hello world" --merges
   ggufbpe explain -m bge.gguf -p "unbelievable" --why-not "##able"
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
   ggufbpe explain -m model.gguf --chat messages.json
@@ -83,6 +85,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="PIECE",
         help='say why this token was not produced; PIECE is text (" world") or as in the vocabulary ("Ġworld")',
     )
+    parser.add_switch("--merges", help="of words that are taken whole, show how they would have been merged")
     parser.add_switch("--all", help="show a long text in full")
     parser.add_switch("--json", help="print the whole trace as JSON")
     parser.add_argument("--html", metavar="FILE", help="write a self-contained page instead")
@@ -93,23 +96,31 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.chat is None:
         settle_stdin(arguments, "text", "prompt", "file")
+    stream: Any
     _check_chat(arguments)
     require_no_models([arguments.text or ""], "explain", arguments)
     _check_page(arguments)
+    classic = classic_vocabulary(arguments, "--chat", "--json", "--html", "--why-not", "--word", "--token")
+    if classic is not None:
+        from ..analysis.views.classic_lines import classic_lines
+
+        with given_text(arguments, "explain") as given:
+            stream = given or stdin()
+            write_lines(classic_lines(classic, utf8_text(Unescaped(stream) if arguments.escape else stream)))
+        return 0
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:
         tokenizer = opened_tokenizer(arguments)
-        model = tokenizer.name
         chat = None
         if body is not None:
             chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, template_of(arguments, tokenizer)))
             given = io.BytesIO(chat.rendered.prompt)
-        stream: Any = given or stdin()
+        stream = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
         is_one = arguments.word is not None or arguments.token is not None
         if arguments.why_not is None and not arguments.json and (is_one or not arguments.all):
-            _show(arguments, model, _survey(arguments, tokenizer, stream, flags), None, chat)
+            _show(arguments, tokenizer, _survey(arguments, tokenizer, stream, flags), None, chat)
             return 0
         with SpooledTemporaryFile(_IN_MEMORY) as file:  # the text is read several times, and may be a pipe
             for part in iter(lambda: stream.read(_READ), b""):
@@ -120,15 +131,15 @@ def run(arguments: argparse.Namespace) -> int:
                 for text in _json(arguments, whole, answer, chat):
                     _output.write(text.encode())
             elif arguments.all and not is_one:
-                _show(arguments, model, whole, answer, chat)
+                _show(arguments, tokenizer, whole, answer, chat)
             else:
-                _show(arguments, model, _survey(arguments, tokenizer, whole.file, flags), answer, chat)
+                _show(arguments, tokenizer, _survey(arguments, tokenizer, whole.file, flags), answer, chat)
     return 0
 
 
 def _show(
     arguments: argparse.Namespace,
-    model: str,
+    tokenizer: Tokenizer,
     found: Survey | Parts,
     answer: WhyNot | None,
     chat: ChatTokens | None,
@@ -138,7 +149,7 @@ def _show(
         from ..analysis.views.explain_page import html
 
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
-        page = html(found, count, answer, model, chat)
+        page = html(found, count, answer, tokenizer.name, chat)
         write_file(arguments.html, (text.encode() for text in page))
         _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
         return
@@ -146,7 +157,8 @@ def _show(
 
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
     color = _output.use_color(arguments.color)
-    view = ExplainLines(_output.terminal_width() or 100, color, arguments.all, chat)
+    alone = tracer_of(tokenizer).alone if arguments.merges else None
+    view = ExplainLines(_output.terminal_width() or 100, color, arguments.all, chat, alone)
     for line in view.lines(found, word, token, answer):
         _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
 
@@ -233,8 +245,8 @@ def _json(
 ) -> Iterator[str]:
     """What --json prints, in pieces: the trace, the part of it that was asked for, or the answer."""
     if answer is not None:
-        return explain_json.of_answer(answer)
+        return explain_json.of_answer(answer, whole.tokenizer.name)
     if arguments.word is None and arguments.token is None:
-        return explain_json.of_parts(whole, chat)
+        return explain_json.of_parts(whole, chat, merges=arguments.merges)
     _require_numbers(arguments, whole.totals)
-    return explain_json.of_one(whole, arguments.word, arguments.token)
+    return explain_json.of_one(whole, arguments.word, arguments.token, merges=arguments.merges)

@@ -14,7 +14,7 @@ from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
-from ._convert import add_check, agreement_lines, lines_of, tell
+from ._convert import add_check, agreement_lines, check_json, converted_answer, lines_of, tell
 from ._files import require_free, write_outputs
 from ._given_models import model_path
 from ._progress import waiting, waiting_for
@@ -74,6 +74,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     kind = _kind(arguments)
+    check_json(arguments)
     if kind == "vocab-gguf" and arguments.override_kv:
         raise UsageError("vocab-gguf keeps the file's keys unchanged: `ggufbpe fix --set` changes them")
     model = model_path(arguments)
@@ -94,6 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     told += [f"limit: {limit.what}" for limit in export.limits]
     with waiting("comparing with the library"):
         found = None if arguments.no_check else check_export(kind, tokenizer, export, sample)
+    if arguments.json:
+        main = next(iter(files))
+        shown = converted_answer(found, export.limits, files, model=tokenizer.name, path=main, format=kind)
+        _output.write_json(shown)
+        return int(unexplained(found, export.limits))
     for line in [*told, *agreement_lines(found)]:
         tell(line, on_stderr="-" in files)
     return int(unexplained(found, export.limits))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._util.wording import counted
-from ..analysis.doctor.fix import KeyChange, fix, whole_file
-from ..analysis.views import terminal
+from ..analysis.doctor.fix import Fixed, KeyChange, fix, whole_file
+from ..analysis.views import answers, terminal
 from ..chat.known_templates import PREFIX
 from ..errors import printable
 from ..gguf.constants import TokenType
@@ -80,6 +80,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
     parser.add_switch("--in-place", help="change the model itself")
     parser.add_switch("--force", help="overwrite an existing file, and write a copy even if it has errors")
+    parser.add_switch("--json", help="print one object: model, path, changes …")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,7 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
     source = whole_file(model, arguments.in_place)
     changes = ("set", "override_kv", "remove", "set_token_type", "chat_template")
     is_change = any(getattr(arguments, name) for name in changes)
-    if (arguments.in_place or not is_change) and _was_recovered(source) and not is_change:
+    recovered = _recovered(source) if arguments.in_place or not is_change else None
+    if recovered and not is_change:
+        if arguments.json:
+            _output.write_json(answers.fixed(Fixed(source, "", recovered=recovered), source))
         return 0
     if not is_change:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in changes if name != "override_kv")
@@ -110,6 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
     except FileExistsError:
         require_free(arguments.output, None, arguments.force)  # as all commands say it
         raise
+    if arguments.json:
+        _output.write_json(answers.fixed(done, source))
+        return 0
     lines = [line for change in done.changes for line in _lines(change)]
     how = {"in place": "only its metadata, in place; ", "shared": "sharing the tensors on disk; "}
     size = f"{how.get(done.written, '')}{done.size} bytes, {counted(done.tensors, 'tensor')} unchanged"
@@ -139,13 +146,13 @@ def _chat_templates(given: list[str]) -> dict[str, TextOrPath] | None:
     return found or None
 
 
-def _was_recovered(source: str) -> bool:
-    """Whether an earlier change had been interrupted; it is undone, or finished."""
+def _recovered(source: str) -> str | None:
+    """Undo or finish an earlier change that was interrupted; return what it is now, None if there was none."""
     found = recover(source)
     if found is not None:
         name = terminal.one_line(source)
         _output.note(f"ggufbpe: an earlier change of {name} was interrupted; it is now {found}")
-    return found is not None
+    return found
 
 
 def _settings(source: str, arguments: argparse.Namespace) -> dict[str, Field]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 from ..convert.import_vocabulary import ImportedVocabulary, import_vocabulary
 from ..convert.importers.import_files import file_in
+from . import _output
 from ._arguments import Parser
-from ._convert import add_check, agreement_lines, lines_of, tell
+from ._convert import add_check, agreement_lines, check_json, converted_answer, lines_of, tell
 from ._files import require_free, write_outputs
 
 _DESCRIPTION = """\
@@ -62,6 +64,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    check_json(arguments)
     source = file_in(arguments.path)
     target = arguments.output
     if target != "-":
@@ -76,9 +79,29 @@ def run(arguments: argparse.Namespace) -> int:
         sample=sample,
     )
     write_outputs({target: found.gguf})
+    if arguments.json:
+        _output.write_json(_answer(found, source, target))
+        return int(not found.is_explained)
     for line in _lines(found, target):
         tell(line, on_stderr=target == "-")
     return int(not found.is_explained)
+
+
+def _answer(found: ImportedVocabulary, source: str, target: str) -> dict[str, Any]:
+    """What --json prints."""
+    return converted_answer(
+        found.agreement or found.not_checked or None,
+        found.limits,
+        {target: found.gguf},
+        model=None,
+        path=target,
+        source=source,
+        tokenizer_model=found.metadata["tokenizer.ggml.model"],
+        pre=found.pre,
+        recognized=found.recognized,
+        tokens=len(found.metadata["tokenizer.ggml.tokens"]),
+        merges=len(found.metadata.get("tokenizer.ggml.merges", ())),
+    )
 
 
 def _lines(found: ImportedVocabulary, target: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis.doctor.model_info import Facts, info
 from ..analysis.views import terminal
+from ..analysis.views.answers import answer, failure
 from ..errors import printable
 from ..models import SUPPORTED
 from . import _output
@@ -46,7 +47,10 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     found = info(model_path(arguments), overrides=overrides_of(arguments))
     if arguments.json:
-        _output.write(terminal.json_bytes(found.to_dict()))
+        wrong = {} if found.error is None else {"error": failure(found.error, str(found.error))["error"]}
+        _output.write_json(
+            answer({**found.to_dict(), **wrong}, model=found.file.get("name", found.file["path"]))
+        )
     else:
         _show(found.to_dict())
     if found.error is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .._util.progress import Progress
 from .._util.wording import percent
 from ..analysis.views import terminal
+from ..analysis.views.answers import answer
 from ..data.corpora.records import problem_with
 from ..data.statistics.text_groups import GROUPINGS
 from . import _output
@@ -110,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     if job.errors and not found.rows and not (arguments.json or arguments.csv):
         return 2  # a table of nothing would hide what is said of the files
     if arguments.json:
-        _output.write(terminal.json_bytes({**found.to_dict(), "errors": job.errors}))
+        _output.write_json(answer({**found.to_dict(), "errors": job.errors}))
     elif arguments.csv:
         _output.write(_csv(found))
     else:

@@ -11,6 +11,8 @@ from pathlib import Path
 from .._util.progress import Progress
 from .._util.wording import in_bytes
 from ..analysis.views import terminal
+from ..analysis.views.answers import answer
+from ..analysis.views.html_page import require_jinja
 from ..data.training.learn_merges import TIES
 from ..data.training.save_vocabulary import SUFFIXES
 from ..data.training.train_vocabulary import TrainedVocabulary, train
@@ -18,11 +20,13 @@ from ..data.training.trained_vocabulary import Form
 from ..data.training.word_counts import UNITS, splitting
 from ..errors import printable
 from . import _output
-from ._arguments import Parser, UsageError, add_override_kv, overrides_of
-from ._files import GivenPath, require_folder, require_free, say_what_was_left_out
+from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
+from ._files import GivenPath, require_folder, require_free, say_what_was_left_out, write_file
 from ._input import pipe_has_text, read_file
 from ._progress import Bar
 from ._signals import termination_as_exit
+
+_RECORDED = 200  # merges
 
 _DESCRIPTION = """\
 Learn a vocabulary by byte pair encoding, from files, directories, URLs and standard input (-), and write it as a GGUF \
@@ -60,7 +64,13 @@ def add_arguments(parser: Parser) -> None:
     add("--vocab-size", type=int, required=True, metavar="N", help="number of tokens, not counting --unk")
     add("-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for only the merges")
     parser.add_switch("--force", help="write over an existing file")
-    parser.add_switch("--trace", help="print each merge: the pair, its count, the new token")
+    parser.add_switch(
+        "--trace",
+        help=f"print each merge: the pair and its count; of the first {_RECORDED} also the words as they are cut now, "
+        "the runners-up, and why a tie fell so",
+    )
+    add("--html", metavar="FILE", help="write a page that replays these merges")
+    parser.add_switch("--json", help="print one object: path, tokens, merges …; with --trace, each merge")
     add("--pre", metavar="NAME", help="the pre-tokenizer (default: gpt-2, or the seed's)")
     add(
         "--ties",
@@ -94,6 +104,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="count words on N threads (default: all); the result is the same",
     )
+    add_color(parser, "colour of --trace")
     add("--ray", metavar="ADDRESS", help="count words on a Ray cluster: its address, auto, or local")
     _add_reading(parser.add_argument_group("reading").add_argument)
     _add_classic(parser.add_argument_group("classic forms").add_argument)
@@ -167,6 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
             ray=arguments.ray,
             progress=show,
             skipped=skipped,
+            record=_RECORDED if arguments.trace or arguments.html is not None else 0,
         )
     finally:
         bar.clear()
@@ -174,6 +186,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         with termination_as_exit():
             vocabulary.save(arguments.output)
+    if arguments.html is not None:
+        from ..analysis.views.training_page import training_html
+
+        write_file(arguments.html, (part.encode() for part in training_html(vocabulary)))
+        _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
     _say(vocabulary, arguments)
     return 0
 
@@ -198,8 +215,12 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.override_kv and arguments.seed_vocab is None:
         raise UsageError("--override-kv is for the keys of a seed; name one with --seed-vocab")
     target = arguments.output
+    if arguments.html is not None:
+        require_free(arguments.html, target, arguments.force)
+        require_folder(arguments.html)
+        require_jinja()
     if target is None:
-        if not arguments.trace:
+        if not arguments.trace and arguments.html is None:
             raise UsageError("say where the vocabulary goes: -o PATH (or --trace to see only the merges)")
         return
     if Path(target).suffix not in SUFFIXES:
@@ -232,20 +253,29 @@ def _word_counts(path: str | None) -> dict[str, int] | None:
 
 
 def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
-    lines = []
+    if arguments.json:
+        from ..analysis.views.training_lines import training_as_json
+
+        found = training_as_json(vocabulary, trace=arguments.trace)
+        _output.write_json(answer(found, path=arguments.output))
+        return
+    lines: list[str] = []
     if arguments.trace:
-        clean = terminal.one_line
-        lines += [
-            f"{clean(step.left)} {clean(step.right)}\t{step.frequency}\t{clean(step.token)}"
-            for step in vocabulary.trace
-        ]
+        from ..analysis.views.training_lines import trace_lines
+
+        color, width = _output.use_color(arguments.color), _output.terminal_width()
+        lines += trace_lines(vocabulary, color=color, width=width)
     size = len(vocabulary.tokens) - (vocabulary.form.unk is not None)
     if arguments.output is not None:
         lines.append(
             f"wrote {terminal.one_line(arguments.output)}: {size} tokens, {len(vocabulary.merges)} merges, "
             f"learned from {vocabulary.word_count} distinct words"
         )
-    _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+    _output.write("".join(line.rstrip(" ") + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+    _say_if_it_ended_early(vocabulary, size, arguments)
+
+
+def _say_if_it_ended_early(vocabulary: TrainedVocabulary, size: int, arguments: argparse.Namespace) -> None:
     if size < arguments.vocab_size:
         rare = f" that stands {arguments.min_frequency} times" if arguments.min_frequency > 1 else ""
         _output.note(

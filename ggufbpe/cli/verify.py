@@ -13,7 +13,7 @@ from ..analysis.verify.chat_comparison import Chat
 from ..analysis.verify.given_texts import Source
 from ..analysis.verify.id_comparison import verify
 from ..analysis.verify.result import Text, Verification
-from ..analysis.views import terminal
+from ..analysis.views import answers, terminal
 from ..analysis.views.html_page import require_jinja
 from ..analysis.views.report_page import to_html
 from ..data.corpora.corpus_files import File, files_of
@@ -43,6 +43,7 @@ from ._files import (
 from ._given_models import located, opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._progress import Bar
+from ._signals import interruption_as_stop
 
 _DESCRIPTION = """\
 Compare the ids of texts with those of another tokenizer, and show what differs, where, and why.
@@ -58,6 +59,8 @@ that differs.
 
 If a model adds EOS but not BOS, recorded ids may end with EOS, as the function llama_tokenize gives them, or not, as \
 the command llama-tokenize prints them; the output says which kind was assumed.
+
+Ctrl-C ends comparing, and what was compared until then is shown; the exit code is 130.
 
 The exit code is 0 if all ids are the same, 1 if some differ or the other tokenizer failed on a text (it crashed, \
 hung or gave garbage), 2 if nothing could be compared or something could not be read."""
@@ -144,27 +147,37 @@ def run(arguments: argparse.Namespace) -> int:
     template = template_of(arguments, tokenizer)
     chats = [Chat(*each) for path in arguments.chat for each in bodies_of_file(path, arguments)]
     bar = Bar()
-    try:
-        result = verify(
-            tokenizer,
-            _opened(meant, arguments),
-            _sources(arguments, files),
-            chats=chats,
-            chat_template=template,
-            fuzz=arguments.fuzz or 0,
-            seed=arguments.seed,
-            add_special=not arguments.no_bos,
-            parse_special=arguments.parse_special,
-            field=arguments.field,
-            escape=arguments.escape,
-            timeout=arguments.timeout,
-            report=report,
-            progress=_shown_on(bar, _total_bytes(arguments, files), arguments.fuzz),
-        )
-    finally:
+
+    def tell() -> None:
         bar.clear()
+        _output.note("ggufbpe: stopping; what was compared is shown in a moment (Ctrl-C again ends at once)")
+
+    with interruption_as_stop(tell) as is_stopped:
+        try:
+            result = verify(
+                tokenizer,
+                _opened(meant, arguments),
+                _sources(arguments, files),
+                chats=chats,
+                chat_template=template,
+                fuzz=arguments.fuzz or 0,
+                seed=arguments.seed,
+                add_special=not arguments.no_bos,
+                parse_special=arguments.parse_special,
+                field=arguments.field,
+                escape=arguments.escape,
+                timeout=arguments.timeout,
+                report=report,
+                progress=_shown_on(bar, _total_bytes(arguments, files), arguments.fuzz),
+                stop=is_stopped,
+            )
+        finally:
+            bar.clear()
+        was_stopped = is_stopped()
     say_what_was_left_out(skipped, "give a path to compare it")
     _report(arguments, result)
+    if was_stopped:
+        raise KeyboardInterrupt
     if unread or not (result.compared or result.failed or (result.chats and result.chats.chats)):
         return EXIT_ERROR
     return EXIT_SAME if result.same else EXIT_DIFFERENT
@@ -240,7 +253,7 @@ def _check_chats(arguments: argparse.Namespace, meant: Against) -> None:
 
 def _report(arguments: argparse.Namespace, result: Verification) -> None:
     if arguments.json:
-        _output.write(terminal.json_bytes(result.to_dict()))
+        _output.write_json(answers.verification(result))
     elif arguments.html != "-":  # which is standard output: nothing but the page goes there
         from ..analysis.views.report_lines import ReportLines
 

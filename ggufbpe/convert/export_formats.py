@@ -66,8 +66,14 @@ def require_expressible(vocabulary: Vocabulary, name: str) -> str:
     why = _INSTEAD.get(model.algorithm, f"{name} has no place for that")
     raise NotExpressibleError(
         f"the tokenizer is {vocabulary.model} ({model.description}): {why}; "
-        f"{' and '.join(f'--to {other}' for other in [*others, 'vocab-gguf'])} can carry it"
+        f"{_carriers([*others, 'vocab-gguf'])} can carry it"
     )
+
+
+def _carriers(names: list[str]) -> str:
+    """The names of formats, in words."""
+    *before, last = names
+    return f"{', '.join(before)} and {last}" if before else f"the format {last}"
 
 
 def export_to(name: str, vocabulary: Vocabulary, *arguments: Any, **options: Any) -> Export:

@@ -230,7 +230,7 @@ def _array(key: str, element: GGUFValueType, text: str) -> Edit:
             f"{printable(text)} is not a JSON list of {element.name}, which {key} is; write it like [1, 2]"
         ) from None
     if not value:
-        raise ValueError(f"{key} cannot be an empty array; --remove it")
+        raise ValueError(f"{key} cannot be an empty array; remove the key instead")
     return Edit(key, _T.ARRAY, value, element)
 
 

@@ -90,7 +90,7 @@ def errors_in(file: GGUFFile) -> Iterator[GGUFError]:
             path=file.path,
             offset=file.offset(key),
             key=key,
-            remedy="set another id, or --remove the key",
+            remedy="set another id, or remove the key",
         )
 
 

@@ -137,7 +137,7 @@ def _missing_info(file: GGUFFile, position: int, index: int) -> GGUFError:
             "the tensor infos of this file were not read",
             path=file.path,
             offset=file.here,
-            remedy="read it again with --refresh",
+            remedy="read it again with refresh=True",
         )
     return TruncatedFileError(
         f"the file ends inside the tensor infos: {index} of {file.tensor_count} are there",

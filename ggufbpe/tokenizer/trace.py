@@ -90,8 +90,11 @@ class Trace(NamedTuple):
 
         Bytes are text, with U+FFFD for what is not UTF-8; in that case `…_bytes` has them in hexadecimal as well.
         """
-        found = {"ids": self.ids, **as_json(self._replace(chat=None))}
-        del found["chat"]
+        steps = as_json(self._replace(chat=None))
+        del steps["chat"]
+        # "model" is everywhere else the file that was asked about
+        names = {"model": "tokenizer_model"}
+        found = {"ids": self.ids, **{names.get(name, name): value for name, value in steps.items()}}
         return found if self.chat is None else {**found, **self.chat.to_origins()}
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ggufbpe.cli._signals import EXIT_TERMINATED, termination_as_exit
+from ggufbpe.cli._signals import EXIT_TERMINATED, interruption_as_stop, termination_as_exit
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as on POSIX")
 
@@ -53,3 +53,26 @@ def test_another_thread_has_no_signals() -> None:
     thread.start()
     thread.join()
     assert found == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_an_interruption_stops_and_the_second_one_interrupts() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    told: list[str] = []
+    with interruption_as_stop(lambda: told.append("once")) as is_stopped:
+        assert not is_stopped()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert is_stopped()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert told == ["once"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm")
+def test_work_that_hangs_is_interrupted_by_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ggufbpe.cli._signals._PATIENCE", 0.01)
+    with interruption_as_stop(lambda: None):
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            threading.Event().wait(60)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import Run, call
+from commands import Run, call, run
+from conftest import GPT2
 from small_models import small_model
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import explain
 from ggufbpe.cli._arguments import UsageError
 
-__all__ = ["call", "small_model"]  # fixtures
+__all__ = ["call", "run", "small_model"]  # fixtures
 
 
 def test_a_text_from_everywhere(call: Run, small_model: Path, tmp_path: Path) -> None:
@@ -89,3 +90,18 @@ def test_a_chat(call: Run, small_model: Path, tmp_path: Path) -> None:
 def test_arguments_that_make_no_sense(arguments: list[str], words: str, call: Run, small_model: Path) -> None:
     with pytest.raises(UsageError, match=words):
         call(explain, "-m", small_model, *arguments)
+
+
+def test_how_a_word_that_is_taken_whole_would_have_been_merged(run: Run, tmp_path: Path) -> None:
+    """Under ignore_merges, as in Llama 3, most words show no merges; the flag shows those of the vocabulary."""
+    model = tmp_path / "m.gguf"
+    run("fix", GPT2, "--set", "tokenizer.ggml.pre=llama-bpe", "-o", model)
+    command = ["explain", "-q", "-m", model, "Hello", "--word", "0"]
+    assert "rank" not in run(*command).text
+    shown = run(*command, "--merges").text
+    assert "taken whole without merging (ignore_merges)\n  by its merges, it would be:\n" in shown
+    assert "they end in the same token: Hello\n" in shown
+    found = json.loads(run(*command, "--merges", "--json").out)
+    plain = json.loads(run("explain", "-m", GPT2, "Hello", "--word", "0", "--json").out)
+    assert (found["merges"], found["alone"]) == ([], {"merges": plain["merges"], "symbols": ["Hello"]})
+    assert "alone" not in json.loads(run(*command, "--json").out)

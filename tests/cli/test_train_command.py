@@ -14,6 +14,12 @@ from ggufbpe.cli.train import _EXAMPLES
 
 __all__ = ["run"]  # the fixture
 
+
+def first_lines(shown: str) -> list[str]:
+    """The line of each merge, without its circumstances."""
+    return [line for line in shown.splitlines() if not line.startswith(" ")]
+
+
 TEXT = b"low lower lowest, new newer newest\n" * 3
 
 
@@ -42,13 +48,28 @@ def test_standard_input_and_files_give_the_same(run: Run, corpus: Path, tmp_path
 
 def test_trace_needs_no_file(run: Run, corpus: Path) -> None:
     result = run("train", corpus, "--vocab-size", "258", "--trace", "--pre", "llama-bpe")
-    assert (result.code, result.text) == (0, "w e\t12\twe\nl o\t9\tlo\n")
+    assert (result.code, result.text) == (
+        0,
+        (
+            "1. w + e = we, 12 times\n"
+            "   cut now    Ġ·l·o·w·e·r ×3, Ġ·l·o·w·e·s·t ×3, Ġ·n·e·w·e·r ×3, Ġ·n·e·w·e·s·t ×3\n"
+            "   runners-up e + w 9, l + o 9, n + e 9, o + w 9\n"
+            "2. l + o = lo, 9 times\n"
+            "   cut now    l·o·w ×3, Ġ·l·o·we·r ×3, Ġ·l·o·we·s·t ×3\n"
+            "   runners-up n + e 9, Ġ + n 9, e + we 6, o + we 6\n"
+            "   tie        2 other pairs are as frequent; this one goes first, since its left token l has the id 75, "
+            "which is lower than that of n, 77\n"
+        ),
+    )
 
 
 def test_trace_is_safe_for_a_terminal(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\x1b[\x1b[")
     result = run("train", tmp_path / "a", "--vocab-size", "3", "--trace", "--pre", "none", "--units", "chars")
-    assert result.text == "\\x1b [\t2\t\\x1b[\n"
+    assert (
+        result.text
+        == "1. \\x1b + [ = \\x1b[, 2 times\n   cut now    \\x1b·[·\\x1b·[ ×1\n   runners-up [ + \\x1b 1\n"
+    )
 
 
 def test_no_control_token_is_said(run: Run, corpus: Path, tmp_path: Path) -> None:
@@ -108,13 +129,16 @@ def test_replaced_bytes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a\xffa\xff")
     flags = "--vocab-size 4 --trace --units chars --pre none --errors replace"
     result = run("train", tmp_path / "a", *flags.split())
-    assert result.text == "a \ufffd\t2\ta\ufffd\na\ufffd a\ufffd\t1\ta\ufffda\ufffd\n"
+    assert first_lines(result.text) == [
+        "1. a + \ufffd = a\ufffd, 2 times",
+        "2. a\ufffd + a\ufffd = a\ufffda\ufffd, 1 time",
+    ]
 
 
 def test_word_counts_are_added_up(run: Run, tmp_path: Path) -> None:
     (tmp_path / "words").write_text("ab 2\ncd\t3\n\nab 2\nice cream 1\n")
     result = run("train", "--word-counts", tmp_path / "words", "--vocab-size", "258", "--trace")
-    assert result.text == "a b\t4\tab\nc d\t3\tcd\n"
+    assert first_lines(result.text) == ["1. a + b = ab, 4 times", "2. c + d = cd, 3 times"]
 
 
 def test_help_names_all_flags_and_its_examples_are_flags(run: Run) -> None:

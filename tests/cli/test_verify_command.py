@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import Run, call
+from commands import Run, call, posix_only
 from reference import write_metadata
 from small_models import CHATML, small_model, with_template
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.oracles.oracle import OracleError
+from ggufbpe.analysis.verify.result import Text
 from ggufbpe.cli import verify
 from ggufbpe.cli._arguments import UsageError
 
@@ -119,3 +123,26 @@ def test_arguments_that_make_no_sense(
     given = [str(small_model) if each == "MODEL" else each for each in arguments]
     with pytest.raises(error, match=words):
         call(verify, "-m", small_model, *given)
+
+
+@posix_only
+def test_ctrl_c_shows_what_was_compared(
+    call: Run, small_model: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    taken: list[int] = []
+
+    def texts(tokenizer: Tokenizer, count: int, seed: str) -> Iterator[Text]:
+        for number in range(count):
+            if number == 7:
+                os.kill(os.getpid(), signal.SIGINT)
+            taken.append(number)
+            yield Text(f"text {number}", 0, b"hello")
+
+    monkeypatch.setattr("ggufbpe.analysis.verify.id_comparison._random", texts)
+    with pytest.raises(KeyboardInterrupt):
+        call(verify, "-m", small_model, "--against", small_model, "--fuzz", "1000")
+    shown = capsysbinary.readouterr()
+    assert shown.out.startswith(b"the ids are the same\n  compared     7 texts")
+    assert b"stopping; what was compared is shown in a moment" in shown.err
+    assert len(taken) == 8
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -298,7 +298,7 @@ def test_sums_in_sentencepiece_are_almost_equal_where_ids_differ() -> None:
 def test_fixtures_in_their_library(path: Path, kind: str) -> None:
     tok, export = tokenizer(path), exported(path, kind)
     if export is None:
-        with pytest.raises(NotExpressibleError, match=r"--to [a-z.-]+"):
+        with pytest.raises(NotExpressibleError, match=r"[a-z.-]+ (can|can carry it|does)"):
             export_to(kind, tok.vocabulary)
         return
     library = parity.library_for(kind, export)
@@ -1028,8 +1028,12 @@ def test_commands_carry_a_model_there_and_back(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("stem", "kind", "problem"),
     [
-        ("rwkv", "tokenizer.json", "none of these formats has a place for; --to vocab-gguf can carry it"),
-        ("wpm", "sentencepiece", "--to tokenizer.json and --to vocab.txt and --to vocab-gguf can carry it"),
+        (
+            "rwkv",
+            "tokenizer.json",
+            "none of these formats has a place for; the format vocab-gguf can carry it",
+        ),
+        ("wpm", "sentencepiece", "tokenizer.json, vocab.txt and vocab-gguf can carry it"),
         ("spm", "vocab.txt", "vocab.txt has no place for that"),
         ("spm-newline-as-character", "sentencepiece", "255 of 256 bytes have a token"),
     ],
@@ -1050,7 +1054,7 @@ def test_import_of_an_empty_folder_and_of_a_name_that_does_not_go_with_it(
     assert "has none of tokenizer.json, tokenizer.model" in capsys.readouterr().err
     (tmp_path / "vocab.txt").write_text("[UNK]\n")
     assert main(["import", str(tmp_path), "--pre", "gpt-2", "-o", str(tmp_path / "v.gguf")]) == 2
-    assert "--pre 'gpt-2' is for byte pair encoding with merges" in capsys.readouterr().err
+    assert "the pre-tokenizer 'gpt-2' is for byte pair encoding with merges" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from json_answers import require_schema
 
 from ggufbpe.cli import main
 from ggufbpe.cli._arguments import Parser, parse_arguments
@@ -37,12 +38,13 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command line in this process."""
+    """Runs a command line in this process; what `--json` prints must be what its schema allows."""
 
     def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
         set_stdin(monkeypatch, stdin)
         code = main([str(argument) for argument in arguments])
         out, err = capsysbinary.readouterr()
+        require_schema(list(map(str, arguments)), code, out)
         return Result(code, out, err.decode())
 
     return run
@@ -68,6 +70,8 @@ def call(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyP
         module.add_arguments(parser)
         code = module.run(parse_arguments(parser, [str(argument) for argument in arguments]))
         out, err = capsysbinary.readouterr()
+        command = module.__name__.rpartition(".")[2].strip("_").replace("_", "-")
+        require_schema([command, *map(str, arguments)], code, out)
         return Result(code, out, err.decode())
 
     return call
@@ -80,9 +84,11 @@ def run_process(*arguments: str | bytes | Path, stdin: bytes = b"", **options: A
 
 
 def assert_error(result: Result, *words: str) -> None:
-    """Exit code 2, nothing on stdout, and one line that says what is wrong."""
+    """Exit code 2, nothing on stdout but an error as JSON, and one line that says what is wrong."""
     lines = [line for line in result.err.splitlines() if line + "\n" != NOTE]
-    assert (result.code, result.out, len(lines)) == (2, b"", 1), result
+    assert (result.code, len(lines)) == (2, 1), result
+    if result.out:
+        require_schema(["error", "--json"], 2, result.out)
     assert lines[0].startswith("ggufbpe: error: ")
     assert "Traceback" not in result.err
     for word in words:

@@ -300,7 +300,7 @@ def named_pre(
     if adds_bos not in (None, by_name) and vocabulary.add_bos == adds_bos and by_file is None:
         change |= causes.add_bos(bool(adds_bos))
     elif adds_bos and by_name and not is_bos_a_cause and not vocabulary.add_bos:
-        told = [*cause.detail["evidence"], "under that name, BOS is added"]  # type: ignore[misc]
+        told = [*cause.detail["evidence"], f"llama.cpp adds BOS where the pre-tokenizer is {entry.name}"]  # type: ignore[misc]
         cause = cause._replace(detail={**cause.detail, "evidence": told})
     if not adds_bos and vocabulary.add_bos and vocabulary.special_ids["bos"] is None:
         change |= causes.add_bos(

@@ -126,9 +126,9 @@ def parse_special(parsed: bool) -> Cause:
     return Cause(
         "parse_special",
         {"what": what.format("parsed" if parsed else "encoded as plain text"), "theirs": parsed},
-        "leave out --no-parse-special (llama.cpp: parse_special=true)"
+        "leave out parse_special=False (llama.cpp: parse_special=true)"
         if parsed
-        else "encode with --no-parse-special (llama.cpp: parse_special=false), or let the other tool parse them",
+        else "encode with parse_special=False (llama.cpp: parse_special=false), or let the other tool parse them",
     )
 
 
@@ -231,7 +231,7 @@ def other_build(ours: str, theirs: str, differences: Sequence[StateDifference]) 
     return Cause(
         "build",
         {"what": what, "build": theirs, "ours": ours, "since": [each.since for each in differences]},
-        f"use one build of llama.cpp for both; tokenize, verify and explain give these ids with --llama-cpp {theirs}",
+        f"use one build of llama.cpp for both; tokenize, verify and explain give these ids with llama_cpp={theirs}",
     )
 
 

@@ -216,7 +216,7 @@ class ChatSearch:
         named = self._tokenizer.chat_templates
         for name, source in named.items():
             shown = f"the file's {name}" if name else "the file's own"
-            way = f"with chat_template={name!r}" if name else "without chat_template (--chat-template-file)"
+            way = f"with chat_template={name!r}" if name else "without chat_template=…"
             fix = f"let the other tool use the template that is used here; or here, in Python, {way}"
             yield changing.other_template(shown, source, fix)
         fix = (

@@ -37,7 +37,7 @@ def framing(
         else:
             change = Change({flag: "false"})
         if name == "bos":
-            fix += "; for one call, --no-bos"
+            fix += "; for one call, add_special=False"
     elif len(theirs) > 1:
         problem, what = "twice", f"{upper} is there {len(theirs)} times"
         fix = f"{remove}: the text or its chat template already has one"
@@ -55,7 +55,7 @@ def framing(
         if not heeds and not _adds(vocabulary, name):
             fix += f": llama.cpp never adds one for this model, whatever {flag} says"
         elif _adds(vocabulary, name):
-            fix += ", or add special tokens here as well (leave out --no-bos)"
+            fix += ", or add special tokens here as well (leave out add_special=False)"
         else:
             change = Change({flag: "true"})
     detail: dict[str, object] = {"what": what, "problem": problem}

@@ -103,7 +103,7 @@ _LINES_FIX = "give both tools the same line endings; in Python, open files with 
 _END_FIX = "give both tools the same end of the text: use printf '%s' instead of echo, and do not strip() what was read"
 _SPACE_FIX = "give both tools the same text; do not strip() it"
 _BOM_FIX = "save the file as UTF-8 without a byte order mark; in Python, open it with encoding='utf-8-sig'"
-_ESCAPE_FIX = "use --escape only if backslash escapes in the text are meant to be processed"
+_ESCAPE_FIX = "use escape=True only if backslash escapes in the text are meant to be processed"
 
 TEXT_CHANGES: tuple[TextChange, ...] = (
     *(

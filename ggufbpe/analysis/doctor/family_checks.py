@@ -56,7 +56,7 @@ def _other_tokens(model: Facts, family: KnownFamily, name: str) -> Finding:
         "compare the tokens with those of the original model (`ggufbpe diff`)",
         model.key(KEY_NAME),
         {"family": family.name, "named": name},
-        f"Token {index} is {own}, which {family.name} files have as {printable(text)}; the file has "
+        f"The token with id {index} is {own}; in {family.name} files, that is {printable(text)}. The file has "
         f"{counted(len(model.tokens), 'token')}, {family.name} files {family.size}.",
     )
 

@@ -120,10 +120,7 @@ def fix(
         edits += [set_token_types(file, types)] if types else []
         edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)
         if not edits:
-            raise ValueError(
-                "nothing to change: give set, remove, token_types or chat_template "
-                "(--set, --override-kv, --remove, --set-token-type, --chat-template)"
-            )
+            raise ValueError("nothing to change: give set, remove, token_types or chat_template")
         keys = [edit.key for edit in edits]
         if twice := next((key for key in keys if keys.count(key) > 1), None):
             raise ValueError(f"{printable(twice)} is changed twice")
@@ -140,7 +137,7 @@ def _require_sound_tensors(file: GGUFFile) -> None:
     try:
         check_tensors(file)
     except TensorError as error:
-        error.remedy = f"{error.remedy} (nothing was written; --force writes it)"
+        error.remedy = f"{error.remedy} (nothing was written; force=True writes it)"
         raise
 
 
@@ -165,7 +162,7 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
         raise StoreError(
             f"this file belongs to {found.store}, so it is not changed in place",
             path=found.name,
-            remedy=f"write a copy with -o fixed.gguf; {how_to_use(found.name, found.store, 'fixed.gguf')}",
+            remedy=f"write a copy to fixed.gguf; {how_to_use(found.name, found.store, 'fixed.gguf')}",
         )
     if in_place:
         _check_no_blob(found.path, found.name)
@@ -197,7 +194,7 @@ def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, 
     if os.path.isdir(target):
         raise ValueError(f"{printable(target)} is a directory; the output is a file")
     if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
-        raise ValueError("the output is the model itself; to change that, use in_place (--in-place)")
+        raise ValueError("the output is the model itself; in_place=True changes that")
     if os.path.lexists(target) and not force and not is_special(target):
         raise FileExistsError(f"{printable(target)} already exists; force=True overwrites it")
     return target
@@ -255,7 +252,7 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
         )  # opening stops at the first error, which may have been another one
         if error.key in edited or not (at in before or is_hidden):
             remedy = "give another value" if error.key in edited else error.remedy or "change something else"
-            error.remedy = f"{remedy} (nothing was written; --force writes it)"
+            error.remedy = f"{remedy} (nothing was written; force=True writes it)"
             raise error
     return [*map(str, found.values()), *(f"{target}: {problem}" for problem in told)]
 

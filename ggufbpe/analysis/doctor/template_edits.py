@@ -24,7 +24,7 @@ from ...tokenizer.inputs import TextOrPath
 _T = GGUFValueType
 NAMES_KEY = "tokenizer.chat_templates"
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-_UNWRITTEN = "nothing was written; --force writes it"
+_UNWRITTEN = "nothing was written; force=True writes it"
 
 ChatTemplates = TextOrPath | Mapping[str, TextOrPath]
 
@@ -74,7 +74,7 @@ def template_text(template: TextOrPath) -> str:
         raise ValueError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from None
     if not text.strip():
         raise ValueError(
-            f"{what} is empty; to remove the model's, use remove (--remove {TokenizerKey.CHAT_TEMPLATE})"
+            f"{what} is empty; to remove the model's, remove the key {TokenizerKey.CHAT_TEMPLATE}"
         )
     if "\0" in text:
         raise ValueError(f"{what} contains a NUL character, where llama.cpp would end it")

@@ -175,7 +175,7 @@ def made_control(model: Facts) -> Iterator[Finding]:
                 f"nothing to do for llama.cpp; for other programs, set its type: {model.set_types(CONTROL=[index])}",
                 model.token(index),
                 None,
-                f"Token {index} is of type NORMAL; llama.cpp makes it a control token"
+                f"The token with id {index} has the type NORMAL; llama.cpp makes it a control token"
                 + (" that ends a generation." if ends else "."),
             )
 

@@ -50,7 +50,7 @@ def against_of(given: str) -> Against:
         return Against("gguf", given)
     if os.path.dirname(given) or os.path.splitext(given)[1]:
         raise OracleError(f"{given}: {os.strerror(2)}")
-    raise OracleError(f"there is no oracle {printable(given)}; there are {', '.join(USAGES)}")
+    raise OracleError(f"{printable(given)} is not something to compare with; give one of {', '.join(USAGES)}")
 
 
 def kind_of_file(path: str) -> str:

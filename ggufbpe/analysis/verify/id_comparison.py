@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 from ..._util.progress import OnProgress
@@ -57,6 +57,7 @@ def verify(
     timeout: float = 30.0,
     report: Report | None = None,
     progress: OnProgress | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Verification:
     """Compare the ids of texts with those of another tokenizer: what differs, where, and why.
 
@@ -75,7 +76,7 @@ def verify(
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is called
-    with a `Progress` in texts, which counts "bytes", or in chats.
+    with a `Progress` in texts, which counts "bytes", or in chats. Texts after `stop` returned True are not compared.
     `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts;
     `NotInstalledError` for chats without jinja2.
 
@@ -96,7 +97,7 @@ def verify(
             _random(tokenizer, fuzz, seed),
         )
         flags = {"add_special": add_special, "parse_special": parse_special}
-        result = ids_compared(tokenizer, oracle, found, **flags, progress=tell)
+        result = ids_compared(tokenizer, oracle, found, **flags, progress=tell, stop=stop)
         if given:
             result.chats = comparing.examine()
     if not result.texts and not given and report is None:
@@ -161,18 +162,22 @@ def ids_compared(
     parse_special: bool = True,
     progress: OnProgress = lambda _: None,
     propose: bool = True,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Verification:
     """Compare texts with an oracle that is open; without `propose`, no change of the model is proposed.
+
+    No more texts are compared once `stop` returns True.
 
     Raises `OracleError` where the oracle has no more to say.
     """
     add_special, parse_special = oracle.add_special(add_special), oracle.parse_special(parse_special)
     job = Examining(tokenizer, oracle, add_special, parse_special, progress, propose)
-    for batch in _batches(texts, oracle.batch):
+    for batch in _batches(takewhile(lambda _: not stop(), texts), oracle.batch):
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
         raise OracleError("there is no text to go with the recorded ids")
-    oracle.require_all_taken()
+    if not stop():
+        oracle.require_all_taken()
     job.examine()
     job.result.model, job.result.note = tokenizer.name, oracle.note
     return job.result

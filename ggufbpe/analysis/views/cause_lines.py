@@ -11,6 +11,7 @@ from ..diagnose.cause import Cause
 from ..doctor.proposal import Proposal
 from . import terminal
 from .drawing import beside, paragraph, uncut
+from .flag_names import with_flags
 
 
 def cause_lines(cause: Cause, columns: int, label: str = "") -> Iterator[RenderableType]:
@@ -21,7 +22,7 @@ def cause_lines(cause: Cause, columns: int, label: str = "") -> Iterator[Rendera
         yield paragraph(terminal.one_line(f"evidence: {'; '.join(map(str, told))}"), columns + 2, "dim")
     if cause.fix:
         label = "or, if the file is right" if cause.change else "to do"
-        yield paragraph(terminal.one_line(f"{label}: {cause.fix}"), columns + 2, "dim")
+        yield paragraph(terminal.one_line(f"{label}: {with_flags(cause.fix)}"), columns + 2, "dim")
 
 
 def sentence(text: str) -> str:

@@ -11,6 +11,7 @@ from ..._util.wording import counted
 from ..verify.align import Row
 from ..verify.side_by_side import Comparison
 from . import terminal
+from .answers import DIFFERENT, SAME, answer
 from .drawing import beside, columns, drawn, piece, unbroken
 
 SHOWN = 20  # stretches that differ, unless all are asked for
@@ -19,9 +20,10 @@ _BAR = "│"
 
 
 def compared_as_json(compared: Comparison) -> Iterator[bytes]:
-    """`compared.to_dict()` as JSON, stretch by stretch."""
+    """Yield `compared.to_dict()` as JSON, stretch by stretch, with the verdict."""
+    verdict = SAME if compared.is_same else DIFFERENT
     stretches = (stretch.to_dict() for stretch in compared.stretches)
-    return terminal.json_parts(compared.summary(), "stretches", stretches)
+    return terminal.json_parts(answer(compared.summary(), verdict=verdict), "stretches", stretches)
 
 
 def shown_lines(
@@ -65,5 +67,5 @@ def _parts(compared: Comparison, ids: bool, everything: bool, width: int) -> Ite
 def _row(row: Row, ids: bool) -> str:
     if not row:
         return "∅"
-    pieces = (unbroken(piece(token.piece).plain + f" {token.id}" * ids) for token in row)
+    pieces = (unbroken(piece(token.piece).plain + f" ({token.id})" * ids) for token in row)
     return f"{counted(len(row), 'token')}: " + f" {_BAR} ".join(pieces)

@@ -7,26 +7,28 @@ from itertools import chain
 from typing import Any
 
 from ...chat.token_origins import ChatTokens
-from ...tokenizer.trace import Totals, Trace, as_json
+from ...models.tracers.trace_types import Word
+from ...tokenizer.trace import Totals, Trace, as_json, tracer_of
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
-from . import terminal
+from . import answers, terminal
 
 
-def of_answer(answer: WhyNot) -> Iterator[str]:
+def of_answer(answer: WhyNot, model: str) -> Iterator[str]:
     """Why a piece was not produced."""
-    yield terminal.json_text(answer.to_dict(), indent=2) + "\n"
+    yield terminal.json_text(answers.answer(answer.to_dict(), model=model), indent=2) + "\n"
 
 
-def of_one(whole: Parts, word: int | None, token: int | None) -> Iterator[str]:
+def of_one(whole: Parts, word: int | None, token: int | None, *, merges: bool = False) -> Iterator[str]:
     """One word, or one token with its word."""
-    yield terminal.json_text(_one(whole, word, token), indent=2) + "\n"
+    found = answers.answer(_one(whole, word, token, merges), model=whole.tokenizer.name)
+    yield terminal.json_text(found, indent=2) + "\n"
 
 
-def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
+def _one(whole: Parts, word: int | None, token: int | None, merges: bool) -> dict[str, Any]:
     for before, trace in whole.parts:
         if word is not None and word - before.words < len(trace.words):
-            return as_json(trace.words[word - before.words], before)
+            return _word(whole, trace.words[word - before.words], before, merges)
         if token is not None and token - before.tokens < len(trace.tokens):
             return token_in_word(trace, token - before.tokens, before)
     raise AssertionError("a number that is not in the text")
@@ -42,17 +44,20 @@ def token_in_word(trace: Trace, number: int, before: Totals) -> dict[str, Any]:
     return {**as_json(one, before), "in_word": in_word}
 
 
-def of_parts(whole: Parts, chat: ChatTokens | None = None) -> Iterator[str]:
+def of_parts(whole: Parts, chat: ChatTokens | None = None, *, merges: bool = False) -> Iterator[str]:
     """The trace of all, as `Trace.to_dict` has it; a list at a time, so that none is held."""
     lists: dict[str, Iterable[Any]] = {
         "ids": chain.from_iterable(whole.ids),
         "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
         "changes": (as_json(change, before) for before, trace in whole.parts for change in trace.changes),
-        "words": (as_json(word, before) for before, trace in whole.parts for word in trace.words),
+        "words": (
+            _word(whole, word, before, merges) for before, trace in whole.parts for word in trace.words
+        ),
         "tokens": (as_json(token, before) for before, trace in whole.parts for token in trace.tokens),
     }
     between = "{\n  "
-    for key, value in {**whole.model.to_dict(), **(chat.to_origins() if chat else {})}.items():
+    found = {**whole.model.to_dict(), **(chat.to_origins() if chat else {})}
+    for key, value in answers.answer(found, model=whole.tokenizer.name).items():
         yield f'{between}"{key}": '
         between = ",\n  "
         if key == "text":
@@ -62,6 +67,18 @@ def of_parts(whole: Parts, chat: ChatTokens | None = None) -> Iterator[str]:
         else:
             yield terminal.json_text(value, indent=2).replace("\n", "\n  ")
     yield "\n}\n"
+
+
+def _word(whole: Parts, word: Word, before: Totals, merges: bool) -> dict[str, Any]:
+    """A word; with `merges`, a word that was taken whole has what merges would make of it as `alone`."""
+    found: dict[str, Any] = as_json(word, before)
+    alone = tracer_of(whole.tokenizer).alone(word.written) if merges and word.whole is not None else None
+    if alone is None:
+        return found
+    return {
+        **found,
+        "alone": {"merges": [as_json(each) for each in alone.merges], "symbols": list(alone.symbols)},
+    }
 
 
 def _list(items: Iterable[Any]) -> Iterator[str]:

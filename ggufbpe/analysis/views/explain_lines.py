@@ -10,8 +10,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..._util.wording import counted
 from ...chat.token_origins import ChatTokens
-from ...models.tracers.trace_types import Word, written_bytes
+from ...models.tracers.trace_types import Alone, Word
 from ...tokenizer.trace import Token, Totals, Trace
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
@@ -19,6 +20,7 @@ from ..explain.survey import Survey, survey_whole
 from . import terminal
 from .chat_lines import INJECTED, prompt_lines, table
 from .drawing import drawn, indented, styled, unbroken
+from .explain_cells import clipped, pair_cell, quoted, symbol_cell, text_cell
 from .explain_words import (
     Sentence,
     fragment_kind,
@@ -37,6 +39,7 @@ from .why_not_words import answer_in_words
 WORDS, _MERGES, TOKENS, FRAGMENTS, CHANGES = 20, 24, 60, 20, 20  # shown if not all is
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
 
+_PATTERN, _REPEATED = 120, 50  # characters of a pattern, the first time and again
 _COLORS = ("black on cyan", "black on yellow", "black on green", "black on magenta")  # in turn
 _NEW = "black on green"  # what a merge made
 _SPECIAL = "bold reverse"
@@ -49,13 +52,23 @@ _Reader = Callable[[str], bytes]  # a symbol to what it stands for
 class ExplainLines:
     """Draws for a terminal of `width` columns."""
 
-    def __init__(self, width: int, color: bool, everything: bool, chat: ChatTokens | None = None) -> None:
+    def __init__(
+        self,
+        width: int,
+        color: bool,
+        everything: bool,
+        chat: ChatTokens | None = None,
+        alone: Callable[[str], Alone | None] | None = None,
+    ) -> None:
+        """`alone` merges a word that was taken whole, to show what merges would make of it."""
         self._width = width
         self._color = color
         self._all = everything
         self._chat = chat
+        self._alone = alone
         self._injected = {each.token: each.origin.name for each in chat.injected} if chat else {}
         self._shown: dict[str, int] = {}  # words whose merges were shown
+        self._patterns: set[str] = set()  # which were shown
         self._before = Totals()  # the part that is traced
 
     def lines(
@@ -128,7 +141,7 @@ class ExplainLines:
 
             def rows() -> Iterator[_Row]:
                 for part in chat.rendered.parts:
-                    text = _quoted(prompt[part.start : part.end])
+                    text = quoted(prompt[part.start : part.end])
                     yield _span(part.start, part.end), terminal.one_line(part.origin.name), text
 
             yield from self._table("prompt", ("bytes", "of", "text"), rows)
@@ -141,7 +154,7 @@ class ExplainLines:
         for number, token in enumerate(tokens):
             style = _SPECIAL if token.word is None else _COLORS[number % len(_COLORS)]
             style = INJECTED if number in self._injected else style
-            cell = _cell(token.piece or token.text, style)
+            cell = text_cell(token.piece or token.text, style)
             for part in [cell] if self._color else [cell, styled("|")]:
                 if line and line.cell_len + part.cell_len > self._width:
                     yield line
@@ -154,7 +167,7 @@ class ExplainLines:
             for fragment, data in seen.fragments if self._all else islice(seen.fragments, FRAGMENTS):
                 size = fragment.end - fragment.start
                 most = len(data) if self._all else _CLIPPED
-                text = _quoted(data if size <= most else data[:most] + "…".encode())
+                text = quoted(data if size <= most else data[:most] + "…".encode())
                 token = "" if fragment.token is None else str(fragment.token)
                 place = _span(fragment.start, fragment.end)
                 yield place, fragment_kind(fragment), token, text if data else ""
@@ -179,7 +192,7 @@ class ExplainLines:
                         continue
                     known.add(what)
                     place = _span(change.start + before.bytes, change.end + before.bytes)
-                    yield place, _quoted(change.text), _quoted(change.became), why_changed(change)
+                    yield place, quoted(change.text), quoted(change.became), why_changed(change)
 
         yield from self._table("normalization", ("bytes", "text", "becomes", "why"), rows, wraps=True)
         if left_out:
@@ -190,8 +203,8 @@ class ExplainLines:
         yield ""
         title = f"word {number + self._before.words}  "
         place = f"  bytes {self._span(word.start, word.end)}"
-        text = _quoted(trace.text[word.start : word.end])
-        text = _clipped(text, self._width - len(title) - len(place))
+        text = quoted(trace.text[word.start : word.end])
+        text = clipped(text, self._width - len(title) - len(place))
         yield Text.assemble((title, "bold"), text, (place, "dim"), no_wrap=True)
         if taken := taken_by(trace, word):
             yield self._said(taken, indent=2)
@@ -202,7 +215,8 @@ class ExplainLines:
     def _steps(self, word: Word, number: int, read: _Reader) -> Iterator[RenderableType]:
         """How a word became symbols."""
         if word.whole is not None:
-            yield f"  a token, taken whole without merging ({word.whole})"
+            yield indented(f"a token, taken whole without merging ({word.whole})", 2)
+            yield from self._would_be_merged(word, read)
         elif word.merges and not self._all and word.text in self._shown:
             yield styled(f"  merged as word {self._shown[word.text]}", "dim")
         else:
@@ -212,16 +226,29 @@ class ExplainLines:
         for said in steps_in_words(word, 1 << 60 if self._all else _MERGES):
             yield self._said(said, indent=2)
 
+    def _would_be_merged(self, word: Word, read: _Reader) -> Iterator[RenderableType]:
+        """What merges would make of a word that is taken whole, if that is asked for."""
+        alone = None if self._alone is None else self._alone(word.written)
+        if alone is None:
+            return
+        yield styled("  by its merges, it would be:")
+        yield from self._merges(word._replace(merges=alone.merges), read)
+        symbols = Text(" + ").join(symbol_cell(read(symbol)) for symbol in alone.symbols)
+        end = "the same token" if len(alone.symbols) == 1 else counted(len(alone.symbols), "symbol")
+        yield Text.assemble(f"  they end in {end}: ", symbols, no_wrap=True)
+
     def _merges(self, word: Word, read: _Reader) -> Iterator[Text]:
         """A line for each merge below a head: its rank or score, all symbols after it where they were, and the pair."""
         ranks = max((len(merge_order(merge)) for merge in word.merges), default=0)
         indent = max(ranks, 4) + 4
         widths = (
-            [_symbol(read(char)).cell_len + 1 for char in word.written]
+            [symbol_cell(read(char)).cell_len + 1 for char in word.written]
             if len(word.written) <= self._width
             else []
         )
-        pairs = max((_pair(read(merge.left), read(merge.right)).cell_len for merge in word.merges), default=0)
+        pairs = max(
+            (pair_cell(read(merge.left), read(merge.right)).cell_len for merge in word.merges), default=0
+        )
         room = self._width - indent
         fits = widths and sum(widths) <= room
         beside = sum(widths) + 2 + pairs <= room
@@ -233,9 +260,9 @@ class ExplainLines:
         for merge in shown:
             symbols[merge.position] += symbols.pop(merge.position + len(merge.left))
             line = styled(f"{merge_order(merge):>{indent - 2}}  ", "dim")
-            pair = _pair(read(merge.left), read(merge.right))
+            pair = pair_cell(read(merge.left), read(merge.right))
             if not fits:
-                yield line + _clipped(pair, room)
+                yield line + clipped(pair, room)
                 continue
             line = line + _symbols(widths, sorted(symbols.items()), merge.position, read)
             if beside:
@@ -249,8 +276,8 @@ class ExplainLines:
         """The symbols that became tokens, and the others."""
         for number, symbol in enumerate(word.symbols if self._all else word.symbols[:_MERGES]):
             ids = " ".join(map(str, symbol.ids))
-            cell = _clipped(
-                _symbol(read(symbol.text), _COLORS[number % len(_COLORS)]), self._width - 5 - len(ids)
+            cell = clipped(
+                symbol_cell(read(symbol.text), _COLORS[number % len(_COLORS)]), self._width - 5 - len(ids)
             )
             fate = symbol_fate(symbol)
             yield Text.assemble("  → ", cell, " ", (ids, "bold"), "  " * bool(fate) + fate, no_wrap=True)
@@ -270,8 +297,8 @@ class ExplainLines:
                         str(number + self._before.tokens),
                         str(token.id),
                         self._span(token.start, token.end),
-                        _quoted(token.piece),
-                        _cell(token.text) if token.text.encode() != token.piece else "",
+                        quoted(token.piece),
+                        text_cell(token.text) if token.text.encode() != token.piece else "",
                         styled(f"injected by {injected}", INJECTED) if injected else notes_on(token),
                     )
 
@@ -336,10 +363,12 @@ class ExplainLines:
                 line += part
             elif part.is_pattern:
                 text = str(part.text)
-                shown = text if self._all or len(text) <= 120 else text[:119] + "…"
+                most = _REPEATED if text in self._patterns else len(text) if self._all else _PATTERN
+                self._patterns.add(text)
+                shown = text if len(text) <= most else text[: most - 1] + "…"
                 line += unbroken(f"/{terminal.one_line(shown)}/")
             else:
-                line += unbroken(_clipped(_quoted(part.text), room).plain)
+                line += unbroken(clipped(quoted(part.text), room).plain)
         return styled(" " * indent + line) if cell_len(line) <= room else indented(line, indent)
 
 
@@ -349,7 +378,7 @@ def _symbols(
     """The symbols, each in the columns of its first characters; the rest of its columns are blank."""
     line = styled("")
     for at, symbol in symbols:
-        cell = _symbol(read(symbol), _NEW if at == new else "")
+        cell = symbol_cell(read(symbol), _NEW if at == new else "")
         blank = sum(widths[at : at + len(symbol)]) - cell.cell_len
         line.append_text(cell).append(" " * blank)
     return line
@@ -361,27 +390,3 @@ def _text_of(cell: str | Text) -> Text:
 
 def _span(start: int, end: int) -> str:
     return f"{start}–{end}"
-
-
-def _pair(left: bytes, right: bytes) -> Text:
-    return styled("").append_text(_symbol(left)).append(" + ").append_text(_symbol(right))
-
-
-def _symbol(data: bytes, style: str = "") -> Text:
-    """A symbol among others: spaces of it can be seen."""
-    return styled(terminal.visible(data).replace(" ", "␣"), style)
-
-
-def _cell(text: str | bytes, style: str = "") -> Text:
-    """Text of a user or a model, escaped."""
-    return styled(terminal.visible(text if isinstance(text, bytes) else written_bytes(text)), style)
-
-
-def _quoted(data: str | bytes) -> Text:
-    return styled(f"'{_cell(data).plain}'")
-
-
-def _clipped(cell: Text, width: int) -> Text:
-    """The cell in `width` columns."""
-    cell.truncate(max(width, 2), overflow="ellipsis")
-    return cell

@@ -29,6 +29,21 @@ def visible(piece: bytes) -> str:
     return one_line(piece.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace"))
 
 
+def in_quotes(shown: str, mark: str = "'") -> str:
+    r"""Text that is safe for a terminal, between quotation marks that can be told from those in it.
+
+    The other mark is taken if the text has this one; if it has both, those within are escaped. Backslashes of the text
+    are escaped already, by `visible`.
+
+    >>> print(in_quotes("a"), in_quotes("it's"), in_quotes("'\""), in_quotes('say "a"', '"'))
+    'a' "it's" '\'"' 'say "a"'
+    """
+    other = '"' if mark == "'" else "'"
+    if mark in shown and other not in shown:
+        mark = other
+    return f"{mark}{shown.replace(mark, chr(92) + mark)}{mark}"
+
+
 def json_bytes(value: object) -> bytes:
     """JSON for people and programs: a list has an element a line; only what cannot be seen is escaped."""
     if isinstance(value, list):
@@ -84,4 +99,4 @@ def visible_text(data: bytes, limit: int) -> tuple[bytes, bool]:
 def shown_text(data: bytes, most: int) -> str:
     """A text in quotes, escaped, and cut if it has more than `most` bytes."""
     head, is_cut = visible_text(data, most)
-    return f'"{visible(head)}{"…" if is_cut else ""}"'
+    return in_quotes(visible(head) + "…" * is_cut, '"')

@@ -63,7 +63,7 @@ def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
     if entry.prepend_space and code_points:
         raise NotExpressibleError(
             f"{entry.name} puts a space in front of words, which no pre-tokenizer can do; without "
-            "--code-points a normalizer does it"
+            "code_points=True a normalizer does it"
         )
     if vocabulary.makes_lower_case:
         # llama.cpp has one code point for each; of İ, the library makes two
@@ -163,7 +163,8 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Incompatibil
     if way is _Way.CODE_POINTS:
         yield Incompatibility(
             NOT_IN_1,
-            "tokenizers 1.0 does not read lists of code points, 0.x does (without --code-points, both read the file)",
+            "tokenizers 1.0 does not read lists of code points, 0.x does (without code_points=True, both read the "
+            "file)",
         )
     elif incompatibilities.bytes_without_tokens(vocabulary):
         yield Incompatibility(
@@ -180,7 +181,7 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Incompatibil
         yield Incompatibility(
             "newer_unicode",
             "characters that came after Unicode 15.1 are not letters, digits or marks in llama.cpp; here they are what "
-            "the library's Unicode version says (--code-points lists those of 15.1, for tokenizers 0.x)",
+            "the library's Unicode version says (code_points=True lists those of 15.1, for tokenizers 0.x)",
         )
     if way is _Way.ORIGINAL and family in IGNORING_CASE:
         yield Incompatibility(

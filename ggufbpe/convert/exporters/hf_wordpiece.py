@@ -118,5 +118,5 @@ def _readers(code_points: bool) -> Iterator[Incompatibility]:
         yield Incompatibility(
             "older_punctuation",
             "some hundred characters, such as U+2E4A or U+11660, are punctuation in Unicode 15.1 and not in the "
-            "library's own older tables (--code-points lists them, for tokenizers 0.x)",
+            "library's own older tables (code_points=True lists them, for tokenizers 0.x)",
         )

@@ -31,7 +31,7 @@ def to_merges_txt(vocabulary: Vocabulary) -> Export:
     if unwritable:
         raise NotExpressibleError(
             f"{len(unwritable)} merges have white space in them, such as {printable(unwritable[0][0], 40)} with "
-            f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold; --to tokenizer.json can"
+            f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold; the format tokenizer.json can"
         )
     recorded = f"{TokenizerKey.MODEL}={vocabulary.model} {TokenizerKey.PRE}={vocabulary.pre}"
     lines = [f"{_HEAD} - {recorded}", *(f"{left} {right}" for left, right in merges.pairs)]

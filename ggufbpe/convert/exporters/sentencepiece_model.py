@@ -46,7 +46,7 @@ def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -
     unknown, tokens = vocabulary.special_ids["unk"], vocabulary.tokens
     if unknown is None:
         raise NotExpressibleError(
-            "there is no unknown token, and sentencepiece requires one; --to tokenizer.json does not"
+            "there is no unknown token, and sentencepiece requires one; the format tokenizer.json does not"
         )
     if "" in vocabulary.token_to_id:
         raise NotExpressibleError(f"token {printable('')} is empty, which sentencepiece does not accept")
@@ -84,7 +84,7 @@ def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
     if there not in (0, len(BYTE_TOKENS)) or (not by_scores and any(kind & BYTE for kind in kinds)):
         raise NotExpressibleError(
             (f"{there} of 256 bytes have a token" if by_scores else "bytes have tokens that no text becomes")
-            + ", and sentencepiece falls back to all of them or to none; --to tokenizer.json can carry it"
+            + ", and sentencepiece falls back to all of them or to none; the format tokenizer.json can carry it"
         )
 
     def kind_of(token: int, text: str, kind: int) -> TokenType:
@@ -133,7 +133,7 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
             yield Incompatibility(
                 "composed_texts",
                 "llama.cpp composes texts (NFC) before it applies the charsmap; sentencepiece does not, and has no "
-                "setting for it; --to tokenizer.json can carry it",
+                "setting for it; the format tokenizer.json can carry it",
             )
         unused = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.UNUSED]
         if unused:

@@ -59,13 +59,13 @@ class _Ranks:
     def __init__(self, vocabulary: Vocabulary, renumber: bool) -> None:
         if vocabulary.tokenizer_model.drops_white_space:
             raise NotExpressibleError(
-                f"the model {vocabulary.model} drops white space, and tiktoken keeps it; --to tokenizer.json can "
+                f"the model {vocabulary.model} drops white space, and tiktoken keeps it; the format tokenizer.json can "
                 "carry it"
             )
         if not vocabulary.pre_tokenizer.byte_encode:
             raise NotExpressibleError(
                 f"the tokens of {vocabulary.pre} are characters, with byte fallback, and "
-                "tiktoken merges only bytes; --to tokenizer.json can carry it"
+                "tiktoken merges only bytes; the format tokenizer.json can carry it"
             )
         self._vocabulary = vocabulary
         self._pattern = one_regex(vocabulary.pre_tokenizer)
@@ -83,8 +83,8 @@ class _Ranks:
         if falls and not renumber:
             raise NotExpressibleError(
                 f"the ids of the tokens are not in the order of their merges ({falls} times a merge makes a token "
-                "of a lower id than the one before), and tiktoken merges by id; --renumber gives them other ids, with "
-                "a table back to the model's"
+                "of a lower id than the one before), and tiktoken merges by id; renumber=True gives them other ids, "
+                "with a table back to the model's"
             )
         order = self._by_merges(results) if renumber else sorted(self._taken)
         self.ranks = {token: rank for rank, token in enumerate(order)} if renumber else {t: t for t in order}

@@ -30,7 +30,8 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
     odd = next((text for text in pieces.texts if not text.strip() or set(text) & set(LINE_ENDS)), None)
     if odd is not None:
         raise NotExpressibleError(
-            f"the token {printable(odd)} is not a line of text, which vocab.txt needs; --to tokenizer.json can carry it"
+            f"the token {printable(odd)} is not a line of text, which vocab.txt needs; the format tokenizer.json can "
+            "carry it"
         )
     config = {
         **tokenizer_config(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
@@ -53,7 +54,7 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
     normalization = Incompatibility(
         "normalization",
         "characters are normalized in the reader's own way: BERT keeps all letters of a Hangul "
-        "syllable and spacing marks, which llama.cpp drops with accents (--to tokenizer.json does as llama.cpp)",
+        "syllable and spacing marks, which llama.cpp drops with accents (the format tokenizer.json does as llama.cpp)",
     )
     told = (
         *pieces.limits,

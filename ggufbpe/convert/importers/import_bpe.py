@@ -103,7 +103,7 @@ class BytePairImport:
             raise NotImportableError(str(error)) from error
         if self.recognized is None:
             raise NotImportableError(
-                "no pre-tokenizer of llama.cpp splits like the one in the file; --pre NAME takes one regardless "
+                "no pre-tokenizer of llama.cpp splits like the one in the file; pre=NAME takes one regardless "
                 "(ggufbpe list-pre shows all)"
             )
         family = self.recognized.family

@@ -82,10 +82,10 @@ _OTHERS = {"scores": import_scores, "unigram": import_unigram, "word pieces": im
 
 
 def require_no_pre(pre: str | None) -> None:
-    """Refuse --pre where there is no pre-tokenizer to name."""
+    """Refuse `pre` where there is no pre-tokenizer to name."""
     if pre is not None:
         raise NotImportableError(
-            f"--pre {printable(pre)} is for byte pair encoding with merges, and this has none"
+            f"the pre-tokenizer {printable(pre)} is for byte pair encoding with merges, and this has none"
         )
 
 

@@ -186,12 +186,12 @@ def _recognized(config: HFConfig, built_in: _Class | None, made: set[str]) -> Re
         return Recognized(built_in.pre, "patterns", f"the one that {name} of transformers has built in")
     if not is_byte_level(made):
         raise NotImportableError(
-            "its tokens are not bytes in GPT-2's alphabet, and nothing names a pre-tokenizer; --pre NAME does "
+            "its tokens are not bytes in GPT-2's alphabet, and nothing names a pre-tokenizer; pre=NAME does "
             "(ggufbpe list-pre shows all)"
         )
     if len(made) < _ENOUGH:
         few = counted(len(made), "merge")
-        sentence = f"nothing names the pre-tokenizer, and {few} are too few to tell; --pre NAME takes another"
+        sentence = f"nothing names the pre-tokenizer, and {few} are too few to tell; pre=NAME takes another"
         return Recognized("gpt-2", "tokens", sentence)
     ranked = families(made)
     best = ranked[0]
@@ -201,7 +201,7 @@ def _recognized(config: HFConfig, built_in: _Class | None, made: set[str]) -> Re
         best.family,
         "tokens",
         "nothing names the pre-tokenizer; the tokens look made with this one, which keeps "
-        f"{100 * best.share:.2f}% of them whole{sure}; --pre NAME takes another",
+        f"{100 * best.share:.2f}% of them whole{sure}; pre=NAME takes another",
     )
 
 

@@ -101,8 +101,8 @@ class ChunkEncoder:
         self._document = document
         self._dtype = self._numpy.dtype(dtype)
         self._loads = json_loads()
-        self._prefix_ids = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out --bos (bos=True)")
-        self._suffix_ids = self._added(document.eos, tokenizer.eos_id, "EOS", "give --no-eos (eos=False)")
+        self._prefix_ids = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out bos=True")
+        self._suffix_ids = self._added(document.eos, tokenizer.eos_id, "EOS", "give eos=False")
         if document.chat_column is not None:
             tokenizer.chats.require_template(document.chat_template)
         self._now = None if document.now is None else datetime.fromisoformat(document.now)

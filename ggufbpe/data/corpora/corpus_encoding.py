@@ -200,8 +200,8 @@ class _Job:
                 folder.remove(name)
         else:
             raise FileExistsError(
-                f"{folder.name}: there are shards already; --resume (resume=True) goes on with them, --force "
-                "(force=True) begins anew"
+                f"{folder.name}: there are shards already; resume=True goes on with them, "
+                "force=True begins anew"
             )
         self._is_new = True
         state = RunState(self._header(None), [])
@@ -238,14 +238,16 @@ class _Job:
             for file in shard.files:
                 if file.name not in folder.names() or folder.size(file.name) != file.size:
                     raise CorpusError(
-                        f"{folder.name}/{file.name}: not the file that was written; --force begins anew"
+                        f"{folder.name}/{file.name}: not the file that was written; force=True begins anew"
                     )
         return state
 
     def _require_same(self, header: dict[str, Any]) -> None:
         """Refuse to continue with other inputs, settings or another tokenizer."""
         if change := manifest.changed_input(manifest.read_inputs(self._folder), self._inputs):
-            raise CorpusError(f"{change} since the work was begun, so it cannot go on; --force begins anew")
+            raise CorpusError(
+                f"{change} since the work was begun, so it cannot go on; force=True begins anew"
+            )
         now = header["settings"].get("now")
         self._options = self._options._replace(document=self._options.document._replace(now=now))
         wanted = self._header(now)
@@ -255,7 +257,7 @@ class _Job:
                 if before.get(part) != after[part]:
                     raise CorpusError(
                         f"the work was begun with {part} {before.get(part)}, not {after[part]}, so it cannot go on; "
-                        "--force begins anew"
+                        "force=True begins anew"
                     )
 
     def _header(self, now: str | None) -> dict[str, Any]:
@@ -362,4 +364,4 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
 
 
 def _fatal(where: str, error: Exception) -> None:
-    raised(where, CorpusError(f"{error}; --on-error skip (on_error='skip') leaves such records out"))
+    raised(where, CorpusError(f"{error}; on_error='skip' leaves such records out"))

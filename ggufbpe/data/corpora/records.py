@@ -20,6 +20,7 @@ _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY_TABLES = (".parquet", ".arrow", ".feather")
 _ZSTD = (".zst", ".zstd")
 DEFAULT_FIELD = "text"  # of JSON lines
+_MOST_NAMED = 5  # fields, in a message
 
 Report = Callable[[str, Exception], object]
 
@@ -206,9 +207,19 @@ def record_of(line: str, field: str | None) -> Record:
     fields = fields_of(line)
     text = fields.get(DEFAULT_FIELD if field is None else field)
     if not isinstance(text, str):
-        name = printable(DEFAULT_FIELD if field is None else field)
-        raise ValueError(f"the field {name} is no text; --field NAME says which one to read")
+        raise ValueError(_why_no_text(fields, DEFAULT_FIELD if field is None else field))
     return Record(text, fields)
+
+
+def _why_no_text(fields: dict[str, Any], name: str) -> str:
+    """Say that a field is missing, or what it has instead of a text, and how another one is chosen."""
+    if name in fields:
+        kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+        kind = kinds.get(type(fields[name]), "null")
+        return f"the field {printable(name)} is {kind}, not a text; field=NAME names another"
+    texts = [printable(each, 40) for each, value in fields.items() if isinstance(value, str)][:_MOST_NAMED]
+    there = f"the fields with texts are {', '.join(texts)}" if texts else "no field of this record is a text"
+    return f"there is no field {printable(name)}; field=NAME names another ({there})"
 
 
 def utf8(text: str) -> bytes:

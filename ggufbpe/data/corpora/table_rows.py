@@ -117,5 +117,5 @@ def _check_columns(names: Sequence[str], name: str, columns: Sequence[str]) -> N
         if column not in names:
             there = ", ".join(map(printable, names)) or "none"
             raise CorpusError(
-                f"{name}: there is no column {printable(column)}; --text-column says which to read, of {there}"
+                f"{name}: there is no column {printable(column)}; text_column=NAME names another one; there are {there}"
             )

@@ -95,15 +95,17 @@ class Learner:
             self._words.append(symbols)
             self._word_counts.append(count)
 
-    def learn(self, progress: Callable[[int], object] | None = None) -> list[LearnedMerge]:
-        """The merges, in order. `progress` is called now and then with the number of merges."""
+    def learn(
+        self,
+        progress: Callable[[int], object] | None = None,
+        watch: Callable[[tuple[int, int]], bool] | None = None,
+    ) -> list[LearnedMerge]:
+        """The merges, in order. `progress` is called now and then with the number of merges.
+
+        `watch` is called with each pair of ids before it is merged; learning ends where that returns False.
+        """
         rules = self._limits
-        ties: dict[str, Callable[[int], Any]] = {
-            "lowest-ids": lambda key: key,
-            "lexicographic": self._texts,
-            "first-seen": self._first_place,
-        }
-        tie = ties[rules.ties]
+        tie = self._tie
         least = max(rules.min_frequency, 1)
         heap = [(-count, tie(key), key) for key, count in self._counts.items() if count >= least]
         heapq.heapify(heap)
@@ -117,8 +119,10 @@ class Learner:
             if now != (pair_count, place, key):
                 heapq.heappush(heap, now)
                 continue
-            if not self._is_allowed(key >> 32, key & _LOW):
+            if not self.is_allowed(key >> 32, key & _LOW):
                 continue
+            if watch is not None and not watch((key >> 32, key & _LOW)):
+                break
             merge, changed_pairs = self._merge(key, count)
             merges.append(merge)
             for changed in changed_pairs:
@@ -131,7 +135,30 @@ class Learner:
             progress(len(merges))
         return merges
 
+    # ---- what a watcher looks at ----------------------------------------------------------------
+
+    def words(self) -> list[tuple[list[int], int]]:
+        """The words as they are cut now, with their counts."""
+        return list(zip(self._words, self._word_counts))
+
+    def pair_counts(self) -> dict[tuple[int, int], int]:
+        """How often each pair of ids occurs now."""
+        return {(key >> 32, key & _LOW): count for key, count in self._counts.items()}
+
+    def tie_order(self, pair: tuple[int, int]) -> Any:
+        """The place of a pair among equally frequent ones: the least goes first."""
+        return self._tie(pair[0] << 32 | pair[1])
+
     # ---- ties -----------------------------------------------------------------------------------
+
+    @property
+    def _tie(self) -> Callable[[int], Any]:
+        ties: dict[str, Callable[[int], Any]] = {
+            "lowest-ids": lambda key: key,
+            "lexicographic": self._texts,
+            "first-seen": self._first_place,
+        }
+        return ties[self._limits.ties]
 
     def _texts(self, key: int) -> tuple[bytes, bytes]:
         return self._raw[key >> 32], self._raw[key & _LOW]
@@ -151,7 +178,8 @@ class Learner:
 
     # ---- merging --------------------------------------------------------------------------------
 
-    def _is_allowed(self, left: int, right: int) -> bool:
+    def is_allowed(self, left: int, right: int) -> bool:
+        """Whether a pair may be merged: the result is neither too long nor the text of a special token."""
         rules = self._limits
         length = self._lengths[left] + self._lengths[right]
         if rules.max_token_length is not None and length > rules.max_token_length:

@@ -93,7 +93,7 @@ def _warn_of_unnamed_ends(trained: TrainedVocabulary) -> None:
         warnings.warn(
             "the vocabulary has no special token, and a GGUF cannot say that there is no BOS and no EOS, so both are "
             f"the token of byte 0, {end!r} ({trained.token_to_id[end]}), which texts do not have; train with "
-            "special=['<|endoftext|>'] (--special) for one that ends a text",
+            "special=['<|endoftext|>'] for one that ends a text",
             GGUFWarning,
             stacklevel=4,
         )

@@ -29,6 +29,7 @@ from .learn_merges import TIES, Learner, Rules
 from .native_counting import CompiledLearner, add_counts, count_natively, is_there
 from .trained_vocabulary import Form, LearnedStep, Seed, token_bytes
 from .trained_vocabulary import TrainedVocabulary as TrainedVocabulary
+from .training_steps import Recorder, TrainingStep
 from .training_texts import CorpusOptions, read_training_texts
 from .word_counts import Splitting, count_words, splitting
 
@@ -62,6 +63,7 @@ def train(
     ray: str | None = None,
     progress: OnProgress | None = None,
     skipped: Counter[str] | None = None,
+    record: int = 0,
 ) -> TrainedVocabulary:
     """Learn a vocabulary of `vocab_size` tokens from a corpus, by byte pair encoding.
 
@@ -81,7 +83,8 @@ def train(
     `from_gguf`.
 
     `progress` is called with a `Progress` whose step is "read", in bytes of files, or "merge", in merges.
-    `skipped` counts, by kind, files left out of directories.
+    `skipped` counts, by kind, files left out of directories. `record` is the number of merges, from the first, whose
+    circumstances are kept in `steps` of the result: the words as they were cut, the runners-up, and how ties fell.
 
     The result depends only on the texts and options; on the order of texts only if `ties` is "first-seen".
     `threads` count words in the compiled engine (by default as many as there are); without it, there is one. With
@@ -105,7 +108,7 @@ def train(
     report = None if progress is None else lambda done, total: progress(Progress("read", done, total))
     reading = CorpusOptions(field, errors, report, skipped)
     texts, counts = _sources(corpus, ray, reading, (split, added, vocabulary), threads, word_counts or {})
-    words = _counted(texts, form, cutter(added, vocabulary), counts, seed is None, threads)
+    words = _counted(texts, form, cutter(added, vocabulary), counts, seed is None and not record, threads)
     if vocabulary is None:
         draft = base(form, added, words.counts, limit_alphabet, certain)
     else:
@@ -117,7 +120,7 @@ def train(
             f"come before all merges{'' if split.units == 'bytes' else '; limit_alphabet makes them fewer'}"
         )
     rules = Rules(size, ties, min_frequency, max_token_length)
-    return _learn(draft, form, words, rules, merge_end_of_word, seed, progress)
+    return _learn(draft, form, words, rules, merge_end_of_word, seed, progress, record)
 
 
 def _opened(seed: Seed) -> Vocabulary:
@@ -267,6 +270,7 @@ def _learn(
     merge_end_of_word: bool,
     seed: Seed | None,
     progress: OnProgress | None,
+    record: int,
 ) -> TrainedVocabulary:
     """The whole vocabulary, learned in the compiled engine if it is there."""
     tokens, attributes, merges, vocabulary = draft
@@ -278,20 +282,23 @@ def _learn(
     ids = {token: index for index, token in enumerate(tokens) if token not in forbidden}
     if form.end_of_word is not None:
         ids[form.end_of_word] = tokens.index(form.end_of_word)
+    raw = [token_bytes(token, attribute, form) for token, attribute in zip(tokens, attributes)]
+    known = [(ids[a], ids[b], ids[a + b]) for a, b in merges if a in ids and b in ids and a + b in ids]
+    rules = rules._replace(forbidden=forbidden)
     make = CompiledLearner if is_there() else Learner
-    learner = make(
-        tokens,
-        [token_bytes(token, attribute, form) for token, attribute in zip(tokens, attributes)],
-        list(map(len, tokens)),
-        [(ids[a], ids[b], ids[a + b]) for a, b in merges if a in ids and b in ids and a + b in ids],
-        rules._replace(forbidden=forbidden),
-    )
+    learner = make(tokens, list(raw), list(map(len, tokens)), known, rules)
+    steps: list[TrainingStep] = []
     if isinstance(learner, CompiledLearner) and words.counter is not None:
         word_count = learner.add_counted(words.counter, [ids[char] for char in BYTE_CHARS])
     else:
         word_count = len(words.counts)
         ending = form.end_of_word if merge_end_of_word else None
         parts = list(_parts(words.counts, form, ending, ids, vocabulary))
+        if record:
+            watched = list(tokens)
+            second = Learner(watched, list(raw), list(map(len, tokens)), known, rules)
+            second.add_words([list(part) for part, _ in parts], [count for _, count in parts])
+            steps = Recorder(second, watched, rules.ties, record).record()
         learner.add_words([part for part, _ in parts], [count for _, count in parts])
     most = rules.vocab_size - first
     learned = learner.learn(
@@ -309,6 +316,7 @@ def _learn(
         form,
         word_count,
         seed,
+        steps,
     )
 
 

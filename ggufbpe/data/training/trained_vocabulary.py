@@ -10,7 +10,7 @@ For a whole tokenizer, with BOS, offsets and traces, save the GGUF and open it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from ...models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, me
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from ...tokenizer.special_tokens import SpecialTokens
+from .training_steps import TrainingStep
 from .word_counts import Splitting
 
 
@@ -51,7 +52,9 @@ class Form(NamedTuple):
         """Why llama.cpp cannot hold a vocabulary of this form; None if it can."""
         entry = self.splitting.entry
         if entry is None:
-            return f"llama.cpp has no pre-tokenizer that splits as {self.splitting.pre!r} does; give another --pre"
+            return (
+                f"llama.cpp has no pre-tokenizer that splits as {self.splitting.pre!r} does; give another pre"
+            )
         if self.end_of_word is not None:
             return "llama.cpp's byte pair encoding has no end-of-word symbol"
         if self.unk is not None:
@@ -60,7 +63,7 @@ class Form(NamedTuple):
             )
         if entry.byte_encode and self.splitting.units == "chars":
             return (
-                f"{entry.name} writes text as bytes in llama.cpp; leave out --units chars, or give --pre gemma4, whose "
+                f"{entry.name} writes text as bytes in llama.cpp; leave out units='chars', or give pre='gemma4', whose "
                 "units are characters"
             )
         return None
@@ -84,7 +87,8 @@ class TrainedVocabulary:
     ['aaab', 'd', 'aaab', 'a', 'c']
 
     `tokens` and `attributes` are indexed by token id; tokens are written as in a GGUF, bytes in GPT-2's alphabet.
-    `merges` are pairs of tokens by rank, `trace` has a `LearnedStep` for each one learned. `word_count` is the number
+    `merges` are pairs of tokens by rank, `trace` has a `LearnedStep` for each one learned, and `steps` a `TrainingStep`
+    for each one whose circumstances were recorded. `word_count` is the number
     of distinct words that they were learned from.
     """
 
@@ -97,6 +101,7 @@ class TrainedVocabulary:
         form: Form,
         word_count: int = 0,
         seed: Seed | None = None,
+        steps: Sequence[TrainingStep] = (),
     ) -> None:
         self.tokens = tokens
         self.attributes = attributes
@@ -105,6 +110,7 @@ class TrainedVocabulary:
         self.form = form
         self.word_count = word_count
         self.seed = seed  # the model file that it continues
+        self.steps = list(steps)
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`. Special tokens in it are recognized, and none is added.
@@ -154,6 +160,25 @@ class TrainedVocabulary:
                 else tuple(self._classic(word))
             )
         return ids
+
+    def words(self, text: str) -> Iterator[tuple[int | None, str]]:
+        """Yield the words of `text`, and between them special tokens, each with its id and no word."""
+        for token, words in self._fragments(text):
+            if token is not None:
+                yield token, ""
+            for word in words:
+                yield None, word
+
+    def merges_of(self, word: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+        """The symbols of a word before merging, and after each merge with its rank."""
+        form = self.form
+        symbols = form.splitting.symbols(word) + ([] if form.end_of_word is None else [form.end_of_word])
+        ranks, states = [], []
+        for rank, _, _ in merge_steps(symbols, self._ranks):  # which tells of each before it is done
+            ranks.append(rank)
+            states.append(list(filter(None, symbols)))
+        states.append(list(filter(None, symbols)))
+        return states[0], list(zip(ranks, states[1:]))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD, the end of a word a space.

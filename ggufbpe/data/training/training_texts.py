@@ -183,7 +183,7 @@ def _decoded(data: bytes, name: str, offset: int, errors: str) -> str:
         byte = data[error.start]
         raise CorpusError(
             f"{name}: byte {offset + error.start}: 0x{byte:02x} is not UTF-8 there ({error.reason}); convert the "
-            "file, or give --errors replace (errors='replace') to read U+FFFD in its place"
+            "file, or give errors='replace' to read U+FFFD in its place"
         ) from None
 
 
@@ -219,5 +219,5 @@ def _without_surrogates(text: str, where: str, errors: str) -> str:
         return _SURROGATES.sub("\ufffd", text)
     raise CorpusError(
         f"{where}: a lone surrogate, U+{ord(lone[0]):04X}, at character {lone.start()}, which UTF-8 cannot write; "
-        "give errors='replace' (--errors replace) to read U+FFFD in its place"
+        "give errors='replace' to read U+FFFD in its place"
     )

@@ -155,7 +155,7 @@ class Client:
             raise RemoteError(
                 f"{_host(url) or 'the server'} {what}",
                 path=self.name,
-                remedy="check the network and the address; models that were read before open with --offline",
+                remedy="check the network and the address; models that were read before open with offline=True",
             ) from None
 
     def _redirected(self, url: str, location: str | None, count: int) -> str:

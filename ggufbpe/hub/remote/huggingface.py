@@ -219,7 +219,7 @@ def _errors(name: HubName) -> Iterator[None]:
         raise RemoteError(
             f"the hub cannot be reached ({error or type(error).__name__})",
             path=str(name),
-            remedy=_SEE_THAT.format("network") + "; models that were read before open with --offline",
+            remedy=_SEE_THAT.format("network") + "; models that were read before open with offline=True",
         ) from None
 
 

@@ -39,7 +39,7 @@ def remote_source(
     key = _key(reference)
     kept = metadata_cache.found(key)
     if kept is None and (offline or (isinstance(reference, HubName) and huggingface.is_offline())):
-        why = "--offline was given" if offline else "HF_HUB_OFFLINE is set"
+        why = "offline=True was given" if offline else "HF_HUB_OFFLINE is set"
         raise OfflineError(
             f"{why}, and the metadata was not read before",
             path=str(reference),

@@ -29,7 +29,7 @@ def unknown_pre_tokenizer(file: Metadata, named_pre: str, state: str = FOLLOWED)
         offset=file.offset(TokenizerKey.PRE),
         key=TokenizerKey.PRE,
         remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe; a name that "
-        f"splits alike can be taken for it: --override-kv {TokenizerKey.PRE}=str:NAME, in Python `overrides=`",
+        f"splits alike can be taken for it: overrides={{'{TokenizerKey.PRE}': NAME}}",
     )
 
 

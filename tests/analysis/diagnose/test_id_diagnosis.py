@@ -255,7 +255,7 @@ def test_ids_of_another_build_of_llama_cpp(case: str) -> None:
         )
         assert said in str(cause.detail["what"])
         assert str(cause.detail["what"]).count("since b") == 1
-        assert f"--llama-cpp {theirs.llama_cpp}" in cause.fix
+        assert f"llama_cpp={theirs.llama_cpp}" in cause.fix
 
 
 @pytest.mark.slow
@@ -1106,13 +1106,18 @@ def test_json_is_as_promised(capsysbinary: pytest.CaptureFixture[bytes]) -> None
     code, out, _ = run(capsysbinary, "-m", GPT2, "-p", "Hello world ", "--ids", "[15496, 995]", "--json")
     answer = json.loads(out)
     assert code == 1
-    assert set(answer) == {"match", "added_as", "explanations", "fix"}
+    shared = {"schema", "model", "verdict", "findings", "fix"}
+    assert set(answer) == {"match", "added_as", "explanations", *shared}
     assert answer["match"] is False
     for explanation in answer["explanations"]:
         assert set(explanation) == {"causes", "explains", "fix", "objection"}
         for cause in explanation["causes"]:
             assert set(cause) == {"id", "detail", "fix"}
     assert json.loads(run(capsysbinary, "-m", GPT2, "-p", "Hello", "--ids", "15496", "--json")[1]) == {
+        "schema": 1,
+        "model": "",  # a fix must not name the vocabulary of the package
+        "verdict": "same",
+        "findings": [],
         "match": True,
         "added_as": None,
         "explanations": [],

@@ -922,7 +922,7 @@ def test_tokens_that_are_not_those_of_the_model_the_file_is_named_after(tmp_path
         f for f in found_in(variant(tmp_path, {"general.name": "Llama-3.1-8B"})) if f.id == "known_family"
     ]
     assert said.what == "The file calls itself 'Llama-3.1-8B', but its tokens are not those of Llama 3."
-    assert "Token 127999 is missing" in said.evidence
+    assert "The token with id 127999 is missing" in said.evidence
 
 
 @pytest.mark.parametrize("family", KNOWN_FAMILIES, ids=lambda family: family.name)

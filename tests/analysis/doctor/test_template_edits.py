@@ -45,7 +45,7 @@ def test_edits(given: Any, listed: list[str] | None, expected: dict[str, Any], f
     ("given", "error", "words"),
     [
         ({"a-b": "x"}, ValueError, "is not a valid name"),
-        ("{% for", ChatError, "nothing was written; --force writes it"),
+        ("{% for", ChatError, "nothing was written; force=True writes it"),
         (NO_TOOLS, ChatError, "no tools"),
     ],
 )

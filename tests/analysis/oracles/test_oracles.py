@@ -345,7 +345,7 @@ def test_recorded_ids_go_with_the_texts_in_their_order(tmp_path: Path) -> None:
 # ---- what cannot be asked -------------------------------------------------------------------------------
 
 UNUSABLE = {
-    "unknown": ("lama", "there is no oracle 'lama'; there are llama-tokenize"),
+    "unknown": ("lama", "'lama' is not something to compare with; give one of llama-tokenize"),
     "a model's file": ("other.gguf", "other.gguf: No such file or directory"),
     "a tokenizer.json": ("to/tokenizer.json", "to/tokenizer.json: No such file or directory"),
     "an older form": ("hf:to/tokenizer.json", "to/tokenizer.json: No such file or directory"),

@@ -704,7 +704,7 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
             "no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE",
         ),
         (["--against", "gguf:/no/such.gguf", "-p", "Hi"], "/no/such.gguf: No such file or directory"),
-        (["--against", "nobody", "-p", "Hi"], "there is no oracle 'nobody'"),
+        (["--against", "nobody", "-p", "Hi"], "'nobody' is not something to compare with"),
         (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new texts"),
         (
             ["--against", str(GPT2), "--fuzz", "-3"],

@@ -126,7 +126,7 @@ def test_exported_vocab_txt_is_recognized(path: Path, tmp_path: Path) -> None:
                 "merges_txt": "#version: 0.2\n日 本\n▁ 日本\n",
                 "vocab_json": {"日": 0, "本": 1, "日本": 2, "▁日本": 3, "▁": 4},
             },
-            "--pre NAME",
+            "pre=NAME",
         ),
     ],
 )  # fmt: skip

@@ -280,7 +280,7 @@ def test_finished_shards_of_a_run_that_fails_stay(tmp_path: Path, tok: Tokenizer
     with pytest.raises(CorpusError, match=r"b\.jsonl: line 1"):
         encode_corpus(paths, tok, out, shard_size=1)
     assert {"part-00000.bin", "unfinished.json"} <= set(os.listdir(out))
-    with pytest.raises(FileExistsError, match="--resume"):
+    with pytest.raises(FileExistsError, match="resume=True"):
         encode_corpus(paths, tok, out, shard_size=1)
     found = encode_corpus(paths, tok, out, shard_size=1, on_error="skip", resume=True)
     assert rows(found) == expected(tok, ["Hello", "world"])
@@ -802,7 +802,7 @@ BAD = b'{"text": "good"}\nnot JSON\n{"text": 1}\n[]\n{"other": "x"}\n{"text": "b
 def test_a_bad_record_stops_or_is_counted_and_shown(tmp_path: Path, tok: Tokenizer) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_bytes(BAD)
-    with pytest.raises(CorpusError, match=r"bad\.jsonl: line 2: not JSON.*--on-error skip"):
+    with pytest.raises(CorpusError, match=r"bad\.jsonl: line 2: not JSON.*on_error='skip' leaves"):
         encode_corpus(path, tok, tmp_path / "out")
     told: list[str] = []
     found = encode_corpus(
@@ -1130,7 +1130,10 @@ def test_a_page_with_links_is_no_directory(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_commands_encode_show_and_check(run: Run, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = run("encode", "-m", GPT2, corpus, "-o", out, "--shard-size", "1K")
-    assert (result.code, result.text) == (0, f"7 documents, 73 tokens, 1 shard in {out}\n")
+    assert (result.code, result.text) == (
+        0,
+        f"7 documents, 73 tokens, 1 shard in {out}; no BOS before and EOS behind each document\n",
+    )
     result = run("decode", "-m", GPT2, out, "--count", "3")
     assert result.text.splitlines()[0] == '     0      3 tokens  "Hello world"'
     assert run("decode", "-m", GPT2, out, "--document", "2").text == TEXTS[2]

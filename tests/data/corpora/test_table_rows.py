@@ -56,7 +56,9 @@ def test_words_of_a_dictionary() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_column_that_is_not_there(name: str) -> None:
-    with pytest.raises(CorpusError, match=f"{name}: there is no column 'body'; .* of 'text', 'id', 'kind'"):
+    with pytest.raises(
+        CorpusError, match=f"{name}: there is no column 'body'; .* there are 'text', 'id', 'kind'"
+    ):
         list(table_rows(io.BytesIO(written(name)), name, ["body"]))
 
 

@@ -93,16 +93,16 @@ def test_end_of_word_that_is_joined_to_nothing(ties: str) -> None:
 
 LOWER = {"low": 5, "lower": 2, "newer": 3, "newest": 1, "widest": 1}
 LOWER_TRACE = """\
-l o\t7\tlo
-lo w\t7\tlow
-e r\t5\ter
-n e\t4\tne
-ne w\t4\tnew
-new er\t3\tnewer
-low er\t2\tlower
-e s\t2\tes
-es t\t2\test
-new est\t1\tnewest
+1. l + o = lo, 7 times
+2. lo + w = low, 7 times
+3. e + r = er, 5 times
+4. n + e = ne, 4 times
+5. ne + w = new, 4 times
+6. new + er = newer, 3 times
+7. low + er = lower, 2 times
+8. e + s = es, 2 times
+9. es + t = est, 2 times
+10. new + est = newest, 1 time
 """
 
 
@@ -111,7 +111,8 @@ def test_low_lower_newest_as_traced(tmp_path: Path, capsysbinary: pytest.Capture
     table.write_text("".join(f"{word}\t{count}\n" for word, count in LOWER.items()))
     options = ["--pre", "words", "--units", "chars", "--ties", "first-seen", "--vocab-size", "20", "--trace"]
     assert main(["train", "--word-counts", str(table), *options]) == 0
-    assert capsysbinary.readouterr().out.decode() == LOWER_TRACE
+    lines = capsysbinary.readouterr().out.decode().splitlines()
+    assert "".join(line + "\n" for line in lines if not line.startswith(" ")) == LOWER_TRACE
 
 
 def test_no_pair_is_left_and_that_is_said(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

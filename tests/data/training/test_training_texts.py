@@ -66,7 +66,7 @@ def test_zstd(tmp_path: Path) -> None:
 
 def test_zstd_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> None:
-        raise ImportError(name)
+        raise ModuleNotFoundError(name, name=name)
 
     monkeypatch.setattr(extras, "import_module", absent)
     (tmp_path / "a.zst").write_bytes(b"")
@@ -138,7 +138,7 @@ WRONG = [
     ("a.jsonl", b'{"text": "a"}\n\xff\n', r"a\.jsonl: byte 14: 0xff is not UTF-8"),
     ("a.jsonl", b'{"text": "a"}\n\n{', r"a\.jsonl: line 3: not JSON"),
     ("a.jsonl", b"[1]", r"a\.jsonl: line 1: not an object"),
-    ("a.jsonl", b'{"txt": 1}', r"a\.jsonl: line 1: the field 'text' is no text; --field"),
+    ("a.jsonl", b'{"txt": 1}', r"a\.jsonl: line 1: there is no field 'text'; field=NAME names another"),
     ("a.jsonl", b'{"text": "\\ud800"}', r"a\.jsonl: line 1: a lone surrogate, U\+D800, at character 0"),
 ]
 

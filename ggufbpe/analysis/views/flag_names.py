@@ -1,0 +1,46 @@
+"""The language of the command line: library messages name arguments of Python, which are flags here."""
+
+from __future__ import annotations
+
+import re
+
+# What messages of the library say: what is typed on the command line instead.
+FLAGS = {
+    "add_special=False": "--no-bos",
+    "alphabet=…": "--alphabet",
+    "another pre": "another --pre",
+    "bos=True": "--bos",
+    "chat_template=…": "--chat-template-file",
+    'chat_template="known:chatml"': "--chat-template known:chatml",
+    "code_points=True": "--code-points",
+    "eos=False": "--no-eos",
+    "errors='replace'": "--errors replace",
+    "escape=True": "--escape",
+    "field=NAME": "--field NAME",
+    "force=True": "--force",
+    "in_place=True": "--in-place",
+    "llama_cpp=": "--llama-cpp ",
+    "offline=True": "--offline",
+    "on_error='skip'": "--on-error skip",
+    "overrides={'tokenizer.ggml.pre': NAME}": "--override-kv tokenizer.ggml.pre=str:NAME",
+    "parse_special=False": "--no-parse-special",
+    "pre=NAME": "--pre NAME",
+    "pre='gemma4'": "--pre gemma4",
+    "refresh=True": "--refresh",
+    "renumber=True": "--renumber",
+    "resume=True": "--resume",
+    "special=['<|endoftext|>']": "--special '<|endoftext|>'",
+    "text_column=NAME": "--text-column NAME",
+    "units='chars'": "--units chars",
+    "unk='<unk>'": "--unk '<unk>'",
+}
+_ANY = re.compile("|".join(rf"(?<![\w=]){re.escape(each)}" for each in FLAGS))
+
+
+def with_flags(text: str) -> str:
+    """Return a message of the library with flags in place of Python's arguments.
+
+    >>> with_flags("out.gguf already exists; force=True overwrites it")
+    'out.gguf already exists; --force overwrites it'
+    """
+    return _ANY.sub(lambda found: FLAGS[found[0]], text)

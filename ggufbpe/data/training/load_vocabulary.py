@@ -1,0 +1,59 @@
+"""Opens a trained vocabulary that was saved as JSON, as `train -o vocab.json` writes it (save_vocabulary.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from ...errors import printable
+from ...models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from .trained_vocabulary import Form, LearnedStep, TrainedVocabulary
+from .word_counts import splitting
+
+_ATTRIBUTES = {
+    "normal": NORMAL,
+    "control": CONTROL,
+    "unknown": UNKNOWN,
+    "user_defined": USER_DEFINED,
+    "unused": UNUSED,
+    "byte": BYTE,
+}
+_FIELDS = ("pre", "units", "end_of_word", "unk", "bos", "eos", "tokens", "types", "merges", "frequencies")
+
+
+def is_trained_vocabulary(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a vocabulary that was saved as JSON: judged by the first of its fields."""
+    if not os.fspath(path).endswith(".json") or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(200)
+    return all(f'"{name}":'.encode() in head for name in _FIELDS[:3])
+
+
+def load_trained_vocabulary(path: str | os.PathLike[str]) -> TrainedVocabulary:
+    """Return the vocabulary in a JSON file that `TrainedVocabulary.save` wrote.
+
+    `ValueError` if it is none; `OSError` if it cannot be read.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            content: dict[str, Any] = json.load(file)
+        tokens = list(map(str, content["tokens"]))
+        attributes = [_ATTRIBUTES[kind] for kind in content["types"]]
+        merges = [(str(left), str(right)) for left, right in content["merges"]]
+        split = splitting(content["pre"], content["units"])
+        form = Form(split, *(content[name] for name in ("end_of_word", "unk", "bos", "eos")))
+        counts = list(map(int, content["frequencies"]))
+    except (KeyError, TypeError, ValueError) as error:
+        name = printable(os.fspath(path))
+        raise ValueError(
+            f"{name} is not a vocabulary that `ggufbpe train` wrote as JSON: {error!r}"
+        ) from None
+    if len(tokens) != len(attributes) or len(counts) > len(merges):
+        raise ValueError(
+            f"{printable(os.fspath(path))}: tokens, types, merges and frequencies do not fit together"
+        )
+    learned = merges[len(merges) - len(counts) :]
+    trace = [LearnedStep(a, b, count, a + b) for (a, b), count in zip(learned, counts)]
+    return TrainedVocabulary(tokens, attributes, merges, trace, form)
