@@ -1,8 +1,8 @@
 """Cuts a long text into blocks whose ids, joined, are those of the whole text.
 
 split_points.py says where a text can be cut. A text without a cut (a gigabyte of one letter) is one block. So is every
-text in the reference engine, which does not know the cuts; of a DNA model, whose k-mers are counted from the beginning of
-a sequence; and of UGM, whose sums of scores from the beginning decide once they are so large that they are rounded.
+text in the reference engine, which does not know the cuts; of a DNA model, whose k-mers are counted from the beginning
+of a sequence; and of UGM, whose sums of scores from the beginning decide once they are so large that they are rounded.
 """
 
 from __future__ import annotations

@@ -70,32 +70,30 @@ class SplitPoints:
             if at < above:
                 return at
             above, step = first, 4 * step
-        return self._last_special_token(text, start, end)
+        return max(self.special_tokens(text, start, end), default=0)
 
-    def _last_special_token(self, text: bytes, start: int, end: int) -> int:
-        """The last place after `start` and up to `end` where a special token certainly begins; 0 if there is none.
+    def special_tokens(self, text: bytes, start: int, end: int) -> list[int]:
+        """The places after `start` and up to `end` where a special token certainly begins; `text` as for `last`.
 
         A token is certain if no other crosses its ends: those within it are shorter and come later in llama.cpp's
         order. Plain text always ends before it, so every model and engine has these places.
         """
-        found, outer = 0, (0, 0)
-        is_certain = False
+        found: list[int] = []
+        outer, is_certain = (0, 0), False
         furthest = 0  # where the tokens so far end
-        for first, last in [
-            *self._engine.special_token_spans(text, self._parse_special),
-            (len(text), len(text)),
-        ]:
+        for first, last in [*self._engine.special_token_spans(text, self._parse_special), (len(text), len(text))]:
             if first >= furthest:  # none of those before reaches here
-                if is_certain and start < outer[0] <= end and not self._is_stripped_before(text, outer[0]):
-                    found = outer[0]
+                if is_certain and start < outer[0] <= end and self._keeps_spaces(text[outer[0] - 1 : outer[1]]):
+                    found.append(outer[0])
                 outer, is_certain = (first, last), True
             elif last > outer[1]:
                 is_certain = False
             furthest = max(furthest, last)
         return found
 
-    def _is_stripped_before(self, text: bytes, at: int) -> bool:
-        return self._strips and text[at - 1] in SPACES.encode()
+    def _keeps_spaces(self, text: bytes) -> bool:
+        """Whether no token strips white space from `text`, which would take a token's own."""
+        return not self._strips or not any(byte in text for byte in SPACES.encode())
 
     def _is_free(self, text: bytes, at: int) -> bool:
         """Whether only the pre-tokenizer decides at a place."""
