@@ -62,6 +62,8 @@ class ChangingText:
         self._text = b""
         self._ids = tokenizer.encode(b"", **self._flags)
         self._growing: IncrementalEncoding = tokenizer.incremental(**self._flags)
+        self._rest: list[bytes] = []  # what is to come, the next one last
+        self._at = 0  # where it is to come
         self._kept: list[tuple[Checkpoint, bytes, list[int]]] = []
 
     def step(self) -> str | None:
@@ -73,8 +75,12 @@ class ChangingText:
             return None
         if chance < 0.12 and self._kept:
             checkpoint, text, ids = dice.choice(self._kept)
+            self._rest = []
             return self._compared("restore", text, ids, self._growing.restore(checkpoint))
         size = len(self._text)
+        if self._rest and self._at <= size:
+            data = self._rest.pop()
+            return self._changed(self._at, self._at, data)
         start = end = size
         data = b""
         if chance < 0.2 or size > LONGEST:
@@ -85,9 +91,20 @@ class ChangingText:
             data = self._piece() if dice.random() < 0.8 else b""
         else:
             data = self._piece()
+        if data and dice.random() < 0.4:  # the rest of it comes in the next steps
+            parts = self._divided(data)
+            data, self._rest = parts[0], parts[:0:-1]
         return self._changed(start, end, data)
 
+    def _divided(self, data: bytes) -> list[bytes]:
+        """`data` in two or three parts, or in single bytes."""
+        if len(data) < 20 and self._dice.random() < 0.3:
+            return [bytes([byte]) for byte in data]
+        places = sorted(self._dice.choices(range(len(data) + 1), k=self._dice.randint(1, 2)))
+        return [data[first:last] for first, last in zip([0, *places], [*places, len(data)])]
+
     def _changed(self, start: int, end: int, data: bytes) -> str | None:
+        self._at = start + len(data)
         text = self._text[:start] + data + self._text[end:]
         name = f"replace({start}, {end}, {data!r})"
         try:
