@@ -266,13 +266,13 @@ def _ids_of(segments: list[Segment]) -> list[int]:
 
 def _changed(old: list[int], new: list[int]) -> IdsChange:
     """How the ids differ, from the first difference to the last."""
-    kept = _common_length(old, new)
+    kept = common_length(old, new)
     old, new = old[kept:], new[kept:]
-    same = _common_length(old[::-1], new[::-1])
+    same = common_length(old[::-1], new[::-1])
     return IdsChange(kept, len(old) - same, new[: len(new) - same])
 
 
-def _common_length(one: list[int], other: list[int]) -> int:
+def common_length(one: list[int], other: list[int]) -> int:
     """How many items at the beginning are equal. Slices are compared, not items in a loop."""
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:

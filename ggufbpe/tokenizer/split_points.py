@@ -40,9 +40,8 @@ class SplitPoints:
         self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
         longest = max((len(vocabulary.tokens[token].encode()) for token in special), default=0)
         self.around = max(longest, 8)
-        self.reach = (
-            2 * self.around
-        )  # the length of a special token that begins there, and what could overlap its end
+        # The length of a special token that begins at a place, and of another that could overlap its end.
+        self.reach = 2 * self.around
         # After a special token a space is put before the text, which then continues nothing.
         self._kept_behind = self._strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
         # Text between white space is split separately there, so a cut must be before white space.
