@@ -4,8 +4,8 @@
     ids -> detokenization.py -> text
 
 The methods stand in six files: opening and copying here, encoding in encode_methods.py, texts that grow in
-incremental_methods.py, decoding in decode_methods.py, the attributes of the vocabulary in vocabulary_facts.py, and chats
-in chat/chat_methods.py.
+incremental_methods.py, decoding in decode_methods.py, the attributes of the vocabulary in vocabulary_facts.py, and
+chats in chat/chat_methods.py.
 """
 
 from __future__ import annotations

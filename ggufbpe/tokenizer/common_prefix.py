@@ -37,7 +37,9 @@ def common_prefix(
     if kept == len(given):
         return CommonPrefix(kept, position, f"the text goes on for {counted(len(own) - kept, 'more id')}")
     if kept == len(own):
-        return CommonPrefix(kept, position, f"the ids go on for {counted(len(given) - kept, 'id')} after the text")
+        return CommonPrefix(
+            kept, position, f"the ids go on for {counted(len(given) - kept, 'id')} after the text"
+        )
     return CommonPrefix(kept, position, _cause(tokenizer, given[kept:], own[kept:], is_start=kept == 0))
 
 

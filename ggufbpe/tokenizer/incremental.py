@@ -1,7 +1,7 @@
 """A text that grows or changes, and its ids, which are always those of `encode` of the whole text.
 
-The text is kept in segments that begin where it can be split whatever else it is (split_points.py). A change encodes the
-segments that it touches, and those whose beginnings depend on bytes that it touches; all others stay:
+The text is kept in segments that begin where it can be split whatever else it is (split_points.py). A change encodes
+the segments that it touches, and those whose beginnings depend on bytes that it touches; all others stay:
 
     segments | to encode: old bytes, the change, old bytes | segments
              ^ at least `reach` bytes before the change    ^ at least `reach` bytes after it
@@ -118,7 +118,9 @@ class IncrementalEncoding:
         """
         size = self._segments.size
         if not 0 <= operator.index(length) <= size:
-            raise ValueError(f"length must be from 0 to {size}, the length of the text in bytes, not {length}")
+            raise ValueError(
+                f"length must be from 0 to {size}, the length of the text in bytes, not {length}"
+            )
         return self._replace(length, size, b"")
 
     def replace(self, start: int, end: int, text: Text) -> IdsChange:
@@ -147,7 +149,9 @@ class IncrementalEncoding:
         if not isinstance(checkpoint, Checkpoint):
             raise TypeError(f"not a Checkpoint but {type(checkpoint).__name__}")
         if checkpoint._settings != self._settings:
-            raise ValueError("the checkpoint is of another tokenizer, or of other add_special or parse_special")
+            raise ValueError(
+                "the checkpoint is of another tokenizer, or of other add_special or parse_special"
+            )
         old, added = self._segments, len(self._before) + len(self._behind)
         self._segments = Segments(checkpoint._chunks, checkpoint.size, checkpoint.count - added)
         change = _difference(old.chunks, self._segments.chunks)
@@ -295,7 +299,8 @@ def _difference(old: list[Chunk], new: list[Chunk]) -> IdsChange:
     old, new = old[first:], new[first:]
     last = _shared(old[::-1], new[::-1])
     old_segments, new_segments = (
-        [segment for chunk in chunks[: len(chunks) - last] for segment in chunk.segments] for chunks in (old, new)
+        [segment for chunk in chunks[: len(chunks) - last] for segment in chunk.segments]
+        for chunks in (old, new)
     )
     first = _shared(old_segments, new_segments)
     for segment in old_segments[:first]:

@@ -40,7 +40,7 @@ class IncrementalMethods:
         """Yield the ids of a text that comes in pieces, each as soon as no later text can change it.
 
         The ids are those of `encode` of the joined pieces, with the same flags. A piece is `str` or bytes; bytes may
-        end within a character. Memory is that of the longest text without a place where it can be split (docs/limits.md).
+        end within a character. The memory is that of the longest stretch that cannot be split (docs/limits.md).
 
         >>> list(tok.encode_stream(["Hello wor", "ld"]))                # doctest: +SKIP
         [15496, 995]

@@ -62,7 +62,7 @@ class SplitPoints:
 
         `text` must have `reach` bytes after `end`, and before `start` at least as many, or begin at a place itself.
         """
-        above, step = end + 1, _FIRST_STEP
+        above, step = min(end + 1, len(text)), _FIRST_STEP
         while above > start + 1:
             first = max(above - step, start + 1)
             at = self.next(text, first)
@@ -80,9 +80,16 @@ class SplitPoints:
         found: list[int] = []
         outer, is_certain = (0, 0), False
         furthest = 0  # where the tokens so far end
-        for first, last in [*self._engine.special_token_spans(text, self._parse_special), (len(text), len(text))]:
+        for first, last in [
+            *self._engine.special_token_spans(text, self._parse_special),
+            (len(text), len(text)),
+        ]:
             if first >= furthest:  # none of those before reaches here
-                if is_certain and start < outer[0] <= end and self._keeps_spaces(text[outer[0] - 1 : outer[1]]):
+                if (
+                    is_certain
+                    and start < outer[0] <= end
+                    and self._keeps_spaces(text[outer[0] - 1 : outer[1]])
+                ):
                     found.append(outer[0])
                 outer, is_certain = (first, last), True
             elif last > outer[1]:

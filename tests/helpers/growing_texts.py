@@ -15,7 +15,6 @@ from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.tokenizer import incremental, segments, split_points
 from ggufbpe.tokenizer.incremental import Checkpoint, IncrementalEncoding
 
-LONGEST = 500  # bytes; a longer text is shortened before it grows again
 _SMALL_SIZES = (
     (incremental, {"_SMALL": 12, "_LARGE": 24, "_OPEN": 4, "_AT_ONCE": 40}),
     (segments, {"_MOST": 4, "_FEW": 2}),
@@ -50,11 +49,15 @@ def all_tokenizers(engine: str) -> Iterator[tuple[str, Tokenizer]]:
 class ChangingText:
     """One text that is changed at random, and what its ids must be."""
 
-    def __init__(self, tokenizer: Tokenizer, seed: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, seed: str, longest: int = 500) -> None:
+        """A text of more than `longest` bytes is shortened before it grows again."""
+        self._longest = longest
         self._dice = random.Random(seed)
         self._tokenizer = tokenizer
         special = tokenizer.vocabulary.special_token_ids
-        self._special = [tokenizer.id_to_token(token).encode() for token in special if tokenizer.id_to_token(token)]
+        self._special = [
+            tokenizer.id_to_token(token).encode() for token in special if tokenizer.id_to_token(token)
+        ]
         self._flags = {
             "add_special": self._dice.random() < 0.5,
             "parse_special": self._dice.random() < 0.7,
@@ -83,7 +86,7 @@ class ChangingText:
             return self._changed(self._at, self._at, data)
         start = end = size
         data = b""
-        if chance < 0.2 or size > LONGEST:
+        if chance < 0.2 or size > self._longest:
             start = dice.choice((dice.randint(0, size), max(size - dice.randint(0, 9), 0)))
         elif chance < 0.5:
             start, end = sorted((dice.randint(0, size), dice.randint(0, size)))
@@ -134,7 +137,9 @@ class ChangingText:
         self._text, self._ids = text, ids
         found = growing.ids
         if found == ids == from_change and growing.count == len(ids) and growing.size == len(text):
-            return None if growing.to_bytes() == text else f"{name} of {before!r} gives {growing.to_bytes()!r}"
+            return (
+                None if growing.to_bytes() == text else f"{name} of {before!r} gives {growing.to_bytes()!r}"
+            )
         self._ids = ids
         return f"{name} of {before!r} with {self._flags}: {found} or {from_change}, not {ids}"
 

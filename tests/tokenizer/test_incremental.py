@@ -182,7 +182,7 @@ def in_pieces(data: bytes, size: int) -> list[bytes]:
 def test_ids_of_a_stream(engine: Any) -> None:
     with small_segments():
         for name, tokenizer in all_tokenizers(engine):
-            data = odd_text(name, special_texts(tokenizer))[: 700 if engine == "native" else 60]
+            data = odd_text(name, special_texts(tokenizer))[: 300 if engine == "native" else 60]
             for size, flag in ((1, True), (7, False), (90, True)):
                 flags = {"add_special": flag, "parse_special": flag}
                 try:

@@ -73,7 +73,9 @@ def test_random_replacements(monkeypatch: pytest.MonkeyPatch) -> None:
         start = found.last_before(dice.randint(0, found.size))
         old, end = found.through(start, start.position + dice.randint(1, 30))
         new = made(dice.randint(0, 20 if len(plain) < 60 else 4), step)
-        first = next(at for at in range(len(plain) + 1) if sum(len(s.data) for s in plain[:at]) == start.position)
+        first = next(
+            at for at in range(len(plain) + 1) if sum(len(s.data) for s in plain[:at]) == start.position
+        )
         assert plain[first : first + len(old)] == old
         plain[first : first + len(old)] = new
         found.replace(start, end, new)
