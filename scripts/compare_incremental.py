@@ -4,8 +4,8 @@
 
 Texts are appended to, cut, replaced and restored, by words, special tokens and parts of both, single bytes, and halves
 of characters (tests/helpers/growing_texts.py). Segments are made so small that short texts have many; every other text
-is longer and has them in their real size. Every text is dropped after 200 steps. One step of `--reference-every` is done
-with the reference engine. Prints each difference, and how many there are. Exit code 1 if there is any.
+is longer and has them in their real size. Every text is dropped after 200 steps. One step of `--reference-every` is
+done with the reference engine. Prints each difference, and how many there are. Exit code 1 if there is any.
 """
 
 from __future__ import annotations
