@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.utf8 import to_bytes
-from .segments import Chunk, Place, Segment, Segments
+from .text_segments import Chunk, Place, Segment, Segments
 from .split_points import SplitPoints
 
 if TYPE_CHECKING:
@@ -158,8 +158,8 @@ class IncrementalEncoding:
         return change._replace(kept=change.kept + len(self._before))
 
     def __copy__(self) -> IncrementalEncoding:
-        made = type(self).__new__(type(self))
-        vars(made).update(vars(self))
+        tokenizer, add_special, parse_special = self._settings
+        made = type(self)(tokenizer, add_special=add_special, parse_special=parse_special)
         made._segments = Segments(self._segments.chunks, self._segments.size, self._segments.count)
         return made
 

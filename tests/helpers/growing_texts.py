@@ -12,12 +12,12 @@ from synthetic import CHARACTERS, WORDS, tokenizer_as
 
 from ggufbpe import Tokenizer
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-from ggufbpe.tokenizer import incremental, segments, split_points
+from ggufbpe.tokenizer import incremental, split_points, text_segments
 from ggufbpe.tokenizer.incremental import Checkpoint, IncrementalEncoding
 
 _SMALL_SIZES = (
     (incremental, {"_SMALL": 12, "_LARGE": 24, "_OPEN": 4, "_AT_ONCE": 40}),
-    (segments, {"_MOST": 4, "_FEW": 2}),
+    (text_segments, {"_MOST": 4, "_FEW": 2}),
     (split_points, {"_FIRST_STEP": 3}),
 )
 

@@ -8,6 +8,7 @@ import pytest
 from conftest import GPT2
 
 from ggufbpe import Checkpoint, CommonPrefix, IdsChange, IncrementalEncoding, Tokenizer
+from ggufbpe.tokenizer.incremental_methods import IncrementalMethods
 
 TOK = Tokenizer.from_gguf(GPT2)
 FLAGS = ", *, add_special=True, parse_special=True)"
@@ -22,7 +23,7 @@ FLAGS = ", *, add_special=True, parse_special=True)"
     ],
 )
 def test_signature(method: str, signature: str) -> None:
-    found = inspect.signature(getattr(Tokenizer, method))
+    found = inspect.signature(getattr(IncrementalMethods, method))
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values()]
     assert str(inspect.Signature(bare)) == signature
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from ggufbpe.tokenizer import segments as module
-from ggufbpe.tokenizer.segments import Chunk, Place, Segment, Segments
+from ggufbpe.tokenizer import text_segments as module
+from ggufbpe.tokenizer.text_segments import Chunk, Place, Segment, Segments
 
 
 def made(count: int, number: int = 0) -> list[Segment]:
