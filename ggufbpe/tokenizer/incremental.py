@@ -15,8 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.utf8 import to_bytes
-from .text_segments import Chunk, Place, Segment, Segments
 from .split_points import SplitPoints
+from .text_segments import Chunk, Place, Segment, Segments
 
 if TYPE_CHECKING:
     from . import Tokenizer
