@@ -77,7 +77,9 @@ _PUBLIC = {
     "models.pretokenizers.regex_patterns": ("Patterns", "patterns"),
     "models.vocabulary": ("GGUFWarning", "TokenAttribute", "Vocabulary"),
     "tokenizer": ("Tokenizer",),
+    "tokenizer.common_prefix": ("CommonPrefix",),
     "tokenizer.detokenization": ("DecodeStream",),
+    "tokenizer.incremental": ("Checkpoint", "IdsChange", "IncrementalEncoding"),
     "tokenizer.trace": ("Trace",),
 }
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -78,7 +78,11 @@ from .models.vocabulary import GGUFWarning as GGUFWarning
 from .models.vocabulary import TokenAttribute as TokenAttribute
 from .models.vocabulary import Vocabulary as Vocabulary
 from .tokenizer import Tokenizer as Tokenizer
+from .tokenizer.common_prefix import CommonPrefix as CommonPrefix
 from .tokenizer.detokenization import DecodeStream as DecodeStream
+from .tokenizer.incremental import Checkpoint as Checkpoint
+from .tokenizer.incremental import IdsChange as IdsChange
+from .tokenizer.incremental import IncrementalEncoding as IncrementalEncoding
 from .tokenizer.trace import Trace as Trace
 
 __version__: str

@@ -26,6 +26,29 @@ def decode(data: bytes, strict: bool = True) -> str:
     return data.decode("utf-8", _ERRORS if strict else _LENIENT_ERRORS)
 
 
+def to_bytes(text: str | bytes | bytearray | memoryview) -> bytes:
+    """Return the UTF-8 of a `str`, or bytes as they are.
+
+    `TypeError` for anything else, `ValueError` for a `str` with a lone surrogate.
+    """
+    if isinstance(text, str):
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(text, error.start) from None
+    if not isinstance(text, (bytes, bytearray, memoryview)):
+        raise TypeError(f"text must be str or bytes, not {type(text).__name__}")
+    return bytes(text)
+
+
+def lone_surrogate(text: str, at: int) -> ValueError:
+    """Return the error of a text that UTF-8 cannot write because of the surrogate at the character `at`."""
+    return ValueError(
+        f"the text has a lone surrogate, U+{ord(text[at]):04X}, at character {at}, which "
+        "UTF-8 cannot write; give bytes, or encode with errors='replace' first"
+    )
+
+
 def is_utf8(data: bytes) -> bool:
     """Whether bytes are UTF-8 as the standard has it."""
     try:

@@ -1,16 +1,8 @@
 """Cuts a long text into blocks whose ids, joined, are those of the whole text.
 
-A text may be cut between two characters if the pre-tokenizer ends a word there whatever else the text is
-(`Engine.find_split_point`: no pattern matches or looks across), and if no special token extends across the
-cut or strips white space at it. The nearby text decides that for the whole text: no id changes.
-
-Models without patterns have their own cuts, after which all text is encoded with `continues`: SPM
-before spaces, after a character that no token has before one; WPM at white space and characters that stand alone; RWKV
-and PLaMo-2 between bytes that no token has side by side; PLaMo-3 before two spaces.
-
-A text without a cut (a gigabyte of one letter) is one block. So is every text in the reference engine, which does
-not know the cuts; of a DNA model, whose k-mers are counted from the beginning of a sequence; and of UGM, whose sums of
-scores from the beginning decide once they are so large that they are rounded.
+split_points.py says where a text can be cut. A text without a cut (a gigabyte of one letter) is one block. So is every
+text in the reference engine, which does not know the cuts; of a DNA model, whose k-mers are counted from the beginning
+of a sequence; and of UGM, whose sums of scores from the beginning decide once they are so large that they are rounded.
 """
 
 from __future__ import annotations
@@ -18,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..models.vocabulary import LSTRIP, RSTRIP
-from .special_tokens import SPACES
+from .split_points import SplitPoints
 
 if TYPE_CHECKING:
     from . import Tokenizer
@@ -51,7 +42,7 @@ def blocks(
     if len(rest) < size:  # no cut is needed
         yield from [rest] if rest else ()
         return
-    places = [_Places(tokenizer, parse_special, continues) for tokenizer in tokenizers]
+    places = [SplitPoints(tokenizer, parse_special, continues) for tokenizer in tokenizers]
     around = max((each.around for each in places), default=0)
     searched = size
     wanted = size + size // 4 + around
@@ -87,59 +78,3 @@ def read(stream: Any, size: int) -> bytes:
 def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     """The tokens that llama-tokenize adds before and after a text; if the model wants no BOS, no EOS either."""
     return tokenizer.vocabulary.added if tokenizer.add_bos else ([], [])
-
-
-class _Places:
-    """Where one tokenizer allows cuts in a text. `around` is how many bytes on either side of a cut are looked at."""
-
-    def __init__(self, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> None:
-        vocabulary = tokenizer.vocabulary
-        entry = vocabulary.pre_tokenizer
-        model = vocabulary.tokenizer_model
-        self._engine = tokenizer._engine
-        self._continues = continues
-        self._parse_special = parse_special
-        special = vocabulary.special_token_ids
-        self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
-        longest = max((len(vocabulary.tokens[token].encode()) for token in special), default=0)
-        self.around = max(longest, 8)
-        # After a special token a space is put before the text, which then continues nothing.
-        self._kept_behind = self._strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
-        # Text between white space is split separately there, so a cut must be before white space.
-        spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
-        self._before = spaces.encode() if model.drops_white_space else None
-
-    def next(self, text: bytes, start: int) -> int:
-        """The first cut at or after `start`; the length of the text if there is none."""
-        at = start
-        while (at := self._engine.find_split_point(text, at, self._continues)) < len(text):
-            if self._is_free(text, at):
-                break
-            at += 1
-        return at
-
-    def _is_free(self, text: bytes, at: int) -> bool:
-        """Whether only the pre-tokenizer decides at a place."""
-        if not _is_between_characters(text, at):
-            return False
-        before, here = text[at - 1], text[at]
-        if self._before is not None and here not in self._before:
-            return False
-        if (self._strips or self._before is not None) and before in SPACES.encode():
-            return False
-        first = max(at - self.around, 0)
-        found = self._engine.special_token_spans(text[first : at + self.around], self._parse_special)
-        return not any(start < at - first < end + self._kept_behind for start, end in found)
-
-
-def _is_between_characters(text: bytes, at: int) -> bool:
-    """Whether whole characters end and begin there; unknown for bytes that are not UTF-8."""
-    begin = at - 1
-    while begin > 0 and at - begin < 4 and text[begin] & 0xC0 == 0x80:
-        begin -= 1
-    lead = text[at]
-    length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-    try:
-        return len(text[begin:at].decode()) == len(text[at : at + length].decode()) == 1
-    except UnicodeDecodeError:
-        return False

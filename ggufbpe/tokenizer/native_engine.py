@@ -16,7 +16,7 @@ from .engine import numpy
 from .token_offsets import TokenOffsets
 
 if TYPE_CHECKING:
-    from ..native._native import Encoder
+    from ..native._native import Encoder, Splitter
     from .engine import Ids, Offsets, Text
     from .reference_engine import ReferenceEngine
 
@@ -98,9 +98,14 @@ class NativeEngine:
             return self.encoder.cut(data, start) if continues else len(data)
         if model.has_sequences:
             return len(data)
+        return self._splitter.cut(data, start)
+
+    @cached_property
+    def _splitter(self) -> Splitter:
+        """The splitter, kept here because looking an entry up takes longer than finding a place."""
         from ..models.pretokenizers.automaton_tables import compiled_splitter
 
-        return compiled_splitter(self._vocabulary.pre_tokenizer).cut(data, start)
+        return compiled_splitter(self._vocabulary.pre_tokenizer)
 
     @cached_property
     def _reference(self) -> ReferenceEngine:

@@ -87,10 +87,7 @@ class ReferenceEngine:
         if isinstance(text, str):
             lone = None if text.isascii() else _SURROGATE.search(text)
             if lone is not None:
-                raise ValueError(
-                    f"the text has a lone surrogate, U+{ord(lone[0]):04X}, at character {lone.start()}, which "
-                    "UTF-8 cannot write; give bytes, or encode with errors='replace' first"
-                )
+                raise utf8.lone_surrogate(text, lone.start())
             return text.encode() if counts_bytes else text
         if not isinstance(text, (bytes, bytearray, memoryview)):
             raise TypeError(f"text must be str or bytes, not {type(text).__name__}")

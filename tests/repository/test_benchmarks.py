@@ -20,6 +20,7 @@ import encoding  # noqa: E402
 import goals  # noqa: E402
 import growth  # noqa: E402
 import ids  # noqa: E402
+import incremental  # noqa: E402
 import instructions  # noqa: E402
 import machine  # noqa: E402
 import opening  # noqa: E402
@@ -338,6 +339,27 @@ def test_growth_prints_a_row_for_each_text(tmp_path: Path) -> None:
     ]
     assert all(row["sizes"] == [2000] and row["met"] for row in rows)
     assert f"{len(rows)} of {len(rows)} stay within 1.5 x." in ran.stdout
+
+
+def test_incremental_prints_a_row_for_each_length(tmp_path: Path) -> None:
+    out = tmp_path / "incremental.json"
+    ran = run("incremental.py", "--longest", "10000", "--json", str(out))
+    assert ran.returncode == 0, ran.stderr
+    [row] = json.loads(out.read_text(encoding="utf-8"))
+    assert (row["vocab"], row["characters"]) == ("gpt-2", 10_000)
+    assert all(row[name] > 0 for name in ("append", "restore", "encode", "made"))
+
+
+def test_incremental_compares_ids(gpt2: Case) -> None:
+    class Wrong:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(peers.our_tokenizer(gpt2), name)
+
+        def encode(self, text: bytes) -> list[int]:
+            return [0]
+
+    with pytest.raises(ValueError, match="are not those of the whole text"):
+        incremental.measured(Wrong(), 1000, appends=3)
 
 
 def test_growth_has_every_family() -> None:
