@@ -16,6 +16,7 @@ scores from the beginning decide once they are so large that they are rounded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..models.vocabulary import LSTRIP, RSTRIP
@@ -36,11 +37,13 @@ def blocks(
     size: int = BLOCK,
     *,
     continues: bool = False,
+    most: float = inf,
 ) -> Iterator[bytes]:
     """The text of a binary stream in blocks of at least `size` bytes, mostly little more; none for an empty one.
 
     No id and no word of any of the `tokenizers` changes. `continues` says that all blocks but the first will be
-    encoded with it; otherwise, the text of a model without patterns is one block. `TypeError` for a stream of str.
+    encoded with it; otherwise, the text of a model without patterns is one block. Reading ends where more than `most`
+    bytes have no cut; they are the last block then. `TypeError` for a stream of str.
 
     >>> import io
     >>> tok = Tokenizer.from_gguf("gpt2.gguf")                               # doctest: +SKIP
@@ -51,7 +54,7 @@ def blocks(
     if len(rest) < size:  # no cut is needed
         yield from [rest] if rest else ()
         return
-    places = [_Places(tokenizer, parse_special, continues) for tokenizer in tokenizers]
+    places = [SplitPlaces.of(tokenizer, parse_special, continues) for tokenizer in tokenizers]
     around = max((each.around for each in places), default=0)
     searched = size
     wanted = size + size // 4 + around
@@ -68,6 +71,9 @@ def blocks(
         elif is_end:
             if rest:
                 yield rest
+            return
+        elif len(rest) > most:
+            yield rest
             return
         else:
             searched, wanted = last, 2 * wanted
@@ -89,8 +95,17 @@ def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     return tokenizer.vocabulary.added if tokenizer.add_bos else ([], [])
 
 
-class _Places:
+class SplitPlaces:
     """Where one tokenizer allows cuts in a text. `around` is how many bytes on either side of a cut are looked at."""
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> SplitPlaces:
+        """Return the places of a tokenizer, which are made once: the special tokens are read for them."""
+        known = tokenizer._split_places
+        key = parse_special, continues
+        if key not in known:
+            known[key] = cls(tokenizer, parse_special, continues)
+        return known[key]
 
     def __init__(self, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> None:
         vocabulary = tokenizer.vocabulary
@@ -100,11 +115,11 @@ class _Places:
         self._continues = continues
         self._parse_special = parse_special
         special = vocabulary.special_token_ids
-        self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
+        self.strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
         longest = max((len(vocabulary.tokens[token].encode()) for token in special), default=0)
         self.around = max(longest, 8)
         # After a special token a space is put before the text, which then continues nothing.
-        self._kept_behind = self._strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
+        self._kept_behind = self.strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
         # Text between white space is split separately there, so a cut must be before white space.
         spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
         self._before = spaces.encode() if model.drops_white_space else None
@@ -125,7 +140,7 @@ class _Places:
         before, here = text[at - 1], text[at]
         if self._before is not None and here not in self._before:
             return False
-        if (self._strips or self._before is not None) and before in SPACES.encode():
+        if (self.strips or self._before is not None) and before in SPACES.encode():
             return False
         first = max(at - self.around, 0)
         found = self._engine.special_token_spans(text[first : at + self.around], self._parse_special)
