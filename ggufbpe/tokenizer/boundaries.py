@@ -7,7 +7,7 @@ and behind it belongs to different parts.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -19,67 +19,88 @@ _WHITE_SPACE = b" \t\r\n"
 
 
 class BoundaryLevel(NamedTuple):
-    """One level of boundaries. `pattern` matches the separator, or has it as its first group.
+    """One level of boundaries. `pattern` matches the separator, or has it as its first group that matches.
 
-    `hint` is in the text wherever the pattern matches: looking for that is faster. `in_fences` says whether it holds
-    within a fenced block of Markdown, too.
+    `hint` is in the text wherever the pattern matches. `is_dense` says that boundaries are so frequent that they are
+    looked for near a place instead of in the whole text. `in_fences` says whether they count within a fenced block of
+    Markdown, if the levels have one that ends at such blocks.
     """
 
     name: str
     pattern: re.Pattern[bytes]
     hint: bytes = b""
+    is_dense: bool = False
     in_fences: bool = False
 
-    def last(self, data: bytes, start: int, end: int, fences: Fences, keep: KeepSeparator) -> int:
+
+class BoundarySearch:
+    """Finds the boundaries of levels in one text."""
+
+    def __init__(self, data: bytes, levels: Sequence[BoundaryLevel], keep: KeepSeparator) -> None:
+        self._data, self._keep = data, keep
+        matter = any(level.name == FENCED_BLOCK for level in levels)
+        self._fences = _fences(data) if matter else []
+        self._known: dict[str, list[int]] = {}
+
+    def last(self, level: BoundaryLevel, start: int, end: int) -> int:
         """Return the last boundary after `start` and up to `end`; `start` if there is none."""
-        if self.hint and data.rfind(self.hint, start, end + len(self.hint)) < 0:
-            return start
+        if not level.is_dense:
+            places = self._places(level)
+            index = bisect_right(places, end) - 1
+            return max(places[index], start) if index >= 0 else start
         width = _FIRST_WINDOW
         while True:
-            first = _before_white_space(data, max(start, end - width), start)
-            found = self._all(data, first, end, fences, keep)
+            first = _before_white_space(self._data, max(start, end - width), start)
+            found = self._between(level, first, end)
             if found and found[-1] > start:
                 return found[-1]
             if first <= start:
                 return start
             width *= 4
 
-    def first(self, data: bytes, start: int, end: int, fences: Fences, keep: KeepSeparator) -> int:
+    def first(self, level: BoundaryLevel, start: int, end: int) -> int:
         """Return the first boundary from `start` on and before `end`; `end` if there is none."""
-        found = self._all(data, _before_white_space(data, start, 0), end - 1, fences, keep)
-        return next((each for each in found if each >= start), end)
+        if level.is_dense:
+            found = self._between(level, _before_white_space(self._data, start, 0), end - 1)
+            return next((place for place in found if place >= start), end)
+        places = self._places(level)
+        index = bisect_left(places, start)
+        return min(places[index], end) if index < len(places) else end
 
-    def _all(self, data: bytes, start: int, end: int, fences: Fences, keep: KeepSeparator) -> list[int]:
-        places = []
-        for match in self.pattern.finditer(data, start, end + _LOOKED_AHEAD):
-            group = match.lastindex or 0
-            place = match.start(group) if keep == "start" else match.end(group)
-            if place > end:
-                break
-            if self.in_fences or not fences.contain(place):
-                places.append(place)
+    def _places(self, level: BoundaryLevel) -> list[int]:
+        """All boundaries of a level in ascending order."""
+        if level.name not in self._known:
+            is_there = not level.hint or level.hint in self._data
+            self._known[level.name] = self._between(level, 0, len(self._data)) if is_there else []
+        return self._known[level.name]
+
+    def _between(self, level: BoundaryLevel, start: int, end: int) -> list[int]:
+        matches = level.pattern.finditer(self._data, start, end + _LOOKED_AHEAD)
+        if not level.pattern.groups:
+            places = [match.start() for match in matches] if self._keep == "start" else [m.end() for m in matches]
+        elif self._keep == "start":
+            places = [match.start(match.lastindex or 0) for match in matches]
+        else:
+            places = [match.end(match.lastindex or 0) for match in matches]
+        while places and places[-1] > end:
+            places.pop()
+        if self._fences and not level.in_fences:
+            return [place for place in places if bisect_right(self._fences, place) % 2 == 0]
         return places
 
 
-class Fences:
-    """The fenced blocks of a Markdown text, if they matter."""
-
-    def __init__(self, data: bytes, matter: bool) -> None:
-        self._bounds: list[int] = []  # where blocks begin and end in turn
-        if not matter or (b"```" not in data and b"~~~" not in data):
-            return
-        mark = b""
-        for match in _FENCE.finditer(data):
-            if not mark:
-                mark = match[1]
-                self._bounds.append(match.start(1) + 1)
-            elif match[1] == mark and not match[2].strip():
-                mark = b""
-                self._bounds.append(match.end(1))
-
-    def contain(self, place: int) -> bool:
-        """Whether a place is within a block; one that is never closed ends with the text."""
-        return bool(self._bounds) and bisect_right(self._bounds, place) % 2 == 1
+def _fences(data: bytes) -> list[int]:
+    """Where fenced blocks begin and end in turn; one that is never closed ends with the text."""
+    found: list[int] = []
+    mark = b""
+    for match in _FENCE.finditer(b"\n" + data) if b"```" in data or b"~~~" in data else ():
+        if not mark:
+            mark = match[1]
+            found.append(match.start(1))  # one behind it, because of the line break in front
+        elif match[1] == mark and not match[2].strip():
+            mark = b""
+            found.append(match.end(1) - 1)
+    return found
 
 
 def _before_white_space(data: bytes, place: int, least: int) -> int:
@@ -89,25 +110,26 @@ def _before_white_space(data: bytes, place: int, least: int) -> int:
     return place
 
 
-def _level(
-    name: str, pattern: bytes, hint: bytes = b"", *, in_fences: bool = False
-) -> BoundaryLevel:
-    return BoundaryLevel(name, re.compile(pattern), hint, in_fences)
+def _level(name: str, pattern: bytes, hint: bytes = b"") -> BoundaryLevel:
+    return BoundaryLevel(name, re.compile(pattern), hint)
 
 
-_FENCE = re.compile(rb"(?:^|(?<=\n))[ ]{0,3}(```|~~~)([^\n]*)")
+_FENCE = re.compile(rb"\n[ ]{0,3}(```|~~~)([^\n]*)")
+FENCED_BLOCK = "fenced block"
 
-_WORD = _level("word", rb"[ \t\r\n]+", in_fences=True)
-_LINE = _level("line", rb"\n(?:[ \t\r]*\n)*", b"\n", in_fences=True)
-# Before a small letter, a period belongs to an abbreviation. 。！？ need no space behind them.
-_SENTENCE = _level(
+_WORD = BoundaryLevel("word", re.compile(rb"[ \t\r\n]+"), is_dense=True, in_fences=True)
+_LINE = BoundaryLevel("line", re.compile(rb"\n(?:[ \t\r]*\n)*"), is_dense=True, in_fences=True)
+# Before a small letter, a period belongs to an abbreviation. The ideographic 。！？ need no space behind them.
+_SENTENCE = BoundaryLevel(
     "sentence",
-    rb"[.!?\x82\x81\x9f]+[\"')\]]*(?:(?<=[.!?\"')\]])([ \t\r\n]+)(?![a-z \t\r\n])"
-    rb"|(?:(?<=\xe3\x80\x82)|(?<=\xef\xbc\x81)|(?<=\xef\xbc\x9f))([ \t\r\n]*))",
+    re.compile(
+        rb"[.!?][\"')\]]*([ \t\r\n]+)(?![a-z \t\r\n])|(?:\xe3\x80\x82|\xef\xbc[\x81\x9f])([ \t\r\n]*)"
+    ),
+    is_dense=True,
 )
 _PARAGRAPH = _level("paragraph", rb"\n(?:[ \t\r]*\n)+", b"\n")
 _HEADINGS = tuple(_level(f"heading {n}", rb"\n+(?=#{%d} )" % n, b"\n" + b"#" * n + b" ") for n in range(1, 7))
-_BLOCK = _level("fenced block", rb"\n+(?=[ ]{0,3}(?:```|~~~))|(?<=```)\n+|(?<=~~~)\n+")
+_BLOCK = _level(FENCED_BLOCK, rb"\n+(?=[ ]{0,3}(?:```|~~~))|(?:```|~~~)[^\n`]*(\n+)")
 _RULE = _level("rule", rb"\n+(?=(?:---|\*\*\*|___)[ \t]*\r?\n)")
 _STARTS = (
     rb"(?:@|#\[|(?:export |default |public |private |protected |static |abstract |final |pub(?:\([a-z]+\))? |async |"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..models.vocabulary import Vocabulary
-from .boundaries import BoundaryLevel, Fences, KeepSeparator
+from .boundaries import BoundaryLevel, BoundarySearch, KeepSeparator
 from .detokenization import all_pieces
 from .engine import numpy
 
@@ -45,8 +45,7 @@ class Splitter:
         self._data, self._size, self._overlap, self._levels, self._keep = data, size, overlap, levels, keep
         self._parse_special = parse_special
         self._starts = token_starts(tokenizer, data, parse_special)
-        matter = any(not level.in_fences and level.name == "fenced block" for level in levels)
-        self._fences = Fences(data, matter)
+        self._search = BoundarySearch(data, levels, keep)
 
     def spans(self) -> list[Span]:
         """The parts in order, in bytes."""
@@ -85,9 +84,9 @@ class Splitter:
         if reach <= done:
             return self._end_of_characters(start, done)
         for level in self._levels:
-            end = level.last(self._data, done, reach, self._fences, self._keep)
+            end = self._search.last(level, done, reach)
             while end > done and not self._fits(start, end, self._size):
-                end = level.last(self._data, done, end - 1, self._fences, self._keep)
+                end = self._search.last(level, done, end - 1)
             if end > done:
                 return end
         return self._end_of_tokens(start, done, reach)
@@ -118,9 +117,9 @@ class Splitter:
         first = max(bisect_left(self._starts, end) - self._overlap, 0)
         least = max(self._starts[first] if first < len(self._starts) else end, start + 1)
         for level in self._levels:
-            place = level.first(self._data, least, end, self._fences, self._keep)
+            place = self._search.first(level, least, end)
             while place < end and not self._fits(place, end, self._overlap):
-                place = level.first(self._data, place + 1, end, self._fences, self._keep)
+                place = self._search.first(level, place + 1, end)
             if place < end:
                 return place
         for index in range(bisect_left(self._starts, least), len(self._starts)):
@@ -143,23 +142,24 @@ def token_starts(tokenizer: Tokenizer, data: bytes, parse_special: bool) -> memo
     In a long text they follow from the lengths of tokens, which takes half the time of finding their spans.
     """
     engine, np = tokenizer._engine, numpy()
-    found: list[Any] = []
+    found: list[Any] = [np.zeros(1, np.int64)]
     at = 0
     while at < len(data):
         end = _seam(data, at)
         block = data[at:end]
-        starts = None
+        ends = None
         if len(data) > _MEASURED:
             ids = engine.encode_to_numpy(block, False, parse_special, True, 1)
-            ends = np.cumsum(tokenizer._piece_lengths[ids])
-            if len(ends) and ends[-1] == len(block):
-                starts = ends - tokenizer._piece_lengths[ids]
-        if starts is None:
+            ends = np.add.accumulate(tokenizer._piece_lengths[ids])
+            if len(ends) and ends[-1] != len(block):
+                ends = None
+        if ends is None:
             _, spans = engine.encode_with_offsets_to_numpy(block, False, parse_special, at > 0)
-            starts = np.maximum.accumulate(spans[:, 0]) if len(spans) else np.zeros(0, np.int64)
-        found.append(starts + at)
+            ends = np.append(np.maximum.accumulate(spans[1:, 0]), len(block))
+        ends += at
+        found.append(ends)
         at = end
-    return memoryview(np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64))
+    return memoryview(np.concatenate(found))[:-1]
 
 
 def piece_lengths(vocabulary: Vocabulary) -> Any:
