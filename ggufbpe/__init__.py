@@ -32,6 +32,7 @@ _PUBLIC = {
     "analysis.verify.model_diff": ("Differences", "diff"),
     "analysis.verify.result": ("Verification",),
     "analysis.verify.side_by_side": ("Comparison", "compare"),
+    "chat.fitting": ("FitPolicy", "FittedChat"),
     "convert.export_vocabulary": ("Exported", "export"),
     "convert.import_vocabulary": ("ImportedVocabulary", "import_vocabulary"),
     "convert.imported": ("NotImportableError",),
@@ -76,6 +77,7 @@ _PUBLIC = {
     "models.pretokenizers.regex_patterns": ("Patterns", "patterns"),
     "models.vocabulary": ("GGUFWarning", "TokenAttribute", "Vocabulary"),
     "tokenizer": ("Tokenizer",),
+    "tokenizer.boundaries": ("BOUNDARIES", "BoundaryLevel"),
     "tokenizer.detokenization": ("DecodeStream",),
     "tokenizer.trace": ("Trace",),
 }

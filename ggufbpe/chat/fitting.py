@@ -56,9 +56,15 @@ class FitPolicy:
         fields: dict[str, Any] = {}
         for name, value in dict(given).items():  # type: ignore[arg-type]
             if name not in default.__dataclass_fields__:
-                raise ValueError(f"keep has no field {name!r}; there are {', '.join(default.__dataclass_fields__)}")
+                raise ValueError(
+                    f"keep has no field {name!r}; there are {', '.join(default.__dataclass_fields__)}"
+                )
             kind = type(getattr(default, name))
-            if kind is tuple and isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+            if (
+                kind is tuple
+                and isinstance(value, (list, tuple))
+                and all(isinstance(each, str) for each in value)
+            ):
                 value = tuple(value)
             if type(value) is not kind:
                 raise ValueError(f"keep: {name} must be of type {_KINDS[kind]}")

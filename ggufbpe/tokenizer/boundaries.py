@@ -77,7 +77,9 @@ class BoundarySearch:
     def _between(self, level: BoundaryLevel, start: int, end: int) -> list[int]:
         matches = level.pattern.finditer(self._data, start, end + _LOOKED_AHEAD)
         if not level.pattern.groups:
-            places = [match.start() for match in matches] if self._keep == "start" else [m.end() for m in matches]
+            places = (
+                [match.start() for match in matches] if self._keep == "start" else [m.end() for m in matches]
+            )
         elif self._keep == "start":
             places = [match.start(match.lastindex or 0) for match in matches]
         else:

@@ -6,7 +6,7 @@ The numbers are of a text's own ids, so BOS and EOS are added only if asked for.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._util.lazy import IMPORT_LOCK, cached_property
@@ -121,6 +121,59 @@ class BudgetMethods:
         levels = levels_of(boundaries)
         spans = Splitter(self, data, size, overlap, levels, keep_separator, parse_special).spans()
         return in_characters(data, spans) if isinstance(text, str) else spans
+
+    def encode_pair(self: Tokenizer, a: str, b: str, *, limit: int | None = None) -> list[int]:
+        """Return the ids of a query and a document as llama-server's `/rerank` forms them for a model that ranks.
+
+        That is the file's template for "rerank" with `{query}` and `{document}` replaced, else the texts with BOS, EOS
+        and SEP where the model wants them: BOS a EOS SEP b EOS. No control token is recognized in the texts then. The
+        input of an embedding is `encode(text)`.
+
+        With `limit`, the texts are cut at their ends until the pair has at most so many ids, the longer one first.
+        llama-server refuses a pair that is too long. `ValueError` if a pair of empty texts has more.
+
+        Source: format_prompt_rerank in tools/server/server-common.cpp.
+        """
+        from .model_inputs import encode_pair
+
+        return encode_pair(self, a, b, limit)
+
+    def encode_infill(
+        self: Tokenizer,
+        prefix: str,
+        suffix: str,
+        prompt: str = "",
+        extra: Iterable[Mapping[str, str]] = (),
+        *,
+        n_batch: int = 2048,
+        n_predict: int = -1,
+        n_ctx: int | None = None,
+        spm_infill: bool = False,
+    ) -> list[int]:
+        """Return the ids for filling in between `prefix` and `suffix`, as llama-server's `/infill` forms them.
+
+        `prompt` is the beginning of the middle, and `extra` are other files of the repository, each with "text" and
+        "filename". Of a long prefix the end is kept, of a long suffix the beginning, so that both fit a batch of
+        `n_batch` ids; of the other files, what fits the context of `n_ctx` ids besides, everything with None. The
+        defaults are llama-server's. `spm_infill` puts the suffix first.
+
+        `ValueError` if the vocabulary has no FIM tokens.
+
+        Source: format_prompt_infill in tools/server/server-common.cpp.
+        """
+        from .model_inputs import encode_infill
+
+        return encode_infill(
+            self,
+            prefix,
+            suffix,
+            prompt,
+            extra,
+            n_batch=n_batch,
+            n_predict=n_predict,
+            n_ctx=n_ctx,
+            spm_infill=spm_infill,
+        )
 
     def _count_up_to(
         self: Tokenizer, text: Text, limit: int, add_special: bool, parse_special: bool, continues: bool
