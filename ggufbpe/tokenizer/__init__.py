@@ -4,7 +4,7 @@
     ids -> detokenization.py -> text
 
 The methods stand in six files: opening and copying here, encoding in encode_methods.py, decoding in decode_methods.py,
-budgets in budget_methods.py, the attributes of the vocabulary in vocabulary_facts.py, and chats in chat/chat_methods.py.
+budgets in budget_methods.py, the attributes of the vocabulary in vocabulary_facts.py, chats in chat/chat_methods.py.
 """
 
 from __future__ import annotations

@@ -112,10 +112,7 @@ class BudgetMethods:
         with IMPORT_LOCK:
             from .boundaries import levels_of
             from .splitting import Splitter, in_characters
-        if not 0 <= operator.index(overlap) < operator.index(size):
-            raise ValueError(
-                f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}"
-            )
+        check_overlap(size, overlap)
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
         data = text.encode() if isinstance(text, str) else bytes(text)
         levels = levels_of(boundaries)
@@ -204,6 +201,12 @@ class BudgetMethods:
         from .splitting import piece_lengths
 
         return piece_lengths(self.vocabulary)  # type: ignore[attr-defined]
+
+
+def check_overlap(size: int, overlap: int) -> None:
+    """Raise `ValueError` unless `0 <= overlap < size`."""
+    if not 0 <= operator.index(overlap) < operator.index(size):
+        raise ValueError(f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}")
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
