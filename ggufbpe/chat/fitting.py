@@ -18,7 +18,7 @@ from ..errors import ChatError
 from .token_origins import ChatTokens, chat_tokens
 
 if TYPE_CHECKING:
-    from .prompt_tokenizer import PromptTokenizer
+    from .prompt_tokenizer import PromptTokenizer, Side
 
 _ESTIMATED = 4  # renderings for which estimates choose the candidates; a search by halves does from then on
 _OF_A_MESSAGE = 8  # tokens that a template may write around a message: a first guess, corrected by each count
@@ -43,7 +43,7 @@ class FitPolicy:
     keep_last: int = 1
     shorten: tuple[str, ...] = ()
     shorten_to: int = 256
-    side: str = "middle"
+    side: Side = "middle"
     marker: str = "\n…\n"
     note: str = ""
 
@@ -70,6 +70,8 @@ class FitPolicy:
                 raise ValueError(f"keep: {name} must be of type {_KINDS[kind]}")
             if kind is int and value < 0:
                 raise ValueError(f"keep: {name} must be 0 or more")
+            if name == "side" and value not in ("right", "left", "middle"):
+                raise ValueError("keep: side must be right, left or middle")
             fields[name] = value
         return cls(**fields)
 
@@ -259,7 +261,8 @@ class _Search:
 
     def _shortened_messages(self) -> dict[int, tuple[Message, int]]:
         """The messages that may be cut, each as it is then, and how many tokens that saves."""
-        policy, found = self._policy, {}
+        policy = self._policy
+        found: dict[int, tuple[Message, int]] = {}
         for number, message in enumerate(self._messages):
             content = message.get("content")
             if message.get("role") not in policy.shorten or not isinstance(content, str):

@@ -25,8 +25,38 @@ _FILES = {
 }
 KINDS = ("gpt-2", "llama-bpe", "gemma4", "whitespace", "reference", *_FILES)
 PIECES = (
-    *("Hello", " world", "  ", "\n", "\n\n", "者", "😀", "é", "<|endoftext|>", "</s>", "<s>", "'s", " don't", "123. "),
-    *("4567", " ", "a", "ab", "the quick brown", "!", "...", "\t", "\r\n", "न", "ि", "zzzzzz", "\n# ", "\n```\n"),
+    *(
+        "Hello",
+        " world",
+        "  ",
+        "\n",
+        "\n\n",
+        "者",
+        "😀",
+        "é",
+        "<|endoftext|>",
+        "</s>",
+        "<s>",
+        "'s",
+        " don't",
+        "123. ",
+    ),
+    *(
+        "4567",
+        " ",
+        "a",
+        "ab",
+        "the quick brown",
+        "!",
+        "...",
+        "\t",
+        "\r\n",
+        "न",
+        "ि",
+        "zzzzzz",
+        "\n# ",
+        "\n```\n",
+    ),
     *("。", "\n\ndef f():\n", "x. Y"),
 )
 

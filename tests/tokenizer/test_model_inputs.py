@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,28 +37,21 @@ PAIRS = [
 def test_pairs(keys: dict[str, Any], expected: list[int | str]) -> None:
     tok = with_ids(**keys)
     texts = {"a": "a query<|endoftext|>", "b": "a document"}
-    ids = [token for each in expected for token in (tok.encode_ordinary(texts[each]) if isinstance(each, str) else [each])]
-    assert tok.encode_pair(texts["a"], texts["b"]) == ids
+    ids = [tok.encode_ordinary(texts[each]) if isinstance(each, str) else [each] for each in expected]
+    assert tok.encode_pair(texts["a"], texts["b"]) == list(chain.from_iterable(ids))
 
 
 def test_pairs_by_the_template_of_the_file() -> None:
-    tok = with_ids(**{"chat_templates": ["rerank"]}) if False else Tokenizer.from_gguf(
+    tok = Tokenizer.from_gguf(
         GPT2, overrides={"tokenizer.chat_template.rerank": "Q: {query} D: {document}<|endoftext|>"}
     )
-    if "rerank" not in tok.chat_templates:
-        tok = Tokenizer.from_gguf(
-            GPT2,
-            overrides={
-                "tokenizer.chat_templates": ["rerank"],
-                "tokenizer.chat_template.rerank": "Q: {query} D: {document}<|endoftext|>",
-            },
-        )
     assert tok.encode_pair("x", "y") == tok.encode("Q: x D: y<|endoftext|>", add_special=False)
     assert len(tok.encode_pair("x " * 50, "y " * 90, limit=40)) <= 40
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "limit", "expected"), [(3, 30, 20, (3, 17)), (30, 3, 20, (17, 3)), (30, 30, 21, (11, 10)), (5, 5, 20, (5, 5))]
+    ("a", "b", "limit", "expected"),
+    [(3, 30, 20, (3, 17)), (30, 3, 20, (17, 3)), (30, 30, 21, (11, 10)), (5, 5, 20, (5, 5))],
 )
 def test_the_longer_text_is_cut_first(a: int, b: int, limit: int, expected: tuple[int, int]) -> None:
     tok = Tokenizer.from_gguf(GPT2)
@@ -110,7 +104,7 @@ def test_infill_of_a_repository() -> None:
 
 
 def test_infill_without_its_tokens() -> None:
-    with pytest.raises(ValueError, match="Infill is not supported by this model: prefix token is missing. suffix"):
+    with pytest.raises(ValueError, match="Infill is not supported by this model: prefix token is missing"):
         Tokenizer.from_gguf(GPT2).encode_infill("a", "b")
 
 

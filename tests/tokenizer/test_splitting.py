@@ -48,7 +48,7 @@ def test_separators_can_be_left_out(kind: str) -> None:
 
 
 EXAMPLES = [
-    ("paragraph", 8, "One two.\n\nThree four. Five six.\n\nSeven.", ["One two.\n\n", "Three four. Five six.\n\n", "Seven."]),
+    ("paragraph", 8, "One.\n\nThree four. Five six.\n\nTen.", ["One.\n\n", "Three four. Five six.\n\n", "Ten."]),
     ("sentence", 6, "One two. Three four. Five.", ["One two. Three four. ", "Five."]),
     ("sentence", 5, "By e.g. this. Next.", ["By e.g. ", "this. Next."]),
     ("sentence", 12, "一。二。三。", ["一。二。", "三。"]),
@@ -56,7 +56,7 @@ EXAMPLES = [
     ("word", 3, "one two three four", ["one two ", "three four"]),
     ("token", 2, "one two three", ["one two", " three"]),
     ("markdown", 8, "# A\n\ntext\n\n# B\n\nmore text", ["# A\n\ntext\n\n", "# B\n\nmore text"]),
-    ("markdown", 12, "Text\n\n```\na\n\n# no heading\n```\nBehind it", ["Text\n\n", "```\na\n\n# no heading\n```\n", "Behind it"]),
+    ("markdown", 14, "T\n\n```\na\n\n# no\n```\nBehind all of it", ["T\n\n```\na\n\n# no\n```\n", "Behind all of it"]),
     ("code", 14, "import os\n\n\ndef f():\n    a\n\n    b\n\n\ndef g(): pass\n", None),
 ]  # fmt: skip
 

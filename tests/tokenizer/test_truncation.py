@@ -68,7 +68,7 @@ CUT_AT_WORDS = [
     ("one twothreefour", 2, "right", "one "),
     ("one two three", 2, "left", " two three"),
     ("naïveté", 1, "right", ""),
-    ("者者者者", 3, "right", "者"),
+    ("者者者者", 2, "right", "者者"),
 ]
 
 
