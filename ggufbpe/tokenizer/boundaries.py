@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 KeepSeparator = Literal["end", "start", False]
 
 _LOOKED_AHEAD = 64  # bytes behind a place that may decide whether it is a boundary
+_LOOKED_BACK = 8  # bytes in front of a separator, such as the end of a sentence
 _FIRST_WINDOW = 256  # bytes in which the last boundary is looked for first
 _WHITE_SPACE = b" \t\r\n"
 
@@ -61,7 +62,8 @@ class BoundarySearch:
     def first(self, level: BoundaryLevel, start: int, end: int) -> int:
         """Return the first boundary from `start` on and before `end`; `end` if there is none."""
         if level.is_dense:
-            found = self._between(level, _before_white_space(self._data, start, 0), end - 1)
+            first = max(_before_white_space(self._data, start, 0) - _LOOKED_BACK, 0)
+            found = self._between(level, first, end - 1)
             return next((place for place in found if place >= start), end)
         places = self._places(level)
         index = bisect_left(places, start)

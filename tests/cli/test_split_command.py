@@ -16,13 +16,13 @@ from ggufbpe.cli._arguments import UsageError
 __all__ = ["call"]  # a fixture
 
 TEXT = "One two.\n\nThree four naïve.\n\nFive."
-GIVEN = ("-m", GPT2, "-p", TEXT, "--size", 8)
+GIVEN = ("-m", GPT2, "-p", TEXT, "--size", 7)
 
 
 def test_lines_of_json(call: Run) -> None:
     rows = [json.loads(line) for line in call(split, *GIVEN).text.splitlines()]
     tok = Tokenizer.from_gguf(GPT2)
-    assert [(row["start"], row["end"]) for row in rows] == tok.split(TEXT, 8)
+    assert [(row["start"], row["end"]) for row in rows] == tok.split(TEXT, 7)
     assert [row["text"] for row in rows] == [TEXT[row["start"] : row["end"]] for row in rows]
     assert [row["tokens"] for row in rows] == [tok.count(row["text"], add_special=False) for row in rows]
 
@@ -51,4 +51,4 @@ def test_bytes_that_are_not_utf8(call: Run, tmp_path: Path) -> None:
 
 def test_an_overlap_that_is_too_large(call: Run) -> None:
     with pytest.raises(UsageError, match="overlap must be at least 0 and less than size"):
-        call(split, *GIVEN, "--overlap", 8)
+        call(split, *GIVEN, "--overlap", 7)
