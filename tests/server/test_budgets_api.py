@@ -11,7 +11,6 @@ from ggufbpe import Tokenizer
 from ggufbpe.server.budgets_api import fit_answer, fits_answer, split_answer, truncate_answer
 from ggufbpe.server.failures import RequestError
 from ggufbpe.server.served_models import Models
-from ggufbpe.server.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 TOK = Tokenizer.from_gguf(GPT2)
@@ -20,7 +19,7 @@ CHAT = {"messages": [{"role": "user", "content": "hello " * n} for n in (30, 1)]
 
 @pytest.fixture
 def models() -> Models:
-    return Models(Settings({"gpt2": str(GPT2)}))
+    return Models({"gpt2": str(GPT2)})
 
 
 def test_answers(models: Models) -> None:

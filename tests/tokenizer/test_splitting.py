@@ -55,7 +55,7 @@ EXAMPLES = [
     ("word", 3, "one two three four", ["one two ", "three four"]),
     ("token", 2, "one two three", ["one two", " three"]),
     ("markdown", 8, "# A\n\ntext\n\n# B\n\nmore text", ["# A\n\ntext\n\n", "# B\n\nmore text"]),
-    ("markdown", 14, "T\n\n```\na\n\n# no\n```\nBehind all of it", ["T\n\n", "```\na\n\n# no\n```\n", "Behind all of it"]),
+    ("markdown", 14, "T\n\n```\na\n\n# no\n```\nBehind it all", ["T\n\n", "```\na\n\n# no\n```\n", "Behind it all"]),
     ("code", 16, "import os\n\n\ndef f():\n    a\n\n    b\n\n\ndef g(): pass\n", None),
 ]  # fmt: skip
 
