@@ -32,8 +32,8 @@ def test_answers(models: Models) -> None:
     }
     spans = split_answer(models, {"text": "one two three", "size": 2, "boundaries": "token"})
     assert spans == {"spans": [[0, 7], [7, 13]]}
-    fitted = fit_answer(models, {**CHAT, "limit": 120, "answer": 100, "keep": {"note": ""}})
-    assert (fitted["dropped"], fitted["limit"]) == ([0], 20)
+    fitted = fit_answer(models, {**CHAT, "limit": 140, "answer": 100, "keep": {"note": ""}})
+    assert (fitted["dropped"], fitted["limit"]) == ([0], 40)
     assert fitted["count"] == len(TOK.apply_chat_template(CHAT["messages"][1:], chat_template="known:chatml"))
 
 
