@@ -25,6 +25,8 @@ from .analysis.verify.result import Verification as Verification
 from .analysis.verify.side_by_side import Comparison as Comparison
 from .analysis.verify.side_by_side import compare as compare
 from .analysis.views.answers import json_schema as json_schema
+from .chat.fitting import FitPolicy as FitPolicy
+from .chat.fitting import FittedChat as FittedChat
 from .convert.export_vocabulary import Exported as Exported
 from .convert.export_vocabulary import export as export
 from .convert.import_vocabulary import ImportedVocabulary as ImportedVocabulary
@@ -78,6 +80,8 @@ from .models.vocabulary import GGUFWarning as GGUFWarning
 from .models.vocabulary import TokenAttribute as TokenAttribute
 from .models.vocabulary import Vocabulary as Vocabulary
 from .tokenizer import Tokenizer as Tokenizer
+from .tokenizer.boundaries import BOUNDARIES as BOUNDARIES
+from .tokenizer.boundaries import BoundaryLevel as BoundaryLevel
 from .tokenizer.common_prefix import CommonPrefix as CommonPrefix
 from .tokenizer.detokenization import DecodeStream as DecodeStream
 from .tokenizer.incremental import Checkpoint as Checkpoint

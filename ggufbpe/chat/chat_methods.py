@@ -5,6 +5,7 @@ The rest of `ggufbpe.chat` and jinja2 are imported with the first chat only.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from .chats import Chats
+    from .fitting import FitPolicy, FittedChat
     from .prompt_tokenizer import PromptTokenizer
 
 
@@ -144,6 +146,55 @@ class ChatMethods:
         )
         prompt = self.chats.prompt(body, chat_template, now)
         return cast("PromptTokenizer", self).encode(prompt) if tokenize else prompt_text(prompt)
+
+    def fit_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        limit: int,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        keep: FitPolicy | Mapping[str, Any] | None = None,
+        answer: int = 0,
+        tool_choice: str = "auto",
+        chat_template: str | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str | None = None,
+        reasoning_effort: str | None = None,
+        now: datetime | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> FittedChat:
+        """Return the chat with the fewest messages left out whose prompt has at most `limit - answer` tokens.
+
+        `keep` is a `FitPolicy`, or its fields by name: what always stays, and what may be cut. By default, the system's
+        messages and the last turn stay, the oldest turns are left out first, each with its calls and their results, and
+        nothing is cut. If contents may be cut (`shorten`), the fewest turns are left out that suffice with all of them
+        cut, and then the fewest contents are cut, the oldest first. `answer` is room for the answer. The other
+        arguments are those of `apply_chat_template`.
+
+        Each candidate is rendered and counted as a whole, so the result is exact whatever the template does, unless a
+        prompt becomes longer where one turn more is left out. A search by estimates and halves takes few renderings.
+
+        Raises `ChatError` for what llama-server refuses, and if what must stay does not fit; `ValueError` for a
+        negative `limit` or `answer`, and for a policy that is not one.
+
+        >>> tok.fit_chat(messages, 4096, answer=512).messages           # doctest: +SKIP
+        """
+        with IMPORT_LOCK:
+            from .chats import body_from_arguments
+            from .fitting import fit_chat
+        if min(operator.index(limit), operator.index(answer)) < 0:
+            raise ValueError(f"limit and answer must be 0 or more, not {limit} and {answer}")
+        body = body_from_arguments(
+            messages,
+            tools,
+            tool_choice,
+            add_generation_prompt,
+            continue_final_message,
+            reasoning_effort,
+            chat_template_kwargs or {},
+        )
+        tokenizer = cast("PromptTokenizer", self)
+        return fit_chat(tokenizer, body, max(limit - answer, 0), keep, chat_template, now)
 
     def _check_names(
         self, given: Iterable[str], chat_template: str | None, chat_template_kwargs: Mapping[str, Any]

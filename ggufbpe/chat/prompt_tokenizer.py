@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..models.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from .chats import Chats
+
+Side = Literal["right", "left", "middle"]  # where text is taken away
 
 
 class PromptTokenizer(Protocol):
@@ -18,6 +23,19 @@ class PromptTokenizer(Protocol):
     @property
     def chat_templates(self) -> Mapping[str, str]:
         """The file's chat templates by name; the default one is ""."""
+
+    @property
+    def chats(self) -> Chats:
+        """What makes prompts of chats."""
+
+    def count(self, text: str | bytes, /) -> int:
+        """Return the number of ids of a text, with special tokens added and parsed."""
+
+    def fits(self, text: str, limit: int, /) -> bool:
+        """Return whether a text has at most `limit` ids of its own."""
+
+    def truncate(self, text: str, limit: int, /, *, side: Side, marker: str) -> str:
+        """Return the longest part of a text that has at most `limit` ids of its own."""
 
     def encode(self, text: bytes, /) -> list[int]:
         """Return the ids of a prompt, with special tokens added and parsed."""

@@ -41,6 +41,8 @@ GROUPS = {  # what for: command: what it does, in a line
     },
     "count": {
         "count": "count the tokens of files and directories",
+        "split": "the parts of a text that have at most so many tokens",
+        "truncate": "the longest part of a text that has at most so many tokens",
         "stats": "how well tokenizers compress a corpus, side by side",
     },
     "convert": {

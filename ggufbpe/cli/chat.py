@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from .._util.wording import counted
 from ..analysis.views.answers import answer
 from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
@@ -43,6 +44,7 @@ examples:
   ggufbpe chat -m model.gguf --system "You are terse." -p "What is 2 + 2?" --count
   ggufbpe chat -m model.gguf messages.json --tools tools.json --ids
   ggufbpe chat -m model.gguf messages.json --by-message
+  ggufbpe chat -m model.gguf messages.json --fit 4096 --json
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
   ggufbpe chat -m model.gguf -p Hi --chat-template known:Qwen-Qwen3-0.6B
   cat request.json | ggufbpe chat -m model.gguf --json"""
@@ -56,6 +58,13 @@ def add_arguments(parser: Parser) -> None:
     add_stdin(parser, "read the chat from")
     parser.add_argument("--system", metavar="TEXT", help="a message by the system before all others")
     add_chat_flags(parser)
+    parser.add_argument(
+        "--fit",
+        type=int,
+        metavar="N",
+        help="leave out the fewest of the oldest turns such that the prompt has at most N tokens; the messages of the "
+        "system and the last turn stay",
+    )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--prompt", action="store_true", help="print only the prompt, without colour")
     shape.add_argument("--ids", action="store_true", help="print only the ids, as [1, 2, 3]")
@@ -83,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         _output.note(f"ggufbpe: {model.note}")
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     template = template_of(arguments, tokenizer)
+    if arguments.fit is not None:
+        body = _fitted(tokenizer, body, arguments.fit, template)
     found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template))
     _say_what_is_missing(tokenizer, body, template)
     for injected in found.injected:
@@ -101,6 +112,19 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _output.write(found.rendered.prompt)
     return 0
+
+
+def _fitted(tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: str | None) -> dict[str, Any]:
+    """The body of a request without the turns that do not fit, whose number is said."""
+    from ..chat.fitting import fit_chat
+
+    if limit < 0:
+        raise UsageError(f"--fit must be 0 or more, not {limit}")
+    fitted = fit_chat(tokenizer, body, limit, chat_template=template)
+    if fitted.dropped:
+        messages = counted(len(fitted.dropped), "message was", "messages were")
+        _output.note(f"ggufbpe: {messages} left out; the prompt has {counted(fitted.count, 'token')}")
+    return {**body, "messages": fitted.messages}
 
 
 def _is_shown(color: str) -> bool:

@@ -45,7 +45,9 @@ messages or the body of a request. Tokens and bytes are those of the prompts, an
 does. A line that is not a chat is reported with its number, and the others are counted. A model without a chat \
 template needs one (--chat-template known:chatml).
 
-As in llama-tokenize --show-count, BOS is counted if the model asks for it. Escape sequences are never processed."""
+As in llama-tokenize --show-count, BOS is counted if the model asks for it. Escape sequences are never processed.
+
+With --limit N, the exit code is 1 if there are more than N tokens in all, else 0."""
 _EXAMPLES = """\
 examples:
   ggufbpe count README.md src
@@ -53,6 +55,7 @@ examples:
   ggufbpe count -m model.gguf --top 10 .
   ggufbpe count -m model.gguf -p "Hello world"
   git diff | ggufbpe count -m model.gguf
+  git diff | ggufbpe count -m model.gguf -q --limit 8192
   ggufbpe count -m model.gguf --chat messages.json chats.jsonl
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
@@ -90,6 +93,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--top", type=int, metavar="N", help="show only the first N, sorted by tokens unless --sort is given"
     )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="exit with code 1 if there are more than N tokens in all"
+    )
+    if "-q" not in parser.flags():
+        parser.add_switch("-q", "--quiet", help="print only the number of tokens in all")
     add_no_ignore(parser)
     parser.add_switch("--json", help="print one object: files, total, errors, skipped")
 
@@ -102,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check_chat(arguments)
     if arguments.top is not None and arguments.top < 1:
         raise UsageError(f"--top must be 1 or more, not {arguments.top}")
+    if arguments.limit is not None and arguments.limit < 0:
+        raise UsageError(f"--limit must be 0 or more, not {arguments.limit}")
     tokenizer = opened_tokenizer(arguments)
     prompt = None
     if arguments.chat:
@@ -132,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         for each in counter.count(sources, _shown_on(bar, found)):
             counts.append(each)
-            if not (arguments.json or order):
+            if not (arguments.json or arguments.quiet or order):
                 bar.clear()
                 table.row(each)
     finally:
@@ -141,6 +151,8 @@ def run(arguments: argparse.Namespace) -> int:
     shown = counts if order is None else sorted(counts, key=_KEYS[order])[: arguments.top]
     if arguments.json:
         _output.write_json(answer(result._replace(files=shown).to_dict(), model=tokenizer.name))
+    elif arguments.quiet:
+        _output.write(f"{result.total.tokens}\n".encode())
     else:
         for each in shown if order else ():
             table.row(each)
@@ -151,7 +163,9 @@ def run(arguments: argparse.Namespace) -> int:
         _output.note(f"ggufbpe: the total includes {more}")
     say_what_was_left_out(result.skipped, "give a path to count it")
     say_what_is_not_utf8(result.total.undecodable_bytes)
-    return 2 if result.errors else 0
+    if result.errors:
+        return 2
+    return int(arguments.limit is not None and result.total.tokens > arguments.limit)
 
 
 def _streams(arguments: argparse.Namespace) -> Iterator[NamedStream]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._protocol import chunks, length_function, library
+from ._protocol import length_function, library
 
 __all__ = ["length_function", "text_splitter"]
 
@@ -15,8 +15,8 @@ _Base: Any = library("langchain_text_splitters", "langchain-text-splitters").Tex
 def text_splitter(tokenizer: Tokenizer, chunk_size: int = 4000, chunk_overlap: int = 200) -> Any:
     """Return a `TextSplitter` whose chunks are slices of the text of at most `chunk_size` tokens.
 
-    `chunk_overlap` counts tokens, too; with 0, the chunks join to the text. For splitting at paragraphs, use
-    `RecursiveCharacterTextSplitter(length_function=length_function(tok))`.
+    `chunk_overlap` counts tokens, too; with 0, the chunks join to the text. They end between tokens, wherever that is:
+    `Tokenizer.split` ends them at paragraphs, sentences, or headings.
     """
     return _Splitter(tokenizer, chunk_size, chunk_overlap)
 
@@ -27,4 +27,6 @@ class _Splitter(_Base):  # type: ignore[misc]
         self._tokenizer = tokenizer
 
     def split_text(self, text: str) -> list[str]:
-        return chunks(self._tokenizer, text, self._chunk_size, self._chunk_overlap)
+        size, overlap = self._chunk_size, self._chunk_overlap
+        spans = self._tokenizer.split(text, size, overlap, "token", parse_special=False)
+        return [text[start:end] for start, end in spans]

@@ -12,7 +12,7 @@ from ..gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from ..gguf.metadata import Metadata
 
 _NAMES = "tokenizer.chat_templates"  # the names that follow the key and a dot
-_ASKED_FOR = ("tool_use",)  # llama.cpp looks for it, listed or not
+_ASKED_FOR = ("tool_use", "rerank")  # llama.cpp looks for them, listed or not
 
 
 # What llama.cpp puts in the place of a template that Mistral-Small-2503 does not have: a name that only its older

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from . import llama_server, native_api, other_servers, page_api
+from . import budgets_api, llama_server, native_api, other_servers, page_api
 from .served_models import Models
 
 
@@ -71,6 +71,26 @@ _ALL = (
     _post("/api/tokenize", other_servers.ollama_tokenize, {"model": "NAME", "content": "Hello world"}),
     _post("/api/detokenize", other_servers.ollama_detokenize, {"model": "NAME", "tokens": [1, 2, 3]}),
     _post("/v1/count", native_api.count_answer, {"texts": ["Hello", "world"]}, {"texts": "Hello"}),
+    _post("/v1/fits", budgets_api.fits_answer, {"text": "Hello", "limit": 8192}),
+    _post(
+        "/v1/truncate",
+        budgets_api.truncate_answer,
+        {"text": "Hello world", "limit": 1, "side": "right", "marker": "", "at": "character"},
+        is_long=True,
+    ),
+    _post(
+        "/v1/split",
+        budgets_api.split_answer,
+        {"text": "Hello world", "size": 1, "overlap": 0, "boundaries": "word", "keep_separator": "start"},
+        {"text": "Hello world", "size": 1, "keep_separator": False},
+        is_long=True,
+    ),
+    _post(
+        "/v1/fit",
+        budgets_api.fit_answer,
+        {**_CHAT, "limit": 4096, "answer": 512, "keep": {"keep_last": 2}},
+        is_long=True,
+    ),
     _post(
         "/v1/explain",
         native_api.explain_answer,

@@ -3,9 +3,9 @@
     text -> encode_methods.py -> an Engine (engine.py) -> ids
     ids -> detokenization.py -> text
 
-The methods stand in six files: opening and copying here, encoding in encode_methods.py, texts that grow in
-incremental_methods.py, decoding in decode_methods.py, the attributes of the vocabulary in vocabulary_facts.py, and
-chats in chat/chat_methods.py.
+The methods stand in seven files: opening and copying here, encoding in encode_methods.py, texts that grow in
+incremental_methods.py, texts that must fit in budget_methods.py, decoding in decode_methods.py, the attributes of the
+vocabulary in vocabulary_facts.py, and chats in chat/chat_methods.py.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..hub.model_location import ModelName, locate
 from ..models.loading import load, load_from, packed
 from ..models.vocabulary import Vocabulary, emit_warnings
 from ..native import REMEDY, native, warn_if_slow, why_not_native
+from .budget_methods import BudgetMethods
 from .decode_methods import DecodeMethods
 from .encode_methods import EncodeMethods
 from .engine import Engine, Text
@@ -41,7 +42,9 @@ _LEAST_CACHE_BYTES = 1 << 20
 EngineName = Literal["auto", "native", "reference"]
 
 
-class Tokenizer(EncodeMethods, IncrementalMethods, DecodeMethods, VocabularyFacts, ChatMethods):
+class Tokenizer(
+    EncodeMethods, IncrementalMethods, BudgetMethods, DecodeMethods, VocabularyFacts, ChatMethods
+):
     """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
 
     >>> tok = Tokenizer.from_gguf("model.gguf")                     # doctest: +SKIP

@@ -8,6 +8,7 @@ of a sequence; and of UGM, whose sums of scores from the beginning decide once t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from .split_points import SplitPoints
@@ -27,11 +28,13 @@ def blocks(
     size: int = BLOCK,
     *,
     continues: bool = False,
+    most: float = inf,
 ) -> Iterator[bytes]:
     """The text of a binary stream in blocks of at least `size` bytes, mostly little more; none for an empty one.
 
     No id and no word of any of the `tokenizers` changes. `continues` says that all blocks but the first will be
-    encoded with it; otherwise, the text of a model without patterns is one block. `TypeError` for a stream of str.
+    encoded with it; otherwise, the text of a model without patterns is one block. Reading ends where more than `most`
+    bytes have no cut; they are the last block then. `TypeError` for a stream of str.
 
     >>> import io
     >>> tok = Tokenizer.from_gguf("gpt2.gguf")                               # doctest: +SKIP
@@ -42,7 +45,7 @@ def blocks(
     if len(rest) < size:  # no cut is needed
         yield from [rest] if rest else ()
         return
-    places = [SplitPoints(tokenizer, parse_special, continues) for tokenizer in tokenizers]
+    places = [SplitPoints.of(tokenizer, parse_special, continues) for tokenizer in tokenizers]
     around = max((each.around for each in places), default=0)
     searched = size
     wanted = size + size // 4 + around
@@ -59,6 +62,9 @@ def blocks(
         elif is_end:
             if rest:
                 yield rest
+            return
+        elif len(rest) > most:
+            yield rest
             return
         else:
             searched, wanted = last, 2 * wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from .._util import utf8
@@ -29,6 +29,7 @@ class EncodeMethods:
 
     _vocabulary: Vocabulary
     _engine: cached_property[Engine]
+    _count_up_to: Callable[[Text, int, bool, bool, bool], int]
 
     def encode(
         self, text: Text, *, add_special: bool = True, parse_special: bool = True, continues: bool = False
@@ -161,9 +162,16 @@ class EncodeMethods:
         parse_special: bool = True,
         continues: bool = False,
         threads: int = 1,
+        limit: int | None = None,
     ) -> int:
-        """Return the number of ids that `encode` returns, without storing them; `threads` as in `encode_to_numpy`."""
+        """Return the number of ids that `encode` returns, without storing them; `threads` as in `encode_to_numpy`.
+
+        With `limit`, counting ends as soon as there are more, and `limit + 1` is returned: see `fits`, which adds no
+        BOS by default. `ValueError` for a negative `limit`.
+        """
         _check_threads(threads)
+        if limit is not None:
+            return self._count_up_to(text, limit, add_special, parse_special, continues)
         return self._engine.count(text, add_special, parse_special, threads, continues)
 
     def count_batch(

@@ -68,7 +68,7 @@ class IncrementalEncoding:
     ) -> None:
         self._settings = tokenizer, bool(add_special), bool(parse_special)
         self._encode = tokenizer._engine.encode
-        self._places = SplitPoints(tokenizer, parse_special, continues=True)
+        self._places = SplitPoints.of(tokenizer, parse_special, continues=True)
         self._before, self._behind = tokenizer.vocabulary.added if add_special else ([], [])
         self._segments = Segments()
         self.append(text)
@@ -229,7 +229,7 @@ def encode_stream(
     `Tokenizer.encode_stream` describes the arguments.
     """
     encode = tokenizer._engine.encode
-    places = SplitPoints(tokenizer, parse_special, continues=True)
+    places = SplitPoints.of(tokenizer, parse_special, continues=True)
     before, behind = tokenizer.vocabulary.added if add_special else ([], [])
     yield from before
     rest = bytearray()  # begins at a place

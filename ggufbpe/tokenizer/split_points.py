@@ -29,6 +29,15 @@ class SplitPoints:
     `around` is how many bytes on either side of a place decide for `next`; `reach` is the same for `last`.
     """
 
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> SplitPoints:
+        """Return the places of a tokenizer, which are made once: the special tokens are read for them."""
+        known = tokenizer._split_points
+        key = parse_special, continues
+        if key not in known:
+            known[key] = cls(tokenizer, parse_special, continues)
+        return known[key]
+
     def __init__(self, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> None:
         vocabulary = tokenizer.vocabulary
         entry = vocabulary.pre_tokenizer
@@ -37,13 +46,13 @@ class SplitPoints:
         self._continues = continues
         self._parse_special = parse_special
         special = vocabulary.special_token_ids
-        self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
+        self.strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
         longest = max((len(vocabulary.tokens[token].encode()) for token in special), default=0)
         self.around = max(longest, 8)
         # The length of a special token that begins at a place, and of another that could overlap its end.
         self.reach = 2 * self.around
         # After a special token a space is put before the text, which then continues nothing.
-        self._kept_behind = self._strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
+        self._kept_behind = self.strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
         # Text between white space is split separately there, so a cut must be before white space.
         spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
         self._before = spaces.encode() if model.drops_white_space else None
@@ -99,7 +108,7 @@ class SplitPoints:
 
     def _keeps_spaces(self, text: bytes) -> bool:
         """Whether no token strips white space from `text`, which would take a token's own."""
-        return not self._strips or not any(byte in text for byte in SPACES.encode())
+        return not self.strips or not any(byte in text for byte in SPACES.encode())
 
     def _is_free(self, text: bytes, at: int) -> bool:
         """Whether only the pre-tokenizer decides at a place."""
@@ -108,7 +117,7 @@ class SplitPoints:
         before, here = text[at - 1], text[at]
         if self._before is not None and here not in self._before:
             return False
-        if (self._strips or self._before is not None) and before in SPACES.encode():
+        if (self.strips or self._before is not None) and before in SPACES.encode():
             return False
         first = max(at - self.around, 0)
         found = self._engine.special_token_spans(text[first : at + self.around], self._parse_special)

@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from integration_cases import DOCUMENT, TOK, library
-from synthetic import ONE_OF_EACH_FAMILY, tokenizer_as
 
-from ggufbpe.integrations._protocol import chunks, length_function
+from ggufbpe.integrations._protocol import length_function
 
 count = length_function(TOK)
 SIZES = [1, 7, 64, 10_000]
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_chunks(size: int) -> None:
-    parts = chunks(TOK, DOCUMENT, size)
-    assert "".join(parts) == DOCUMENT
-    for part in parts:
-        assert count(part) <= size or (len(part) <= 2 and not part.isascii())  # characters that share tokens
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"), [("", []), ("a", ["a"]), ("者", ["者"]), ("a b c", ["a b", " c"])]
-)
-def test_chunks_of_two_tokens(text: str, parts: list[str]) -> None:
-    assert chunks(TOK, text, 2) == parts
-
-
-@pytest.mark.parametrize("family", ONE_OF_EACH_FAMILY)
-def test_chunks_of_each_family(family: str) -> None:
-    tok = tokenizer_as(family)
-    parts = chunks(tok, DOCUMENT, 20)
-    assert "".join(parts) == DOCUMENT
-    assert [part for part in parts if length_function(tok)(part) > 20] == []
-
-
-def test_chunks_that_overlap() -> None:
-    parts = chunks(TOK, DOCUMENT, 50, overlap=10)
-    at = [0]
-    for before, part in pairwise(parts):
-        at.append(DOCUMENT.index(part, at[-1] + 1))
-        assert at[-1] <= at[-2] + len(before)
-        assert count(DOCUMENT[at[-1] : at[-2] + len(before)]) <= 11
-    assert at[-1] + len(parts[-1]) == len(DOCUMENT)
-    with pytest.raises(ValueError, match="overlap must be at least 0 and less than size"):
-        chunks(TOK, DOCUMENT, 10, overlap=10)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -55,7 +17,8 @@ def test_langchain(size: int) -> None:
     from ggufbpe.integrations.langchain import text_splitter
 
     splitter = text_splitter(TOK, chunk_size=size, chunk_overlap=0)
-    assert splitter.split_text(DOCUMENT) == chunks(TOK, DOCUMENT, size)
+    spans = TOK.split(DOCUMENT, size, boundaries="token", parse_special=False)
+    assert splitter.split_text(DOCUMENT) == [DOCUMENT[start:end] for start, end in spans]
     assert "".join(each.page_content for each in splitter.create_documents([DOCUMENT])) == DOCUMENT
 
 

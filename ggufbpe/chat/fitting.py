@@ -1,0 +1,310 @@
+"""Makes a chat fit: leaves out the fewest of its oldest turns, and cuts long results of tools, so that its prompt fits.
+
+    estimate from the texts -> render and count -> better estimate -> ... -> the fewest turns left out
+
+Templates treat messages unlike (tools with the first, reasoning only in the last, a system prompt that is made up), so
+nothing is inferred from parts: each candidate is rendered and counted as a whole. An estimate only says which candidate
+comes next, so that few are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ChatError
+from .token_origins import ChatTokens, chat_tokens
+
+if TYPE_CHECKING:
+    from .prompt_tokenizer import PromptTokenizer, Side
+
+_ESTIMATED = 4  # renderings for which estimates choose the candidates; a search by halves does from then on
+_OF_A_MESSAGE = 8  # tokens that a template may write around a message: a first guess, corrected by each count
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FitPolicy:
+    """What of a chat may be left out or cut.
+
+    A turn is a message of the user with everything up to the next one. The oldest turns are left out first, whole, so
+    that results of tools stay with their calls. Messages with a role in `keep_roles` always stay, and so do the last
+    `keep_last` turns and the first `keep_first`. Before any turn is left out, contents of the roles in `shorten` with
+    more than `shorten_to` tokens may be cut to that many by `Tokenizer.truncate` with `side` and `marker`, the oldest
+    first. `note`, in which `{dropped}` is the number of messages, is put before the first message of the first turn
+    that stays, if any before it were left out.
+    """
+
+    keep_roles: tuple[str, ...] = ("system", "developer")
+    keep_first: int = 0
+    keep_last: int = 1
+    shorten: tuple[str, ...] = ()
+    shorten_to: int = 256
+    side: Side = "middle"
+    marker: str = "\n…\n"
+    note: str = ""
+
+    @classmethod
+    def of(cls, given: FitPolicy | Mapping[str, Any] | None) -> FitPolicy:
+        """Return a policy from its fields by name. `ValueError` for another name or a value of the wrong type."""
+        if given is None or isinstance(given, cls):
+            return given or cls()
+        default = cls()
+        fields: dict[str, Any] = {}
+        for name, value in dict(given).items():  # type: ignore[arg-type]
+            if name not in default.__dataclass_fields__:
+                raise ValueError(
+                    f"keep has no field {name!r}; there are {', '.join(default.__dataclass_fields__)}"
+                )
+            kind = type(getattr(default, name))
+            if (
+                kind is tuple
+                and isinstance(value, (list, tuple))
+                and all(isinstance(each, str) for each in value)
+            ):
+                value = tuple(value)
+            if type(value) is not kind:
+                raise ValueError(f"keep: {name} must be of type {_KINDS[kind]}")
+            if kind is int and value < 0:
+                raise ValueError(f"keep: {name} must be 0 or more")
+            if name == "side" and value not in ("right", "left", "middle"):
+                raise ValueError("keep: side must be right, left or middle")
+            fields[name] = value
+        return cls(**fields)
+
+
+_KINDS: Mapping[type, str] = {tuple: "array of strings", int: "integer", str: "string"}
+
+
+@dataclass(frozen=True)
+class FittedChat:
+    """A chat whose prompt fits, and what was done to it. Messages are numbered as in the chat that was given."""
+
+    messages: list[Message]
+    prompt: bytes
+    count: int  # of the prompt
+    limit: int
+    dropped: tuple[int, ...]
+    shortened: tuple[int, ...]
+    renderings: int  # how often the template was run for it
+    _tokens: Callable[[], ChatTokens] = field(repr=False, compare=False)
+
+    @property
+    def tokens(self) -> ChatTokens:
+        """The ids of the prompt and the message or field that each comes from; the template is run for this again."""
+        return self._tokens()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, with the tokens of each part."""
+        return {
+            "messages": [dict(message) for message in self.messages],
+            "prompt": self.prompt.decode("utf-8", "replace"),
+            "count": self.count,
+            "limit": self.limit,
+            "dropped": list(self.dropped),
+            "shortened": list(self.shortened),
+            "tokens_by_origin": self.tokens.to_origins()["tokens_by_origin"],
+        }
+
+
+def fit_chat(
+    tokenizer: PromptTokenizer,
+    body: Mapping[str, Any],
+    limit: int,
+    keep: FitPolicy | Mapping[str, Any] | None = None,
+    chat_template: str | None = None,
+    now: datetime | None = None,
+) -> FittedChat:
+    """Return the chat of a request's body with the fewest messages left out whose prompt has at most `limit` tokens.
+
+    `ChatError` if the chat is refused, or if what must stay has more tokens. See `Tokenizer.fit_chat`.
+    """
+    messages = body.get("messages")
+    if not isinstance(messages, Sequence) or not all(isinstance(each, Mapping) for each in messages):
+        tokenizer.chats.prompt(body, chat_template, now)  # which says what is wrong
+        raise ChatError("'messages' must be an array of objects")
+    search = _Search(tokenizer, body, limit, FitPolicy.of(keep), chat_template, now or datetime.now())
+    return search.result()
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    messages: list[Message]
+    prompt: bytes
+    count: int
+
+
+class _Search:
+    """Looks for the fewest turns to leave out, then for the fewest contents to cut."""
+
+    def __init__(
+        self,
+        tokenizer: PromptTokenizer,
+        body: Mapping[str, Any],
+        limit: int,
+        policy: FitPolicy,
+        chat_template: str | None,
+        now: datetime,
+    ) -> None:
+        self._tokenizer, self._body, self._limit, self._policy = tokenizer, body, limit, policy
+        self._chat_template, self._now = chat_template, now
+        self._messages: list[Message] = list(body["messages"])
+        self._turns = _turns(self._messages, policy)
+        self._made: dict[tuple[int, int], _Candidate | None] = {}
+        self._sizes = [tokenizer.count(_text(message)) + _OF_A_MESSAGE for message in self._messages]
+        self._short = self._shortened_messages()
+        self._error = ""
+
+    def result(self) -> FittedChat:
+        """The chat that fits."""
+        found = self._candidate(0, 0)
+        if found is None:
+            raise ChatError(self._error)
+        turns = cuts = 0
+        if found.count > self._limit:
+            everything = len(self._short)
+            turns = self._fewest(len(self._turns), lambda turns: (turns, everything))
+            cuts = self._fewest(everything, lambda cuts: (turns, cuts))
+            found = self._candidate(turns, cuts)
+            assert found is not None
+        dropped = self._dropped(turns)
+        shortened = tuple(number for number in sorted(self._short)[:cuts] if number not in dropped)
+        body = {**self._body, "messages": found.messages}
+        return FittedChat(
+            found.messages,
+            found.prompt,
+            found.count,
+            self._limit,
+            tuple(sorted(dropped)),
+            shortened,
+            len(self._made),
+            lambda: chat_tokens(
+                self._tokenizer, self._tokenizer.chats.parts(body, self._chat_template, self._now)
+            ),
+        )
+
+    def _fewest(self, most: int, key: Callable[[int], tuple[int, int]]) -> int:
+        """The smallest number up to `most` whose candidate fits. `ChatError` if not even the last one does."""
+        low, high, least = 0, most + 1, None  # low - 1 does not fit, high does or is too large
+        tries = 0
+        while low < high:
+            guess = self._guess(low, high, key) if tries < _ESTIMATED else (low + high - 1) // 2
+            tries += 1
+            found = self._candidate(*key(guess))
+            if found is not None and found.count <= self._limit:
+                high = guess
+            else:
+                low = guess + 1
+                least = found or least
+        if high > most:
+            why = f"has {least.count} tokens" if least else f"is refused: {self._error}"
+            raise ChatError(f"the chat does not fit {self._limit} tokens: what must stay {why}")
+        return high
+
+    def _guess(self, low: int, high: int, key: Callable[[int], tuple[int, int]]) -> int:
+        """The smallest number below `high` for which the estimate is within the limit, or the largest there is."""
+        known = [(each, found) for each, found in self._made.items() if found is not None]
+        (turns, cuts), nearest = min(known, key=lambda each: abs(each[1].count - self._limit))
+        error = nearest.count - self._estimate(turns, cuts)
+        last = high - 1
+        while low < last:  # the estimate falls as the number grows
+            middle = (low + last) // 2
+            if self._estimate(*key(middle)) + error <= self._limit:
+                last = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _estimate(self, turns: int, cuts: int) -> int:
+        dropped = self._dropped(turns)
+        cut = {number: self._short[number][1] for number in sorted(self._short)[:cuts]}
+        return sum(
+            size - cut.get(number, 0) for number, size in enumerate(self._sizes) if number not in dropped
+        )
+
+    def _candidate(self, turns: int, cuts: int) -> _Candidate | None:
+        """The chat without the oldest `turns` turns and with `cuts` contents cut; None if the template refuses it."""
+        if (turns, cuts) not in self._made:
+            dropped = self._dropped(turns)
+            messages = self._changed(dropped, cuts)
+            body = {**self._body, "messages": messages}
+            found = None
+            try:
+                prompt = self._tokenizer.chats.prompt(body, self._chat_template, self._now)
+                found = _Candidate(messages, prompt, self._tokenizer.count(prompt))
+            except ChatError as error:
+                self._error = str(error)
+            self._made[turns, cuts] = found
+        return self._made[turns, cuts]
+
+    def _dropped(self, turns: int) -> set[int]:
+        return {number for turn in self._turns[:turns] for number in turn}
+
+    def _changed(self, dropped: set[int], cuts: int) -> list[Message]:
+        cut = set(sorted(self._short)[:cuts])
+        note = self._policy.note.replace("{dropped}", str(len(dropped))) if dropped else ""
+        after = max(dropped, default=-1)
+        messages = []
+        for number, message in enumerate(self._messages):
+            if number in dropped:
+                continue
+            if number in cut:
+                message = self._short[number][0]
+            if note and number > after and message.get("role") == "user":
+                message = _with_note(message, note)
+                note = ""
+            messages.append(message)
+        return messages
+
+    def _shortened_messages(self) -> dict[int, tuple[Message, int]]:
+        """The messages that may be cut, each as it is then, and how many tokens that saves."""
+        policy = self._policy
+        found: dict[int, tuple[Message, int]] = {}
+        for number, message in enumerate(self._messages):
+            content = message.get("content")
+            if message.get("role") not in policy.shorten or not isinstance(content, str):
+                continue
+            if self._tokenizer.fits(content, policy.shorten_to):
+                continue
+            short = self._tokenizer.truncate(
+                content, policy.shorten_to, side=policy.side, marker=policy.marker
+            )
+            saved = self._sizes[number] - _OF_A_MESSAGE - self._tokenizer.count(short)
+            found[number] = ({**message, "content": short}, saved)
+        return found
+
+
+def _turns(messages: Sequence[Message], policy: FitPolicy) -> list[list[int]]:
+    """The messages of each turn that may be left out, oldest first; those before the first user are a turn, too."""
+    turns: list[list[int]] = []
+    for number, message in enumerate(messages):
+        if message.get("role") in policy.keep_roles:
+            continue
+        if message.get("role") == "user" or not turns:
+            turns.append([])
+        turns[-1].append(number)
+    return turns[policy.keep_first : max(len(turns) - policy.keep_last, policy.keep_first)]
+
+
+def _text(message: Message) -> str:
+    """The texts of a message, to estimate its tokens."""
+    content = message.get("content")
+    texts = [content] if isinstance(content, str) else []
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        texts += [str(part.get("text", "")) for part in content if isinstance(part, Mapping)]
+    for name in ("reasoning_content", "tool_calls"):
+        if message.get(name):
+            texts.append(str(message[name]))
+    return "\n".join(texts)
+
+
+def _with_note(message: Message, note: str) -> Message:
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": f"{note}\n\n{content}"}
+    if isinstance(content, Sequence):
+        return {**message, "content": [{"type": "text", "text": note}, *content]}
+    return message

@@ -1,0 +1,105 @@
+"""`ggufbpe split`: the parts of a text that have at most so many tokens."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+
+from ..analysis.views import terminal
+from ..tokenizer.boundaries import BOUNDARIES
+from . import _output
+from ._arguments import Parser, UsageError, add_model, add_sources
+from ._given_models import opened_tokenizer
+from ._input import read_text, settle_stdin
+
+_DESCRIPTION = """\
+Split a text into parts that have at most --size tokens when encoded by themselves, without BOS. Joined, the parts are \
+the text, byte for byte, unless --overlap or --keep-separator none is given.
+
+Each part ends at the last boundary of the strongest level within its reach: a blank line, the end of a sentence, a \
+line break, white space, and the end of a token if there is nothing else. --boundaries names the strongest level, or \
+"markdown" (headings and fenced blocks come first) or "code" (definitions do).
+
+Standard output gets one JSON object a line: start and end (in characters; in bytes if the text is not UTF-8), tokens \
+and text. With --separator, it gets the texts with the separator between them; with -o, each part is a file."""
+_EXAMPLES = """\
+examples:
+  ggufbpe split -f prompt.txt --size 512
+  ggufbpe split -m model.gguf -f README.md --size 512 --overlap 64 --boundaries markdown
+  ggufbpe split -f prompt.txt --size 512 -o parts"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add_model(parser)
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
+    add_sources(parser, "the text")
+    parser.add_argument(
+        "--size", type=int, default=512, metavar="N", help="most tokens of a part (default: 512)"
+    )
+    parser.add_argument(
+        "--overlap",
+        type=int,
+        default=0,
+        metavar="N",
+        help="most tokens that a part repeats of the one before it",
+    )
+    parser.add_argument(
+        "--boundaries",
+        choices=tuple(BOUNDARIES),
+        default="paragraph",
+        help="the strongest level of boundaries (default: paragraph)",
+    )
+    parser.add_argument(
+        "--keep-separator",
+        choices=("end", "start", "none"),
+        default="end",
+        help="keep what separates two parts at the end of the first or at the start of the second; none: leave out "
+        "white space at both ends of each part (default: end)",
+    )
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--separator", metavar="TEXT", help="print the texts with this between them")
+    shape.add_argument(
+        "-o", "--output", metavar="DIRECTORY", help="write each part to a file in a new directory"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    settle_stdin(arguments, "prompt", "file")
+    data = read_text(arguments, "split")
+    tokenizer = opened_tokenizer(arguments)
+    keep = False if arguments.keep_separator == "none" else arguments.keep_separator
+    text: str | bytes = data
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        _output.note("ggufbpe: the text is not UTF-8, so start and end are in bytes")
+    try:
+        spans = tokenizer.split(text, arguments.size, arguments.overlap, arguments.boundaries, keep)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    parts = [text[start:end] for start, end in spans]
+    written = [part.encode() if isinstance(part, str) else part for part in parts]
+    if arguments.output is not None:
+        _write_files(arguments.output, written)
+    elif arguments.separator is not None:
+        _output.write(os.fsencode(arguments.separator).join(written))
+    else:
+        for (start, end), part in zip(spans, written):
+            row = {
+                "start": start,
+                "end": end,
+                "tokens": tokenizer.count(part, add_special=False),
+                "text": part.decode("utf-8", "replace"),
+            }
+            _output.write(terminal.json_text(row).encode() + b"\n")
+    return 0
+
+
+def _write_files(folder: str, parts: list[bytes]) -> None:
+    os.mkdir(folder)
+    width = len(str(len(parts)))
+    for number, part in zip(itertools.count(1), parts):
+        with open(os.path.join(folder, f"part-{number:0{width}}.txt"), "xb") as file:
+            file.write(part)

@@ -1,0 +1,56 @@
+"""`ggufbpe truncate`: the longest part of a text that has at most so many tokens."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from . import _output
+from ._arguments import Parser, UsageError, add_model, add_sources
+from ._given_models import opened_tokenizer
+from ._input import read_text, settle_stdin
+
+_DESCRIPTION = """\
+Print a text if it has at most --limit tokens, without BOS, else the longest part of it that has when it is encoded by \
+itself. Nothing is added at the end of the output."""
+_EXAMPLES = """\
+examples:
+  ggufbpe truncate -m model.gguf -f prompt.txt --limit 4096 --side left
+  git diff | ggufbpe truncate -m model.gguf --limit 2000 --side middle --marker " … "
+  ggufbpe truncate -p "one two three four" --limit 3 --at word"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add_model(parser)
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
+    add_sources(parser, "the text")
+    parser.add_argument("--limit", type=int, required=True, metavar="N", help="most tokens")
+    parser.add_argument(
+        "--side",
+        choices=("right", "left", "middle"),
+        default="right",
+        help="where text is taken away: at its end, its beginning, or in its middle (default: right)",
+    )
+    parser.add_argument(
+        "--marker", metavar="TEXT", default="", help="what takes the place of the text taken away"
+    )
+    parser.add_argument(
+        "--at",
+        choices=("character", "word"),
+        default="character",
+        help="cut between any two characters, or not within words (default: character)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    settle_stdin(arguments, "prompt", "file")
+    data = read_text(arguments, "truncate")
+    tokenizer = opened_tokenizer(arguments)
+    marker = os.fsencode(arguments.marker).decode("utf-8", "replace")
+    try:
+        cut = tokenizer.truncate(data, arguments.limit, side=arguments.side, marker=marker, at=arguments.at)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    _output.write(cut)
+    return 0

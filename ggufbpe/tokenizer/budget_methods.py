@@ -1,0 +1,214 @@
+"""Gives `Tokenizer` its methods about budgets: whether a text fits, the part of it that does, and pieces that do.
+
+The numbers are of a text's own ids, so BOS and EOS are added only if asked for.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._util.lazy import IMPORT_LOCK, cached_property
+from .engine import Text
+from .split_points import SplitPoints
+
+if TYPE_CHECKING:
+    from . import Tokenizer
+    from .boundaries import Boundaries, KeepSeparator
+    from .truncation import CutAt, Side
+
+T = TypeVar("T", str, bytes)
+
+
+class BudgetMethods:
+    """The base class of `Tokenizer` with everything about texts that must fit."""
+
+    def fits(
+        self: Tokenizer, text: Text, limit: int, *, add_special: bool = False, parse_special: bool = True
+    ) -> bool:
+        """Return whether `text` has at most `limit` ids.
+
+        Only as much of `text` is read as the answer needs: a gigabyte is compared with 8,192 ids in less than a
+        millisecond. Unigram (t5) and DNA models and the reference engine know no certain split points and read the
+        whole text, as does every model for one word of more than a megabyte whose number of bytes does not decide.
+        BOS and EOS count with `add_special`. `ValueError` for a negative `limit`.
+
+        >>> tok.fits("Hello world", 2)                                  # doctest: +SKIP
+        True
+        """
+        return self._count_up_to(text, limit, add_special, parse_special, False) <= limit
+
+    def truncate(
+        self: Tokenizer,
+        text: T,
+        limit: int,
+        *,
+        side: Side = "right",
+        marker: str = "",
+        at: CutAt = "character",
+        add_special: bool = False,
+        parse_special: bool = True,
+    ) -> T:
+        """Return `text` if it has at most `limit` ids, else the longest part of it that has, encoded by itself.
+
+        `side` is where text is taken away: at its end ("right"), at its beginning ("left"), or in its "middle", so that
+        as many characters stay at the beginning as at the end (one more at the beginning). `marker` takes the place of
+        what was taken away, and its ids count. The cut is between two characters, and with `at="word"` not between two
+        letters, digits or marks, except beside ideographs and kana. BOS and EOS count with `add_special`.
+
+        A longer part may have fewer ids, so parts are counted from the longest downwards. In a text without certain
+        split points (see `fits`), and in a single word, that is done for some hundred parts near the place that a
+        search by halves finds. Bytes that are not UTF-8 are cut between any two of them.
+
+        `ValueError` for a negative `limit`, or if `marker` alone has more ids.
+
+        >>> tok.truncate("one two three four", 3, marker=" …")          # doctest: +SKIP
+        'one …'
+        """
+        from .truncation import truncated
+
+        _check_choice("side", side, ("right", "left", "middle"))
+        _check_choice("at", at, ("character", "word"))
+        if self.fits(text, limit, add_special=add_special, parse_special=parse_special):
+            return text
+        limit -= sum(map(len, self.vocabulary.added)) if add_special else 0
+        if limit < 0:
+            raise ValueError("the limit is less than the number of tokens that are added to every text")
+        if isinstance(text, str):
+            return truncated(self, text, limit, side, marker, at, parse_special)
+        source = bytes(text).decode("utf-8", "surrogateescape")
+        cut = truncated(self, source, limit, side, marker, at, parse_special)
+        return cut.encode("utf-8", "surrogateescape")
+
+    def split(
+        self: Tokenizer,
+        text: str | bytes,
+        size: int,
+        overlap: int = 0,
+        boundaries: Boundaries = "paragraph",
+        keep_separator: KeepSeparator = "end",
+        *,
+        parse_special: bool = True,
+    ) -> list[tuple[int, int]]:
+        """Return the spans (start, end) of consecutive parts of `text` that have at most `size` ids by themselves.
+
+        Spans are in characters of a `str`, in bytes of bytes. Without `overlap` the parts join to `text`. Each ends at
+        the last boundary of the strongest level there is within its reach: of "paragraph" (blank lines), "sentence",
+        "line" and "word", beginning with the one that `boundaries` names, and then between two tokens. "markdown" has
+        headings and fenced blocks before these, "code" definitions; a sequence of `BoundaryLevel` gives your own.
+        How far a part reaches is told by the tokens of the whole text, and each part is counted by itself.
+
+        What separates two parts belongs to the first ("end") or the second ("start"); with `keep_separator=False`,
+        white space at both ends of each part is left out, and so are parts of nothing else. With `overlap`, a part
+        begins at a boundary such that it repeats at most so many ids of the part before it.
+
+        One character that has more than `size` ids by itself is a part of its own. `ValueError` unless
+        `0 <= overlap < size`, and for an unknown name.
+
+        >>> tok.split("One two. Three four.", 4)                        # doctest: +SKIP
+        [(0, 9), (9, 20)]
+        """
+        with IMPORT_LOCK:
+            from .boundaries import levels_of
+            from .splitting import Splitter, in_characters
+        check_overlap(size, overlap)
+        _check_choice("keep_separator", keep_separator, ("end", "start", False))
+        data = text.encode() if isinstance(text, str) else bytes(text)
+        levels = levels_of(boundaries)
+        spans = Splitter(self, data, size, overlap, levels, keep_separator, parse_special).spans()
+        return in_characters(data, spans) if isinstance(text, str) else spans
+
+    def encode_pair(self: Tokenizer, a: str, b: str, *, limit: int | None = None) -> list[int]:
+        """Return the ids of a query and a document as llama-server's `/rerank` forms them for a model that ranks.
+
+        That is the file's template for "rerank" with `{query}` and `{document}` replaced, else the texts with BOS, EOS
+        and SEP where the model wants them: BOS a EOS SEP b EOS. No control token is recognized in the texts then. The
+        input of an embedding is `encode(text)`.
+
+        With `limit`, the texts are cut at their ends until the pair has at most so many ids, the longer one first.
+        llama-server refuses a pair that is too long. `ValueError` if a pair of empty texts has more.
+
+        Source: format_prompt_rerank in tools/server/server-common.cpp.
+        """
+        from .model_inputs import encode_pair
+
+        return encode_pair(self, a, b, limit)
+
+    def encode_infill(
+        self: Tokenizer,
+        prefix: str,
+        suffix: str,
+        prompt: str = "",
+        extra: Iterable[Mapping[str, str]] = (),
+        *,
+        n_batch: int = 2048,
+        n_predict: int = -1,
+        n_ctx: int | None = None,
+        spm_infill: bool = False,
+    ) -> list[int]:
+        """Return the ids for filling in between `prefix` and `suffix`, as llama-server's `/infill` forms them.
+
+        `prompt` is the beginning of the middle, and `extra` are other files of the repository, each with "text" and
+        "filename". Of a long prefix the end is kept, of a long suffix the beginning, so that both fit a batch of
+        `n_batch` ids; of the other files, what fits the context of `n_ctx` ids besides, everything with None. The
+        defaults are llama-server's. `spm_infill` puts the suffix first.
+
+        `ValueError` if the vocabulary has no FIM tokens.
+
+        Source: format_prompt_infill in tools/server/server-common.cpp.
+        """
+        from .model_inputs import encode_infill
+
+        return encode_infill(
+            self,
+            prefix,
+            suffix,
+            prompt,
+            extra,
+            n_batch=n_batch,
+            n_predict=n_predict,
+            n_ctx=n_ctx,
+            spm_infill=spm_infill,
+        )
+
+    def _count_up_to(
+        self: Tokenizer, text: Text, limit: int, add_special: bool, parse_special: bool, continues: bool
+    ) -> int:
+        with IMPORT_LOCK:
+            from .budgets import count_up_to
+        if operator.index(limit) < 0:
+            raise ValueError(f"limit must be 0 or more, not {limit}")
+        return count_up_to(self, text, limit, add_special, parse_special, continues)
+
+    @cached_property
+    def _split_points(self) -> dict[tuple[bool, bool], SplitPoints]:
+        """The places where texts can be split, by `parse_special` and `continues`."""
+        return {}
+
+    def _split_points_for(self: Tokenizer, parse_special: bool) -> SplitPoints:
+        """The places after which texts are encoded with `continues`."""
+        return SplitPoints.of(self, parse_special, continues=True)
+
+    @cached_property
+    def _longest_piece(self) -> int:
+        from .budgets import longest_piece
+
+        return longest_piece(self)  # type: ignore[arg-type]
+
+    @cached_property
+    def _piece_lengths(self) -> Any:
+        from .splitting import piece_lengths
+
+        return piece_lengths(self.vocabulary)  # type: ignore[attr-defined]
+
+
+def check_overlap(size: int, overlap: int) -> None:
+    """Raise `ValueError` unless `0 <= overlap < size`."""
+    if not 0 <= operator.index(overlap) < operator.index(size):
+        raise ValueError(f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}")
+
+
+def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} is {' or '.join(map(repr, allowed))}, not {value!r}")

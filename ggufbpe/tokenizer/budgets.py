@@ -1,0 +1,88 @@
+"""Tells whether a text has at most so many tokens, reading no more of it than that takes.
+
+A text may be split where no text further away changes an id (chunking.py), so the counts of its blocks add up, and the
+rest need not be read once they exceed the limit.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+from .chunking import blocks
+from .engine import Text
+
+if TYPE_CHECKING:
+    from . import Tokenizer
+
+_SHORT = 1 << 12  # bytes; a shorter text is counted as a whole
+_ENDLESS = 1 << 20  # bytes in which no split point is found, after which the length of tokens may decide
+
+
+def count_up_to(
+    tokenizer: Tokenizer, text: Text, limit: int, add_special: bool, parse_special: bool, continues: bool
+) -> int:
+    """Return the number of ids of `text` if it is at most `limit`, else `limit + 1`."""
+    count = tokenizer._engine.count
+    if len(text) <= _SHORT + 2 * limit or not isinstance(text, (str, bytes, bytearray, memoryview)):
+        return min(count(text, add_special, parse_special, 1, continues), limit + 1)
+    found = sum(map(len, tokenizer.vocabulary.added)) if add_special else 0
+    stream = TextStream(text)
+    size = min(max(4 * limit, 1 << 10), 1 << 16)
+    for block in blocks(stream, [tokenizer], parse_special, size, continues=True, most=_ENDLESS):
+        if len(block) > _ENDLESS and stream.rest:
+            return min(
+                found + _count_of_rest(tokenizer, block, stream, limit - found, parse_special, continues),
+                limit + 1,
+            )
+        found += count(block, False, parse_special, 1, continues)
+        if found > limit:
+            return limit + 1
+        continues = True
+    return found
+
+
+def _count_of_rest(
+    tokenizer: Tokenizer, block: bytes, stream: TextStream, limit: int, parse_special: bool, continues: bool
+) -> int:
+    """Return the count of a block and of everything after it, or a bound below it that exceeds `limit`."""
+    longest = tokenizer._longest_piece
+    if longest and (least := ceil((len(block) + stream.rest) / longest)) > limit:
+        return least
+    return tokenizer._engine.count(block + stream.read(stream.rest), False, parse_special, 1, continues)
+
+
+def longest_piece(tokenizer: Tokenizer) -> int:
+    """Return the most bytes of text that a token can stand for; 0 if some text has no token or is changed.
+
+    A text of so many times `limit` bytes has at least `limit` tokens.
+    """
+    vocabulary = tokenizer.vocabulary
+    pieces = tokenizer.token_bytes
+    # A token whose attributes strip white space around it stands for any number of bytes.
+    strips = tokenizer._split_points_for(parse_special=True).strips
+    has_all_bytes = len({piece for piece in pieces if len(piece) == 1}) == 256
+    model = vocabulary.tokenizer_model
+    changes_text = model.drops_white_space or model.has_sequences or model.normalizes
+    if strips or changes_text or not has_all_bytes:
+        return 0
+    return max(map(len, pieces))
+
+
+class TextStream:
+    """A text in memory, read as a binary stream of UTF-8 without a copy of all of it."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text if isinstance(text, (str, bytes)) else memoryview(text).cast("B")
+        self._at = 0
+
+    @property
+    def rest(self) -> int:
+        """How much of the text is not yet read, in characters of a `str` or in bytes."""
+        return len(self._text) - self._at
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` characters or bytes; less only at the end."""
+        part = self._text[self._at : self._at + size]
+        self._at += len(part)
+        return part.encode() if isinstance(part, str) else bytes(part)

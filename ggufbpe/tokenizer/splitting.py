@@ -1,0 +1,223 @@
+"""Divides a text into parts of at most so many tokens, at the strongest boundaries there are.
+
+    text -> where its tokens begin -> how far a part reaches -> the last of the strongest boundaries (boundaries.py)
+
+The tokens of the whole text say how far a part reaches; encoded by itself, a part may have others, so each part is
+counted by itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..models.vocabulary import Vocabulary
+from .boundaries import BoundaryLevel, BoundarySearch, KeepSeparator
+from .detokenization import all_pieces
+from .engine import numpy
+
+if TYPE_CHECKING:
+    from . import Tokenizer
+
+Span = tuple[int, int]
+
+_BLOCK = 1 << 18  # bytes that are encoded at a time
+_MEASURED = 1 << 15  # bytes; where tokens begin in a longer text follows from their lengths
+_CHARACTER = 4  # bytes at most
+_WHITE_SPACE = b" \t\r\n"
+
+
+class Splitter:
+    """Finds the parts of one text."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        data: bytes,
+        size: int,
+        overlap: int,
+        levels: Sequence[BoundaryLevel],
+        keep: KeepSeparator,
+        parse_special: bool,
+    ) -> None:
+        self._engine = tokenizer._engine
+        self._data, self._size, self._overlap, self._levels, self._keep = data, size, overlap, levels, keep
+        self._parse_special = parse_special
+        self._starts = token_starts(tokenizer, data, parse_special)
+        self._search = BoundarySearch(data, levels, keep)
+
+    def spans(self) -> list[Span]:
+        """The parts in order, in bytes."""
+        data, found = self._data, []
+        start = done = 0
+        while done < len(data):
+            end = self._end(start, done)
+            if end <= done:  # the overlap leaves no room for more
+                start = done
+                end = self._end(start, done)
+            found.append((start, end))
+            done = end
+            start = self._overlapping(start, end) if self._overlap and end < len(data) else end
+        if self._keep is False:
+            return [span for span in map(self._stripped, found) if span[0] < span[1]]
+        return found
+
+    def _fits(self, start: int, end: int, size: int) -> bool:
+        if self._keep is False:
+            start, end = self._stripped((start, end))
+        part = self._data[start:end]
+        return self._engine.count(part, False, self._parse_special, 1, False) <= size
+
+    def _reach(self, start: int) -> int:
+        """How far a part from `start` reaches by the tokens of the whole text."""
+        last = bisect_left(self._starts, start) + self._size
+        return self._starts[last] if last < len(self._starts) else len(self._data)
+
+    def _end(self, start: int, done: int) -> int:
+        """Where the part from `start` ends: after `done`, or at it if it cannot."""
+        reach = self._reach(start)
+        if reach >= len(self._data):
+            if self._fits(start, len(self._data), self._size):
+                return len(self._data)
+            reach = len(self._data) - 1
+        if reach <= done:
+            return self._end_of_characters(start, done)
+        for level in self._levels:
+            end = self._search.last(level, done, reach)
+            while end > done and not self._fits(start, end, self._size):
+                end = self._search.last(level, done, end - 1)
+            if end > done:
+                return end
+        return self._end_of_tokens(start, done, reach)
+
+    def _end_of_tokens(self, start: int, done: int, reach: int) -> int:
+        """The last place between two tokens of the whole text, and between two characters, that fits."""
+        index = bisect_left(self._starts, reach + 1)
+        while index > 0 and self._starts[index - 1] > done:
+            index -= 1
+            place = self._starts[index]
+            if is_character_start(self._data, place) and self._fits(start, place, self._size):
+                return place
+        return self._end_of_characters(start, done)
+
+    def _end_of_characters(self, start: int, done: int) -> int:
+        """The last character that fits; the first one if even that does not and there is nothing else in the part."""
+        end, place = done, _next_character(self._data, done)
+        first = place
+        while self._fits(start, place, self._size):
+            end = place
+            if end >= len(self._data):
+                break
+            place = _next_character(self._data, end)
+        return first if end == done == start else end
+
+    def _overlapping(self, start: int, end: int) -> int:
+        """Where the part after that of `start` and `end` begins, so that it repeats at most `overlap` tokens."""
+        first = max(bisect_left(self._starts, end) - self._overlap, 0)
+        least = max(self._starts[first] if first < len(self._starts) else end, start + 1)
+        for level in self._levels:
+            place = self._search.first(level, least, end)
+            while place < end and not self._fits(place, end, self._overlap):
+                place = self._search.first(level, place + 1, end)
+            if place < end:
+                return place
+        for index in range(bisect_left(self._starts, least), len(self._starts)):
+            place = self._starts[index]
+            if place >= end:
+                break
+            if is_character_start(self._data, place) and self._fits(place, end, self._overlap):
+                return place
+        return end
+
+    def _stripped(self, span: Span) -> Span:
+        start, end = span
+        part = self._data[start:end]
+        return start + len(part) - len(part.lstrip(_WHITE_SPACE)), start + len(part.rstrip(_WHITE_SPACE))
+
+
+def token_starts(tokenizer: Tokenizer, data: bytes, parse_special: bool) -> memoryview:
+    """Return where the tokens of a text begin, in bytes; near the seams of blocks, one more or less.
+
+    In a long text they follow from the lengths of tokens, which takes half the time of finding their spans.
+    """
+    engine, np = tokenizer._engine, numpy()
+    found: list[Any] = [np.zeros(1, np.int64)]
+    at = 0
+    while at < len(data):
+        end = _seam(data, at)
+        block = data[at:end]
+        ends = None
+        if len(data) > _MEASURED:
+            ids = engine.encode_to_numpy(block, False, parse_special, True, 1)
+            ends = np.add.accumulate(tokenizer._piece_lengths[ids])
+            if len(ends) and ends[-1] != len(block):
+                ends = None
+        if ends is None:
+            _, spans = engine.encode_with_offsets_to_numpy(block, False, parse_special, at > 0)
+            ends = np.append(np.maximum.accumulate(spans[1:, 0]), len(block))
+        ends += at
+        found.append(ends)
+        at = end
+    return memoryview(np.concatenate(found))[:-1]
+
+
+def piece_lengths(vocabulary: Vocabulary) -> Any:
+    """Return the number of bytes of each token as an int64 array."""
+    pieces = all_pieces(vocabulary)
+    return numpy().fromiter(map(len, pieces), numpy().int64, len(pieces))
+
+
+def _seam(data: bytes, at: int) -> int:
+    """Where a block from `at` on ends: before white space if there is some."""
+    end = at + _BLOCK
+    if end >= len(data):
+        return len(data)
+    place = max(data.rfind(b" ", at + 1, end), data.rfind(b"\n", at + 1, end))
+    if place > at:
+        return place
+    while end > at + 1 and not is_character_start(data, end):
+        end -= 1
+    return end
+
+
+def is_character_start(data: bytes, place: int) -> bool:
+    """Return whether no character of UTF-8 has bytes on both sides of a place; undecodable bytes stand alone."""
+    if place <= 0 or place >= len(data) or data[place] & 0xC0 != 0x80:
+        return True
+    for first in range(place - 1, max(place - _CHARACTER, -1), -1):
+        if data[first] & 0xC0 != 0x80:
+            return _character_length(data, first) <= place - first
+    return True
+
+
+def _next_character(data: bytes, place: int) -> int:
+    """Where the character that begins at a place ends."""
+    return place + _character_length(data, place)
+
+
+def _character_length(data: bytes, place: int) -> int:
+    """The bytes of the character that begins at a place; 1 if none does."""
+    lead = data[place]
+    length = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    try:
+        data[place : place + length].decode()
+    except UnicodeDecodeError:
+        return 1
+    return min(length, len(data) - place)
+
+
+def in_characters(data: bytes, spans: Sequence[Span]) -> list[Span]:
+    """Return spans of UTF-8 in characters.
+
+    >>> in_characters("é!".encode(), [(0, 2), (2, 3)])
+    [(0, 1), (1, 2)]
+    """
+    if data.isascii():
+        return list(spans)
+    at = {0: 0}
+    last = 0
+    for place in sorted({place for span in spans for place in span}):
+        at[place] = at[last] + len(data[last:place].decode())
+        last = place
+    return [(at[start], at[end]) for start, end in spans]

@@ -1,0 +1,58 @@
+"""The endpoints about budgets answer as the methods of `Tokenizer` do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import GPT2
+
+from ggufbpe import Tokenizer
+from ggufbpe.server.budgets_api import fit_answer, fits_answer, split_answer, truncate_answer
+from ggufbpe.server.failures import RequestError
+from ggufbpe.server.served_models import Models
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+TOK = Tokenizer.from_gguf(GPT2)
+CHAT = {"messages": [{"role": "user", "content": "hello " * n} for n in (30, 1)]}
+
+
+@pytest.fixture
+def models() -> Models:
+    return Models({"gpt2": str(GPT2)})
+
+
+def test_answers(models: Models) -> None:
+    assert fits_answer(models, {"text": "Hello world", "limit": 2}) == {"fits": True, "count": 2}
+    assert fits_answer(models, {"text": "Hello world", "limit": 1}) == {"fits": False, "count": None}
+    assert truncate_answer(models, {"text": "one two three", "limit": 2, "side": "left"}) == {
+        "text": " two three",
+        "count": 2,
+        "truncated": True,
+    }
+    spans = split_answer(models, {"text": "one two three", "size": 2, "boundaries": "token"})
+    assert spans == {"spans": [[0, 7], [7, 13]]}
+    fitted = fit_answer(models, {**CHAT, "limit": 140, "answer": 100, "keep": {"note": ""}})
+    assert (fitted["dropped"], fitted["limit"]) == ([0], 40)
+    assert fitted["count"] == len(TOK.apply_chat_template(CHAT["messages"][1:], chat_template="known:chatml"))
+
+
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    (fits_answer, {"text": "a"}, "'limit' is required and must be an integer of 0 or more"),
+    (fits_answer, {"text": "a", "limit": -1}, "'limit' is required"),
+    (fits_answer, {"text": "a", "limit": True}, "'limit' is required"),
+    (truncate_answer, {"text": "a", "limit": 1, "side": "top"}, "'side' is one of 'right', 'left', 'middle'"),
+    (truncate_answer, {"text": "a b", "limit": 1, "marker": "a b c"}, "the marker alone has"),
+    (split_answer, {"text": "a", "size": 0}, "overlap must be at least 0"),
+    (split_answer, {"text": "a", "size": 1, "boundaries": "page"}, "boundaries is one of"),
+    (split_answer, {"text": "a", "size": 1, "keep_separator": 0}, "'keep_separator' is one of"),
+    (fit_answer, {**CHAT, "limit": 1}, "the chat does not fit 1 tokens"),
+    (fit_answer, {**CHAT, "limit": 1, "keep": []}, "'keep' must be an object"),
+    (fit_answer, {**CHAT, "limit": 1, "keep": {"x": 1}}, "keep has no field 'x'"),
+]
+
+
+@pytest.mark.parametrize(("answer", "body", "problem"), REFUSED)
+def test_refusals(models: Models, answer: Any, body: dict[str, Any], problem: str) -> None:
+    with pytest.raises(RequestError, match=problem.replace("'", ".")):
+        answer(models, body)

@@ -1,0 +1,73 @@
+"""Whether a text fits: as counting all of it says, for every kind of tokenizer, and without reading all of it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from budget_texts import KINDS, random_text, tokenizer_of_kind
+
+from ggufbpe import Tokenizer
+from ggufbpe.tokenizer.budgets import TextStream
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_count_with_a_limit_is_the_count_up_to_it(kind: str) -> None:
+    tok, dice = tokenizer_of_kind(kind), random.Random(kind)
+    for _ in range(20):
+        text = random_text(dice, dice.choice((0, 3, 50, 3000)))
+        add_special = dice.random() < 0.5
+        count = tok.count(text, add_special=add_special)
+        for limit in {0, max(count - 1, 0), count, count + 1, dice.randint(0, count)}:
+            found = tok.count(text, limit=limit, add_special=add_special)
+            assert found == min(count, limit + 1)
+            assert tok.count(text.encode(), limit=limit, add_special=add_special) == found
+            assert tok.fits(text, limit, add_special=add_special) == (count <= limit)
+
+
+def test_a_text_that_continues() -> None:
+    tok = tokenizer_of_kind("spm")
+    text = "ab " * 5000
+    assert tok.count(text, continues=True, add_special=False, limit=10**6) == tok.count(
+        text, continues=True, add_special=False
+    )
+
+
+@pytest.mark.parametrize("kind", ["gpt-2", "spm"])
+def test_little_is_read_of_a_long_text(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tok = tokenizer_of_kind(kind)
+    read = []
+    original = TextStream.read
+
+    def noted(stream: TextStream, size: int) -> bytes:
+        read.append(len(part := original(stream, size)))
+        return part
+
+    monkeypatch.setattr(TextStream, "read", noted)
+    assert not tok.fits("Some words, and more. " * 500_000, 100)
+    assert sum(read) < 10_000
+
+
+def test_the_longest_token_decides_about_an_endless_word() -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    assert not tok.fits("a" * 3_000_000, 1000)
+    assert tok.fits("a" * 1_500_000, 10**6)
+    assert tok.count(b"a" * 1_500_000, limit=10**7) == tok.count("a" * 1_500_000)
+
+
+def test_what_is_no_budget() -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    for call in (tok.fits, lambda text, limit: tok.count(text, limit=limit), tok.truncate):
+        with pytest.raises(ValueError, match="limit must be 0 or more, not -1"):
+            call("a", -1)
+    with pytest.raises(TypeError):
+        tok.fits(5, 1)  # type: ignore[arg-type]
+
+
+def test_bos_counts_if_asked_for() -> None:
+    tok = tokenizer_of_kind("spm")
+    assert tok.add_bos
+    count = tok.count("Hello", add_special=False)
+    assert tok.fits("Hello", count)
+    assert not tok.fits("Hello", count, add_special=True)
+    assert isinstance(tok, Tokenizer)

@@ -1,0 +1,100 @@
+"""`truncate` gives exactly the longest part that fits, which brute force finds for small texts."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from budget_texts import KINDS, random_text, tokenizer_of_kind
+
+from ggufbpe import Tokenizer
+
+
+def longest(tok: Tokenizer, text: str, limit: int, side: str, marker: str) -> str | None:
+    """The longest part by brute force; None if even the marker does not fit."""
+    if tok.count(text, add_special=False) <= limit:
+        return text
+    for size in range(len(text) - 1, -1, -1):
+        head = {"right": size, "left": 0, "middle": (size + 1) // 2}[side]
+        part = text[:head] + marker + text[len(text) - size + head :]
+        if tok.count(part, add_special=False) <= limit:
+            return part
+    return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_truncated_texts_are_the_longest(kind: str) -> None:
+    tok, dice = tokenizer_of_kind(kind), random.Random(kind)
+    for _ in range(60):
+        text = random_text(dice, dice.choice((1, 2, 5, 20, 80)))
+        limit = dice.randint(0, tok.count(text, add_special=False) + 1)
+        side, marker = dice.choice(("right", "left", "middle")), dice.choice(("", "…", " [..] "))
+        expected = longest(tok, text, limit, side, marker)
+        if expected is None:
+            with pytest.raises(ValueError, match="the marker alone has"):
+                tok.truncate(text, limit, side=side, marker=marker)  # type: ignore[arg-type]
+            continue
+        assert tok.truncate(text, limit, side=side, marker=marker) == expected  # type: ignore[arg-type]
+        found = tok.truncate(text.encode(), limit, side=side, marker=marker)  # type: ignore[arg-type]
+        assert found == expected.encode()
+
+
+@pytest.mark.parametrize("side", ["right", "left", "middle"])
+@pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm", "rwkv"])
+def test_long_texts(kind: str, side: str) -> None:
+    """Of a long text, only parts that are longer by some words are tried."""
+    tok, dice = tokenizer_of_kind(kind), random.Random(side)
+    text = random_text(dice, 6000)
+    for limit in (0, 10, 500):
+        found = tok.truncate(text, limit, side=side)  # type: ignore[arg-type]
+        assert tok.fits(found, limit)
+        for size in range(len(found) + 1, len(found) + 200):
+            head = {"right": size, "left": 0, "middle": (size + 1) // 2}[side]
+            assert not tok.fits(text[:head] + text[len(text) - size + head :], limit)
+
+
+@pytest.mark.parametrize("kind", ["gpt-2", "unigram"])
+def test_an_endless_word(kind: str) -> None:
+    tok = tokenizer_of_kind(kind)
+    text = "ab" * 20_000
+    found = tok.truncate(text, 50)
+    assert text.startswith(found)
+    assert tok.fits(found, 50)
+    assert not tok.fits(text[: len(found) + 1], 50)
+
+
+CUT_AT_WORDS = [
+    ("one two three", 2, "right", "one two"),
+    ("one twothreefour", 2, "right", "one "),
+    ("one two three", 2, "left", " two three"),
+    ("naïveté", 1, "right", ""),
+    ("者者者者", 2, "right", "者者"),
+]
+
+
+@pytest.mark.parametrize(("text", "limit", "side", "expected"), CUT_AT_WORDS)
+def test_words_stay_whole(text: str, limit: int, side: str, expected: str) -> None:
+    found = tokenizer_of_kind("gpt-2").truncate(text, limit, side=side, at="word")  # type: ignore[arg-type]
+    assert found == expected
+
+
+def test_bytes_that_are_not_utf8() -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    data = b"a\xff\xfe\x80b" * 50
+    found = tok.truncate(data, 20)
+    assert data.startswith(found)
+    assert tok.fits(found, 20)
+    assert not tok.fits(data[: len(found) + 1], 20)
+
+
+def test_added_tokens_count_if_asked_for() -> None:
+    tok = tokenizer_of_kind("spm")
+    assert len(tok.encode(tok.truncate("ab ab ab ab", 4, add_special=True))) <= 4
+    with pytest.raises(ValueError, match="less than the number of tokens that are added"):
+        tok.truncate("ab", 0, add_special=True)
+
+
+@pytest.mark.parametrize("name", ["side", "at"])
+def test_other_choices_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is '"):
+        tokenizer_of_kind("gpt-2").truncate("a b", 1, **{name: "top"})  # type: ignore[arg-type]
