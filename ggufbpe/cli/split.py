@@ -7,7 +7,7 @@ import itertools
 import os
 
 from ..analysis.views import terminal
-from ..tokenizer.boundaries import BOUNDARIES
+from ..tokenizer.boundaries import BOUNDARIES, KeepSeparator
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources
 from ._given_models import opened_tokenizer
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "prompt", "file")
     data = read_text(arguments, "split")
     tokenizer = opened_tokenizer(arguments)
-    keep = False if arguments.keep_separator == "none" else arguments.keep_separator
+    keep: KeepSeparator = False if arguments.keep_separator == "none" else arguments.keep_separator
     text: str | bytes = data
     try:
         text = data.decode()

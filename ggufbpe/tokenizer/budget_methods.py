@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .engine import Text
@@ -24,9 +24,7 @@ T = TypeVar("T", str, bytes)
 class BudgetMethods:
     """The base class of `Tokenizer` with everything about texts that must fit."""
 
-    def fits(
-        self: Tokenizer, text: Text, limit: int, *, add_special: bool = False, parse_special: bool = True
-    ) -> bool:
+    def fits(self, text: Text, limit: int, *, add_special: bool = False, parse_special: bool = True) -> bool:
         """Return whether `text` has at most `limit` ids.
 
         Only as much of `text` is read as the answer needs: a gigabyte is compared with 8,192 ids in less than a
@@ -40,7 +38,7 @@ class BudgetMethods:
         return self._count_up_to(text, limit, add_special, parse_special, False) <= limit
 
     def truncate(
-        self: Tokenizer,
+        self,
         text: T,
         limit: int,
         *,
@@ -64,7 +62,7 @@ class BudgetMethods:
         `ValueError` for a negative `limit`, or if `marker` alone has more ids.
 
         >>> tok.truncate("one two three four", 3, marker=" …")          # doctest: +SKIP
-        'one …'
+        'one two …'
         """
         from .truncation import truncated
 
@@ -72,17 +70,18 @@ class BudgetMethods:
         _check_choice("at", at, ("character", "word"))
         if self.fits(text, limit, add_special=add_special, parse_special=parse_special):
             return text
-        limit -= sum(map(len, self.vocabulary.added)) if add_special else 0
+        tokenizer = cast("Tokenizer", self)
+        limit -= sum(map(len, tokenizer.vocabulary.added)) if add_special else 0
         if limit < 0:
             raise ValueError("the limit is less than the number of tokens that are added to every text")
         if isinstance(text, str):
-            return truncated(self, text, limit, side, marker, at, parse_special)
+            return truncated(tokenizer, text, limit, side, marker, at, parse_special)
         source = bytes(text).decode("utf-8", "surrogateescape")
-        cut = truncated(self, source, limit, side, marker, at, parse_special)
+        cut = truncated(tokenizer, source, limit, side, marker, at, parse_special)
         return cut.encode("utf-8", "surrogateescape")
 
     def split(
-        self: Tokenizer,
+        self,
         text: str | bytes,
         size: int,
         overlap: int = 0,
@@ -116,10 +115,11 @@ class BudgetMethods:
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
         data = text.encode() if isinstance(text, str) else bytes(text)
         levels = levels_of(boundaries)
-        spans = Splitter(self, data, size, overlap, levels, keep_separator, parse_special).spans()
+        tokenizer = cast("Tokenizer", self)
+        spans = Splitter(tokenizer, data, size, overlap, levels, keep_separator, parse_special).spans()
         return in_characters(data, spans) if isinstance(text, str) else spans
 
-    def encode_pair(self: Tokenizer, a: str, b: str, *, limit: int | None = None) -> list[int]:
+    def encode_pair(self, a: str, b: str, *, limit: int | None = None) -> list[int]:
         """Return the ids of a query and a document as llama-server's `/rerank` forms them for a model that ranks.
 
         That is the file's template for "rerank" with `{query}` and `{document}` replaced, else the texts with BOS, EOS
@@ -133,10 +133,10 @@ class BudgetMethods:
         """
         from .model_inputs import encode_pair
 
-        return encode_pair(self, a, b, limit)
+        return encode_pair(cast("Tokenizer", self), a, b, limit)
 
     def encode_infill(
-        self: Tokenizer,
+        self,
         prefix: str,
         suffix: str,
         prompt: str = "",
@@ -161,7 +161,7 @@ class BudgetMethods:
         from .model_inputs import encode_infill
 
         return encode_infill(
-            self,
+            cast("Tokenizer", self),
             prefix,
             suffix,
             prompt,
@@ -173,34 +173,35 @@ class BudgetMethods:
         )
 
     def _count_up_to(
-        self: Tokenizer, text: Text, limit: int, add_special: bool, parse_special: bool, continues: bool
+        self, text: Text, limit: int, add_special: bool, parse_special: bool, continues: bool
     ) -> int:
         with IMPORT_LOCK:
             from .budgets import count_up_to
         if operator.index(limit) < 0:
             raise ValueError(f"limit must be 0 or more, not {limit}")
-        return count_up_to(self, text, limit, add_special, parse_special, continues)
+        tokenizer = cast("Tokenizer", self)
+        return count_up_to(tokenizer, text, limit, add_special, parse_special, continues)
 
     @cached_property
     def _split_points(self) -> dict[tuple[bool, bool], SplitPoints]:
         """The places where texts can be split, by `parse_special` and `continues`."""
         return {}
 
-    def _split_points_for(self: Tokenizer, parse_special: bool) -> SplitPoints:
+    def _split_points_for(self, parse_special: bool) -> SplitPoints:
         """The places after which texts are encoded with `continues`."""
-        return SplitPoints.of(self, parse_special, continues=True)
+        return SplitPoints.of(cast("Tokenizer", self), parse_special, continues=True)
 
     @cached_property
     def _longest_piece(self) -> int:
         from .budgets import longest_piece
 
-        return longest_piece(self)  # type: ignore[arg-type]
+        return longest_piece(cast("Tokenizer", self))
 
     @cached_property
     def _piece_lengths(self) -> Any:
         from .splitting import piece_lengths
 
-        return piece_lengths(self.vocabulary)  # type: ignore[attr-defined]
+        return piece_lengths(cast("Tokenizer", self).vocabulary)
 
 
 def check_overlap(size: int, overlap: int) -> None:
