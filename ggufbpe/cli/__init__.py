@@ -79,7 +79,7 @@ examples:
   ggufbpe info model.gguf
 
 Without -m, the model is GGUFBPE_MODEL in the environment, or the GPT-2 vocabulary that comes with ggufbpe.
-`ggufbpe help COMMAND` shows the flags of a command, and with --help-model those by which it finds its models."""
+`ggufbpe help COMMAND` shows the flags of a command, `ggufbpe COMMAND --help-model` those that name its models."""
 
 
 class _Command(Protocol):
