@@ -77,7 +77,7 @@ _PUBLIC = {
     "models.pretokenizers.regex_patterns": ("Patterns", "patterns"),
     "models.vocabulary": ("GGUFWarning", "TokenAttribute", "Vocabulary"),
     "tokenizer": ("Tokenizer",),
-    "tokenizer.boundaries": ("BOUNDARIES", "BoundaryLevel"),
+    "tokenizer.boundaries": ("BoundaryLevel",),
     "tokenizer.detokenization": ("DecodeStream",),
     "tokenizer.trace": ("Trace",),
 }

@@ -79,7 +79,6 @@ from .models.vocabulary import GGUFWarning as GGUFWarning
 from .models.vocabulary import TokenAttribute as TokenAttribute
 from .models.vocabulary import Vocabulary as Vocabulary
 from .tokenizer import Tokenizer as Tokenizer
-from .tokenizer.boundaries import BOUNDARIES as BOUNDARIES
 from .tokenizer.boundaries import BoundaryLevel as BoundaryLevel
 from .tokenizer.detokenization import DecodeStream as DecodeStream
 from .tokenizer.trace import Trace as Trace
