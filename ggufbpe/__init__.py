@@ -78,7 +78,7 @@ _PUBLIC = {
     "models.pretokenizers.regex_patterns": ("Patterns", "patterns"),
     "models.vocabulary": ("GGUFWarning", "TokenAttribute", "Vocabulary"),
     "tokenizer": ("Tokenizer",),
-    "tokenizer.boundaries": ("BOUNDARIES", "BoundaryLevel"),
+    "tokenizer.boundaries": ("BoundaryLevel",),
     "tokenizer.common_prefix": ("CommonPrefix",),
     "tokenizer.detokenization": ("DecodeStream",),
     "tokenizer.incremental": ("Checkpoint", "IdsChange", "IncrementalEncoding"),

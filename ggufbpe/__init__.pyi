@@ -80,7 +80,6 @@ from .models.vocabulary import GGUFWarning as GGUFWarning
 from .models.vocabulary import TokenAttribute as TokenAttribute
 from .models.vocabulary import Vocabulary as Vocabulary
 from .tokenizer import Tokenizer as Tokenizer
-from .tokenizer.boundaries import BOUNDARIES as BOUNDARIES
 from .tokenizer.boundaries import BoundaryLevel as BoundaryLevel
 from .tokenizer.common_prefix import CommonPrefix as CommonPrefix
 from .tokenizer.detokenization import DecodeStream as DecodeStream

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+from typing import Any
 
 from ..analysis.views import terminal
+from ..analysis.views.answers import answer, text_fields
+from ..tokenizer import Tokenizer
 from ..tokenizer.boundaries import BOUNDARIES, KeepSeparator
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources
@@ -60,6 +63,7 @@ def add_arguments(parser: Parser) -> None:
     )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--separator", metavar="TEXT", help="print the texts with this between them")
+    shape.add_argument("--json", action="store_true", help="print one object with all parts")
     shape.add_argument(
         "-o", "--output", metavar="DIRECTORY", help="write each part to a file in a new directory"
     )
@@ -86,15 +90,18 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.separator is not None:
         _output.write(os.fsencode(arguments.separator).join(written))
     else:
-        for (start, end), part in zip(spans, written):
-            row = {
-                "start": start,
-                "end": end,
-                "tokens": tokenizer.count(part, add_special=False),
-                "text": part.decode("utf-8", "replace"),
-            }
+        rows = (_row(tokenizer, start, end, part) for (start, end), part in zip(spans, written))
+        if arguments.json:
+            _output.write_json(answer({"parts": list(rows)}, model=tokenizer.name))
+            return 0
+        for row in rows:
             _output.write(terminal.json_text(row).encode() + b"\n")
     return 0
+
+
+def _row(tokenizer: Tokenizer, start: int, end: int, part: bytes) -> dict[str, Any]:
+    tokens = tokenizer.count(part, add_special=False)
+    return {"start": start, "end": end, "tokens": tokens, **text_fields("text", part)}
 
 
 def _write_files(folder: str, parts: list[bytes]) -> None:

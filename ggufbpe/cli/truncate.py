@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..analysis.views.answers import answer, text_fields
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources
 from ._given_models import opened_tokenizer
@@ -41,6 +42,7 @@ def add_arguments(parser: Parser) -> None:
         default="character",
         help="cut between any two characters, or not within words (default: character)",
     )
+    parser.add_argument("--json", action="store_true", help="print an object of the text and its number of tokens")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,5 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
         cut = tokenizer.truncate(data, arguments.limit, side=arguments.side, marker=marker, at=arguments.at)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    _output.write(cut)
+    if arguments.json:
+        found = {**text_fields("text", cut), "tokens": tokenizer.count(cut, add_special=False), "truncated": cut != data}
+        _output.write_json(answer(found, model=tokenizer.name))
+    else:
+        _output.write(cut)
     return 0

@@ -8,7 +8,8 @@ import re
 import pytest
 from budget_texts import KINDS, random_text, tokenizer_of_kind
 
-from ggufbpe import BOUNDARIES, BoundaryLevel
+from ggufbpe import BoundaryLevel
+from ggufbpe.tokenizer.boundaries import BOUNDARIES
 from ggufbpe.tokenizer.splitting import is_character_start
 
 TOK = tokenizer_of_kind("gpt-2")
