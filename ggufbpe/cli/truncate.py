@@ -42,7 +42,9 @@ def add_arguments(parser: Parser) -> None:
         default="character",
         help="cut between any two characters, or not within words (default: character)",
     )
-    parser.add_argument("--json", action="store_true", help="print an object of the text and its number of tokens")
+    parser.add_argument(
+        "--json", action="store_true", help="print an object of the text and its number of tokens"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,7 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     if arguments.json:
-        found = {**text_fields("text", cut), "tokens": tokenizer.count(cut, add_special=False), "truncated": cut != data}
+        found = {
+            **text_fields("text", cut),
+            "tokens": tokenizer.count(cut, add_special=False),
+            "truncated": cut != data,
+        }
         _output.write_json(answer(found, model=tokenizer.name))
     else:
         _output.write(cut)
