@@ -71,12 +71,11 @@ def verify(
     git ignores are left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
 
     `chats` are messages or bodies of requests; the other side must make prompts, as "server:URL" and other models do.
-    Prompts and refusals are compared first, then the ids of the prompts, among the texts. `chat_template` is as
-    in `Tokenizer.apply_chat_template`.
+    Prompts and refusals are compared first, then the ids of prompts. `chat_template` is that of `apply_chat_template`.
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is called
-    with a `Progress` in texts, which counts "bytes", or in chats. Texts after `stop` returned True are not compared.
+    with a `Progress` in texts, which counts "bytes", or in chats. Comparing ends where `stop` returns True.
     `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts;
     `NotInstalledError` for chats without jinja2.
 

@@ -83,8 +83,8 @@ def train(
     `from_gguf`.
 
     `progress` is called with a `Progress` whose step is "read", in bytes of files, or "merge", in merges.
-    `skipped` counts, by kind, files left out of directories. `record` is the number of merges, from the first, whose
-    circumstances are kept in `steps` of the result: the words as they were cut, the runners-up, and how ties fell.
+    `skipped` counts, by kind, files left out of directories. The first `record` merges are explained in `steps` of the
+    result: the words as they were cut, the runners-up, and how ties fell.
 
     The result depends only on the texts and options; on the order of texts only if `ties` is "first-seen".
     `threads` count words in the compiled engine (by default as many as there are); without it, there is one. With
