@@ -1,0 +1,34 @@
+"""`ggufbpe count --limit` tells by its exit code whether texts fit, and -q prints only their number."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import GPT2
+
+from ggufbpe.cli import main
+
+
+@pytest.mark.parametrize(("limit", "code"), [(2, 0), (1, 1), (0, 1), (-1, 2)])
+def test_the_exit_code_tells_whether_a_text_fits(
+    limit: int, code: int, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["count", "-m", str(GPT2), "-p", "Hello world", "-q", "--limit", str(limit)]) == code
+    assert capsysbinary.readouterr().out == (b"" if code == 2 else b"2\n")
+
+
+def test_a_chat_is_made_to_fit(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    path = tmp_path / "messages.json"
+    contents = {"user": "hello " * 30, "assistant": "b"}
+    chat = [{"role": role, "content": content} for role, content in contents.items()]
+    path.write_text(json.dumps([*chat, {"role": "user", "content": "c"}]))
+    given = ["chat", "-m", str(GPT2), str(path), "--chat-template", "known:chatml", "--fit"]
+    assert main([*given, "40", "--prompt"]) == 0
+    out, error = capsysbinary.readouterr()
+    assert b"<|im_start|>user\nc<|im_end|>" in out
+    assert b"hello" not in out
+    assert b"2 messages were left out; the prompt has 28 tokens" in error
+    assert main([*given, "3"]) == 2
+    assert b"the chat does not fit 3 tokens" in capsysbinary.readouterr().err
