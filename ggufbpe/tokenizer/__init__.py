@@ -180,6 +180,15 @@ class Tokenizer(EncodeMethods, DecodeMethods, VocabularyFacts, ChatMethods):
                 file.write(metadata.to_bytes())
             yield copy
 
+    def to_gguf(self) -> bytes:
+        """Return a GGUF of only the metadata of this tokenizer and its chat templates, which llama.cpp loads.
+
+        Overridden keys have their new values. `ValueError` if the tokenizer was made from a `Vocabulary`.
+        """
+        if self._metadata is None:
+            raise ValueError("this tokenizer was made from a Vocabulary, not from a file")
+        return self._metadata.to_bytes()
+
     def release_memory(self) -> None:
         """Empty the cache of encoded words and return its memory to the system.
 
