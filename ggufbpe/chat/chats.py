@@ -76,9 +76,9 @@ class Chats:
             text = attributed_prompt(template, request, clock, origins)
         except (ChatError, RecursionError):
             text = ""
-        whole = (PromptPart(0, len(prompt), Origin("unknown")),)
+        undivided = (PromptPart(0, len(prompt), Origin("unknown")),)
         is_same = text.encode("latin-1") == prompt  # otherwise nothing is claimed
-        return PromptInParts(prompt, origins.parts(text) if is_same else whole, request)
+        return PromptInParts(prompt, origins.parts(text) if is_same else undivided, request)
 
     def _prompt(
         self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool = False
