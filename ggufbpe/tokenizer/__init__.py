@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.llama_cpp_states import FOLLOWED, checked_state
 from ..chat.chat_methods import ChatMethods
-from ..errors import printable
+from ..errors import escape_invisible
 from ..gguf.metadata import Metadata, Overrides
 from ..hub.model_location import ModelName, locate
 from ..models.loading import load, load_from, packed
@@ -152,7 +152,7 @@ class Tokenizer(EncodeMethods, DecodeMethods, VocabularyFacts, ChatMethods):
         vocabulary, metadata = load("", data=data, llama_cpp=llama_cpp)
         for limit in limits:
             warnings.warn(
-                f"{printable(name)}: not in the tokenizer that was made of it: {limit}",
+                f"{escape_invisible(name)}: not in the tokenizer that was made of it: {limit}",
                 GGUFWarning,
                 stacklevel=2,
             )
