@@ -57,6 +57,11 @@ class Case:
             return Tokenizer.from_gguf(self.path)
 
     @cached_property
+    def has_scores(self) -> bool:
+        """Whether tokens have scores, as sentencepiece's have."""
+        return self.tokenizer.vocabulary.tokenizer_model.has_scores
+
+    @cached_property
     def tokenizer_json(self) -> Path:
         """The same tokenizer as a tokenizer.json, for peers that read that."""
         from tokenizer_json import tokenizer_json

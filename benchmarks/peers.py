@@ -231,7 +231,7 @@ def open_gigatoken(case: Case) -> Engine:
     """gigatoken, from a file of the same vocabulary. It uses one thread per text."""
     from gigatoken import Tokenizer
 
-    if case.tokenizer.vocabulary.tokenizer_model.has_scores:
+    if case.has_scores:
         tokenizer = Tokenizer.from_sentencepiece(str(case.sentencepiece_model))
     else:
         tokenizer = Tokenizer.from_json(case.tokenizer_json.read_bytes())

@@ -21,6 +21,7 @@ from typing import Any
 
 import cases
 import encoding
+import fresh
 import machine
 import opening
 import peers
@@ -32,8 +33,8 @@ from timing import say
 
 from ggufbpe import GGUFWarning
 
-PARTS = ("encode", "short", "open", "process", "threads")
-OF_PEERS = {"encode", "short"}  # parts with a row for every engine
+PARTS = ("encode", "fresh", "short", "open", "process", "threads")
+OF_PEERS = {"encode", "fresh", "short"}  # parts with a row for every engine
 QUICK = {"megabytes": 0.2, "long_megabytes": 0.5, "rounds": 1}
 STACK = 100 << 20  # bytes; llama.cpp needs more than the usual 8 MB for a long word
 
@@ -107,7 +108,7 @@ def measure(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any
     if not OF_PEERS & set(options.part):  # ids are compared anyway
         openers = {name: opener for name, opener in openers.items() if name in (peers.OURS, peers.LLAMA_CPP)}
     for case in cases.cases(options.vocab or list(cases.NAMES), folder, left_out):
-        measure_case(case, long_texts, openers, options, results)
+        measure_case(case, long_texts, openers, options, folder, results)
         yield results
 
 
@@ -116,6 +117,7 @@ def measure_case(
     long_texts: list[texts.Text],
     openers: dict[str, peers.Opener],
     options: argparse.Namespace,
+    folder: Path,
     results: dict[str, Any],
 ) -> None:
     """All figures of one vocabulary, put into `results`; ids are checked before anything is timed."""
@@ -134,6 +136,10 @@ def measure_case(
             say(f"{case.name}: encode {text.name}")
             figures = encoding.passes(case, text, usable, rounds)
             add(results, "encode", (figures, encoding.pass_rows(figures, checks[text.name])))
+    if "fresh" in options.part:
+        for text in short_texts:
+            say(f"{case.name}: fresh processes, {text.name}")
+            add(results, "fresh", fresh.fresh(case, text, list(usable), engine, rounds, folder))
     if "short" in options.part:
         say(f"{case.name}: 50 characters")
         add(results, "short", encoding.short(case, usable, engine, rounds))

@@ -9,8 +9,8 @@ times the cases. A case that fails is printed with the arguments that repeat it.
 clock, which says little on a busy machine and under sanitizers, but by the basic blocks that the kernel runs, which
 are the same every time (-fsanitize-coverage=trace-pc counts them).
 
-`--compilers` checks all sources of the compiled engine as strict C++17 (-pedantic -Werror) with g++ and with clang 14,
-the oldest clang that is supported, and makes no object files; Debian's package for that is clang-14.
+`--compilers` checks all sources of the compiled engine and of its tests as strict C++17 (-pedantic -Werror) with g++
+and with clang 14, the oldest clang that is supported, and makes no object files; Debian's package for that is clang-14.
 
 `--arm64`, `--s390x` (big-endian) and `--windows` compile for that machine and run here, in QEMU or Wine, without
 sanitizers. Debian's packages for that are g++-aarch64-linux-gnu or g++-s390x-linux-gnu with qemu-user, and
@@ -166,9 +166,19 @@ def _compile_with_all() -> None:
         sys.exit(f"check_kernel.py needs {', '.join(missing)}: apt-get install g++ clang-14")
     import nanobind
 
-    kernel = ROOT / "ggufbpe" / "native" / "src"
-    folders = [f"-I{kernel}", "-isystem", nanobind.include_dir(), "-isystem", sysconfig.get_path("include")]
-    sources = sorted(kernel.rglob("*.cpp"))
+    kernel, tests = ROOT / "ggufbpe" / "native" / "src", ROOT / "tests" / "native"
+    folders = [
+        f"-I{kernel}",
+        f"-I{tests}",
+        "-isystem",
+        nanobind.include_dir(),
+        "-isystem",
+        sysconfig.get_path("include"),
+    ]
+    sources = [
+        *sorted(kernel.rglob("*.cpp")),
+        *sorted(tests.glob("*.cpp")),
+    ]  # check_threads is built nowhere else in CI
     begun = time.monotonic()
 
     def compiled(compiler: str, source: Path) -> str:

@@ -35,7 +35,7 @@ HugePages::Mapping taken(size_t bytes, bool is_expected_new) {
     return mapping;
 }
 
-// What was used last is kept; the smallest that has room is given, if it is not much too large.
+// What was used last is kept; the smallest that has room is given, if it is not much too large, else the largest, which grows.
 void check_what_is_kept() {
     static_assert(HugePages::KEPT == 8 * PAGE, "the sizes below are of 8 pages");
     const HugePages::Mapping small = taken(3 * PAGE, true), large = taken(4 * PAGE, true);
@@ -47,7 +47,9 @@ void check_what_is_kept() {
     HugePages::give_back(small);
     const HugePages::Mapping much_smaller = taken(PAGE, true);  // 3 are more than half as much again
     HugePages::give_back(much_smaller);
-    const HugePages::Mapping other = taken(4 * PAGE, true);
+    mark(small, 7);
+    const HugePages::Mapping other = taken(4 * PAGE, false);  // small, grown
+    CHECK(other.bytes == 4 * PAGE && has({other.data, 3 * PAGE}, 7));
     HugePages::give_back(large);
     HugePages::give_back(taken(HugePages::KEPT + 1, true));  // more than may be kept: the others stay
     CHECK(taken(4 * PAGE, false).data == large.data);

@@ -85,7 +85,7 @@ std::string words_of(const std::string &letters, size_t size, Random &random) {
 std::vector<int32_t> ids_in_parts(const UGMModel &model, const std::string &text, size_t part_size) {
     std::vector<Part> parts;
     model.divide({-1, reinterpret_cast<const unsigned char *>(text.data()), text.size()}, part_size, parts, [] {});
-    CHECK(parts.size() > 2 && parts[0].premise);
+    CHECK(parts.size() > 2 && parts[0].sum_check);
     Ids ids;
     Sink sink(ids);
     TextModel::Lease scratch(model);

@@ -57,7 +57,7 @@ def test_quick_run_with_whatever_is_installed(tmp_path: Path) -> None:
     installed = {name for name, package in peers.PACKAGES.items() if machine.versions()[package]}
     assert set(results) == {
         *("machine", "versions", "settings", "texts", "left_out"),
-        *("ids", "encode", "short", "open", "process", "threads", "rows"),
+        *("ids", "encode", "fresh", "short", "open", "process", "threads", "rows"),
     }
     assert results["texts"] == [
         {
@@ -75,6 +75,10 @@ def test_quick_run_with_whatever_is_installed(tmp_path: Path) -> None:
         assert {entry["engine"] for entry in results[part]} == {peers.OURS, *installed}, part
     assert [check for check in results["ids"] if not check["equal"]] == []
     assert {"ggufbpe", "llama.cpp", "tiktoken"} - installed <= {peers.OURS, *results["left_out"]}
+    for figure in results["fresh"]:
+        assert len(figure["processes"]) == 2 * results["settings"]["rounds"] + 1
+        assert {one["ids"] for one in figure["processes"]} == {results["ids"][0]["expected_tokens"]}
+        assert all(one["together"]["seconds"] > one["encode"]["seconds"] > 0 for one in figure["processes"])
     for figure in results["encode"]:
         assert len(figure["first_seconds"]) == len(figure["later_seconds"]) == timing.MORE_ROUNDS
         assert figure["first_mb_per_s"] > 0

@@ -18,8 +18,12 @@ const uint64_t WordKey::MASKS[16][2] = {
     GGUFBPE_MASK(12), GGUFBPE_MASK(13), GGUFBPE_MASK(14), GGUFBPE_MASK(15)};
 #undef GGUFBPE_MASK
 
-// The buckets after the first one, which was full when the word was inserted.
-bool WordTable::find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
+WordKey WordKey::of_long(const unsigned char *word, size_t size) {
+    return {hash_bytes(reinterpret_cast<const char *>(word), size), uint64_t(0xFF) << 56 | size};
+}
+
+bool WordTable::find_further(const WordKey &key, const Bucket &first, const unsigned char *word, Found &found) const {
+    size_t bucket = static_cast<size_t>(&first - buckets_.data());
     for (size_t turn = 0; turn < MAX_PROBES; bucket = (bucket + ++turn) & mask_) {
         for (const Slot &slot : buckets_[bucket].slots) {
             const uint64_t high = slot.high.load(std::memory_order_acquire);

@@ -33,29 +33,33 @@ struct WordKey {
     uint64_t hash() const { return multiply_and_fold(low ^ HASH_SEEDS[0], high ^ HASH_SEEDS[1]); }
     bool is_inline() const { return high >> 56 != 0xFF; }
 
-    // `readable` is how many bytes may be read from `word` on; 16 are read at once if possible.
+    static constexpr size_t READ = 16;  // bytes that are read at once if possible
+
+    // `readable` is how many bytes may be read from `word` on.
     static WordKey of(const unsigned char *word, size_t size, size_t readable) {
-        if (size > INLINE) {
-            return {hash_bytes(reinterpret_cast<const char *>(word), size), uint64_t(0xFF) << 56 | size};
-        }
+        if (size > INLINE || readable >= READ) return of_readable(word, size);
+        uint64_t low = 0, high = uint64_t(size) << 56;
+        for (size_t i = 0; i < size; ++i) (i < 8 ? low : high) |= uint64_t(word[i]) << (8 * (i & 7));
+        return {low, high};
+    }
+
+    // The key of a word from which on READ bytes may be read.
+    static WordKey of_readable(const unsigned char *word, size_t size) {
+        if (size > INLINE) return of_long(word, size);
         uint64_t low, high;
-        if (readable >= 16) {
-            std::memcpy(&low, word, 8);
-            std::memcpy(&high, word + 8, 8);
-            if (IS_BIG_ENDIAN) {
-                low = swap_bytes(low);
-                high = swap_bytes(high);
-            }
-        } else {
-            low = high = 0;
-            for (size_t i = 0; i < size; ++i) (i < 8 ? low : high) |= uint64_t(word[i]) << (8 * (i & 7));
+        std::memcpy(&low, word, 8);
+        std::memcpy(&high, word + 8, 8);
+        if (IS_BIG_ENDIAN) {
+            low = swap_bytes(low);
+            high = swap_bytes(high);
         }
-        low &= MASKS[size][0];
-        high &= MASKS[size][1];
-        return {low, high | uint64_t(size) << 56};
+        return {low & MASKS[size][0], (high & MASKS[size][1]) | uint64_t(size) << 56};
     }
 
     static const uint64_t MASKS[16][2];
+
+private:
+    static WordKey of_long(const unsigned char *word, size_t size);
 };
 
 class WordTable {
@@ -84,8 +88,13 @@ public:
     WordTable &operator=(const WordTable &) = delete;
     ~WordTable();
 
-    // The bucket of two slots where a key is looked up first.
+    struct alignas(64) Bucket {  // a cache line
+        Slot slots[2];
+    };
+
+    // The bucket where a key is looked up first.
     size_t bucket(uint64_t hash) const { return hash & mask_; }
+    const Bucket &operator[](size_t bucket) const { return buckets_[bucket]; }
     void prefetch(size_t bucket) const { ggufbpe::prefetch(&buckets_[bucket]); }
 
     // The result of a lookup.
@@ -102,22 +111,38 @@ public:
                 std::memcpy(to, this, sizeof *this);  // the excess is overwritten later
             }
         }
+
+        // Writes all ids; `to` has room for three more. Returns where they end.
+        int32_t *copy_ids(int32_t *to) const {
+            if (third & IN_RECORD) {
+                const Record &record = record_of(*this);
+                return std::copy(record.ids(), record.ids() + record.count, to);
+            }
+            write_ids(to);
+            return to + (third >> 32);
+        }
     };
 
-    // Looks a word up. Both slots of a bucket are compared at once: which of them matches is unpredictable.
+    // Looks a word up.
     bool find(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
-        const Bucket &first = buckets_[bucket];
-        const uint64_t high0 = first.slots[0].high.load(std::memory_order_acquire);
-        const uint64_t high1 = first.slots[1].high.load(std::memory_order_acquire);
-        const bool is_second = (high1 == key.high) & (first.slots[1].low.load(std::memory_order_relaxed) == key.low);
-        const Slot &slot = first.slots[is_second];
-        if ((is_second ? high1 : high0) == key.high && slot.low.load(std::memory_order_relaxed) == key.low) {
-            found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
-            if (key.is_inline() || is_word(found, word)) return true;
-        }
-        if (high0 == 0 || high1 == 0) return false;
-        return find_further(key, bucket, word, found);
+        return find_quickly(key, buckets_[bucket], found) || find_further(key, buckets_[bucket], word, found);
     }
+
+    // Looks up a word that has no record and is in its first bucket, as most are; false for any other. Both slots are compared
+    // at once: which of them matches is unpredictable.
+    static bool find_quickly(const WordKey &key, const Bucket &bucket, Found &found) {
+        const Slot *const slots = bucket.slots;
+        const auto differs = [&](const Slot &slot) {
+            return (slot.high.load(std::memory_order_acquire) ^ key.high) | (slot.low.load(std::memory_order_relaxed) ^ key.low);
+        };
+        const uint64_t first = differs(slots[0]), second = differs(slots[1]);
+        const Slot &slot = slots[first != 0];
+        found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
+        return !(((first != 0) & (second != 0)) | (found.third >> 63));
+    }
+
+    // Looks up any word, whose first bucket is given. Not inline, so that a loop over many words stays in registers.
+    bool find_further(const WordKey &key, const Bucket &first, const unsigned char *word, Found &found) const;
 
     // One thread's means to cache words: memory for records that only it uses.
     class Writer {
@@ -166,7 +191,6 @@ private:
         const Record &record = record_of(found);
         return !std::memcmp(record.bytes(), word, record.size);
     }
-    bool find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const;
     static void copy_slot(const Slot &slot, WordTable &to, Writer &writer);
 
     // Memory of records; the chunks are a list, the newest first.
@@ -176,9 +200,6 @@ private:
     };
     static constexpr uint64_t CLAIMED = 1;  // in `high`: a thread is about to write the slot. No word is that long.
 
-    struct alignas(64) Bucket {  // a cache line
-        Slot slots[2];
-    };
     static uint64_t next_number() {
         static std::atomic<uint64_t> last{0};
         return last.fetch_add(1, std::memory_order_relaxed) + 1;

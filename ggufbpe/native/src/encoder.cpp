@@ -53,6 +53,12 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
     result.reserve(size + size / 4 + 16);
     const bool keeps_overlong_spaces = model_->keeps_overlong_spaces();
     for (size_t i = 0; i < size;) {
+        const size_t valid = utf8_length(text + i, std::min(size - i, Pace::STEPS));  // most of a text stays as it is
+        result.insert(result.end(), text + i, text + i + valid);
+        if (changes) changes->add(valid, valid);
+        i += valid;
+        pace.count(valid);
+        if (i == size) break;
         unsigned length;
         const uint32_t code_point = code_point_at(text + i, text + size, length, strict_utf8_);
         unsigned char bytes[4];
@@ -85,7 +91,7 @@ std::vector<std::pair<size_t, size_t>> Encoder::special_token_spans(const unsign
 // The ids of a text, on this thread.
 void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, Sink &ids,
                            const Poll &poll) const {
-    if (text.size >= LONG_TEXT) ids.room(text.size / BYTES_A_TOKEN);
+    if (text.size >= LONG_TEXT) ids.reserve(text.size / BYTES_A_TOKEN, false);
     add(before_, options, 0, ids);
     std::vector<Fragment> &fragments = scratch.fragments;
     fragments.clear();
@@ -240,7 +246,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     if (options.continues) continue_with(fragments);
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
-    ids.room(text.size / BYTES_A_TOKEN + 2);
+    ids.reserve(text.size / BYTES_A_TOKEN + 2, spans.size() > 1);
     add(before_, options, 0, ids);
     if (spans.size() == 1) {
         TextModel::Lease scratch(*model_);
@@ -299,7 +305,7 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
 void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
                                 const Poll &poll) const {
     if (text.size >= LONG_TEXT) model_->prepare_for(text.size, poll);
-    if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
+    if (text.size >= LONG_TEXT) spans.reserve(text.size / BYTES_A_TOKEN);
     Sink sink(ids, &spans);
     TextModel::Lease scratch(*model_);
     encode_alone(text, options, *scratch, sink, poll);

@@ -9,7 +9,16 @@ namespace ggufbpe {
 
 void Ids::grow(size_t count) {
     if (count > SIZE_MAX / 8 - size_) throw std::bad_alloc();
-    move_to(std::max(size_ + count, capacity_ + capacity_ / 2));
+    const size_t needed = size_ + count;
+    if (!has_room(count)) move_to(std::max(needed, capacity_ + capacity_ / 2));
+    if (!pages_.data) return;
+    const size_t end = in_parallel_ ? pages_.bytes : HugePages::populate(pages_, capacity_ * sizeof(int32_t), needed * sizeof(int32_t));
+    capacity_ = end / sizeof(int32_t);
+}
+
+void Ids::reserve(size_t count, bool in_parallel) {
+    in_parallel_ = in_parallel;
+    if (!has_room(count)) move_to(size_ + count);
 }
 
 void Ids::move_to(size_t capacity) {
@@ -23,7 +32,6 @@ void Ids::move_to(size_t capacity) {
     }
     if (pages_.data && bytes > pages_.bytes && HugePages::grow(pages_, bytes)) {
         data_ = static_cast<int32_t *>(pages_.data);
-        capacity_ = pages_.bytes / sizeof(int32_t);
         return;
     }
     Ids moved;
@@ -31,12 +39,13 @@ void Ids::move_to(size_t capacity) {
         moved.move_to(capacity);
     } else {
         bool is_new;
-        moved.pages_ = HugePages::take(bytes, is_new);
+        moved.pages_ = HugePages::take(bytes, is_new, HugePages::Use::written_once);
         moved.data_ = static_cast<int32_t *>(moved.pages_.data);
-        moved.capacity_ = moved.pages_.bytes / sizeof(int32_t);
+        moved.capacity_ = size_;
     }
     if (size_) std::memcpy(moved.data_, data_, size_ * sizeof(int32_t));
     moved.size_ = size_;
+    moved.in_parallel_ = in_parallel_;
     swap(moved);
 }
 

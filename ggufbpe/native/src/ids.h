@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,6 +26,10 @@ public:
     const int32_t *data() const { return data_; }
     size_t size() const { return size_; }
 
+    // Room for `count` more that do not move. Threads that write side by side, `in_parallel`, have the system hand out the
+    // pages as they touch them; otherwise the ids have it hand out many at once as they grow.
+    void reserve(size_t count, bool in_parallel);
+
     // Where the next ids are written, with room for `count`. advance() then says how many there are.
     int32_t *room(size_t count) {
         if (capacity_ - size_ < count) grow(count);
@@ -39,7 +44,7 @@ public:
         if (count) std::memcpy(room(count), ids, count * sizeof(int32_t));
         size_ += count;
     }
-    bool has_room(size_t count) const { return capacity_ - size_ >= count; }
+    bool has_room(size_t count) const { return std::max(capacity_, pages_.bytes / sizeof(int32_t)) - size_ >= count; }
     void truncate(size_t size) { size_ = size; }
     void clear() { size_ = 0; }
     size_t drop_front(size_t count) {
@@ -61,11 +66,13 @@ private:
         std::swap(size_, other.size_);
         std::swap(capacity_, other.capacity_);
         std::swap(pages_, other.pages_);
+        std::swap(in_parallel_, other.in_parallel_);
     }
 
     int32_t *data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
     HugePages::Mapping pages_;  // where the data are, unless from malloc
+    bool in_parallel_ = false;
 };
 
 }  // namespace ggufbpe

@@ -26,7 +26,7 @@ namespace ggufbpe {
 // bytes stay here, those used last; the system may take their contents whenever it needs memory.
 class HugePages {
 public:
-    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(16) << 20;
+    static constexpr size_t SMALL_PAGE = 4096, PAGE = size_t(2) << 20, KEPT = size_t(16) << 20;
 #if defined(__linux__)
     static constexpr size_t WORTH_IT = PAGE / 4;  // bytes; fewer are taken from the usual allocator
 #else
@@ -38,33 +38,44 @@ public:
         size_t bytes = 0;  // whole pages
     };
 
+    // What memory is for. Tables are looked up in any order, for which pages should be huge. What is written once from its
+    // beginning is nearly as fast in small pages, and a virtual machine gets those sooner: docs/kernel.md, "Memory".
+    enum class Use { looked_up, written_once };
+
     // At least `bytes`, of unknown content; `is_new` says that they are zeros. Throws std::bad_alloc.
-    static Mapping take(size_t bytes, bool &is_new) {
+    static Mapping take(size_t bytes, bool &is_new, Use use = Use::looked_up) {
         const size_t pages = whole_pages(bytes);
-        {
-            std::lock_guard<Mutex> lock(mutex());
-            auto &kept = kept_ones();
-            auto best = kept.end();
-            for (auto one = kept.begin(); one != kept.end(); ++one) {
-                const bool fits = one->bytes >= pages && one->bytes <= pages + pages / 2;
-                if (fits && (best == kept.end() || one->bytes <= best->bytes)) best = one;
-            }
-            if (best != kept.end()) {
-                const Mapping found = *best;
-                kept.erase(best);
-                is_new = false;
-                return found;
-            }
-        }
-        is_new = true;
+        Mapping found = take_kept(pages);
+        is_new = !found.data;
 #if defined(__linux__)
+        if (found.data && (found.bytes >= pages || grow(found, bytes))) return found;
+        if (found.data) munmap(found.data, found.bytes);
+        is_new = true;
         void *data = addresses(pages);
         if (!data) throw std::bad_alloc();
-        madvise(data, pages, MADV_HUGEPAGE);  // a request; if refused, the pages are small
+        if (use == Use::looked_up && may_be_huge()) madvise(data, pages, MADV_HUGEPAGE);  // a request that may be refused
         return {data, pages};
 #else
+        (void)use;
         throw std::bad_alloc();
 #endif
+    }
+
+    // Has the system hand out small pages from `begun` up to `end` bytes and some more at once, which takes less time than one
+    // by one, as they are written. Returns up to where.
+    static size_t populate(const Mapping &mapping, size_t begun, size_t end) {
+        constexpr size_t STEP = size_t(1) << 20;
+        end = std::min((end + STEP - 1) / STEP * STEP, mapping.bytes);
+#if defined(__linux__)
+#if !defined(MADV_POPULATE_WRITE)
+        constexpr int MADV_POPULATE_WRITE = 23;  // since Linux 5.14; others refuse it
+#endif
+        const size_t first = begun / SMALL_PAGE * SMALL_PAGE;
+        if (first < end) madvise(static_cast<char *>(mapping.data) + first, end - first, MADV_POPULATE_WRITE);
+#else
+        (void)begun;
+#endif
+        return end;
     }
 
     // The same memory with at least `bytes`, at another address; nothing is copied. False if the system cannot.
@@ -77,7 +88,6 @@ public:
             munmap(data, pages);
             return false;
         }
-        madvise(data, pages, MADV_HUGEPAGE);
         mapping = {data, pages};
         return true;
 #else
@@ -130,9 +140,37 @@ public:
     }
 
 private:
+    // A kept mapping of `pages` bytes or up to half as much more; else the largest smaller one, if it is at least half of that.
+    static Mapping take_kept(size_t pages) {
+        std::lock_guard<Mutex> lock(mutex());
+        auto &kept = kept_ones();
+        const auto is_better = [&](const Mapping &one, const Mapping &other) {
+            const bool fits = one.bytes >= pages, other_fits = other.bytes >= pages;
+            if (fits != other_fits) return fits;
+            return fits ? one.bytes <= other.bytes : one.bytes >= other.bytes;
+        };
+        auto best = kept.end();
+        for (auto one = kept.begin(); one != kept.end(); ++one) {
+            if (one->bytes < pages / 2 || one->bytes > pages + pages / 2) continue;  // far too small or too large
+            if (best == kept.end() || is_better(*one, *best)) best = one;
+        }
+        if (best == kept.end()) return {};
+        const Mapping found = *best;
+        kept.erase(best);
+        return found;
+    }
+
     static size_t whole_pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 #if defined(__linux__)
+    static bool may_be_huge() {
+        static const bool may_be = [] {
+            const char *const wanted = std::getenv("GGUFBPE_HUGE_PAGES");
+            return !wanted || std::strcmp(wanted, "off") != 0;
+        }();
+        return may_be;
+    }
+
     // `bytes` of addresses that begin where a huge page may; null if there are none.
     static void *addresses(size_t bytes) {
         void *mapped = mmap(nullptr, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -29,6 +29,9 @@ public:
     }
 
     // Memory for `count` ids, and where they ended; null, and add() instead, if they are only counted.
+    void reserve(size_t count, bool in_parallel) {
+        if (ids_) ids_->reserve(count, in_parallel);
+    }
     bool has_room(size_t count) const { return !ids_ || ids_->has_room(count); }
     int32_t *room(size_t count) { return ids_ ? ids_->room(count) : nullptr; }
     void advance(const int32_t *end) {

@@ -31,6 +31,9 @@ public:
     Span *room(size_t count) { return reinterpret_cast<Span *>(memory_.room(count * UNITS)); }
     void advance(const Span *end) { memory_.advance(reinterpret_cast<const int32_t *>(end)); }
 
+    // Room for `count` more that do not move.
+    void reserve(size_t count) { memory_.reserve(count * UNITS, false); }
+
     void push(int64_t start, int64_t end) {
         Span *to = room(1);
         *to = {start, end};

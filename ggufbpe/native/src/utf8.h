@@ -10,9 +10,10 @@
 
 namespace ggufbpe {
 
-// Whether the bytes are UTF-8 as the standard has it: no overlong forms, no surrogates, nothing above U+10FFFF.
-inline bool is_utf8(const unsigned char *p, size_t size) {
-    const unsigned char *end = p + size;
+// How many bytes are UTF-8 as the standard has it, up to the first that is not: an overlong form, a surrogate, more than
+// U+10FFFF, or a character that is cut off.
+inline size_t utf8_length(const unsigned char *p, size_t size) {
+    const unsigned char *const begin = p, *const end = p + size;
     while (p < end) {
         if (end - p >= 8) {
             uint64_t word;
@@ -28,20 +29,21 @@ inline bool is_utf8(const unsigned char *p, size_t size) {
             continue;
         }
         int more = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
-        if (lead < 0xC2 || lead > 0xF4 || end - p <= more) return false;
+        if (lead < 0xC2 || lead > 0xF4 || end - p <= more) break;
         unsigned char second = p[1];
         unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
         unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-        if (second < low || second > high) return false;
-        for (int i = 2; i <= more; ++i) {
-            if ((p[i] & 0xC0) != 0x80) return false;
-        }
+        if (second < low || second > high) break;
+        if (more > 1 && (p[2] & 0xC0) != 0x80) break;
+        if (more > 2 && (p[3] & 0xC0) != 0x80) break;
         p += more + 1;
     }
-    return true;
+    return static_cast<size_t>(p - begin);
 }
 
-// The same for a text that may be long.
+inline bool is_utf8(const unsigned char *p, size_t size) { return utf8_length(p, size) == size; }
+
+// For a text that may be long.
 inline bool is_utf8(const unsigned char *p, size_t size, const Poll &poll) {
     while (size > Pace::STEPS) {
         size_t chunk = Pace::STEPS;

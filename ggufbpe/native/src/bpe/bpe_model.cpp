@@ -11,7 +11,6 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t GROUP = 256;              // words whose slots are fetched together
 constexpr size_t FLUSH = 1 << 14;          // the most words that wait for missing ones to be encoded
 constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space, encoded at a time
 constexpr size_t POLL_EVERY = 1 << 14;     // k-mers
@@ -225,10 +224,8 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     const Merger &merger = this->merger(poll);
     const uint32_t *starts = scratch.split.starts.data();
     const size_t words = scratch.split.word_count;
-    if (scratch.found.size() < FLUSH + GROUP) scratch.found.resize(FLUSH + GROUP);
+    if (scratch.found.size() < FLUSH + WordGroup::MOST) scratch.found.resize(FLUSH + WordGroup::MOST);
     WordTable::Found *found = scratch.found.data();
-    WordKey keys[GROUP];
-    size_t buckets[GROUP];
     size_t kept = 0;  // words in `found` that wait for a missing one
     Spans *const spans = ids.spans();
     if (spans && scratch.found_words.size() < scratch.found.size()) scratch.found_words.resize(scratch.found.size());
@@ -262,33 +259,34 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
         scratch.missing.clear();
         scratch.long_ids.clear();
     };
-    for (size_t from = 0; from < words; from += GROUP) {
-        const size_t group = std::min(GROUP, words - from);
-        const WordTable &table = *scratch.tables.young_generation;
-        for (size_t i = 0; i < group; ++i) {
-            const uint32_t start = starts[from + i];
-            keys[i] = WordKey::of(text + start, starts[from + i + 1] - start, readable - start);
-            buckets[i] = table.bucket(keys[i].hash());
-            table.prefetch(buckets[i]);
-        }
-        for (size_t i = 0; i < group; ++i) {
-            const unsigned char *word = text + starts[from + i];
-            const size_t size = starts[from + i + 1] - starts[from + i];
-            if (!table.find(keys[i], buckets[i], word, found[kept])) {
-                if (spaced_words_ && spaced_words_->is_white_space(word, size)) continue;
-                if (Merger::is_very_long(size)) {
-                    flush();
-                    to = encode_very_long(word, size, scratch, to, ids, poll);
-                    continue;
-                }
-                scratch.missing.push_back({{word, size}, keys[i], kept});
+    for (size_t from = 0; from < words; from += WordGroup::MOST) {
+        scratch.group.fetch(*scratch.tables.young_generation, text, readable, starts + from, std::min(WordGroup::MOST, words - from));
+        const WordGroup &group = scratch.group;
+        const bool can_write = !kept && !spans && !ids.only_counts();
+        size_t next = can_write ? group.write_known(to) : 0;
+        while (next < group.size()) {
+            const size_t first = next;
+            next = group.find_known(first, found + kept);
+            if (spans) {
+                for (size_t i = first; i < next; ++i) scratch.found_words[kept + i - first] = {group.data(i), group.bytes(i)};
             }
-            if (spans) scratch.found_words[kept] = {word, size};
+            kept += next - first;
+            if (next == group.size()) break;
+            const Merger::Word word{group.data(next), group.bytes(next)};
+            const WordKey &key = group.key(next++);
+            if (spaced_words_ && spaced_words_->is_white_space(word.data, word.size)) continue;
+            if (Merger::is_very_long(word.size)) {
+                flush();
+                to = encode_very_long(word.data, word.size, scratch, to, ids, poll);
+                continue;
+            }
+            scratch.missing.push_back({word, key, kept});
+            if (spans) scratch.found_words[kept] = word;
             ++kept;
         }
         if (scratch.missing.empty()) {
             write_found();
-        } else if (kept >= FLUSH || from + group == words) {
+        } else if (kept >= FLUSH || from + group.size() == words) {
             flush();
         }
     }

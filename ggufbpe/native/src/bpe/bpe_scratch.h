@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bpe/bpe_model.h"
+#include "bpe/word_group.h"
 
 namespace ggufbpe {
 
@@ -31,6 +32,7 @@ struct BPEModel::Scratch : CachingModel::Scratch {
     Merger::Scratch merge;
     std::vector<WordTables> replaced;  // in this block: words found in them are still to be copied
     // Of the words looked up together: the results, the missing ones, and the distinct ones of these.
+    WordGroup group;
     std::vector<WordTable::Found> found;
     std::vector<Merger::Word> found_words;  // the words themselves, if spans are wanted
     ChangedText lowered;                    // likewise: the changes by lower case

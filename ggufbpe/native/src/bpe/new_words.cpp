@@ -7,6 +7,12 @@
 
 namespace ggufbpe {
 
+namespace {
+
+constexpr size_t FETCHED_AHEAD = 24;  // words whose slots are fetched before they are looked at
+
+}  // namespace
+
 // New words often repeat: finds the distinct ones among those that are missing.
 void BPEModel::find_different(Scratch &scratch) {
     size_t size = 64;
@@ -41,6 +47,7 @@ void BPEModel::find_in_former(Scratch &scratch) const {
     scratch.to_encode.clear();
     for (size_t k = 0; k < scratch.words.size(); ++k) {
         const WordKey &key = scratch.word_keys[k];
+        if (former && k + FETCHED_AHEAD < scratch.words.size()) former->prefetch(former->bucket(scratch.word_keys[k + FETCHED_AHEAD].hash()));
         if (!former || !former->find(key, former->bucket(key.hash()), scratch.words[k].data, scratch.new_founds[k])) {
             scratch.to_encode.push_back(static_cast<uint32_t>(k));
         }
@@ -62,13 +69,12 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
     scratch.merge.ids.clear();
     scratch.results.resize(count);
     merger(poll).encode_many(all ? words.data() : scratch.words_to_encode.data(), count, scratch.results.data(), scratch.merge, poll);
-    constexpr size_t AHEAD = 24;
     scratch.writer.write_to(*scratch.tables.young_generation);
     bool keeps = true;
     for (size_t k = 0, encoded = 0; k < words.size(); ++k) {
-        if (k + AHEAD < words.size()) {
+        if (k + FETCHED_AHEAD < words.size()) {
             const WordTable &table = *scratch.tables.young_generation;
-            table.prefetch(table.bucket(scratch.word_keys[k + AHEAD].hash()));
+            table.prefetch(table.bucket(scratch.word_keys[k + FETCHED_AHEAD].hash()));
         }
         WordTable::Found &found = scratch.new_founds[k];
         if (encoded < count && scratch.to_encode[encoded] == k) {
