@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 venv=.cache/integrations-venv
 libraries="chonkie guidance langchain-text-splitters litellm llama-index-core llguidance lm-format-enforcer mistral-common outlines \
-    outlines-core semantic-text-splitter tiktoken xgrammar"
+    outlines-core semantic-text-splitter tiktoken transformers xgrammar"
 [ -x $venv/bin/python ] || python3 -m venv $venv
 $venv/bin/pip install -q "torch==2.13.0"  # a later one may bring several GB of CUDA
 $venv/bin/pip install -q -e ".[integrations]" "xgrammar>=0.2,<0.3" "pytest>=8,<10" "hypothesis>=6.100,<7"

@@ -56,14 +56,19 @@ class Chats:
         return self._prompt(body, chat_template, clock, whole)[0]
 
     def parts(
-        self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
+        self,
+        body: Mapping[str, Any],
+        chat_template: str | None = None,
+        now: datetime | None = None,
+        *,
+        whole: bool = False,
     ) -> PromptInParts:
         """The prompt of a request in parts: what the template writes itself, and what comes from which message.
 
-        This runs the template two more times.
+        This runs the template two more times. The arguments are those of `prompt`.
         """
         clock = time.localtime() if now is None else now.timetuple()
-        prompt, template, request = self._prompt(body, chat_template, clock)
+        prompt, template, request = self._prompt(body, chat_template, clock, whole)
         with IMPORT_LOCK:
             from .attributed_template import attributed_prompt
         origins = Origins()
@@ -71,9 +76,9 @@ class Chats:
             text = attributed_prompt(template, request, clock, origins)
         except (ChatError, RecursionError):
             text = ""
-        whole = (PromptPart(0, len(prompt), Origin("unknown")),)
+        undivided = (PromptPart(0, len(prompt), Origin("unknown")),)
         is_same = text.encode("latin-1") == prompt  # otherwise nothing is claimed
-        return PromptInParts(prompt, origins.parts(text) if is_same else whole, request)
+        return PromptInParts(prompt, origins.parts(text) if is_same else undivided, request)
 
     def _prompt(
         self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool = False

@@ -33,11 +33,21 @@ def model_path(arguments: argparse.Namespace) -> str | ModelLocation:
 
 
 def opened_tokenizer(arguments: argparse.Namespace) -> Tokenizer:
-    """The tokenizer of the model to open, with `--override-kv` and `--llama-cpp` where the command has that flag."""
+    """The tokenizer of the model to open, with `--override-kv` and `--llama-cpp` where the command has that flag.
+
+    A tokenizer.json and other files that `ggufbpe import` reads are opened as what that would write.
+    """
     from ..tokenizer import Tokenizer
 
     state = getattr(arguments, "llama_cpp", FOLLOWED)
-    return Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments), llama_cpp=state)
+    path, overrides = model_path(arguments), overrides_of(arguments)
+    if isinstance(path, str) and not path.endswith(".gguf"):
+        from ..convert.in_memory import is_other_format
+
+        if is_other_format(path):
+            tokenizer = Tokenizer.from_huggingface(path, llama_cpp=state)
+            return tokenizer.with_overrides(overrides) if overrides else tokenizer
+    return Tokenizer.from_gguf(path, overrides=overrides, llama_cpp=state)
 
 
 def required_model(arguments: argparse.Namespace, command: str) -> str | ModelLocation:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -20,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.llama_cpp_states import FOLLOWED, checked_state
 from ..chat.chat_methods import ChatMethods
+from ..errors import escape_invisible
 from ..gguf.metadata import Metadata, Overrides
 from ..hub.model_location import ModelName, locate
 from ..models.loading import load, load_from, packed
-from ..models.vocabulary import Vocabulary, emit_warnings
+from ..models.vocabulary import GGUFWarning, Vocabulary, emit_warnings
 from ..native import REMEDY, native, warn_if_slow, why_not_native
 from .budget_methods import BudgetMethods
 from .decode_methods import DecodeMethods
@@ -124,6 +126,44 @@ class Tokenizer(
         emit_warnings(vocabulary)
         return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata, name=model.name)
 
+    @classmethod
+    def from_huggingface(
+        cls,
+        path: str | os.PathLike[str],
+        engine: EngineName = "auto",
+        *,
+        pre: str | None = None,
+        llama_cpp: str = FOLLOWED,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> Tokenizer:
+        """Open a tokenizer.json, or a folder with one, as the GGUF that `ggufbpe import` would write; writes nothing.
+
+        A folder may have a tokenizer.model, vocab.txt or merges.txt instead, as for `ggufbpe.import_vocabulary`.
+        `pre` is the name of the pre-tokenizer; without it, the name is found from the patterns. The other arguments
+        are those of `from_gguf`.
+
+        Warns (`GGUFWarning`) of everything in the files that llama.cpp has no place for, since ids can differ there
+        from the library's. `NotImportableError` if llama.cpp has no place for the tokenizer at all or the files are
+        not sound, `OSError` if they cannot be read, `NotInstalledError` for a tokenizer.model without the package
+        sentencepiece.
+
+        >>> tok = Tokenizer.from_huggingface("Qwen2-7B")                    # doctest: +SKIP
+        """
+        with IMPORT_LOCK:
+            from ..convert.in_memory import gguf_of_files
+        cache_bytes, llama_cpp = _checked_cache_bytes(cache_bytes), checked_state(llama_cpp)
+        name = os.fspath(path)
+        data, limits = gguf_of_files(name, pre)
+        vocabulary, metadata = load("", data=data, llama_cpp=llama_cpp)
+        for limit in limits:
+            warnings.warn(
+                f"{escape_invisible(name)}: not in the tokenizer that was made of it: {limit}",
+                GGUFWarning,
+                stacklevel=2,
+            )
+        emit_warnings(vocabulary)
+        return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata, name=name)
+
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
         """A tokenizer of the same file with some keys overridden, as in `from_gguf`; everything else is shared.
 
@@ -184,6 +224,15 @@ class Tokenizer(
             with open(copy, "wb") as file:
                 file.write(metadata.to_bytes())
             yield copy
+
+    def to_gguf(self) -> bytes:
+        """Return a GGUF of only the metadata of this tokenizer and its chat templates, which llama.cpp loads.
+
+        Overridden keys have their new values. `ValueError` if the tokenizer was made from a `Vocabulary`.
+        """
+        if self._metadata is None:
+            raise ValueError("this tokenizer was made from a Vocabulary, not from a file")
+        return self._metadata.to_bytes()
 
     def release_memory(self) -> None:
         """Empty the cache of encoded words and return its memory to the system.

@@ -12,6 +12,7 @@ from conftest import GPT2, ROOT
 from ggufbpe import Tokenizer
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network otherwise
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers asks, too, even for a folder
 
 
 def library(module: str) -> Any:

@@ -1,0 +1,147 @@
+"""The part of transformers.py that makes the prompts of chats as llama-server does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..chat.chats import body_from_arguments, prompt_text
+from ..chat.origins import PromptInParts
+from ..tokenizer import Tokenizer
+from ._protocol import library
+
+Span = tuple[int, int]
+
+
+class ChatPrompts:
+    """The base class of `GGUFTokenizer` with `apply_chat_template`."""
+
+    tok: Tokenizer
+    chat_template: Any  # of transformers: a template, several by name, or None
+
+    def _file_template(self) -> str | dict[str, str] | None:
+        """The templates of the file in transformers' form, in which the default one has the name "default"."""
+        templates = {name or "default": text for name, text in self.tok.chat_templates.items()}
+        return templates if templates.keys() - {"default"} else templates.get("default")
+
+    def apply_chat_template(
+        self,
+        conversation: Any,
+        tools: Sequence[Any] | None = None,
+        documents: Any = None,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        tokenize: bool = True,
+        sanitize_control_tokens: bool = False,
+        padding: Any = False,
+        truncation: Any = False,
+        max_length: int | None = None,
+        return_tensors: Any = None,
+        return_dict: bool = True,
+        return_assistant_tokens_mask: bool = False,
+        tokenizer_kwargs: Mapping[str, Any] | None = None,
+        **template_kwargs: Any,
+    ) -> Any:
+        """Return the model inputs of a chat or of several, whose prompts are those of `llama-server --jinja`.
+
+        The arguments are those of transformers. Without `add_generation_prompt` and `continue_final_message`, a
+        chat is over, as in a training corpus. `tokenize=False` returns llama-server's prompt, which has no BOS where
+        encoding adds one. In `assistant_masks`, 1 marks the tokens of what assistant messages contain, and the
+        end-of-generation token right behind it.
+
+        `ValueError` where llama-server refuses the chat, if there is no chat template, for
+        `sanitize_control_tokens`, and for a mask of a prompt whose parts cannot be told apart.
+        """
+        if sanitize_control_tokens:
+            raise ValueError(
+                "sanitize_control_tokens is not supported: these are the ids that llama-server uses"
+            )
+        if return_assistant_tokens_mask and not (return_dict and tokenize):
+            raise ValueError("return_assistant_tokens_mask=True requires return_dict=True and tokenize=True")
+        is_batch = len(conversation) > 0 and not isinstance(conversation[0], Mapping)
+        template = self._chosen_template(chat_template)
+        self.tok.chats.require_template(template)
+        if documents is not None:
+            template_kwargs["documents"] = documents
+        whole = not add_generation_prompt and not continue_final_message
+        begun = continue_final_message or None
+        bodies = [
+            body_from_arguments(
+                [dict(message) for message in messages],
+                None if tools is None else list(map(_tool, tools)),
+                "auto",
+                add_generation_prompt,
+                begun,
+                None,
+                template_kwargs,
+            )
+            for messages in (conversation if is_batch else [conversation])
+        ]
+        prompts = [prompt_text(self.tok.chats.prompt(body, template, whole=whole)) for body in bodies]
+        if not tokenize:
+            return prompts if is_batch else prompts[0]
+        options = {
+            "padding": padding,
+            "truncation": truncation,
+            "max_length": max_length,
+            **(tokenizer_kwargs or {}),
+        }
+        if not return_assistant_tokens_mask:
+            found = self(prompts if is_batch else prompts[0], return_tensors=return_tensors, **options)  # type: ignore[operator]
+            return found if return_dict else found["input_ids"]
+        keeps_offsets = options.pop("return_offsets_mapping", False)
+        found = self(prompts, return_offsets_mapping=True, **options)  # type: ignore[operator]
+        parts = (self.tok.chats.parts(body, template, whole=whole) for body in bodies)
+        found["assistant_masks"] = list(
+            map(self._assistant_mask, parts, found["input_ids"], found["offset_mapping"])
+        )
+        if not keeps_offsets:
+            del found["offset_mapping"]
+        if not is_batch and return_tensors is None:
+            found = type(found)({name: rows[0] for name, rows in found.items()})
+        return found.convert_to_tensors(return_tensors)
+
+    def _chosen_template(self, given: str | None) -> str | None:
+        """The template to use, or its name in the file; None for that of the file, which depends on tools."""
+        if given is not None:
+            return "" if given == "default" else given
+        if self.chat_template == self._file_template():
+            return None
+        changed = self.chat_template
+        return changed.get("default") if isinstance(changed, dict) else changed
+
+    def _assistant_mask(self, rendered: PromptInParts, ids: list[int], spans: list[Span]) -> list[int]:
+        """Return 1 for each token that overlaps the text of an assistant message or ends it, else 0."""
+        texts = list(map(range, *zip(*_assistant_spans(rendered)))) if _assistant_spans(rendered) else []
+        ends = {each.stop for each in texts}
+        return [
+            int(
+                start < end
+                and (
+                    any(start < each.stop and end > each.start for each in texts)
+                    or (start in ends and self.tok.is_eog(token))
+                )
+            )
+            for token, (start, end) in zip(ids, spans)
+        ]
+
+
+def _assistant_spans(rendered: PromptInParts) -> list[Span]:
+    """Return the places in a prompt, in characters, of what its assistant messages contain."""
+    found, at = [], 0
+    for start, end, origin in rendered.parts:
+        if origin.kind == "unknown":
+            raise ValueError(
+                "where the parts of this prompt come from cannot be told, so it has no assistant mask"
+            )
+        size = len(rendered.prompt[start:end].decode("utf-8", "replace"))
+        if size and rendered.role(origin) == "assistant" and origin.field != "role":
+            found.append((at, at + size))
+        at += size
+    return found
+
+
+def _tool(tool: Any) -> Any:
+    """Return the description of a tool, also of one that is given as a function."""
+    return library("transformers.utils", "transformers").get_json_schema(tool) if callable(tool) else tool

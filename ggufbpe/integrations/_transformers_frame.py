@@ -1,0 +1,54 @@
+"""The part of transformers.py about what a model adds around texts: BOS, EOS, CLS, SEP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ._protocol import library
+
+T = TypeVar("T")
+
+_Base: Any = library("transformers", "transformers").PythonBackend
+
+
+class AddedTokens(_Base):  # type: ignore[misc]
+    """The base class of `GGUFTokenizer` that adds tokens around one text or two, and marks them."""
+
+    _before: list[int]  # what the model adds before a text
+    _after: list[int]
+    _before_second: list[int]  # what is added before the second text of a pair
+
+    def _framed(self, first: Sequence[T], second: Sequence[T] | None, mark: T) -> list[T]:
+        """Return one or two sequences with `mark` in each place where the model adds a token."""
+        after = [mark] * len(self._after)
+        whole = [*[mark] * len(self._before), *first, *after]
+        return whole if second is None else [*whole, *[mark] * len(self._before_second), *second, *after]
+
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> Any:
+        """Return the ids of one or two texts with what the model adds around them: BOS, EOS, CLS, SEP."""
+        whole = [*self._before, *token_ids_0, *self._after]
+        return whole if token_ids_1 is None else [*whole, *self._before_second, *token_ids_1, *self._after]
+
+    def get_special_tokens_mask(
+        self,
+        token_ids_0: list[int],
+        token_ids_1: list[int] | None = None,
+        already_has_special_tokens: bool = False,
+    ) -> Any:
+        """Return 1 for each token that is added around the texts, else 0; or, of finished ids, for special tokens."""
+        if already_has_special_tokens:
+            return super().get_special_tokens_mask(token_ids_0, token_ids_1, already_has_special_tokens=True)
+        return self._framed(
+            [0] * len(token_ids_0), None if token_ids_1 is None else [0] * len(token_ids_1), 1
+        )
+
+    def create_token_type_ids_from_sequences(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
+        """Return 0 for each token of the first text, and 1 for each of the second, with what is added around them."""
+        whole = len(self.build_inputs_with_special_tokens(token_ids_0, token_ids_1))
+        first = len(self.build_inputs_with_special_tokens(token_ids_0))
+        return [0] * first + [1] * (whole - first)

@@ -1,0 +1,129 @@
+"""The part of transformers.py that turns texts, pairs and batches into model inputs, and ids into text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tokenizer import Tokenizer
+from ._transformers_frame import AddedTokens
+
+Span = tuple[int, int]
+
+
+class TextEncoding(AddedTokens):
+    """The base class of `GGUFTokenizer` that encodes and decodes."""
+
+    tok: Tokenizer
+
+    def tokenize(
+        self, text: str, pair: str | None = None, add_special_tokens: bool = False, **options: Any
+    ) -> Any:
+        """Return the tokens of a text, or of a pair, as written in the file."""
+        return self.convert_ids_to_tokens(
+            self.encode(text, pair, add_special_tokens=add_special_tokens, **options)
+        )
+
+    def _encode_plus(
+        self,
+        text: Any,
+        text_pair: Any = None,
+        *,
+        return_offsets_mapping: bool = False,
+        split_special_tokens: bool = False,
+        is_split_into_words: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Return the model inputs of a text, words, ids, a pair of these, or a batch."""
+        own = (return_offsets_mapping, not split_special_tokens, is_split_into_words)
+        if _is_batch(text, is_split_into_words):  # which calls this for each row
+            options["return_offsets_mapping"] = return_offsets_mapping
+            options["split_special_tokens"] = split_special_tokens
+            return super()._encode_plus(text, text_pair, is_split_into_words=is_split_into_words, **options)
+        first, spans = self._ids(text, *own)
+        second, second_spans = (None, None) if text_pair is None else self._ids(text_pair, *own)
+        options["padding"], options["truncation"] = (
+            options.pop("padding_strategy"),
+            options.pop("truncation_strategy"),
+        )
+        if not return_offsets_mapping:
+            return self.prepare_for_model(first, second, prepend_batch_axis=True, **options)
+        tensors = options.pop("return_tensors", None)
+        found = self.prepare_for_model(first, second, **options)
+        all_spans = self._framed_spans(spans, second_spans, options)
+        found["offset_mapping"] = self._padded(
+            all_spans, len(found["input_ids"]), options.get("padding_side")
+        )
+        return found.convert_to_tensors(tensors, prepend_batch_axis=True)
+
+    def _ids(
+        self, text: Any, with_spans: bool, parse_special: bool, is_split_into_words: bool
+    ) -> tuple[list[int], list[Span]]:
+        """Return the ids of one text without what is added around it, and their spans in characters if wanted."""
+        if isinstance(text, str):
+            if not with_spans:
+                return self.tok.encode(text, add_special=False, parse_special=parse_special), []
+            ids, spans = self.tok.encode_with_offsets(
+                text, add_special=False, parse_special=parse_special, unit="characters"
+            )
+            return ids, list(spans)
+        if is_split_into_words:
+            words = [self._ids(word, with_spans, parse_special, False) for word in text]
+            return [token for ids, _ in words for token in ids], [
+                span for _, spans in words for span in spans
+            ]
+        ids = text if len(text) == 0 or isinstance(text[0], int) else self.convert_tokens_to_ids(text)
+        if with_spans and len(ids) > 0:
+            raise ValueError("return_offsets_mapping needs texts; ids and tokens have no offsets")
+        return list(ids), []
+
+    def _framed_spans(
+        self, first: list[Span], second: list[Span] | None, options: dict[str, Any]
+    ) -> list[Span]:
+        """Return the spans of the ids that `prepare_for_model` gives before padding; added tokens have (0, 0)."""
+        added = options.get("add_special_tokens", True)
+        around = self.num_special_tokens_to_add(pair=second is not None) if added else 0
+        most = options.get("max_length")
+        too_many = len(first) + len(second or []) + around - (most or 0)
+        if most and too_many > 0 and options["truncation"].value != "do_not_truncate":
+            first, second, _ = self.truncate_sequences(
+                first, second, too_many, options["truncation"], options.get("stride", 0)
+            )
+        return self._framed(first, second, (0, 0)) if added else first + (second or [])
+
+    def _pad(self, encoded_inputs: Any, *arguments: Any, **options: Any) -> Any:
+        found = super()._pad(encoded_inputs, *arguments, **options)
+        if "offset_mapping" in found:
+            size = len(found[self.model_input_names[0]])
+            found["offset_mapping"] = self._padded(found["offset_mapping"], size, options.get("padding_side"))
+        return found
+
+    def _padded(self, spans: list[Span], size: int, side: str | None) -> list[Span]:
+        padding = [(0, 0)] * (size - len(spans))
+        return padding + spans if (side or self.padding_side) == "left" else spans + padding
+
+    def _decode(
+        self,
+        token_ids: int | list[int],
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        **_: Any,
+    ) -> str:
+        clean = clean_up_tokenization_spaces
+        return self.tok.decode(
+            [token_ids] if isinstance(token_ids, int) else token_ids,
+            unparse_special=not skip_special_tokens,
+            clean_spaces=self.clean_up_tokenization_spaces if clean is None else clean,
+        )
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """Return the text of tokens as written in the file, with all spaces."""
+        return self._decode(self.convert_tokens_to_ids(tokens), clean_up_tokenization_spaces=False)
+
+
+def _is_batch(text: Any, words: bool) -> bool:
+    """Whether `text` is several texts, as transformers' `PythonBackend` decides."""
+    if not isinstance(text, (list, tuple)):
+        return False
+    if not text:
+        return not words
+    return isinstance(text[0], (list, tuple) if words else (str, list, tuple))

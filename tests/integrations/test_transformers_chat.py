@@ -1,0 +1,100 @@
+"""transformers: chats have the prompts of llama-server, and masks that mark what the assistant wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from integration_cases import TOK, library
+
+library("transformers")
+
+from ggufbpe.integrations.transformers import GGUFTokenizer  # noqa: E402 - after its library
+
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|endoftext|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+MADE = GGUFTokenizer(TOK, chat_template=TEMPLATE)
+ASKED = [{"role": "user", "content": "Hi"}]
+CHAT = [*ASKED, {"role": "assistant", "content": "Hello there"}]
+WHOLE = "<|user|>Hi<|endoftext|><|assistant|>Hello there<|endoftext|>"
+
+
+def test_prompts() -> None:
+    assert MADE.apply_chat_template(CHAT, tokenize=False) == WHOLE
+    assert MADE.apply_chat_template([CHAT, ASKED], tokenize=False) == [WHOLE, "<|user|>Hi<|endoftext|>"]
+    asked = MADE.apply_chat_template(ASKED, tokenize=False, add_generation_prompt=True)
+    assert asked == TOK.apply_chat_template(ASKED, chat_template=TEMPLATE, tokenize=False)
+    begun = MADE.apply_chat_template(CHAT, tokenize=False, continue_final_message=True)
+    assert begun == WHOLE.removesuffix("<|endoftext|>")
+
+
+def test_ids() -> None:
+    asked = MADE.apply_chat_template(ASKED, add_generation_prompt=True)
+    assert asked["input_ids"] == TOK.apply_chat_template(ASKED, chat_template=TEMPLATE)
+    assert asked["attention_mask"] == [1] * len(asked["input_ids"])
+    assert (
+        MADE.apply_chat_template(ASKED, add_generation_prompt=True, return_dict=False) == asked["input_ids"]
+    )
+    assert MADE.apply_chat_template(ASKED, add_generation_prompt=True, return_tensors="np")[
+        "input_ids"
+    ].shape == (
+        1,
+        len(asked["input_ids"]),
+    )
+
+
+def test_assistant_mask() -> None:
+    """The answer and the token that ends it; padding and what is cut off are not marked."""
+    found = MADE.apply_chat_template(CHAT, return_assistant_tokens_mask=True)
+    marked = [token for token, mask in zip(found["input_ids"], found["assistant_masks"]) if mask]
+    assert TOK.decode(marked, unparse_special=True) == "Hello there<|endoftext|>"
+    assert set(found) == {"input_ids", "attention_mask", "assistant_masks"}
+    cut = MADE.apply_chat_template(
+        CHAT, return_assistant_tokens_mask=True, truncation=True, max_length=len(found["input_ids"]) - 1
+    )
+    assert cut["assistant_masks"] == found["assistant_masks"][:-1]
+
+
+def test_assistant_masks_of_a_batch() -> None:
+    made = GGUFTokenizer(TOK, chat_template=TEMPLATE, pad_token="<|endoftext|>")
+    found = made.apply_chat_template(
+        [CHAT, ASKED], return_assistant_tokens_mask=True, padding=True, return_tensors="np"
+    )
+    alone = made.apply_chat_template(CHAT, return_assistant_tokens_mask=True)
+    assert found["assistant_masks"].tolist() == [alone["assistant_masks"], [0] * len(alone["input_ids"])]
+
+
+def weather(city: str) -> str:
+    """Tell the weather.
+
+    Args:
+        city: The name of the city.
+    """
+    return city
+
+
+def test_a_function_as_a_tool() -> None:
+    template = "{% for t in tools %}{{ t.function.name }}: {{ t.function.description }}{% endfor %}"
+    assert MADE.apply_chat_template(ASKED, [weather], chat_template=template, tokenize=False).startswith(
+        "weather: Tell"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sanitize_control_tokens": True}, "sanitize_control_tokens is not supported"),
+        ({"return_assistant_tokens_mask": True, "tokenize": False}, "requires"),
+        ({"chat_template": "{{ raise_exception('no') }}"}, "no"),
+    ],
+)
+def test_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MADE.apply_chat_template(ASKED, **options)
+
+
+def test_no_template() -> None:
+    with pytest.raises(ValueError, match="no chat template"):
+        GGUFTokenizer(TOK).apply_chat_template(ASKED)
