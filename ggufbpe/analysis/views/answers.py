@@ -69,10 +69,10 @@ def answer(found: Mapping[str, Any] | None = None, **shared: Any) -> dict[str, A
 
 
 def text_fields(name: str, data: bytes) -> dict[str, str]:
-    """Return bytes as text, and also in hexadecimal as `…_bytes` if they are not UTF-8.
+    r"""Return bytes as text, and also in hexadecimal as `…_bytes` if they are not UTF-8.
 
     >>> text_fields("text", b"a\xff")
-    {'text': 'a\ufffd', 'text_bytes': '61ff'}
+    {'text': 'a�', 'text_bytes': '61ff'}
     """
     text = data.decode("utf-8", "replace")
     return {name: text} if text.encode() == data else {name: text, f"{name}_bytes": data.hex()}
