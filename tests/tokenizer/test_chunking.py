@@ -22,7 +22,7 @@ from ggufbpe.analysis.explain import piece_search as searches
 from ggufbpe.analysis.explain import survey as surveys
 from ggufbpe.analysis.explain.survey import Wanted, survey, survey_whole
 from ggufbpe.analysis.explain.why_not import why_not
-from ggufbpe.analysis.views.answers import answer
+from ggufbpe.analysis.views.answers import answer as json_answer
 from ggufbpe.analysis.views.explain_json import of_parts
 from ggufbpe.analysis.views.explain_page import html
 from ggufbpe.analysis.views.terminal import json_bytes
@@ -317,7 +317,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def whole_json(tokenizer: Tokenizer, data: bytes, flags: dict[str, bool]) -> str:
-    return json_bytes(answer(tokenizer.trace(data, **flags).to_dict(), model=tokenizer.name)).decode()
+    return json_bytes(json_answer(tokenizer.trace(data, **flags).to_dict(), model=tokenizer.name)).decode()
 
 
 @pytest.mark.slow
