@@ -96,8 +96,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--limit", type=int, metavar="N", help="exit with code 1 if there are more than N tokens in all"
     )
-    if "-q" not in parser.flags():
-        parser.add_switch("-q", "--quiet", help="print only the number of tokens in all")
+    parser.add_switch(
+        "-q", "--quiet", help="print only the number of tokens in all, and no notes and warnings"
+    )
     add_no_ignore(parser)
     parser.add_switch("--json", help="print one object: files, total, errors, skipped")
 
@@ -105,13 +106,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "paths", "prompt")
     require_no_models(arguments.paths, "count", arguments)
-    if not arguments.paths and arguments.prompt is None and not arguments.stdin:
-        raise UsageError("nothing to count: give files or directories, -p TEXT or --stdin")
-    _check_chat(arguments)
-    if arguments.top is not None and arguments.top < 1:
-        raise UsageError(f"--top must be 1 or more, not {arguments.top}")
-    if arguments.limit is not None and arguments.limit < 0:
-        raise UsageError(f"--limit must be 0 or more, not {arguments.limit}")
+    _check(arguments)
     tokenizer = opened_tokenizer(arguments)
     prompt = None
     if arguments.chat:
@@ -191,7 +186,14 @@ def _shown_on(bar: Bar, found: list[File]) -> OnProgress:
     return show
 
 
-def _check_chat(arguments: argparse.Namespace) -> None:
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise a `UsageError` for flags that do not go together or have no sensible value."""
+    if not arguments.paths and arguments.prompt is None and not arguments.stdin:
+        raise UsageError("nothing to count: give files or directories, -p TEXT or --stdin")
+    if arguments.top is not None and arguments.top < 1:
+        raise UsageError(f"--top must be 1 or more, not {arguments.top}")
+    if arguments.limit is not None and arguments.limit < 0:
+        raise UsageError(f"--limit must be 0 or more, not {arguments.limit}")
     require_chat(arguments)
     if not arguments.chat:
         return

@@ -64,7 +64,7 @@ class BudgetMethods:
         >>> tok.truncate("one two three four", 3, marker=" …")          # doctest: +SKIP
         'one two …'
         """
-        from .truncation import truncated
+        from .truncation import longest_part
 
         _check_choice("side", side, ("right", "left", "middle"))
         _check_choice("at", at, ("character", "word"))
@@ -75,9 +75,9 @@ class BudgetMethods:
         if limit < 0:
             raise ValueError("the limit is less than the number of tokens that are added to every text")
         if isinstance(text, str):
-            return truncated(tokenizer, text, limit, side, marker, at, parse_special)
+            return longest_part(tokenizer, text, limit, side, marker, at, parse_special)
         source = bytes(text).decode("utf-8", "surrogateescape")
-        cut = truncated(tokenizer, source, limit, side, marker, at, parse_special)
+        cut = longest_part(tokenizer, source, limit, side, marker, at, parse_special)
         return cut.encode("utf-8", "surrogateescape")
 
     def split(
@@ -110,14 +110,14 @@ class BudgetMethods:
         """
         with IMPORT_LOCK:
             from .boundaries import levels_of
-            from .splitting import Splitter, in_characters
+            from .splitting import TextSplitter, character_spans
         check_overlap(size, overlap)
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
         data = text.encode() if isinstance(text, str) else bytes(text)
         levels = levels_of(boundaries)
         tokenizer = cast("Tokenizer", self)
-        spans = Splitter(tokenizer, data, size, overlap, levels, keep_separator, parse_special).spans()
-        return in_characters(data, spans) if isinstance(text, str) else spans
+        spans = TextSplitter(tokenizer, data, size, overlap, levels, keep_separator, parse_special).spans()
+        return character_spans(data, spans) if isinstance(text, str) else spans
 
     def encode_pair(self, a: str, b: str, *, limit: int | None = None) -> list[int]:
         """Return the ids of a query and a document as llama-server's `/rerank` forms them for a model that ranks.

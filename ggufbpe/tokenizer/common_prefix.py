@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util.wording import counted, quoted_piece
-from .incremental import common_length
+from .incremental import common_id_count
 
 if TYPE_CHECKING:
     from . import Tokenizer
@@ -30,7 +30,7 @@ def common_prefix(
     """Compare `ids` with the ids of `text`; `Tokenizer.common_prefix` describes the arguments."""
     given = [tokenizer._checked(token) for token in ids]
     own, spans = tokenizer.encode_with_offsets(text, add_special=add_special, parse_special=parse_special)
-    kept = common_length(given, own)
+    kept = common_id_count(given, own)
     position = spans[kept - 1][1] if kept else 0
     if kept == len(given) == len(own):
         return CommonPrefix(kept, position, "")

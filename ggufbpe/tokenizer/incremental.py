@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.utf8 import to_bytes
 from .split_points import SplitPoints
-from .text_segments import Chunk, Place, Segment, Segments
+from .text_segments import SegmentChunk, SegmentPlace, Segments, TextSegment
 
 if TYPE_CHECKING:
     from . import Tokenizer
@@ -41,7 +41,7 @@ class Checkpoint:
 
     __slots__ = ("_chunks", "_settings", "count", "size")
 
-    def __init__(self, settings: object, chunks: tuple[Chunk, ...], size: int, count: int) -> None:
+    def __init__(self, settings: object, chunks: tuple[SegmentChunk, ...], size: int, count: int) -> None:
         self._settings, self._chunks = settings, chunks
         self.size, self.count = size, count
 
@@ -179,20 +179,22 @@ class IncrementalEncoding:
         segments.replace(first, last, made)
         return IdsChange(kept, removed, inserted)
 
-    def _encoded(self, text: bytes, *, continues: bool, is_end: bool) -> list[Segment]:
+    def _encoded(self, text: bytes, *, continues: bool, is_end: bool) -> list[TextSegment]:
         """The segments of bytes that begin and end where the text is split, or at the end of the text (`is_end`).
 
         The last segment at the end of the text is short, since the next change is most often there.
         """
         places, size = self._places, len(text)
         limit = size - places.reach
-        made: list[Segment] = []
+        made: list[TextSegment] = []
         start = 0
 
         def split_at(place: int) -> None:
             nonlocal start
             data = text[start:place]
-            made.append(Segment(data, self._encode(data, False, self._settings[2], continues or start > 0)))
+            made.append(
+                TextSegment(data, self._encode(data, False, self._settings[2], continues or start > 0))
+            )
             start = place
 
         while size - start > 2 * _LARGE and (place := places.next(text, start + _LARGE)) <= limit:
@@ -210,14 +212,16 @@ class IncrementalEncoding:
             split_at(size)
         return made
 
-    def _with_small_one(self, first: Place, made: list[Segment]) -> tuple[Place, list[Segment]]:
+    def _with_small_one(
+        self, first: SegmentPlace, made: list[TextSegment]
+    ) -> tuple[SegmentPlace, list[TextSegment]]:
         """Join the first of new segments to the one before it if both are small."""
         before = self._segments.before(first)
         if before is None or not made or len(before.data) >= _SMALL or len(made[0].data) >= _SMALL:
             return first, made
         number, at, position, ids = first
-        joined = Segment(before.data + made[0].data, before.ids + made[0].ids)
-        start = Place(number, at - 1, position - len(before.data), ids - len(before.ids))
+        joined = TextSegment(before.data + made[0].data, before.ids + made[0].ids)
+        start = SegmentPlace(number, at - 1, position - len(before.data), ids - len(before.ids))
         return start, [joined, *made[1:]]
 
 
@@ -262,7 +266,7 @@ def _small_pieces(pieces: Iterable[Text]) -> Iterator[bytes]:
             yield from (data[at : at + _AT_ONCE] for at in range(0, len(data), _AT_ONCE))
 
 
-def _ids_of(segments: list[Segment]) -> list[int]:
+def _ids_of(segments: list[TextSegment]) -> list[int]:
     if len(segments) == 1:
         return segments[0].ids
     return list(chain.from_iterable([segment.ids for segment in segments]))
@@ -270,13 +274,13 @@ def _ids_of(segments: list[Segment]) -> list[int]:
 
 def _changed(old: list[int], new: list[int]) -> IdsChange:
     """How the ids differ, from the first difference to the last."""
-    kept = common_length(old, new)
+    kept = common_id_count(old, new)
     old, new = old[kept:], new[kept:]
-    same = common_length(old[::-1], new[::-1])
+    same = common_id_count(old[::-1], new[::-1])
     return IdsChange(kept, len(old) - same, new[: len(new) - same])
 
 
-def common_length(one: list[int], other: list[int]) -> int:
+def common_id_count(one: list[int], other: list[int]) -> int:
     """How many items at the beginning are equal. Slices are compared, not items in a loop."""
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:
@@ -290,7 +294,7 @@ def common_length(one: list[int], other: list[int]) -> int:
     return low
 
 
-def _difference(old: list[Chunk], new: list[Chunk]) -> IdsChange:
+def _difference(old: list[SegmentChunk], new: list[SegmentChunk]) -> IdsChange:
     """How the ids of two states differ; what they share is not looked at."""
     kept = 0
     first = _shared(old, new)

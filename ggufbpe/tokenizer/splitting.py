@@ -28,7 +28,7 @@ _CHARACTER = 4  # bytes at most
 _WHITE_SPACE = b" \t\r\n"
 
 
-class Splitter:
+class TextSplitter:
     """Finds the parts of one text."""
 
     def __init__(
@@ -207,10 +207,10 @@ def _character_length(data: bytes, place: int) -> int:
     return min(length, len(data) - place)
 
 
-def in_characters(data: bytes, spans: Sequence[Span]) -> list[Span]:
+def character_spans(data: bytes, spans: Sequence[Span]) -> list[Span]:
     """Return spans of UTF-8 in characters.
 
-    >>> in_characters("é!".encode(), [(0, 2), (2, 3)])
+    >>> character_spans("é!".encode(), [(0, 2), (2, 3)])
     [(0, 1), (1, 2)]
     """
     if data.isascii():

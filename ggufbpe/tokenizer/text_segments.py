@@ -19,14 +19,14 @@ _MOST = 256  # segments in a chunk
 _FEW = 64  # a chunk of fewer is joined to the one before it
 
 
-class Segment(NamedTuple):
+class TextSegment(NamedTuple):
     """Part of a text, and its ids."""
 
     data: bytes
     ids: list[int]  # never changed
 
 
-class Place(NamedTuple):
+class SegmentPlace(NamedTuple):
     """Where a segment begins."""
 
     chunk: int  # its number
@@ -35,12 +35,12 @@ class Place(NamedTuple):
     ids: int  # how many are before it
 
 
-class Chunk:
+class SegmentChunk:
     """Consecutive segments, and how many bytes and ids they have."""
 
     __slots__ = ("count", "segments", "size")
 
-    def __init__(self, segments: tuple[Segment, ...], size: int, count: int) -> None:
+    def __init__(self, segments: tuple[TextSegment, ...], size: int, count: int) -> None:
         self.segments = segments
         self.size = size
         self.count = count
@@ -51,15 +51,15 @@ class Segments:
 
     __slots__ = ("chunks", "count", "size")
 
-    def __init__(self, chunks: Iterable[Chunk] = (), size: int = 0, count: int = 0) -> None:
+    def __init__(self, chunks: Iterable[SegmentChunk] = (), size: int = 0, count: int = 0) -> None:
         self.chunks = list(chunks)
         self.size = size
         self.count = count
 
-    def __iter__(self) -> Iterator[Segment]:
+    def __iter__(self) -> Iterator[TextSegment]:
         return chain.from_iterable(chunk.segments for chunk in self.chunks)
 
-    def last_before(self, limit: int) -> Place:
+    def last_before(self, limit: int) -> SegmentPlace:
         """The last segment that begins at or before `limit`; the first one if that is negative.
 
         The search begins at the end of the text, where most changes are. Without segments, the place of the first.
@@ -71,7 +71,7 @@ class Segments:
             position -= self.chunks[number].size
             ids -= self.chunks[number].count
         if not self.chunks:
-            return Place(0, 0, 0, 0)
+            return SegmentPlace(0, 0, 0, 0)
         chunk = self.chunks[number]
         position, ids = position + chunk.size, ids + chunk.count
         at = len(chunk.segments)
@@ -80,12 +80,12 @@ class Segments:
             data, own = chunk.segments[at]
             position -= len(data)
             ids -= len(own)
-        return Place(number, at, position, ids)
+        return SegmentPlace(number, at, position, ids)
 
-    def through(self, place: Place, limit: int) -> tuple[list[Segment], Place]:
+    def through(self, place: SegmentPlace, limit: int) -> tuple[list[TextSegment], SegmentPlace]:
         """The segments from `place` on up to the first that begins at or after `limit`, and where that begins."""
         number, at, position, count = place
-        found: list[Segment] = []
+        found: list[TextSegment] = []
         while number < len(self.chunks) and position < limit:
             segments = self.chunks[number].segments
             while at < len(segments) and position < limit:
@@ -96,13 +96,13 @@ class Segments:
                 at += 1
             if at == len(segments):
                 number, at = number + 1, 0
-        return found, Place(number, at, position, count)
+        return found, SegmentPlace(number, at, position, count)
 
-    def before(self, place: Place) -> Segment | None:
+    def before(self, place: SegmentPlace) -> TextSegment | None:
         """The segment before `place` in the same chunk."""
         return self.chunks[place.chunk].segments[place.segment - 1] if place.segment else None
 
-    def replace(self, start: Place, end: Place, segments: Sequence[Segment]) -> None:
+    def replace(self, start: SegmentPlace, end: SegmentPlace, segments: Sequence[TextSegment]) -> None:
         """Put `segments` in place of those from `start` up to `end`."""
         chunks = self.chunks
         first, last = start.chunk, end.chunk
@@ -119,12 +119,12 @@ class Segments:
         if len(joined) <= _MOST:  # the sums follow from what has changed; adding them up would take longer
             for chunk in chunks[first:stop]:
                 size, count = size + chunk.size, count + chunk.count
-            chunks[first:stop] = [Chunk(joined, size, count)] if joined else []
+            chunks[first:stop] = [SegmentChunk(joined, size, count)] if joined else []
         else:
             parts = [joined[at : at + _MOST] for at in range(0, len(joined), _MOST)]
-            chunks[first:stop] = [Chunk(part, *_sums(part)) for part in parts]
+            chunks[first:stop] = [SegmentChunk(part, *_sums(part)) for part in parts]
 
 
-def _sums(segments: Sequence[Segment]) -> tuple[int, int]:
+def _sums(segments: Sequence[TextSegment]) -> tuple[int, int]:
     """How many bytes and ids segments have."""
     return sum([len(segment.data) for segment in segments]), sum([len(segment.ids) for segment in segments])

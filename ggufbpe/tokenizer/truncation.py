@@ -33,7 +33,7 @@ _WORK = 1 << 20  # bytes to count at most beyond that, for a text without certai
 _UNSPACED = range(0x2E80, 0xA4D0)  # characters of scripts that put no white space between words
 
 
-def truncated(
+def longest_part(
     tokenizer: Tokenizer, text: str, limit: int, side: Side, marker: str, at: CutAt, parse_special: bool
 ) -> str:
     """Return the longest part of `text`, which has more than `limit` ids, that has at most `limit` with `marker`.

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from conftest import GPT2
 
-from ggufbpe import ChatError, FitPolicy, Tokenizer
+from ggufbpe import ChatError, Tokenizer
+from ggufbpe.chat.fitting import FitPolicy
 
 TOK = Tokenizer.from_gguf(GPT2)
 NOW = datetime(2026, 1, 1)

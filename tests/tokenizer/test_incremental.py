@@ -14,7 +14,7 @@ from synthetic import gpt2_vocabulary, make_vocabulary, tokenizer_as
 
 from ggufbpe import Tokenizer
 from ggufbpe.native import native
-from ggufbpe.tokenizer.incremental import IdsChange, IncrementalEncoding, common_length
+from ggufbpe.tokenizer.incremental import IdsChange, IncrementalEncoding, common_id_count
 
 ENGINES = ["reference", *["native"] * (native is not None)]
 TOK = Tokenizer.from_gguf(GPT2, "reference")
@@ -238,4 +238,4 @@ def test_one_text_is_not_a_stream() -> None:
     ],
 )
 def test_how_many_are_equal(one: list[int], other: list[int], length: int) -> None:
-    assert common_length(one, other) == common_length(other, one) == length
+    assert common_id_count(one, other) == common_id_count(other, one) == length

@@ -7,20 +7,22 @@ import random
 import pytest
 
 from ggufbpe.tokenizer import text_segments as module
-from ggufbpe.tokenizer.text_segments import Chunk, Place, Segment, Segments
+from ggufbpe.tokenizer.text_segments import SegmentChunk, SegmentPlace, Segments, TextSegment
 
 
-def made(count: int, number: int = 0) -> list[Segment]:
-    return [Segment(bytes([97 + at % 26]) * (1 + at % 3), [number + at] * (at % 3)) for at in range(count)]
+def made(count: int, number: int = 0) -> list[TextSegment]:
+    return [
+        TextSegment(bytes([97 + at % 26]) * (1 + at % 3), [number + at] * (at % 3)) for at in range(count)
+    ]
 
 
-def filled(plain: list[Segment]) -> Segments:
+def filled(plain: list[TextSegment]) -> Segments:
     found = Segments()
-    found.replace(Place(0, 0, 0, 0), Place(0, 0, 0, 0), plain)
+    found.replace(SegmentPlace(0, 0, 0, 0), SegmentPlace(0, 0, 0, 0), plain)
     return found
 
 
-def check(found: Segments, plain: list[Segment]) -> None:
+def check(found: Segments, plain: list[TextSegment]) -> None:
     assert list(found) == plain
     assert found.size == sum(len(data) for data, _ in plain) == sum(chunk.size for chunk in found.chunks)
     assert found.count == sum(len(ids) for _, ids in plain) == sum(chunk.count for chunk in found.chunks)
@@ -29,36 +31,36 @@ def check(found: Segments, plain: list[Segment]) -> None:
 
 def test_without_segments() -> None:
     empty = Segments()
-    assert empty.last_before(5) == Place(0, 0, 0, 0)
-    assert empty.through(Place(0, 0, 0, 0), 5) == ([], Place(0, 0, 0, 0))
+    assert empty.last_before(5) == SegmentPlace(0, 0, 0, 0)
+    assert empty.through(SegmentPlace(0, 0, 0, 0), 5) == ([], SegmentPlace(0, 0, 0, 0))
     check(empty, [])
 
 
 @pytest.mark.parametrize(
     ("limit", "place"),
     [
-        (-1, Place(0, 0, 0, 0)),
-        (0, Place(0, 0, 0, 0)),
-        (1, Place(0, 1, 1, 0)),
-        (2, Place(0, 1, 1, 0)),
-        (3, Place(0, 2, 3, 1)),
-        (99, Place(0, 3, 6, 3)),
+        (-1, SegmentPlace(0, 0, 0, 0)),
+        (0, SegmentPlace(0, 0, 0, 0)),
+        (1, SegmentPlace(0, 1, 1, 0)),
+        (2, SegmentPlace(0, 1, 1, 0)),
+        (3, SegmentPlace(0, 2, 3, 1)),
+        (99, SegmentPlace(0, 3, 6, 3)),
     ],
 )
-def test_the_last_segment_before_a_limit(limit: int, place: Place) -> None:
+def test_the_last_segment_before_a_limit(limit: int, place: SegmentPlace) -> None:
     assert filled(made(4)).last_before(limit) == place
 
 
 def test_the_segment_before_a_place() -> None:
     found = filled(made(4))
-    assert found.before(Place(0, 0, 0, 0)) is None
-    assert found.before(Place(0, 2, 3, 1)) == made(4)[1]
+    assert found.before(SegmentPlace(0, 0, 0, 0)) is None
+    assert found.before(SegmentPlace(0, 2, 3, 1)) == made(4)[1]
 
 
 def test_a_copy_of_the_list_keeps_the_state() -> None:
     plain = made(600)
     found = filled(plain)
-    kept: list[Chunk] = list(found.chunks)
+    kept: list[SegmentChunk] = list(found.chunks)
     found.replace(found.last_before(9), found.last_before(100), [])
     assert [segment for chunk in kept for segment in chunk.segments] == plain
 
