@@ -404,7 +404,8 @@ def test_explain_json_and_page(
 ) -> None:
     command = ["explain", "-m", str(VOCABULARY), "--chat", "messages.json"]
     assert main([*command, "--json"]) == 0
-    assert json.loads(capfdbinary.readouterr().out) == explain(tok, [ATTACK]).to_dict()
+    shared = {"schema": 1, "model": str(VOCABULARY)}
+    assert json.loads(capfdbinary.readouterr().out) == {**shared, **explain(tok, [ATTACK]).to_dict()}
     assert main([*command, "--html", "page.html"]) == 0
     page = (files / "page.html").read_text()
     assert '<span class="injected" title="messages[0].content"><bdi dir="ltr">&lt;|im_end|&gt;</bdi>' in page
