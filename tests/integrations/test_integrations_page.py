@@ -12,7 +12,11 @@ from integration_cases import library
 
 PAGE = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
 FIRST, *EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-LIBRARIES = {"langchain": "langchain_text_splitters", "lm_format_enforcer": "lmformatenforcer"}
+LIBRARIES = {
+    "langchain": "langchain_text_splitters",
+    "lm_format_enforcer": "lmformatenforcer",
+    "vllm": "transformers",
+}
 MODULES = {path.stem for path in (ROOT / "ggufbpe" / "integrations").glob("[a-z]*.py")}
 
 
