@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from .._util.lazy import cached_property
+from ._protocol import library
 from .transformers import VOCABULARY_FILE, GGUFTokenizer
 
 MODE = "ggufbpe"
@@ -17,9 +18,7 @@ _PASSED_ON = ("truncation_side", "padding_side", "llama_cpp")  # of what vLLM gi
 
 def register() -> None:
     """Make `--tokenizer-mode ggufbpe` known to vLLM (vllm/tokenizers/registry.py: TokenizerRegistry)."""
-    from vllm.tokenizers import TokenizerRegistry
-
-    TokenizerRegistry.register(MODE, __name__, VLLMTokenizer.__name__)
+    library("vllm.tokenizers", "vllm").TokenizerRegistry.register(MODE, __name__, VLLMTokenizer.__name__)
 
 
 class VLLMTokenizer(GGUFTokenizer):

@@ -388,7 +388,9 @@ def test_text_is_taken_as_it_is_unless_told(explain: Callable[..., str], tmp_pat
 def test_json_is_the_trace_or_the_part_of_it(explain: Callable[..., str]) -> None:
     everything = json.loads(explain("Hello world", "--json"))
     assert everything["ids"] == [15496, 995]
-    assert json.loads(explain("Hello world", "--json", "--word", "1")) == everything["words"][1]
+    shared = {name: everything[name] for name in ("schema", "model")}
+    word = json.loads(explain("Hello world", "--json", "--word", "1"))
+    assert word == {**shared, **everything["words"][1]}
     token = json.loads(explain("Hello world", "--json", "--token", "1"))
     assert (token["id"], token["in_word"]) == (995, everything["words"][1])
     assert json.loads(explain("Hello world", "--json", "--why-not", "Hell"))["reason"] == "part"
