@@ -263,7 +263,7 @@ def test_name_in_a_family_follows_the_flags() -> None:
 @pytest.mark.slow
 def test_unknown_splitting_is_refused_but_for_a_given_name() -> None:
     odd = document(pre_tokenizer=splits([r"[\s\S]"]))
-    with pytest.raises(NotImportableError, match="--pre NAME takes one regardless"):
+    with pytest.raises(NotImportableError, match="pre=NAME takes one regardless"):
         import_tokenizer(odd)
     found = import_tokenizer(odd, pre="qwen2")
     assert (found.pre, found.recognized) == ("qwen2", None)
