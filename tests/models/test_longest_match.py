@@ -115,7 +115,7 @@ def test_a_trie_takes_some_bytes_for_each_node(letters: str) -> None:
 
 def test_rwkv_can_be_exported_as_a_gguf_only() -> None:
     with pytest.raises(
-        NotExpressibleError, match="which none of these formats has a place for; --to vocab-gguf can"
+        NotExpressibleError, match="which none of these formats has a place for; the format vocab-gguf can"
     ):
         to_tokenizer_json(opened("rwkv").vocabulary)
 

@@ -34,6 +34,7 @@ from ggufbpe.analysis.explain.byte_bounds import rewritten
 from ggufbpe.analysis.explain.reasons import Place
 from ggufbpe.analysis.explain.survey import Wanted, survey, survey_whole
 from ggufbpe.analysis.explain.why_not import why_not
+from ggufbpe.analysis.views.answers import answer as json_answer
 from ggufbpe.analysis.views.explain_json import of_parts
 from ggufbpe.analysis.views.explain_lines import ExplainLines
 from ggufbpe.analysis.views.explain_page import html
@@ -456,7 +457,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     for data, flag in ((long_text(tok, 200), True), (b" some words", False), (b"", True)):
         flags = {"add_special": flag, "parse_special": flag}
         whole, found = tok.trace(data, **flags), long_text_parts.Parts(tok, io.BytesIO(data), **flags)
-        assert "".join(of_parts(found)) == json_bytes(whole.to_dict()).decode()
+        assert "".join(of_parts(found)) == json_bytes(json_answer(whole.to_dict(), model=tok.name)).decode()
         assert found.totals == survey_whole(whole).totals
         assert list(ExplainLines(80, False, True).lines(found, None, None, None)) == list(
             ExplainLines(80, False, True).lines(whole, None, None, None)
