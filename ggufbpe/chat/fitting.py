@@ -10,10 +10,11 @@ comes next, so that few are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .._util.lazy import cached_property
 from ..errors import ChatError
 from .token_origins import ChatTokens, chat_tokens
 
@@ -47,35 +48,35 @@ class FitPolicy:
     marker: str = "\n…\n"
     note: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise a `ValueError` for a field of the wrong type and for a negative number."""
+        for name, default in _DEFAULTS.items():
+            value, kind = getattr(self, name), type(default)
+            if type(value) is not kind or (
+                kind is tuple and not all(isinstance(each, str) for each in value)
+            ):
+                raise ValueError(f"keep: {name} must be of type {_KINDS[kind]}")
+            if kind is int and value < 0:
+                raise ValueError(f"keep: {name} must be 0 or more")
+        if self.side not in _SIDES:
+            raise ValueError(f"keep: side must be {', '.join(_SIDES)}")
+
     @classmethod
     def of(cls, given: FitPolicy | Mapping[str, Any] | None) -> FitPolicy:
         """Return a policy from its fields by name. `ValueError` for another name or a value of the wrong type."""
         if given is None or isinstance(given, cls):
             return given or cls()
-        default = cls()
-        fields: dict[str, Any] = {}
-        for name, value in dict(given).items():  # type: ignore[arg-type]
-            if name not in default.__dataclass_fields__:
-                raise ValueError(
-                    f"keep has no field {name!r}; there are {', '.join(default.__dataclass_fields__)}"
-                )
-            kind = type(getattr(default, name))
-            if (
-                kind is tuple
-                and isinstance(value, (list, tuple))
-                and all(isinstance(each, str) for each in value)
-            ):
-                value = tuple(value)
-            if type(value) is not kind:
-                raise ValueError(f"keep: {name} must be of type {_KINDS[kind]}")
-            if kind is int and value < 0:
-                raise ValueError(f"keep: {name} must be 0 or more")
-            if name == "side" and value not in ("right", "left", "middle"):
-                raise ValueError("keep: side must be right, left or middle")
-            fields[name] = value
-        return cls(**fields)
+        settings: dict[str, Any] = dict(given)  # type: ignore[arg-type]
+        for name, value in settings.items():
+            if name not in _DEFAULTS:
+                raise ValueError(f"keep has no field {name!r}; there are {', '.join(_DEFAULTS)}")
+            if isinstance(value, list):
+                settings[name] = tuple(value)
+        return cls(**settings)
 
 
+_DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitPolicy)}
+_SIDES = ("right", "left", "middle")
 _KINDS: Mapping[type, str] = {tuple: "array of strings", int: "integer", str: "string"}
 
 
@@ -155,7 +156,6 @@ class _Search:
         self._turns = _turns(self._messages, policy)
         self._made: dict[tuple[int, int], _Candidate | None] = {}
         self._sizes = [tokenizer.count(_text(message)) + _OF_A_MESSAGE for message in self._messages]
-        self._short = self._shortened_messages()
         self._error = ""
 
     def result(self) -> FittedChat:
@@ -171,7 +171,7 @@ class _Search:
             found = self._candidate(turns, cuts)
             assert found is not None
         dropped = self._dropped(turns)
-        shortened = tuple(number for number in sorted(self._short)[:cuts] if number not in dropped)
+        shortened = tuple(number for number in self._cut_first(cuts) if number not in dropped)
         body = {**self._body, "messages": found.messages}
         return FittedChat(
             found.messages,
@@ -220,7 +220,7 @@ class _Search:
 
     def _estimate(self, turns: int, cuts: int) -> int:
         dropped = self._dropped(turns)
-        cut = {number: self._short[number][1] for number in sorted(self._short)[:cuts]}
+        cut = {number: self._short[number][1] for number in self._cut_first(cuts)}
         return sum(
             size - cut.get(number, 0) for number, size in enumerate(self._sizes) if number not in dropped
         )
@@ -240,11 +240,15 @@ class _Search:
             self._made[turns, cuts] = found
         return self._made[turns, cuts]
 
+    def _cut_first(self, cuts: int) -> list[int]:
+        """The numbers of the `cuts` oldest messages that may be cut."""
+        return sorted(self._short)[:cuts] if cuts else []
+
     def _dropped(self, turns: int) -> set[int]:
         return {number for turn in self._turns[:turns] for number in turn}
 
     def _changed(self, dropped: set[int], cuts: int) -> list[Message]:
-        cut = set(sorted(self._short)[:cuts])
+        cut = set(self._cut_first(cuts))
         note = self._policy.note.replace("{dropped}", str(len(dropped))) if dropped else ""
         after = max(dropped, default=-1)
         messages = []
@@ -259,9 +263,12 @@ class _Search:
             messages.append(message)
         return messages
 
-    def _shortened_messages(self) -> dict[int, tuple[Message, int]]:
+    @cached_property
+    def _short(self) -> dict[int, tuple[Message, int]]:
         """The messages that may be cut, each as it is then, and how many tokens that saves."""
         policy = self._policy
+        if policy.shorten and not self._tokenizer.fits(policy.marker, policy.shorten_to):
+            raise ValueError(f"keep: the marker alone has more than {policy.shorten_to} tokens (shorten_to)")
         found: dict[int, tuple[Message, int]] = {}
         for number, message in enumerate(self._messages):
             content = message.get("content")

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from .._util.llama_cpp_states import FOLLOWED
 from . import _output
 from ._arguments import UsageError
 
@@ -31,8 +32,9 @@ def classic_vocabulary(arguments: argparse.Namespace, *without: str) -> TrainedV
 
     if not is_trained_vocabulary(arguments.model):
         return None
-    for flag in without:
-        if getattr(arguments, flag.strip("-").replace("-", "_"), None):
+    for flag in (*without, "--override-kv", "--llama-cpp"):
+        given = getattr(arguments, flag.strip("-").replace("-", "_"), None)
+        if given is not None and given is not False and given not in ([], "", FOLLOWED):  # 0 is given, too
             raise UsageError(
                 f"{flag} needs a GGUF; {arguments.model} is a vocabulary that train wrote as JSON"
             )

@@ -92,8 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
         _output.note(f"ggufbpe: {model.note}")
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     template = template_of(arguments, tokenizer)
+    fitted: dict[str, Any] = {}
     if arguments.fit is not None:
-        body = _fitted(tokenizer, body, arguments.fit, template)
+        body, fitted = _fitted(tokenizer, body, arguments.fit, template)
     found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template))
     _say_what_is_missing(tokenizer, body, template)
     for injected in found.injected:
@@ -101,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.ids or arguments.count:
         _output.write(f"{len(found.ids) if arguments.count else found.ids}\n".encode())
     elif arguments.json:
-        _output.write_json(answer(found.to_dict(), model=tokenizer.name))
+        _output.write_json(answer({**found.to_dict(), **fitted}, model=tokenizer.name))
     elif arguments.by_message or (not arguments.prompt and _is_shown(arguments.color)):
         from ..analysis.views.chat_lines import chat_lines
 
@@ -114,8 +115,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _fitted(tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: str | None) -> dict[str, Any]:
-    """The body of a request without the turns that do not fit, whose number is said."""
+def _fitted(
+    tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: str | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The body of a request without the turns that do not fit, and what --json says of them; their number is said."""
     from ..chat.fitting import fit_chat
 
     if limit < 0:
@@ -124,7 +127,8 @@ def _fitted(tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: st
     if fitted.dropped:
         messages = counted(len(fitted.dropped), "message was", "messages were")
         _output.note(f"ggufbpe: {messages} left out; the prompt has {counted(fitted.count, 'token')}")
-    return {**body, "messages": fitted.messages}
+    said = {"limit": limit, "dropped": list(fitted.dropped), "shortened": list(fitted.shortened)}
+    return {**body, "messages": fitted.messages}, {"fitted": said}
 
 
 def _is_shown(color: str) -> bool:

@@ -216,6 +216,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--override-kv is for the keys of a seed; name one with --seed-vocab")
     target = arguments.output
     if arguments.html is not None:
+        if arguments.html == "-" and (arguments.json or arguments.trace):
+            flag = "--json" if arguments.json else "--trace"
+            raise UsageError(f"--html - and {flag}: only one of them can be standard output")
         require_free(arguments.html, target, arguments.force)
         require_folder(arguments.html)
         require_jinja()

@@ -59,10 +59,13 @@ class BoundarySearch:
                 return start
             width *= 4
 
-    def first(self, level: BoundaryLevel, start: int, end: int) -> int:
-        """Return the first boundary from `start` on and before `end`; `end` if there is none."""
+    def first(self, level: BoundaryLevel, start: int, end: int, least: int = 0) -> int:
+        """Return the first boundary from `start` on and before `end`; `end` if there is none.
+
+        A separator that begins before `least` counts as beginning there.
+        """
         if level.is_dense:
-            first = max(_before_white_space(self._data, start, 0) - _LOOKED_BACK, 0)
+            first = max(_before_white_space(self._data, start, least) - _LOOKED_BACK, 0)
             found = self._between(level, first, end - 1)
             return next((place for place in found if place >= start), end)
         places = self._places(level)
@@ -132,16 +135,20 @@ _SENTENCE = BoundaryLevel(
     is_dense=True,
 )
 _PARAGRAPH = _level("paragraph", rb"\n(?:[ \t\r]*\n)+", b"\n")
-_HEADINGS = tuple(_level(f"heading {n}", rb"\n+(?=#{%d} )" % n, b"\n" + b"#" * n + b" ") for n in range(1, 7))
-_BLOCK = _level(FENCED_BLOCK, rb"\n+(?=[ ]{0,3}(?:```|~~~))|(?:```|~~~)[^\n`]*(\n+)")
-_RULE = _level("rule", rb"\n+(?=(?:---|\*\*\*|___)[ \t]*\r?\n)")
+# Runs of line breaks are matched from their beginning only: a match from each of them would take quadratic time.
+_HEADINGS = tuple(
+    _level(f"heading {n}", rb"(?<!\n)\n+(?=#{%d} )" % n, b"\n" + b"#" * n + b" ") for n in range(1, 7)
+)
+_BLOCK = _level(FENCED_BLOCK, rb"(?<!\n)\n+(?=[ ]{0,3}(?:```|~~~))|(?m:^)[ ]{0,3}(?:```|~~~)[^\n`]*(\n+)")
+_RULE = _level("rule", rb"(?<!\n)\n+(?=(?:---|\*\*\*|___)[ \t]*\r?\n)")
 _STARTS = (
     rb"(?:@|#\[|(?:export |default |public |private |protected |static |abstract |final |pub(?:\([a-z]+\))? |async |"
     rb"unsafe |inline |const |virtual |template ?)*(?:def|class|func|function|fn|impl|struct|enum|trait|interface|"
     rb"namespace|module|object|type|typedef|union|void|int|bool|auto|CREATE|template)[ <])"
 )
-_DEFINITION = _level("definition", rb"\n[\r\n]*\n(?=%b)" % _STARTS, b"\n")
-_INNER_DEFINITION = _level("inner definition", rb"\n[\r\n]*\n(?=[ \t]+%b)" % _STARTS, b"\n")
+_BLANK_LINES = rb"(?<![\r\n])\r*\n[\r\n]*\n"
+_DEFINITION = _level("definition", rb"%b(?=%b)" % (_BLANK_LINES, _STARTS), b"\n")
+_INNER_DEFINITION = _level("inner definition", rb"%b(?=[ \t]+%b)" % (_BLANK_LINES, _STARTS), b"\n")
 
 BOUNDARIES: Mapping[str, tuple[BoundaryLevel, ...]] = {
     "paragraph": (_PARAGRAPH, _SENTENCE, _LINE, _WORD),

@@ -206,7 +206,9 @@ class BudgetMethods:
 
 def check_overlap(size: int, overlap: int) -> None:
     """Raise `ValueError` unless `0 <= overlap < size`."""
-    if not 0 <= operator.index(overlap) < operator.index(size):
+    if operator.index(size) < 1:
+        raise ValueError(f"size must be 1 or more, not {size}")
+    if not 0 <= operator.index(overlap) < size:
         raise ValueError(f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}")
 
 

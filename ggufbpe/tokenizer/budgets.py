@@ -24,21 +24,22 @@ def count_up_to(
 ) -> int:
     """Return the number of ids of `text` if it is at most `limit`, else `limit + 1`."""
     count = tokenizer._engine.count
-    if len(text) <= _SHORT + 2 * limit or not isinstance(text, (str, bytes, bytearray, memoryview)):
+    if not isinstance(text, (str, bytes, bytearray, memoryview)) or len(text) <= _SHORT + 2 * limit:
         return min(count(text, add_special, parse_special, 1, continues), limit + 1)
     found = sum(map(len, tokenizer.vocabulary.added)) if add_special else 0
     stream = TextStream(text)
     size = min(max(4 * limit, 1 << 10), 1 << 16)
-    for block in blocks(stream, [tokenizer], parse_special, size, continues=True, most=_ENDLESS):
-        if len(block) > _ENDLESS and stream.rest:
-            return min(
-                found + _count_of_rest(tokenizer, block, stream, limit - found, parse_special, continues),
-                limit + 1,
-            )
+    parts = blocks(stream, [tokenizer], parse_special, size, continues=True, most=_ENDLESS)
+    block = next(parts, b"")
+    while block:
+        following = next(parts, b"")
+        if not following and stream.rest:  # no cut was found, and the text goes on
+            rest = _count_of_rest(tokenizer, block, stream, limit - found, parse_special, continues)
+            return min(found + rest, limit + 1)
         found += count(block, False, parse_special, 1, continues)
         if found > limit:
             return limit + 1
-        continues = True
+        block, continues = following, True
     return found
 
 

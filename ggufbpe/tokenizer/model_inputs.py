@@ -21,16 +21,17 @@ def encode_pair(tokenizer: Tokenizer, a: str, b: str, limit: int | None) -> list
     if limit is None:
         return _pair(tokenizer, a, b, template)
     room = limit - len(_pair(tokenizer, "", "", template))
+    if room < 0:
+        raise ValueError(f"a pair of empty texts has more than {limit} tokens")
     while True:
-        if room < 0:
-            raise ValueError(f"a pair of empty texts has more than {limit} tokens")
         first, second = _longest_first(tokenizer, a, b, room)
         ids = _pair(tokenizer, first, second, template)
         if len(ids) <= limit:
             return ids
-        room -= (
-            len(ids) - limit
-        )  # where a template and a text meet, there may be more tokens than in each alone
+        if room == 0:
+            raise ValueError(f"no part of this pair has at most {limit} tokens in the template")
+        # Where a template and a text meet, there may be more tokens than in each alone.
+        room = max(room - (len(ids) - limit), 0)
 
 
 def _pair(tokenizer: Tokenizer, a: str, b: str, template: str | None) -> list[int]:

@@ -117,9 +117,9 @@ class TextSplitter:
         first = max(bisect_left(self._starts, end) - self._overlap, 0)
         least = max(self._starts[first] if first < len(self._starts) else end, start + 1)
         for level in self._levels:
-            place = self._search.first(level, least, end)
+            place = self._search.first(level, least, end, start)
             while place < end and not self._fits(place, end, self._overlap):
-                place = self._search.first(level, place + 1, end)
+                place = self._search.first(level, place + 1, end, start)
             if place < end:
                 return place
         for index in range(bisect_left(self._starts, least), len(self._starts)):

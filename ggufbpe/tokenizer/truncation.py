@@ -104,17 +104,40 @@ class _Cuts:
         self._text, self._side, self._at_word = text, side, at == "word"
         self._starts = _character_starts(text, data)
         self.length = len(text)
+        # The word that was looked at last: where it begins, and from where on that is known; and the other way round.
+        self._before = self._behind = (0, 0)
 
     def ends(self, size: int) -> tuple[int, int]:
         """The characters of the kept beginning and of the kept end, of at most `size` in all."""
         head = size if self._side == "right" else 0 if self._side == "left" else (size + 1) // 2
         tail = size - head
         if self._at_word:
-            while head > 0 and self._is_in_word(head):
-                head -= 1
-            while tail > 0 and self._is_in_word(self.length - tail):
-                tail -= 1
+            head, tail = self._word_start(head), self.length - self._word_end(self.length - tail)
         return head, tail
+
+    def _word_start(self, position: int) -> int:
+        """The last place up to `position` that is not within a word."""
+        start, known = self._before
+        place = position
+        while place > 0 and self._is_in_word(place):
+            if start < place <= known:  # of the same word, whose beginning was looked for before
+                place = start
+                break
+            place -= 1
+        self._before = place, position
+        return place
+
+    def _word_end(self, position: int) -> int:
+        """The first place from `position` on that is not within a word."""
+        known, end = self._behind
+        place = position
+        while place < self.length and self._is_in_word(place):
+            if known <= place < end:
+                place = end
+                break
+            place += 1
+        self._behind = position, place
+        return place
 
     def in_bytes(self, ends: tuple[int, int]) -> tuple[int, int]:
         """Where the kept beginning ends and the kept end begins, in bytes."""

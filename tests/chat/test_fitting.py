@@ -161,3 +161,24 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], prob
     given = {"messages": [{"role": "user", "content": "hello"}], "chat_template": "known:chatml", **arguments}
     with pytest.raises(error, match=problem):
         TOK.fit_chat(**given)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"keep_last": -1}, "keep_last must be 0 or more"),
+        ({"keep_roles": "system"}, "keep_roles must be of type array of strings"),
+    ],
+)
+def test_a_policy_is_checked_when_it_is_made(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        FitPolicy(**fields)
+
+
+def test_a_marker_that_is_too_long_matters_only_where_contents_are_cut() -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "tool", "content": "x y z " * 400}]
+    keep = {"shorten": ["tool"], "shorten_to": 1, "keep_last": 1}
+    given: dict[str, Any] = {"keep": keep, "chat_template": "known:chatml"}
+    assert TOK.fit_chat(messages, 100_000, **given).messages == messages
+    with pytest.raises(ValueError, match="the marker alone has more than 1 tokens"):
+        TOK.fit_chat(messages, 100, **given)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import GPT2
+from json_answers import require_schema
 
 from ggufbpe.cli import main
 
@@ -30,5 +31,9 @@ def test_a_chat_is_made_to_fit(tmp_path: Path, capsysbinary: pytest.CaptureFixtu
     assert b"<|im_start|>user\nc<|im_end|>" in out
     assert b"hello" not in out
     assert b"2 messages were left out; the prompt has 28 tokens" in error
+    assert main([*given, "40", "--json"]) == 0
+    out = capsysbinary.readouterr().out
+    require_schema([*given, "40", "--json"], 0, out)
+    assert json.loads(out)["fitted"] == {"limit": 40, "dropped": [0, 1], "shortened": []}
     assert main([*given, "3"]) == 2
     assert b"the chat does not fit 3 tokens" in capsysbinary.readouterr().err

@@ -174,3 +174,9 @@ def test_benchmark_holds_the_merges_equal(tmp_path: Path) -> None:
     [row] = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert {rounds[0]["merges"] for rounds in row["rounds"].values()} == {600 - 256}
     assert len(row["rounds"]) == 3
+
+
+@pytest.mark.parametrize("flag", ["--json", "--trace"])
+def test_one_thing_at_a_time_is_written_to_standard_output(run: Run, corpus: Path, flag: str) -> None:
+    result = run("train", corpus, "--vocab-size", "265", "--html", "-", flag)
+    assert_error(result, f"--html - and {flag}: only one of them can be standard output")

@@ -71,3 +71,13 @@ def test_bos_counts_if_asked_for() -> None:
     assert tok.fits("Hello", count)
     assert not tok.fits("Hello", count, add_special=True)
     assert isinstance(tok, Tokenizer)
+
+
+@pytest.mark.parametrize("kind", ["gpt-2", "spm"])
+def test_words_behind_a_very_long_one_count(kind: str) -> None:
+    """The long word is a block of more than a megabyte that ends at a cut: it is not the last one."""
+    tok = tokenizer_of_kind(kind)
+    text = "a" * 1_100_000 + " hello" * 50_000
+    count = tok.count(text, add_special=False)
+    assert tok.count(text, add_special=False, limit=10**7) == count
+    assert [tok.fits(text, count - 1), tok.fits(text, count)] == [False, True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import pytest
 from budget_texts import KINDS, random_text, tokenizer_of_kind
@@ -99,7 +100,7 @@ def test_long_texts_are_measured_by_the_lengths_of_tokens() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [((5, 5), "overlap must be"), ((0,), "overlap must be"), ((5, 0, "page"), "boundaries is one of"),
+    [((5, 5), "overlap must be"), ((0,), "size must be 1 or more, not 0"), ((5, 0, "page"), "boundaries is one of"),
      ((5, 0, "word", "both"), "keep_separator is")],
 )  # fmt: skip
 def test_what_is_refused(arguments: tuple[object, ...], problem: str) -> None:
@@ -110,3 +111,23 @@ def test_what_is_refused(arguments: tuple[object, ...], problem: str) -> None:
 def test_where_characters_begin() -> None:
     data = "é".encode() + b"\x80\xff" + "者".encode()
     assert [place for place in range(len(data)) if is_character_start(data, place)] == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("a" + "\n" * 60_000 + "b", {"boundaries": "code"}),
+        ("a" + "\r\n" * 30_000 + "b", {"boundaries": "code"}),
+        ("a" + "\n" * 60_000 + "b", {"boundaries": "markdown"}),
+        ("~" * 60_000, {"boundaries": "markdown"}),
+        ("~~~ " * 15_000, {"boundaries": "markdown"}),
+        (" " * 20_000, {"overlap": 32}),
+    ],
+    ids=["line breaks", "of Windows", "of Markdown", "tildes", "fences", "spaces"],
+)
+def test_runs_take_linear_time(text: str, arguments: dict[str, Any]) -> None:
+    """In quadratic time, each would take minutes: the test would not end."""
+    tok = tokenizer_of_kind("gpt-2")
+    spans = tok.split(text, 64, **arguments)
+    assert (spans[0][0], spans[-1][1]) == (0, len(text))
+    assert all(tok.fits(text[slice(*span)], 64) for span in spans)

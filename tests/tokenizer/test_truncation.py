@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from budget_texts import KINDS, random_text, tokenizer_of_kind
@@ -98,3 +99,11 @@ def test_added_tokens_count_if_asked_for() -> None:
 def test_other_choices_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} is '"):
         tokenizer_of_kind("gpt-2").truncate("a b", 1, **{name: "top"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("side", ["right", "left", "middle"])
+def test_the_word_at_the_cut_is_looked_through_once(side: Any) -> None:
+    """Walking through it for each part that is tried would take minutes."""
+    tok = tokenizer_of_kind("gpt-2")
+    assert tok.truncate("a" * 60_000, 10, side=side, at="word") == ""
+    assert tok.truncate("some words " + "a" * 60_000 + " more", 3, side="right", at="word") == "some words "

@@ -77,3 +77,9 @@ def test_commands_open_it(run: Run, tmp_path: Path) -> None:
     assert f"{first:6}  lo w _" in shown
     assert_error(run("explain", "-m", path, "low", "--html", tmp_path / "x.html"), "--html needs a GGUF")
     assert_error(run("tokenize", "-m", path, "-p", "low", "--json"), "--json needs a GGUF")
+    assert_error(run("explain", "-m", path, "low", "--word", "0"), "--word needs a GGUF")
+    changed = ("--override-kv", "tokenizer.ggml.pre=str:gpt-2")
+    assert_error(run("tokenize", "-m", path, "-p", "low", *changed), "--override-kv needs a GGUF")
+    assert_error(
+        run("tokenize", "-m", path, "-p", "low", "--llama-cpp", "b11549"), "--llama-cpp needs a GGUF"
+    )
