@@ -65,7 +65,7 @@ DECODING = "(self, ids, *, remove_special=False, unparse_special=False, clean_sp
         ("encode_with_offsets_to_numpy", ENCODING.replace(")", ", continues=False, unit='bytes')")),
         ("encode_batch", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("encode_batch_to_numpy", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
-        ("count", ENCODING.replace(")", ", continues=False, threads=1)")),
+        ("count", ENCODING.replace(")", ", continues=False, threads=1, limit=None)")),
         ("count_batch", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("tokens", ENCODING.replace(")", ", continues=False)")),
         ("pre_tokenize", "(self, text)"),
