@@ -84,5 +84,5 @@ def _only_gguf(folder: str) -> str:
         return VOCABULARY_FILE
     if len(names) != 1:
         found = ", ".join(names) or "none"
-        raise ValueError(f"{folder} must have one GGUF for --tokenizer-mode {MODE}; it has {found}")
+        raise ValueError(f"{folder} must have one GGUF for the tokenizer mode {MODE}; it has {found}")
     return names[0]

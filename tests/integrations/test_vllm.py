@@ -94,7 +94,7 @@ def test_chats_are_those_of_llama_server() -> None:
 
 
 def test_a_folder_with_one_gguf_is_that_gguf(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="must have one GGUF for --tokenizer-mode ggufbpe; it has none"):
+    with pytest.raises(ValueError, match="must have one GGUF for the tokenizer mode ggufbpe; it has none"):
         VLLMTokenizer.from_pretrained(tmp_path)
     shutil.copy(GPT2, tmp_path / "a.gguf")
     assert VLLMTokenizer.from_pretrained(tmp_path).tok == TOK

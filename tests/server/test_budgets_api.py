@@ -43,7 +43,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (fits_answer, {"text": "a", "limit": True}, "'limit' is required"),
     (truncate_answer, {"text": "a", "limit": 1, "side": "top"}, "'side' is one of 'right', 'left', 'middle'"),
     (truncate_answer, {"text": "a b", "limit": 1, "marker": "a b c"}, "the marker alone has"),
-    (split_answer, {"text": "a", "size": 0}, "overlap must be at least 0"),
+    (split_answer, {"text": "a", "size": 0}, "size must be 1 or more, not 0"),
     (split_answer, {"text": "a", "size": 1, "boundaries": "page"}, "boundaries is one of"),
     (split_answer, {"text": "a", "size": 1, "keep_separator": 0}, "'keep_separator' is one of"),
     (fit_answer, {**CHAT, "limit": 1}, "the chat does not fit 1 tokens"),
