@@ -19,7 +19,7 @@ expect "Hello world" "$("$@" -m ggufbpe detokenize 15496 995 2>/dev/null)"
 expect 2 "$("$@" -m ggufbpe count -p 'Hello world' 2>/dev/null | awk 'NR == 2 { print $1 }')"
 expect "gpt2: byte pair encoding" "$("$@" -m ggufbpe info 2>/dev/null | sed -n 's/^  model *//p')"
 # Files that are no modules are there, too.
-for folder in "analysis/views/templates: base.html explain.html parts.html report.html server.html style.css" \
+for folder in "analysis/views/templates: base.html explain.html parts.html report.html server.html style.css training.html" \
     "server/static: index.html page.css page.js" \
     "models: LICENSE.gpt2 gpt2.gguf" \
     "chat: LICENSE.chat_templates chat_templates.json.xz"; do
@@ -27,4 +27,5 @@ for folder in "analysis/views/templates: base.html explain.html parts.html repor
 there = os.scandir(os.path.join(os.path.dirname(ggufbpe.__file__), sys.argv[1]))
 print(*sorted(entry.name for entry in there if entry.is_file() and not entry.name.endswith(".py")))' "${folder%%:*}"))"
 done
+expect "ggufbpe:1/doctor.json" "$("$@" -c 'import ggufbpe; print(ggufbpe.json_schema("doctor")["$id"])')"
 echo "the $engine engine gives the ids"
