@@ -27,8 +27,8 @@ environment() {
     touch "$stamp.begun" # what changes while it is built is built again
     if [ -z "$made" ] && is_built; then
         steps=1
-        saying "installing what the extra $extra needs; the engine is compiled already" \
-            python -m pip install --quiet --disable-pip-version-check "ggufbpe${extra:+[$extra]}"
+        [ -z "$extra" ] || saying "installing what the extra $extra needs; the engine is compiled already" \
+            python -m pip install --quiet --disable-pip-version-check "ggufbpe[$extra]"
     else
         saying "installing what builds ggufbpe" install_build_requirements
         saying "compiling the engine and installing ggufbpe${extra:+ with what its extra $extra needs}: minutes, the first time" \
