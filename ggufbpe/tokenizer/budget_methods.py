@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._util.lazy import IMPORT_LOCK, cached_property
-from .engine import Text
+from .engine import Text, numpy
 from .split_points import SplitPoints
 
 if TYPE_CHECKING:
@@ -199,9 +199,7 @@ class BudgetMethods:
 
     @cached_property
     def _piece_lengths(self) -> Any:
-        from .splitting import piece_lengths
-
-        return piece_lengths(cast("Tokenizer", self).vocabulary)
+        return numpy().diff(cast("Tokenizer", self).token_bytes_to_numpy()[1])
 
 
 def check_overlap(size: int, overlap: int) -> None:

@@ -12,9 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..models.vocabulary import Vocabulary
 from .boundaries import BoundaryLevel, BoundarySearch, KeepSeparator
-from .detokenization import all_pieces
 from .engine import numpy
 
 if TYPE_CHECKING:
@@ -160,12 +158,6 @@ def token_starts(tokenizer: Tokenizer, data: bytes, parse_special: bool) -> memo
         found.append(ends)
         at = end
     return memoryview(np.concatenate(found))[:-1]
-
-
-def piece_lengths(vocabulary: Vocabulary) -> Any:
-    """Return the number of bytes of each token as an int64 array."""
-    pieces = all_pieces(vocabulary)
-    return numpy().fromiter(map(len, pieces), numpy().int64, len(pieces))
 
 
 def _seam(data: bytes, at: int) -> int:

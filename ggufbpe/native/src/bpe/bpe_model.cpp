@@ -238,13 +238,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
         } else {
             for (size_t i = 0; i < kept; ++i) {
                 const int32_t *const first = to;
-                if (!(found[i].third & WordTable::IN_RECORD)) {
-                    found[i].write_ids(to);
-                    to += found[i].third >> 32;
-                } else {
-                    const WordTable::Record &record = WordTable::record_of(found[i]);
-                    to = std::copy(record.ids(), record.ids() + record.count, to);
-                }
+                to = found[i].copy_ids(to);
                 if (spans) {
                     const auto count = static_cast<size_t>(to - first);
                     merger.append_spans(scratch.found_words[i], first, count, scratch.merge, *spans, poll);
