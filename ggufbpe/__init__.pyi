@@ -3,6 +3,11 @@
 from ._util.extras import NotInstalledError as NotInstalledError
 from ._util.processors import processors as processors
 from ._util.progress import Progress as Progress
+from .analysis.conversion.export_vocabulary import Exported as Exported
+from .analysis.conversion.export_vocabulary import export as export
+from .analysis.conversion.import_vocabulary import ImportedVocabulary as ImportedVocabulary
+from .analysis.conversion.import_vocabulary import import_vocabulary as import_vocabulary
+from .analysis.conversion.parity import Agreement as Agreement
 from .analysis.diagnose.explanation import Diagnosis as Diagnosis
 from .analysis.diagnose.id_diagnosis import diagnose as diagnose
 from .analysis.doctor.examination import doctor as doctor
@@ -27,13 +32,8 @@ from .analysis.verify.side_by_side import compare as compare
 from .analysis.views.answers import json_schema as json_schema
 from .chat.fitting import FitPolicy as FitPolicy
 from .chat.fitting import FittedChat as FittedChat
-from .convert.export_vocabulary import Exported as Exported
-from .convert.export_vocabulary import export as export
-from .convert.import_vocabulary import ImportedVocabulary as ImportedVocabulary
-from .convert.import_vocabulary import import_vocabulary as import_vocabulary
 from .convert.imported import NotImportableError as NotImportableError
 from .convert.incompatibilities import Incompatibility as Incompatibility
-from .convert.parity import Agreement as Agreement
 from .convert.portable_patterns import NotExpressibleError as NotExpressibleError
 from .data.corpora.corpus_encoding import encode_corpus as encode_corpus
 from .data.corpora.encode_stage import EncodeStage as EncodeStage

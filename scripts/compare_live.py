@@ -59,7 +59,7 @@ from reference import (
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe._util.llama_cpp_states import STATES, lacks
-from ggufbpe.analysis.verify.fuzz import within_unicode
+from ggufbpe.models.pretokenizers.random_texts import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import CONTROL, UNKNOWN, USER_DEFINED
 from ggufbpe.native import native

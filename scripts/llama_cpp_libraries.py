@@ -26,7 +26,7 @@ from reference import Crash, LoadError, with_pre, write_metadata
 from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.analysis.oracles.llama_cpp import Description, LlamaCpp
 from ggufbpe.analysis.oracles.llama_cpp_child import library_in
-from ggufbpe.analysis.verify.fuzz import within_unicode
+from ggufbpe.models.pretokenizers.random_texts import within_unicode
 
 _STRING = re.compile(rb"[\x20-\x7e]{3,200}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}")  # of a pre-tokenizer or a model

@@ -6,17 +6,17 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.conversion.parity import unexplained
 from ..analysis.views import answers, terminal
 from ..analysis.views.flag_names import with_flags
-from ..convert.parity import unexplained
 from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError
 from ._input import read_file
 
 if TYPE_CHECKING:
+    from ..analysis.conversion.parity import Agreement
     from ..convert.incompatibilities import Incompatibility
-    from ..convert.parity import Agreement
 
 _SHOWN_CHARACTERS = 12
 

@@ -7,9 +7,9 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from ..analysis.conversion.export_vocabulary import TOKENIZER_CONFIG, check_export, export_files, stem_of
+from ..analysis.conversion.parity import unexplained
 from ..convert.export_formats import FORMATS
-from ..convert.export_vocabulary import TOKENIZER_CONFIG, check_export, export_files, stem_of
-from ..convert.parity import unexplained
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output

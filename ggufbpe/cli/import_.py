@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ..convert.import_vocabulary import ImportedVocabulary, import_vocabulary
+from ..analysis.conversion.import_vocabulary import ImportedVocabulary, import_vocabulary
 from ..convert.importers.import_files import file_in
 from . import _output
 from ._arguments import Parser

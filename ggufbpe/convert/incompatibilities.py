@@ -13,8 +13,8 @@ from .._util.spelling import BYTE_TOKENS, unescape_spaces
 from .._util.wording import counted, listed
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
+from ..models.special_order import sort_longest_first
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
-from ..tokenizer.special_tokens import sort_longest_first
 
 
 def listed_out(vocabulary: Vocabulary) -> Vocabulary:

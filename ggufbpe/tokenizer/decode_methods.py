@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from .._util.lazy import cached_property
+from ..models.pieces import Pieces, all_pieces
 from ..models.vocabulary import Vocabulary
-from .detokenization import DecodeStream, Pieces, all_pieces, detokenize, token_ids
+from .detokenization import DecodeStream, detokenize, token_ids
 from .engine import numpy
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ggufbpe.analysis.conversion.parity import Agreement, DifferingText
 from ggufbpe.cli._arguments import Parser, parse_arguments
 from ggufbpe.cli._convert import add_check, agreement_lines, lines_of, tell
-from ggufbpe.convert.parity import Agreement, DifferingText
 
 SAME = Agreement("tokenizers 0.21", 200, 0, 1000, 0, 5, (), ())
 TRIED = "tokenizers 0.21: 200 texts and 5 characters"

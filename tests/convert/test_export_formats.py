@@ -39,8 +39,8 @@ from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, 
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.files import write_files
+from ggufbpe.analysis.conversion import parity
 from ggufbpe.cli import main
-from ggufbpe.convert import parity
 from ggufbpe.convert.code_points import ALL, bracket, difference, emit, intersection, ranges
 from ggufbpe.convert.export_formats import FORMATS
 from ggufbpe.convert.exporters.boundary_markers import AT_BORDERS, BORDER, border_steps
@@ -790,7 +790,7 @@ def test_command_fails_where_ids_differ_and_nothing_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PORTABLE, "gpt-2", (split(r"[\s\S]"),))
-    monkeypatch.setattr("ggufbpe.convert.parity._characters", lambda: list(range(9, 128)))
+    monkeypatch.setattr("ggufbpe.analysis.conversion.parity._characters", lambda: list(range(9, 128)))
     assert run("-m", GPT2, "--to", "tokenizer.json", "-o", tmp_path / "t.json") == 1
     assert "ids differ in" in capsys.readouterr().out
 

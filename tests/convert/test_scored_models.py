@@ -25,8 +25,8 @@ from tokenizer_json_cases import mutations
 
 from ggufbpe import Tokenizer
 from ggufbpe._util.unicode_classes import class_of
+from ggufbpe.analysis.conversion import parity
 from ggufbpe.cli import main
-from ggufbpe.convert import parity
 from ggufbpe.convert.export_formats import FORMATS, Export, export_to
 from ggufbpe.convert.imported import NotImportableError, pack
 from ggufbpe.convert.importers.import_files import import_file

@@ -19,7 +19,7 @@ from reference import NotPreparedError, tokenizers_1, vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
-from ggufbpe.convert import parity
+from ggufbpe.analysis.conversion import parity
 from ggufbpe.convert.export_formats import export_to
 from ggufbpe.models.vocabulary import Vocabulary
 

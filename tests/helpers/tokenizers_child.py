@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ggufbpe.convert.parity import hugging_face
+from ggufbpe.analysis.conversion.parity import hugging_face
 
 
 def answer(path: str, texts: list[str], flags: list[tuple[bool, bool]]) -> dict[str, Any]:

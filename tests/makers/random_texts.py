@@ -1,8 +1,8 @@
 """Random texts and random vocabularies, for comparisons that go on where the fixtures end.
 
-Everything follows from a seed. The texts are those of ggufbpe/analysis/verify/fuzz.py, and changed fixture texts; they
-are short ones for the most part, for what goes wrong goes wrong within a few characters, and so there can be more of
-them.
+Everything follows from a seed. The texts are those of ggufbpe/models/pretokenizers/random_texts.py, and changed fixture
+texts; they are short ones for the most part, for what goes wrong goes wrong within a few characters, and so there can
+be more of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from fixture_texts import CONTRACTIONS, KINDS, NOT_WHITE_SPACE, WHITE_SPACE, tex
 from gguf import GGUFValueType, TokenType
 from loading_rules import byte_alphabet
 
-from ggufbpe.analysis.verify import fuzz
+from ggufbpe.models.pretokenizers import random_texts
 from ggufbpe.models.rwkv import unescape
 
 _LENGTHS = (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10, 12, 16, 40)
-ATOMS = [*KINDS.values(), *CONTRACTIONS, *WHITE_SPACE, *NOT_WHITE_SPACE, *fuzz.ATOMS]
+ATOMS = [*KINDS.values(), *CONTRACTIONS, *WHITE_SPACE, *NOT_WHITE_SPACE, *random_texts.ATOMS]
 
 
-class RandomTexts(fuzz.RandomTexts):
+class RandomTexts(random_texts.RandomTexts):
     """The package's source of texts, which also takes fixture texts and changes them."""
 
     def __init__(self, seed: str, special: Sequence[str] = ()) -> None:

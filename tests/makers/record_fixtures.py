@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from reference import CHATS, NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
 
-from ggufbpe.analysis.verify.fuzz import within_unicode
+from ggufbpe.models.pretokenizers.random_texts import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 FIXTURES = ROOT / "fixtures"

@@ -120,7 +120,7 @@ TEXT = "Hello world, I'll count 1234567 words: naïve 你好.\n"
 SHIM = """#!{python}
 # The command itself; where it compares with a library, it does so on fewer texts.
 import sys
-import ggufbpe.convert.parity as check
+import ggufbpe.analysis.conversion.parity as check
 from ggufbpe.cli import main
 check.agreement.__kwdefaults__["random_texts"] = 20
 check._characters = lambda: list(range(9, 128))

@@ -27,6 +27,7 @@ ORDER = (
     "chat.template",
     "chat.request",
     "chat",
+    "convert",
     "tokenizer",
     "integrations",
     "data.corpora",
@@ -37,20 +38,12 @@ ORDER = (
     "analysis.doctor",
     "analysis.diagnose",
     "analysis.verify",
+    "analysis.conversion",
     "analysis.views",
-    "convert",
     "server",
     "cli",
     "__main__",
 )
-
-# (module, what it imports): why it may, although that stands after it or is a module that imports it
-EXCEPTIONS: dict[tuple[str, str], str] = {
-    (
-        "tokenizer",
-        "convert.in_memory",
-    ): "Tokenizer.from_huggingface stands beside from_gguf, where users look for it",
-}
 
 
 class Import(NamedTuple):
@@ -127,9 +120,7 @@ def test_rooms_import_only_rooms_before_them(importer: str) -> None:
     upward = [
         f"{found.importer} imports {found.imported}"
         for found in imports()
-        if room(found.importer) == importer
-        and room(found.imported) not in (*allowed, "")
-        and found[:2] not in EXCEPTIONS
+        if room(found.importer) == importer and room(found.imported) not in (*allowed, "")
     ]
     assert upward == []
 
@@ -138,7 +129,7 @@ def test_no_modules_import_each_other() -> None:
     """Except for types alone, within a room."""
     graph: dict[str, set[str]] = {name: set() for name in modules()}
     for found in imports():
-        if not found.only_for_types and found[:2] not in EXCEPTIONS:
+        if not found.only_for_types:
             graph[found.importer].add(found.imported)
     while (
         True
@@ -149,8 +140,3 @@ def test_no_modules_import_each_other() -> None:
             break
         graph = {name: graph[name] for name in inner}
     assert sorted(graph) == []
-
-
-def test_every_exception_is_needed() -> None:
-    made = {found[:2] for found in imports()}
-    assert [pair for pair in EXCEPTIONS if pair not in made] == []

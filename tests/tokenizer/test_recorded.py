@@ -17,7 +17,7 @@ from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
-from ggufbpe.analysis.verify.fuzz import within_unicode
+from ggufbpe.models.pretokenizers.random_texts import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 pytestmark = pytest.mark.both_engines

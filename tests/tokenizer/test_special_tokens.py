@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, make_vocabulary
 
+from ggufbpe.models.special_order import sort_longest_first
 from ggufbpe.models.vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
-from ggufbpe.tokenizer.special_tokens import SpecialTokens, sort_longest_first
+from ggufbpe.tokenizer.special_tokens import SpecialTokens
 
 pytestmark = pytest.mark.both_engines
 

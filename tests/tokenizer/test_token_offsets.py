@@ -13,7 +13,7 @@ from split_cases import odd_text, opened, special_texts
 from synthetic import tokenizer_as
 
 from ggufbpe import Tokenizer
-from ggufbpe.analysis.verify.fuzz import RandomTexts
+from ggufbpe.models.pretokenizers.random_texts import RandomTexts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
 from ggufbpe.tokenizer.reference_engine import ReferenceEngine

@@ -15,11 +15,11 @@ from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.bpe_model import WITHOUT_MERGES
 from ...models.known_families import family_of_tokens
+from ...models.pieces import quoted_token
 from ...models.pretokenizers.families import Evidence
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.special_ids import MADE_CONTROL
 from ...models.vocabulary import TokenAttribute, Vocabulary
-from ...tokenizer.detokenization import quoted_token
 from .cause import Cause
 
 _K = TokenizerKey

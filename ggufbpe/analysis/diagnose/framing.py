@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
+from ...models.pieces import quoted_token
 from ...models.vocabulary import Vocabulary
-from ...tokenizer.detokenization import quoted_token
 from .cause import Cause
 
 _K = TokenizerKey

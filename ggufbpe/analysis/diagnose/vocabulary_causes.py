@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ..._util.wording import listed
 from ...errors import printable
+from ...models.pieces import quoted_token
 from ...models.vocabulary import Vocabulary
-from ...tokenizer.detokenization import quoted_token
 from .cause import Cause
 
 

@@ -25,6 +25,7 @@ from ...models.chat_templates import chat_templates
 from ...models.format_detection import Looks, detect_looks
 from ...models.known_families import KnownFamily, family_of_tokens
 from ...models.loading import load_from
+from ...models.pieces import quoted_text
 from ...models.pretokenizers.families import Evidence, evidence
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import END_OF_GENERATION
@@ -32,7 +33,6 @@ from ...models.token_table import ATTRIBUTE_OF_TYPE
 from ...models.vocabulary import NORMAL, UNUSED
 from ...native.lazy_strings import LazyStrings, first_indexes, made_once
 from ...tokenizer import Tokenizer
-from ...tokenizer.detokenization import quoted_text
 from .finding import Where
 from .sample_prompts import SamplePrompts
 

@@ -4,7 +4,7 @@
         step and cause) -> result.py
                    |-> align.py (two rows of tokens by bytes)    |-> shrink.py
 
-`given_texts.py` reads the texts, `fuzz.py` makes random ones that reach the branches of a model's patterns.
+`given_texts.py` reads the texts, `fuzz.py` makes random ones for a model.
 `model_diff.py` compares two models and their vocabularies (`vocabulary_diff.py`); `side_by_side.py` shows how several
 models tokenize a text.
 """

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from ..._util.spelling import escape_spaces
 from ...errors import printable
 from ...models.bpe.merge import parts
+from ...models.pieces import quoted_text, quoted_token
 from ...models.pretokenizers.registry import PreTokenizer
 from ...models.pretokenizers.splitter import splitter
 from ...models.token_table import tokens_that_differ
 from ...models.vocabulary import TokenAttribute, Vocabulary
-from ...tokenizer.detokenization import quoted_text, quoted_token
 from ..doctor.round_trip_checks import SAMPLES
 
 _EXAMPLES = 100  # kept of each difference

@@ -14,10 +14,10 @@ from ..._util.wording import counted
 from ...errors import printable
 from ...gguf.change import Change, all_of
 from ...gguf.constants import TokenizerKey, TokenType
+from ...models.pieces import quoted_token
 from ...models.special_ids import SPECIAL_IDS
 from ...models.token_table import tokens_that_differ
 from ...models.vocabulary import NORMAL, SPECIAL_TYPES, Vocabulary
-from ...tokenizer.detokenization import quoted_token
 from ..doctor.facts import TEXTS_OF_IDS, Facts
 from ..doctor.finding import Finding
 from ..doctor.proposal import Trial, checks_left_out

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..._util.spelling import SPACE
 from ...models.bpe.merge import CHAR_BYTES, WordEncoder
+from ...models.pieces import quoted_token
 from ...models.vocabulary import Vocabulary
-from ...tokenizer.detokenization import quoted_token
 from .. import incompatibilities
 from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError, oniguruma

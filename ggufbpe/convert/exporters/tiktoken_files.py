@@ -11,7 +11,7 @@ there is a merge. That holds
 where each token comes from older ones, and merging its own text gives the token (any training run): before a
 token's turn, a stretch of its text between two borders is split as it is when it stands alone.
 
-Where neither holds, the export reports an incompatibility, and convert/parity.py measures its effect.
+Where neither holds, the export reports an incompatibility, and analysis/conversion/parity.py measures its effect.
 
 The caller adds BOS and EOS, and says which special tokens are allowed in a text.
 
@@ -27,8 +27,8 @@ from itertools import pairwise
 
 from ...errors import printable
 from ...models.bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
+from ...models.pieces import quoted_token
 from ...models.vocabulary import CONTROL, UNKNOWN, Vocabulary
-from ...tokenizer.detokenization import quoted_token
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
 from ..incompatibilities import Incompatibility

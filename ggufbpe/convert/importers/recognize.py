@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from ...analysis.verify.fuzz import RandomTexts
 from ...models.pretokenizers.families import families
 from ...models.pretokenizers.pattern import parse
+from ...models.pretokenizers.random_texts import RandomTexts
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, one_of_each
 from ...models.pretokenizers.splitter import splitter
 from ..exporters.boundary_markers import borders

@@ -43,7 +43,7 @@ from ggufbpe import Tokenizer
 from ggufbpe.analysis.oracles.oracle import Answer, Failure, Oracle
 from ggufbpe.analysis.oracles.recorded_ids import OtherModel
 from ggufbpe.analysis.verify.align import Placed, align, own_row, place
-from ggufbpe.analysis.verify.fuzz import RandomTexts, texts_for
+from ggufbpe.analysis.verify.fuzz import texts_for
 from ggufbpe.analysis.verify.given_texts import cut_into_texts
 from ggufbpe.analysis.verify.id_comparison import verify
 from ggufbpe.analysis.verify.model_diff import diff
@@ -52,6 +52,7 @@ from ggufbpe.analysis.verify.shrink import Shrinking, shrink
 from ggufbpe.analysis.views.terminal import isolated
 from ggufbpe.cli import main
 from ggufbpe.data.corpora.corpus_files import files_of
+from ggufbpe.models.pretokenizers.random_texts import RandomTexts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 pytestmark = [pytest.mark.both_engines, pytest.mark.tries_fixes]

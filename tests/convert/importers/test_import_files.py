@@ -531,7 +531,7 @@ def test_command_imports_a_directory(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_command_tells_what_differs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ggufbpe.convert.parity._characters", lambda: list(range(9, 128)))
+    monkeypatch.setattr("ggufbpe.analysis.conversion.parity._characters", lambda: list(range(9, 128)))
     path = written(tmp_path, normalizer={"type": "Lowercase"})
     (tmp_path / "sample.txt").write_text("AB\n")
     options = (

@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .._util import files
-from .._util.extras import NotInstalledError
-from ..errors import printable
-from ..gguf.constants import TokenizerKey
-from ..gguf.metadata import Overrides
-from ..gguf.reader import GGUFFile
-from ..hub.model_location import ModelLocation, ModelName, locate
-from ..tokenizer import Tokenizer
-from .export_formats import FORMATS, Export, export_to
-from .exporters.vocab_gguf import to_vocab_gguf
-from .incompatibilities import Incompatibility
+from ..._util import files
+from ..._util.extras import NotInstalledError
+from ...convert.export_formats import FORMATS, Export, export_to
+from ...convert.exporters.vocab_gguf import to_vocab_gguf
+from ...convert.incompatibilities import Incompatibility
+from ...errors import printable
+from ...gguf.constants import TokenizerKey
+from ...gguf.metadata import Overrides
+from ...gguf.reader import GGUFFile
+from ...hub.model_location import ModelLocation, ModelName, locate
+from ...tokenizer import Tokenizer
 from .parity import Agreement, agreement, library_for, unexplained
 
 TOKENIZER_CONFIG = "tokenizer_config.json"

@@ -12,8 +12,8 @@ from conftest import GPT2, UNIGRAM
 
 import ggufbpe
 from ggufbpe import Agreement, NotExpressibleError, NotImportableError, Tokenizer, export, import_vocabulary
-from ggufbpe.convert import export_vocabulary, parity
-from ggufbpe.convert import import_vocabulary as import_module
+from ggufbpe.analysis.conversion import export_vocabulary, parity
+from ggufbpe.analysis.conversion import import_vocabulary as import_module
 
 __all__ = ["run"]  # the fixture
 

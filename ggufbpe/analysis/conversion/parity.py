@@ -13,17 +13,17 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .._util.extras import imported
-from .._util.unicode_classes import STARTS, class_of
-from .._util.wording import counted
-from ..analysis.oracles import library_adapters
-from ..analysis.verify.fuzz import texts_for
-from ..analysis.verify.shrink import Shrinking, shrink
-from ..models.vocabulary import Vocabulary
-from ..tokenizer import Tokenizer
-from .export_formats import FORMATS, Export
-from .importers.import_files import detect_format
-from .incompatibilities import Incompatibility
+from ..._util.extras import imported
+from ..._util.unicode_classes import STARTS, class_of
+from ..._util.wording import counted
+from ...convert.export_formats import FORMATS, Export
+from ...convert.importers.import_files import detect_format
+from ...convert.incompatibilities import Incompatibility
+from ...models.vocabulary import Vocabulary
+from ...tokenizer import Tokenizer
+from ..oracles import library_adapters
+from ..verify.fuzz import texts_for
+from ..verify.shrink import Shrinking, shrink
 
 Encode = Callable[[str, bool, bool], list[int] | None]
 """The ids of a text, given whether to add special tokens and whether to parse those in the text; None if it fails."""
