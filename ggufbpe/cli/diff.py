@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .._util.escapes import process_escapes
@@ -22,19 +22,27 @@ from ._input import read_file, read_stdin
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from ..analysis.doctor.drafts import DraftCheck
+    from ..hub.model_location import ModelLocation, ModelName
+
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
 llama.cpp's loading rules, and the chat templates. Tokens are compared by their text. Where chat templates differ, \
 a few small chats show how the prompts differ. If texts are given, the output begins with where the two encode them \
 differently, and why, and differences of the vocabularies are only counted.
 
-The exit code is 0 if nothing differs, 1 if something does, 2 if they could not be compared."""
+With --draft, the first model is the target and the second the draft, and the question is whether llama.cpp takes the \
+one as a draft for the other in speculative decoding, which depends on their vocabularies.
+
+The exit code is 0 if nothing differs or the draft is taken, 1 if something differs or the draft is refused, 2 if they \
+could not be compared."""
 _EXAMPLES = """\
 examples:
   ggufbpe diff a.gguf b.gguf
   ggufbpe diff a.gguf b.gguf -f prompt.txt
   ggufbpe diff a.gguf b.gguf -p "12345 and 你好" --json
-  git diff | ggufbpe diff a.gguf b.gguf --stdin"""
+  git diff | ggufbpe diff a.gguf b.gguf --stdin
+  ggufbpe diff --draft large.gguf small.gguf"""
 
 _SECTIONS = {
     "tokens": "tokens",
@@ -69,6 +77,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_switch("--stdin", help="a text from standard input")
     add_override_kv(parser)
+    parser.add_switch("--draft", help="whether the second model may draft for the first")
     parser.add_switch("--all", help="show up to 100 examples of each difference")
     parser.add_switch("-e", "--escape", help="process escape sequences in texts")
     parser.add_switch("--json", help="print one object")
@@ -84,6 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     models = models_of(arguments, [*arguments.model, *arguments.models])
     if len(models) != 2:
         raise UsageError(f"give two models, not {len(models)} (see ggufbpe diff --help)")
+    if arguments.draft:
+        return _draft(arguments, models)
     texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]
     files = arguments.file + ["-"] * (arguments.stdin and "-" not in arguments.file)
     texts += [Text(path, 0, read_stdin() if path == "-" else read_file(path)) for path in files]
@@ -109,6 +120,43 @@ def run(arguments: argparse.Namespace) -> int:
         lines += drawn([*_parts(found, examples), *_advice(found)], color, width)
         _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     return int(not found.same)
+
+
+def _draft(arguments: argparse.Namespace, models: Sequence[ModelName | ModelLocation]) -> int:
+    """Whether the second model may draft for the first."""
+    from ..analysis.doctor.drafts import check_draft
+
+    if arguments.prompt or arguments.file or arguments.stdin:
+        raise UsageError("--draft compares vocabularies, and takes no text")
+    target, draft = (Tokenizer.from_gguf(path, overrides=overrides_of(arguments)) for path in models)
+    found = check_draft(target, draft)
+    if arguments.json:
+        _output.write_json(answers.draft_check(found))
+    else:
+        from ..analysis.views.drawing import drawn
+
+        for line in drawn(_draft_lines(found), _output.use_color(arguments.color), _output.terminal_width()):
+            _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+    return int(not found.may_draft)
+
+
+def _draft_lines(found: DraftCheck) -> Iterator[RenderableType]:
+    from rich.text import Text as Styled
+
+    from ..analysis.views.cause_lines import proposal_lines
+    from ..analysis.views.drawing import paragraph
+
+    verdicts = {
+        "compatible": "llama.cpp takes this draft",
+        "incompatible": "llama.cpp refuses this draft",
+        "not_asked": "llama.cpp does not compare the vocabularies of such a draft",
+    }
+    yield Styled(f"{found.verdict.replace('_', ' ')}: {verdicts[found.verdict]}", "bold")
+    for what in filter(None, [found.reason, *(each.what for each in found.differences)]):
+        yield paragraph(terminal.one_line(what), 2)
+    yield from proposal_lines(found.proposal, "the draft")
+    if found.differences and found.proposal is None:
+        yield paragraph("No change of the draft's metadata would do.", 0)
 
 
 def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:

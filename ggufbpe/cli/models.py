@@ -31,6 +31,7 @@ examples:
   ggufbpe models
   ggufbpe models llama
   ggufbpe models "ollama:*" --json
+  ggufbpe models --drafts-for Qwen3-32B
   ggufbpe models --remote hf:OWNER/REPO"""
 
 _HEAD = (
@@ -58,6 +59,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--remote", metavar="hf:OWNER/REPO", help="list the .gguf files of a repository of the hub instead"
     )
+    parser.add_argument(
+        "--drafts-for", metavar="MODEL", help="list the smaller models that may draft for this one instead"
+    )
     parser.add_switch("--json", help="print a list of objects")
     add_color(parser)
 
@@ -65,6 +69,8 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.remote is not None:
         return _remote(arguments)
+    if arguments.drafts_for is not None:
+        return _drafts(arguments)
     bar = Bar()
 
     def show(progress: Progress) -> None:
@@ -138,6 +144,36 @@ def _listed(rows: list[list[str | Text]]) -> Iterator[RenderableType]:
         if told:
             parts = [Text.assemble(unbroken(f"{head} "), fact) for head, fact in told]
             yield indented(Text(", ").join(parts), 2)
+
+
+def _drafts(arguments: argparse.Namespace) -> int:
+    """The models that may draft for another, the smallest first."""
+    from ..analysis.doctor.drafts import Draft, local_drafts
+    from ..hub.model_location import locate
+
+    if arguments.pattern is not None:
+        raise UsageError("--drafts-for lists the drafts of one model, and takes no MODEL_NAME beside it")
+    found = local_drafts(locate(arguments.drafts_for))
+    if arguments.json:
+        rows = [
+            {**each.model.to_dict(), "draft": each.check.verdict, "fix": each.check.fix} for each in found
+        ]
+        _output.write(terminal.json_bytes(rows))
+        return 0
+    if not found:
+        _output.note("ggufbpe: no smaller model on this machine may draft for it")
+        return 0
+    from ..analysis.views.drawing import columns
+
+    def told(each: Draft) -> str:
+        return f"after {each.check.fix}" if each.check.fix else each.check.verdict.replace("_", " ")
+
+    table = [["size", "name", "draft"]]
+    table += [
+        [in_bytes(each.model.size or 0), terminal.one_line(each.model.name), told(each)] for each in found
+    ]
+    _draw(arguments, iter([columns(table, 1)]), None)
+    return 0
 
 
 def _remote(arguments: argparse.Namespace) -> int:

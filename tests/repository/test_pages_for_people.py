@@ -79,7 +79,7 @@ def test_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch: p
 
 def test_pages_begin_with_a_command_and_are_short_and_linked() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(PAGES) == 6
+    assert len(PAGES) == 7
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 70

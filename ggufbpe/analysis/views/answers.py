@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...data.corpora.shard_check import Checked
     from ..diagnose.cause import Cause
     from ..diagnose.explanation import Diagnosis
+    from ..doctor.drafts import DraftCheck
     from ..doctor.finding import Examination
     from ..doctor.fix import Fixed, KeyChange
     from ..verify.model_diff import Differences
@@ -30,6 +31,7 @@ HEALTHY, WARNING, ERROR = "healthy", "warning", "error"
 SAME, DIFFERENT, EXPLAINED, NOT_COMPARED = "same", "different", "explained", "not_compared"
 
 _MOST_ELEMENTS = 16  # of an array whose value is shown
+_MOST_IDS = 100  # of tokens that differ
 
 
 def json_schema(command: str) -> dict[str, Any]:
@@ -204,3 +206,13 @@ def failure(error: Exception, message: str) -> dict[str, Any]:
         more = {"path": os.fsdecode(error.filename)}
     known = {name: value for name, value in more.items() if value is not None}
     return answer({"error": {"type": type(error).__name__, "message": message, **known}})
+
+
+def draft_check(found: DraftCheck) -> dict[str, Any]:
+    """Return what `diff --draft --json` prints: a finding for each reason why llama.cpp refuses the draft."""
+    findings = [
+        finding(each.id, each.what, severity=WARNING, ids=list(each.ids[:_MOST_IDS]), number=len(each.ids))
+        for each in found.differences
+    ]
+    facts = {"target": found.target, "draft": found.draft, "reason": found.reason}
+    return answer(facts, model=found.draft, verdict=found.verdict, findings=findings, fix=found.fix)
