@@ -5,18 +5,43 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..chat.request.body import request_body
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from ._arguments import Parser, UsageError, shell_word
 from ._input import read_file, read_stdin
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+_OF_CHATS = (
+    *("--tools", "--chat-template-kwargs", "--no-generation-prompt", "--date"),
+    *("--chat-template", "--chat-template-file"),
+)
+
 
 def add_chat_flags(parser: Parser) -> None:
-    """The flags for tools and for another template."""
+    """The flags for fields of a request and for another template."""
     parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
+    parser.add_argument(
+        "--chat-template-kwargs",
+        metavar="JSON",
+        help="an object of values for the template, such as '{\"enable_thinking\": false}'",
+    )
+    parser.add_switch("--no-generation-prompt", help="do not begin an answer at the end of the prompt")
     add_template_flags(parser)
+
+
+def add_date(parser: Parser) -> None:
+    """The flag for templates that write the date."""
+    parser.add_argument(
+        "--date",
+        metavar="DATE",
+        help="the day or time for templates that write it, such as 2026-07-01 (default: now)",
+    )
 
 
 def add_template_flags(parser: Parser) -> None:
@@ -34,13 +59,15 @@ def add_template_flags(parser: Parser) -> None:
 
 def require_chat(arguments: argparse.Namespace) -> None:
     """`UsageError` for these flags without `--chat`."""
-    given = (arguments.tools, arguments.chat_template, arguments.chat_template_file)
-    if not arguments.chat and any(each is not None for each in given):
-        raise UsageError("--tools, --chat-template and --chat-template-file need a chat: give --chat FILE")
+    if arguments.chat:
+        return
+    for flag in _OF_CHATS:
+        if getattr(arguments, flag[2:].replace("-", "_"), None) not in (None, False):
+            raise UsageError(f"{flag} needs a chat: give --chat FILE")
 
 
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
+    """The body of a request out of a JSON file, "-" for standard input, with the fields that flags set."""
     name = "standard input" if path == "-" else path
     data = read_stdin() if path == "-" else _read_file(path)
     try:
@@ -50,7 +77,7 @@ def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
         if chats > 1 and _has_lines(path):
             raise ValueError(f"{path} has {chats} chats, one a line; this command takes one") from None
         raise
-    return with_tools(found, arguments)
+    return request_body(found, request_fields(arguments))
 
 
 def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -58,10 +85,11 @@ def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[s
     if not _has_lines(path):
         yield ("standard input" if path == "-" else path), body_of_file(path, arguments)
         return
+    fields = request_fields(arguments)
     for number, line in enumerate(_read_file(path).split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
-            yield where, with_tools(chat_json(line, where), arguments)
+            yield where, request_body(chat_json(line, where), fields)
 
 
 def _has_lines(path: str) -> bool:
@@ -79,21 +107,35 @@ def _read_file(path: str) -> bytes:
         return stream.read()
 
 
-def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The body of a request out of what JSON says, with the tools of `--tools`."""
-    tools = tools_of(arguments)
-    return {**_body(found), **({} if tools is None else {"tools": tools})}
+def request_fields(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a request that flags set."""
+    fields: dict[str, Any] = {}
+    if arguments.tools is not None:
+        fields["tools"] = chat_json(read_file(arguments.tools), arguments.tools)
+    if arguments.no_generation_prompt:
+        fields["add_generation_prompt"] = False
+    if arguments.chat_template_kwargs is not None:
+        given = chat_json(os.fsencode(arguments.chat_template_kwargs), "--chat-template-kwargs")
+        if not isinstance(given, dict):
+            raise UsageError(
+                "--chat-template-kwargs takes a JSON object, such as '{\"enable_thinking\": false}'"
+            )
+        fields["chat_template_kwargs"] = given
+    return fields
 
 
-def _body(found: Any) -> dict[str, Any]:
-    """An object is the body of a request, anything else its messages."""
-    return found if isinstance(found, dict) else {"messages": found}
+def date_of(arguments: argparse.Namespace) -> datetime | None:
+    """The time of `--date`; None if it is not given."""
+    if arguments.date is None:
+        return None
+    from datetime import datetime
 
-
-def tools_of(arguments: argparse.Namespace) -> Any:
-    """The tools of `--tools`; None if it is not given."""
-    path = arguments.tools
-    return None if path is None else chat_json(read_file(path), path)
+    try:
+        return datetime.fromisoformat(arguments.date)
+    except ValueError:
+        raise UsageError(
+            f"--date takes a day or time such as 2026-07-01 or 2026-07-01T09:30, not {printable(arguments.date)}"
+        ) from None
 
 
 def template_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str | None:

@@ -6,10 +6,11 @@ import argparse
 import errno
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._util.wording import counted
 from ..analysis.views.answers import answer
+from ..chat.request.body import request_body
 from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
 from . import _output
@@ -23,9 +24,12 @@ from ._arguments import (
     require_no_models,
     shell_word,
 )
-from ._chat import add_chat_flags, body_of_file, template_of, with_tools
+from ._chat import add_chat_flags, add_date, body_of_file, date_of, request_fields, template_of
 from ._given_models import model_path
 from ._input import settle_stdin
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _DESCRIPTION = """\
 Print the prompt that `llama-server --jinja` makes of a chat: of messages in OpenAI's form, a JSON array, or of the \
@@ -58,6 +62,8 @@ def add_arguments(parser: Parser) -> None:
     add_stdin(parser, "read the chat from")
     parser.add_argument("--system", metavar="TEXT", help="a message by the system before all others")
     add_chat_flags(parser)
+    add_date(parser)
+    parser.add_switch("--list-templates", help="list llama.cpp's templates, which known:NAME names")
     parser.add_argument(
         "--fit",
         type=int,
@@ -79,6 +85,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.list_templates:
+        return _list_templates(arguments)
     settle_stdin(arguments, "file", "user")
     require_no_models([arguments.file or ""], "chat", arguments, "a chat")
     if (arguments.file is not None) + (arguments.user is not None) + arguments.stdin != 1:
@@ -91,11 +99,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not isinstance(model, str) and model.note:
         _output.note(f"ggufbpe: {model.note}")
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
-    template = template_of(arguments, tokenizer)
+    template, now = template_of(arguments, tokenizer), date_of(arguments)
     fitted: dict[str, Any] = {}
     if arguments.fit is not None:
-        body, fitted = _fitted(tokenizer, body, arguments.fit, template)
-    found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template))
+        body, fitted = _fitted(tokenizer, body, arguments.fit, template, now)
+    found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template, now))
     _say_what_is_missing(tokenizer, body, template)
     for injected in found.injected:
         _output.warning(injected.in_words())
@@ -115,15 +123,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _list_templates(arguments: argparse.Namespace) -> int:
+    """The names of llama.cpp's templates, each with the models that it belongs to."""
+    from ..chat.known_templates import known_templates
+
+    models = {"chatml": (), **{name: each.models for name, each in sorted(known_templates().items())}}
+    if arguments.json:
+        templates = [{"name": f"known:{name}", "models": list(of)} for name, of in models.items()]
+        _output.write_json(answer({"templates": templates}))
+        return 0
+    width = max(map(len, models))
+    for name, of in models.items():
+        _output.write((f"known:{name:{width}}  {', '.join(of)}".rstrip() + "\n").encode())
+    return 0
+
+
 def _fitted(
-    tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: str | None
+    tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: str | None, now: datetime | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The body of a request without the turns that do not fit, and what --json says of them; their number is said."""
     from ..chat.fitting import fit_chat
 
     if limit < 0:
         raise UsageError(f"--fit must be 0 or more, not {limit}")
-    fitted = fit_chat(tokenizer, body, limit, chat_template=template)
+    fitted = fit_chat(tokenizer, body, limit, chat_template=template, now=now)
     if fitted.dropped:
         messages = counted(len(fitted.dropped), "message was", "messages were")
         _output.note(f"ggufbpe: {messages} left out; the prompt has {counted(fitted.count, 'token')}")
@@ -146,7 +169,7 @@ def _say_what_is_missing(tokenizer: Tokenizer, body: dict[str, Any], template: s
 def _body(arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of the arguments."""
     if arguments.user is not None:
-        body = with_tools([{"role": "user", "content": arguments.user}], arguments)
+        body = request_body([{"role": "user", "content": arguments.user}], request_fields(arguments))
     else:
         body = body_of_file("-" if arguments.stdin else arguments.file, arguments)
     if arguments.system is not None and isinstance(body.get("messages"), list):

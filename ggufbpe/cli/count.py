@@ -24,7 +24,7 @@ from ._arguments import (
     add_stdin,
     require_no_models,
 )
-from ._chat import add_chat_flags, require_chat, template_of, tools_of
+from ._chat import add_chat_flags, add_date, date_of, request_fields, require_chat, template_of
 from ._files import add_no_ignore, ignored_of, say_what_is_not_utf8, say_what_was_left_out
 from ._given_models import opened_tokenizer
 from ._input import settle_stdin, stdin
@@ -84,6 +84,7 @@ def add_arguments(parser: Parser) -> None:
         "--chat", help="files are chats, as `ggufbpe chat` takes them; a .jsonl file has one in each line"
     )
     add_chat_flags(parser)
+    add_date(parser)
     add_special_flags(parser)
     parser.add_argument(
         "--sort",
@@ -110,7 +111,9 @@ def run(arguments: argparse.Namespace) -> int:
     tokenizer = opened_tokenizer(arguments)
     prompt = None
     if arguments.chat:
-        prompt = prompt_maker(tokenizer, template_of(arguments, tokenizer), tools_of(arguments))
+        prompt = prompt_maker(
+            tokenizer, template_of(arguments, tokenizer), request_fields(arguments), date_of(arguments)
+        )
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:

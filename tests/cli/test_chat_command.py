@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Run, call
 from small_models import small_model
 
 from ggufbpe import Tokenizer
-from ggufbpe.cli import chat
+from ggufbpe.chat.known_templates import known_source, known_templates
+from ggufbpe.cli import chat, count
 from ggufbpe.cli._arguments import UsageError
 
 __all__ = ["call", "small_model"]  # fixtures
@@ -82,3 +84,55 @@ def test_tools_that_are_not_shown_are_reported(call: Run, small_model: Path, tmp
 def test_what_is_no_chat(arguments: list[str], words: str, call: Run, small_model: Path) -> None:
     with pytest.raises(UsageError, match=words):
         call(chat, "-m", small_model, *arguments)
+
+
+TEMPLATE = (
+    "{{ messages[0].content }} {{ style }} {{ strftime_now('%Y-%m-%d') }}"
+    "{% if add_generation_prompt %}>{% endif %}"
+)
+
+
+def test_fields_of_a_request_without_json_around_them(call: Run, small_model: Path, tmp_path: Path) -> None:
+    given = ("-m", small_model, "--chat-template", TEMPLATE, "--date", "2020-01-02")
+    assert call(chat, *given, "-p", "hello").out == b"hello  2020-01-02>"
+    flags = ("--chat-template-kwargs", '{"style": "short"}', "--no-generation-prompt")
+    assert call(chat, *given, "-p", "hello", *flags).out == b"hello short 2020-01-02"
+    body = {"messages": MESSAGES, "chat_template_kwargs": {"style": "long", "other": 1}}
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps(body))
+    assert call(chat, *given, path).out == b"hello long 2020-01-02>"
+    assert (
+        call(chat, *given, path, *flags).out == b"hello short 2020-01-02"
+    )  # a flag replaces what the file says
+    limited = call(chat, *given, path, *flags, "--fit", "100", "--json")
+    assert json.loads(limited.out)["prompt"] == "hello short 2020-01-02"
+    counted = [call(count, *given, "--chat", path, "-q", *more).text for more in ((), flags)]
+    prompts = (b"hello long 2020-01-02>", b"hello short 2020-01-02")
+    assert counted == [f"{len(Tokenizer.from_gguf(small_model).encode(prompt))}\n" for prompt in prompts]
+
+
+WRONG = [
+    (chat, ["-p", "hello", "--date", "yesterday"], "--date takes a day or time"),
+    (chat, ["-p", "hello", "--chat-template-kwargs", "[1]"], "takes a JSON object"),
+    (chat, ["-p", "hello", "--chat-template-kwargs", "{"], "--chat-template-kwargs is not JSON"),
+    (count, ["-p", "hello", "--date", "2020-01-02"], "--date needs a chat"),
+    (count, ["-p", "hello", "--no-generation-prompt"], "--no-generation-prompt needs a chat"),
+]
+
+
+@pytest.mark.parametrize(("command", "flags", "problem"), WRONG)
+def test_flags_that_make_no_sense(
+    command: Any, flags: list[str], problem: str, call: Run, small_model: Path
+) -> None:
+    with pytest.raises((UsageError, ValueError), match=problem):
+        call(command, "-m", small_model, *flags)
+
+
+def test_templates_are_listed_and_each_can_be_given(call: Run, small_model: Path) -> None:
+    lines = call(chat, "--list-templates").text.splitlines()
+    assert lines[0] == "known:chatml"
+    assert any(line.split() == ["known:Qwen-Qwen3-0.6B", "Qwen3-0.6B"] for line in lines)
+    found = json.loads(call(chat, "--list-templates", "--json").out)["templates"]
+    assert [each["name"] for each in found] == [line.split()[0] for line in lines]
+    assert len(found) == len(known_templates()) + 1
+    assert all(known_source(each["name"]) for each in found)

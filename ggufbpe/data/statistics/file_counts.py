@@ -11,7 +11,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..._util import utf8
 from ..._util.progress import OnProgress, Progress
@@ -30,6 +30,9 @@ from ..corpora.records import (
     raised,
     without_compression,
 )
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _TOLD_EACH = 1 << 16  # bytes counted between two calls of `progress`
 
@@ -122,7 +125,7 @@ def count_files(
     if chats:
         from ...chat.known_templates import resolved
 
-        prompt = prompt_maker(tokenizer, resolved(chat_template), tools)
+        prompt = prompt_maker(tokenizer, resolved(chat_template), {} if tools is None else {"tools": tools})
     elif tools is not None or chat_template is not None:
         raise ValueError("tools and chat_template need chats=True")
     counter = FileCounter(
@@ -142,25 +145,29 @@ def count_files(
 
 
 def prompt_maker(
-    tokenizer: Tokenizer, chat_template: str | None, tools: Sequence[Mapping[str, Any]] | None
+    tokenizer: Tokenizer,
+    chat_template: str | None,
+    fields: Mapping[str, Any],
+    now: datetime | None = None,
 ) -> PromptOf:
     """Return a function that makes the prompt of a chat given as JSON, a list of messages or a request body.
+
+    `fields` replace those of each request, and `now` is the time for templates that write the date.
 
     The function raises `ValueError` for what is not JSON, and for what llama-server refuses. `ValueError` at once if
     neither the model nor the caller has a chat template, for which llama-server would take ChatML.
     """
     tokenizer.chats.require_template(chat_template)
-    of_all = {} if tools is None else {"tools": tools}
 
     def prompt(data: bytes) -> bytes:
+        from ...chat.request.body import request_body
         from ...chat.request.json_text import parsed_file
 
         try:
             found = parsed_file(data)
         except ValueError as error:
             raise ValueError(f"not JSON: {error}") from None
-        body = found if isinstance(found, dict) else {"messages": found}
-        return tokenizer.chats.prompt({**body, **of_all}, chat_template)
+        return tokenizer.chats.prompt(request_body(found, fields), chat_template, now)
 
     return prompt
 
