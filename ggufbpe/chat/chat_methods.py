@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .._util.lazy import IMPORT_LOCK, cached_property
@@ -18,6 +18,7 @@ from ..models.vocabulary import GGUFWarning
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from .assistant_mask import AssistantPart
     from .chats import Chats
     from .fitting import FitPolicy, FittedChat
     from .prompt_tokenizer import PromptTokenizer
@@ -50,6 +51,7 @@ class ChatMethods:
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
         tokenize: Literal[True] = True,
+        return_assistant_mask: Literal[False] = False,
         now: datetime | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         **read_by_template: Any,
@@ -66,7 +68,26 @@ class ChatMethods:
         add_generation_prompt: bool = True,
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
+        tokenize: Literal[True] = True,
+        return_assistant_mask: Literal[True] | Collection[AssistantPart],
+        now: datetime | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        **read_by_template: Any,
+    ) -> tuple[list[int], list[int]]: ...
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: str = "auto",
+        chat_template: str | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str | None = None,
+        reasoning_effort: str | None = None,
         tokenize: Literal[False],
+        return_assistant_mask: Literal[False] = False,
         now: datetime | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         **read_by_template: Any,
@@ -84,6 +105,7 @@ class ChatMethods:
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
         tokenize: bool,
+        return_assistant_mask: Literal[False] = False,
         now: datetime | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         **read_by_template: Any,
@@ -100,10 +122,11 @@ class ChatMethods:
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
         tokenize: bool = True,
+        return_assistant_mask: bool | Collection[AssistantPart] = False,
         now: datetime | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         **read_by_template: Any,
-    ) -> list[int] | str:
+    ) -> list[int] | str | tuple[list[int], list[int]]:
         """Return the ids of a chat as `llama-server --jinja` counts them, or with `tokenize=False` its prompt, a `str`.
 
         >>> tok.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)    # doctest: +SKIP
@@ -117,6 +140,12 @@ class ChatMethods:
         file's, or "known:NAME" for llama.cpp's template of that name (docs/chat.md). `now` is the time for templates
         that write the date; by default it is the current time.
 
+        With `return_assistant_mask`, the result is a pair: the ids, and a list of as many numbers, 1 for what the
+        assistant wrote and 0 for the rest: contents, reasoning, tool calls with what the template writes around them,
+        and the token that ends the turn, or of these only the parts that are named, out of "content", "reasoning",
+        "tool_calls" and "end". An answer at the end is then closed. `{% generation %}` blocks of a template decide, if
+        it has them. (docs/chat.md says more.)
+
         Raises `ChatError`, a `ValueError`, for what llama-server refuses, and for a template that cannot be run:
         its `reason`, and from the template the `line`. `TypeError` for any other argument by name, with the nearest
         name. `NotInstalledError` without jinja2 (the extra `chat`). Warns (`GGUFWarning`) if neither the file nor
@@ -125,6 +154,7 @@ class ChatMethods:
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
         with IMPORT_LOCK:
+            from .assistant_mask import masked_chat
             from .chats import body_from_arguments, prompt_text
         if read_by_template:
             self._check_names(read_by_template, chat_template, chat_template_kwargs or {})
@@ -144,8 +174,13 @@ class ChatMethods:
             reasoning_effort,
             {**(chat_template_kwargs or {}), **read_by_template},
         )
+        tokenizer = cast("PromptTokenizer", self)
+        if return_assistant_mask is not False:
+            if not tokenize:
+                raise ValueError("a mask is over ids: return_assistant_mask needs tokenize=True")
+            return masked_chat(tokenizer, body, chat_template, now, return_assistant_mask)
         prompt = self.chats.prompt(body, chat_template, now)
-        return cast("PromptTokenizer", self).encode(prompt) if tokenize else prompt_text(prompt)
+        return tokenizer.encode(prompt) if tokenize else prompt_text(prompt)
 
     def fit_chat(
         self,

@@ -71,6 +71,7 @@ class Chats:
         prompt, template, request = self._prompt(body, chat_template, clock, whole)
         with IMPORT_LOCK:
             from .attributed_template import attributed_prompt
+            from .generation_blocks import generation_blocks
         origins = Origins()
         try:
             text = attributed_prompt(template, request, clock, origins)
@@ -78,7 +79,8 @@ class Chats:
             text = ""
         undivided = (PromptPart(0, len(prompt), Origin("unknown")),)
         is_same = text.encode("latin-1") == prompt  # otherwise nothing is claimed
-        return PromptInParts(prompt, origins.parts(text) if is_same else undivided, request)
+        blocks = generation_blocks(template, request, clock, prompt)
+        return PromptInParts(prompt, origins.parts(text) if is_same else undivided, request, blocks)
 
     def _prompt(
         self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool = False

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..chat.assistant_mask import AssistantSpans, Span, mask_of
 from ..chat.chats import body_from_arguments, prompt_text
 from ..chat.origins import PromptInParts
 from ..tokenizer import Tokenizer
 from ._protocol import library
-
-Span = tuple[int, int]
 
 
 class ChatPrompts:
@@ -47,8 +46,7 @@ class ChatPrompts:
 
         The arguments are those of transformers. Without `add_generation_prompt` and `continue_final_message`, a
         chat is over, as in a training corpus. `tokenize=False` returns llama-server's prompt, which has no BOS where
-        encoding adds one. In `assistant_masks`, 1 marks the tokens of what assistant messages contain, and the
-        end-of-generation token right behind it.
+        encoding adds one. `assistant_masks` are those of `Tokenizer.apply_chat_template(return_assistant_mask=True)`.
 
         `ValueError` where llama-server refuses the chat, if there is no chat template, for
         `sanitize_control_tokens`, and for a mask of a prompt whose parts cannot be told apart.
@@ -92,10 +90,9 @@ class ChatPrompts:
             return found if return_dict else found["input_ids"]
         keeps_offsets = options.pop("return_offsets_mapping", False)
         found = self(prompts, return_offsets_mapping=True, **options)  # type: ignore[operator]
-        parts = (self.tok.chats.parts(body, template, whole=whole) for body in bodies)
-        found["assistant_masks"] = list(
-            map(self._assistant_mask, parts, found["input_ids"], found["offset_mapping"])
-        )
+        finder = AssistantSpans(self.tok)
+        spans = (_in_characters(*finder.find(body, template, whole=whole)) for body in bodies)
+        found["assistant_masks"] = list(map(mask_of, spans, found["offset_mapping"]))
         if not keeps_offsets:
             del found["offset_mapping"]
         if not is_batch and return_tensors is None:
@@ -111,34 +108,15 @@ class ChatPrompts:
         changed = self.chat_template
         return changed.get("default") if isinstance(changed, dict) else changed
 
-    def _assistant_mask(self, rendered: PromptInParts, ids: list[int], spans: list[Span]) -> list[int]:
-        """Return 1 for each token that overlaps the text of an assistant message or ends it, else 0."""
-        texts = list(map(range, *zip(*_assistant_spans(rendered)))) if _assistant_spans(rendered) else []
-        ends = {each.stop for each in texts}
-        return [
-            int(
-                start < end
-                and (
-                    any(start < each.stop and end > each.start for each in texts)
-                    or (start in ends and self.tok.is_eog(token))
-                )
-            )
-            for token, (start, end) in zip(ids, spans)
-        ]
 
-
-def _assistant_spans(rendered: PromptInParts) -> list[Span]:
-    """Return the places in a prompt, in characters, of what its assistant messages contain."""
-    found, at = [], 0
-    for start, end, origin in rendered.parts:
-        if origin.kind == "unknown":
-            raise ValueError(
-                "where the parts of this prompt come from cannot be told, so it has no assistant mask"
-            )
+def _in_characters(rendered: PromptInParts, spans: list[Span]) -> list[Span]:
+    """The spans with places in characters of the prompt in place of bytes."""
+    found, at, characters = [], 0, 0
+    for start, end, part in spans:
+        characters += len(rendered.prompt[at:start].decode("utf-8", "replace"))
         size = len(rendered.prompt[start:end].decode("utf-8", "replace"))
-        if size and rendered.role(origin) == "assistant" and origin.field != "role":
-            found.append((at, at + size))
-        at += size
+        found.append(Span(characters, characters + size, part))
+        at, characters = end, characters + size
     return found
 
 

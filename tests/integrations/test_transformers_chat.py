@@ -9,6 +9,7 @@ from integration_cases import TOK, library
 
 library("transformers")
 
+from ggufbpe.chat.assistant_mask import AssistantSpans  # noqa: E402 - after its library
 from ggufbpe.integrations.transformers import GGUFTokenizer  # noqa: E402 - after its library
 
 TEMPLATE = (
@@ -98,3 +99,25 @@ def test_refused(options: dict[str, Any], message: str) -> None:
 def test_no_template() -> None:
     with pytest.raises(ValueError, match="no chat template"):
         GGUFTokenizer(TOK).apply_chat_template(ASKED)
+
+
+BLOCKS = {
+    "to the end of the line": "{{ m.content }}<|endoftext|>\n{% endgeneration %}",
+    "without the end": "{{ m.content }}{% endgeneration %}<|endoftext|>\n",
+    "without white space": "\n {%- if true %}{{ m.content }}{% endif -%}\n {%- endgeneration %}<|endoftext|>",
+}
+
+
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+def test_masks_of_generation_blocks_are_those_of_transformers(block: str) -> None:
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' %}{% generation %}"
+        f"{block}{{% else %}}{{{{ m.content }}}}\n{{% endif %}}{{% endfor %}}"
+    )
+    chat = [*CHAT, {"role": "user", "content": "naïve 者?"}, {"role": "assistant", "content": "者 yes"}]
+    render = library("transformers.utils.chat_template_utils").render_jinja_template
+    [prompt], [theirs] = render([chat], chat_template=template, return_assistant_tokens_mask=True)
+    found = AssistantSpans(TOK).find({"messages": chat}, template)
+    assert found[0].prompt.decode() == prompt
+    marked = ["".join(prompt[start:end] for start, end in theirs)]
+    assert marked == ["".join(found[0].prompt[start:end].decode() for start, end, _ in found[1])]
