@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from .prompt_tokenizer import PromptTokenizer
 
 
+_IS_CHATML = (
+    "the model has no chat template, so this prompt is ChatML, as llama-server makes it; "
+    'chat_template="known:chatml" says that ChatML is meant'
+)
+
+
 class ChatMethods:
     """The base class of `Tokenizer` with everything for chats."""
 
@@ -140,11 +146,9 @@ class ChatMethods:
         file's, or "known:NAME" for llama.cpp's template of that name (docs/chat.md). `now` is the time for templates
         that write the date; by default it is the current time.
 
-        With `return_assistant_mask`, the result is a pair: the ids, and a list of as many numbers, 1 for what the
-        assistant wrote and 0 for the rest: contents, reasoning, tool calls with what the template writes around them,
-        and the token that ends the turn, or of these only the parts that are named, out of "content", "reasoning",
-        "tool_calls" and "end". An answer at the end is then closed. `{% generation %}` blocks of a template decide, if
-        it has them. (docs/chat.md says more.)
+        With `return_assistant_mask`, the result is a pair: the ids, and 1 for each that the assistant wrote, else 0. It
+        wrote contents, reasoning, tool calls and the token that ends a turn, of which names out of "content",
+        "reasoning", "tool_calls" and "end" choose some. An answer at the end is then closed. (docs/chat.md)
 
         Raises `ChatError`, a `ValueError`, for what llama-server refuses, and for a template that cannot be run:
         its `reason`, and from the template the `line`. `TypeError` for any other argument by name, with the nearest
@@ -159,20 +163,10 @@ class ChatMethods:
         if read_by_template:
             self._check_names(read_by_template, chat_template, chat_template_kwargs or {})
         if chat_template is None and not self.chat_templates:
-            warnings.warn(
-                "the model has no chat template, so this prompt is ChatML, as llama-server makes it; "
-                'chat_template="known:chatml" says that ChatML is meant',
-                GGUFWarning,
-                stacklevel=2,
-            )
+            warnings.warn(_IS_CHATML, GGUFWarning, stacklevel=2)
+        own = {**(chat_template_kwargs or {}), **read_by_template}
         body = body_from_arguments(
-            messages,
-            tools,
-            tool_choice,
-            add_generation_prompt,
-            continue_final_message,
-            reasoning_effort,
-            {**(chat_template_kwargs or {}), **read_by_template},
+            messages, tools, tool_choice, add_generation_prompt, continue_final_message, reasoning_effort, own
         )
         tokenizer = cast("PromptTokenizer", self)
         if return_assistant_mask is not False:

@@ -19,7 +19,7 @@ from .request.messages import Request
 if TYPE_CHECKING:
     from .template.environment import Template
 
-_STATEMENT = re.compile(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}")
+_STATEMENT = re.compile(r"\{%(-?)\s*(end)?generation\s*(-?)%\}")
 _BEGIN, _END = "\x1f\x01", "\x1f\x02"  # written by no template
 _MARKS = re.compile(f"{_BEGIN}|{_END}")
 

@@ -92,13 +92,15 @@ def test_prompt_and_ids(tok: Tokenizer) -> None:
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="typing.get_overloads is new in 3.11")
 def test_types_of_ids_and_prompt_follow_from_tokenize() -> None:
     def shape(function: Any) -> list[tuple[str, Any]]:
-        """The parameters but for `tokenize`, with their annotations and defaults."""
+        """The parameters but for those that decide what is returned, with their annotations and defaults."""
         parameters = inspect.signature(function).parameters.values()
-        return [(str(each), each.kind) for each in parameters if each.name != "tokenize"]
+        deciding = ("tokenize", "return_assistant_mask")
+        return [(str(each), each.kind) for each in parameters if each.name not in deciding]
 
     overloads = typing.get_overloads(Tokenizer.apply_chat_template)
     assert {(each.__annotations__["tokenize"], each.__annotations__["return"]) for each in overloads} == {
         ("Literal[True]", "list[int]"),
+        ("Literal[True]", "tuple[list[int], list[int]]"),
         ("Literal[False]", "str"),
         ("bool", "list[int] | str"),
     }
