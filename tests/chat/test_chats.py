@@ -583,10 +583,7 @@ REFUSED_COUNTS: dict[str, tuple[list[str], str]] = {
     "a text": (["--chat", "-p", "Hi"], "--chat counts chats in files"),
     "a field": (["--chat", "chats.jsonl", "--field", "text"], "--chat counts chats in files"),
     "no BOS": (["--chat", "chats.jsonl", "--no-bos"], "special tokens are always added and parsed in chats"),
-    "tools of texts": (
-        ["chats.jsonl", "--tools", "tools.json"],
-        "--tools, --chat-template and --chat-template-file need a chat",
-    ),
+    "tools of texts": (["chats.jsonl", "--tools", "tools.json"], "--tools needs a chat: give --chat FILE"),
 }
 
 
