@@ -441,7 +441,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "--chat needs either --ids or --expected-prompt",
     ),
     "no chat": (["--expected-prompt", "prompt.txt"], 2, "--expected-prompt needs a chat"),
-    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "need a chat: give --chat FILE"),
+    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "needs a chat: give --chat FILE"),
     "a text as well": ([*OWN, "--ids", "ids.json", "-p", "Hi"], 2, "give a text or --chat, not both"),
     "no BOS": (
         [*OWN, "--ids", "ids.json", "--no-bos"],

@@ -320,7 +320,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "server:URL or another GGUF",
     ),
     "a bad line": ([*OTHER, "--chat", "bad.jsonl"], 2, "bad.jsonl, line 3 is not JSON"),
-    "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "need a chat: give --chat FILE"),
+    "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "needs a chat: give --chat FILE"),
     "no BOS": (
         [*OTHER, "--chat", "one.json", "--no-bos"],
         2,
