@@ -415,7 +415,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "a chat and a text": (["--chat", "messages.json", "-p", "Hi"], "give a text or --chat, not both"),
     "tools of no chat": (
         ["-p", "Hi", "--tools", "tools.json"],
-        "--tools, --chat-template and --chat-template-file need a chat",
+        "--tools needs a chat: give --chat FILE",
     ),
     "no BOS": (
         ["--chat", "messages.json", "--no-bos"],
