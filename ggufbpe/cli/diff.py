@@ -42,7 +42,7 @@ examples:
   ggufbpe diff a.gguf b.gguf -f prompt.txt
   ggufbpe diff a.gguf b.gguf -p "12345 and 你好" --json
   git diff | ggufbpe diff a.gguf b.gguf --stdin
-  ggufbpe diff --draft large.gguf small.gguf"""
+  ggufbpe diff --draft a.gguf b.gguf"""
 
 _SECTIONS = {
     "tokens": "tokens",

@@ -31,7 +31,7 @@ examples:
   ggufbpe models
   ggufbpe models llama
   ggufbpe models "ollama:*" --json
-  ggufbpe models --drafts-for Qwen3-32B
+  ggufbpe models --drafts-for model.gguf
   ggufbpe models --remote hf:OWNER/REPO"""
 
 _HEAD = (
