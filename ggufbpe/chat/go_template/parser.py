@@ -1,0 +1,258 @@
+"""Parses a Go template into nodes. Source: text/template/parse/parse.go and strconv.Unquote of Go 1.19."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from .lexer import SPACE, Token, fail, tokens
+
+
+class Operand(NamedTuple):
+    """`kind` is "field", "variable", "function", "literal", "dot", "nil" or "pipe"; `names` are the fields after it."""
+
+    kind: str
+    value: Any
+    names: tuple[str, ...]
+    position: int
+
+
+class Pipe(NamedTuple):
+    variables: tuple[str, ...]
+    assigns: bool
+    commands: tuple[tuple[Operand, ...], ...]
+    position: int
+
+
+class Branch(NamedTuple):
+    """`word` is "if", "with" or "range"; `other` is what stands after `else`, None without one."""
+
+    word: str
+    pipe: Pipe
+    body: Nodes
+    other: Nodes | None
+
+
+class Invocation(NamedTuple):
+    name: str
+    pipe: Pipe | None
+    position: int
+
+
+class Jump(NamedTuple):
+    word: str  # "break" or "continue"
+
+
+Node: TypeAlias = "str | Pipe | Branch | Invocation | Jump"
+Nodes: TypeAlias = "tuple[Node, ...]"
+
+
+def parsed(source: str, functions: frozenset[str]) -> dict[str, Nodes]:
+    """The template, named "", and those that it defines. `ChatError` with line and column."""
+    parser = _Parser(source, functions)
+    nodes, end = parser.nodes(may_define=True)
+    if end.kind != "the end":
+        fail(source, end.position, f"unexpected {end.kind}")
+    parser.add("", nodes, 0)
+    return parser.templates
+
+
+class _Parser:
+    def __init__(self, source: str, functions: frozenset[str]) -> None:
+        self._source, self._functions = source, functions
+        self._tokens, self._next = tokens(source), 0
+        self._variables, self._loops = ["$"], 0
+        self.templates: dict[str, Nodes] = {}
+
+    def add(self, name: str, nodes: Nodes, position: int) -> None:
+        """Keep a template; what is empty gives way to one of the same name."""
+        if _is_empty(self.templates.get(name, ())):
+            self.templates[name] = nodes
+        elif not _is_empty(nodes):
+            fail(self._source, position, f'multiple definition of template "{name}"')
+
+    def _peek(self) -> Token:
+        while self._tokens[self._next].kind == "space":
+            self._next += 1
+        return self._tokens[self._next]
+
+    def _take(self, *kinds: str) -> Token:
+        token = self._peek()
+        if token.kind not in kinds:
+            self._unexpected(token)
+        self._next += 1
+        return token
+
+    def _unexpected(self, token: Token) -> NoReturn:
+        fail(self._source, token.position, f"unexpected {token.text.strip() or token.kind}")
+
+    def nodes(self, may_define: bool = False) -> tuple[Nodes, Token]:
+        """The nodes up to an `else`, an `end` or the end of the template, and that token."""
+        found: list[Node] = []
+        while (token := self._take("text", "{{", "the end")).kind != "the end":
+            if token.kind == "text":
+                found.append(token.text)
+            elif (word := self._peek()).kind in ("else", "end"):
+                return tuple(found), self._take("else", "end")
+            elif word.kind == "define" and may_define:
+                self._next += 1
+                name = self._text(self._take("string"))
+                self._take("}}")
+                self._define(name, word)
+            else:
+                found.append(self._control(word))
+        return tuple(found), token
+
+    def _define(self, name: str, word: Token) -> None:
+        """Parse the body of `define` or `block`, which knows no variables and no loop around it."""
+        outer = self._variables, self._loops
+        self._variables, self._loops = ["$"], 0
+        nodes, end = self.nodes()
+        self._close(end, word)
+        self.add(name, nodes, word.position)
+        self._variables, self._loops = outer
+
+    def _close(self, end: Token, word: Token) -> None:
+        if end.kind != "end":
+            fail(self._source, word.position, f"{word.kind} has no end: unexpected {end.kind}")
+        self._take("}}")
+
+    def _control(self, word: Token) -> Node:
+        if word.kind in ("break", "continue"):
+            self._next += 1
+            self._take("}}")
+            return (
+                Jump(word.kind)
+                if self._loops
+                else fail(self._source, word.position, f"{word.kind} outside range")
+            )
+        if word.kind in ("if", "with", "range"):
+            return self._branch(self._take(word.kind))
+        if word.kind not in ("template", "block"):
+            return self._pipe("command")
+        self._next += 1
+        name, pipe = self._text(self._take("string")), None
+        if word.kind == "block" or self._peek().kind != "}}":
+            pipe = self._pipe(word.kind)
+        else:
+            self._next += 1
+        if word.kind == "block":
+            self._define(name, word)
+        return Invocation(name, pipe, word.position)
+
+    def _branch(self, word: Token) -> Branch:
+        outer = len(self._variables)
+        pipe = self._pipe(word.kind)
+        self._loops += word.kind == "range"
+        body, end = self.nodes()
+        self._loops -= word.kind == "range"
+        other: Nodes | None = None
+        if (end.kind, word.kind) == ("else", "if") and self._peek().kind == "if":
+            other = (self._branch(self._take("if")),)  # whose end is that of both
+        else:
+            if end.kind == "else":
+                self._take("}}")
+                other, end = self.nodes()
+            self._close(end, word)
+        del self._variables[outer:]
+        return Branch(word.kind, pipe, body, other)
+
+    def _pipe(self, context: str, end: str = "}}") -> Pipe:
+        position = self._peek().position
+        variables, assigns = self._declarations(context)
+        commands: list[tuple[Operand, ...]] = []
+        while self._peek().kind != end:
+            commands.append(self._command())
+            if len(commands) > 1 and commands[-1][0].kind in ("literal", "dot", "nil"):
+                fail(self._source, commands[-1][0].position, "this takes no value from a pipeline")
+        self._next += 1
+        if not commands:
+            fail(self._source, position, f"missing value for {context}")
+        return Pipe(variables, assigns, tuple(commands), position)
+
+    def _declarations(self, context: str) -> tuple[tuple[str, ...], bool]:
+        """The variables before `:=` or `=`, and whether it is `=`."""
+        start, names = self._next, []
+        while self._peek().kind == "variable":
+            names.append(self._take("variable").text)
+            after = self._peek()
+            if after.kind in ("declare", "assign"):
+                if after.kind == "assign" and context == "range":
+                    fail(
+                        self._source,
+                        after.position,
+                        "range with = is not supported: versions of Go differ in it",
+                    )
+                self._next += 1
+                self._variables += names
+                return tuple(names), after.kind == "assign"
+            if after.kind != "comma" or context != "range" or len(names) > 1:
+                break
+            self._next += 1
+        self._next = start
+        return (), False
+
+    def _command(self) -> tuple[Operand, ...]:
+        """Operands up to a "|", which is taken, or the end of the pipe."""
+        operands = [self._operand(self._take(*_OPERANDS))]
+        while self._tokens[self._next].kind == "space" and self._peek().kind in _OPERANDS:
+            operands.append(self._operand(self._take(*_OPERANDS)))
+        if self._peek().kind not in ("}}", "close"):
+            self._take("pipe")
+        return tuple(operands)
+
+    def _operand(self, token: Token) -> Operand:
+        kind, made = token.kind, token.text or None  # type: str, Any
+        names: tuple[str, ...] = (token.text[1:],) if kind == "field" else ()
+        if kind == "word":
+            is_constant = made in ("true", "false")
+            kind, made = ("literal", made == "true") if is_constant else ("function", made)
+            if not is_constant and made not in self._functions:
+                fail(self._source, token.position, f'function "{made}" not defined')
+        elif kind == "open":
+            kind, made = "pipe", self._pipe("parenthesized pipeline", "close")
+        elif kind in ("string", "number"):
+            made = self._text(token) if kind == "string" else self._number(token)
+            kind = "literal"
+        elif kind == "variable" and made not in self._variables:
+            fail(self._source, token.position, f"undefined variable {made}")
+        while self._tokens[self._next].kind == "field":
+            if kind in ("literal", "dot", "nil"):
+                self._unexpected(self._peek())
+            names += (self._take("field").text[1:],)
+        return Operand(kind, made, names, token.position)
+
+    def _number(self, token: Token) -> int | float:
+        if re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,17}|0[xX][0-9a-fA-F]{1,15})", token.text):
+            return int(token.text, 0)
+        if re.fullmatch(r"[+-]?(?=[0-9]*[.eE])([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?", token.text):
+            return float(token.text)
+        return fail(self._source, token.position, f"a number that is not supported: {token.text}")
+
+    def _text(self, token: Token) -> str:
+        """What a quoted text means. Python reads its escapes as Go does, but for those of characters."""
+        inner = token.text[1:-1]
+        if token.text[0] == "`":
+            return inner.replace("\r", "")
+        try:
+            if _QUOTED.fullmatch(inner):
+                return _CHARACTER.sub(_utf8, inner).encode("latin-1").decode("unicode_escape")
+        except ValueError:  # no character has the number
+            pass
+        return fail(self._source, token.position, f"invalid escape in {token.text}")
+
+
+_OPERANDS = ("string", "number", "variable", "field", "dot", "word", "nil", "open")
+_QUOTED = re.compile(
+    r'(?:[^\\]|\\(?:[abfnrtv\\"]|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}))*'
+)
+_CHARACTER = re.compile(r"\\(?:u(.{4})|U(.{8})|.)")
+
+
+def _utf8(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)).encode().decode("latin-1") if code else match[0]
+
+
+def _is_empty(nodes: Nodes) -> bool:
+    return all(isinstance(node, str) and not node.strip(SPACE + "\v\f") for node in nodes)
