@@ -38,6 +38,7 @@ _PUBLIC = {
     "analysis.verify.side_by_side": ("Comparison", "compare"),
     "analysis.views.answers": ("json_schema",),
     "chat.fitting": ("FitPolicy", "FittedChat"),
+    "chat.ollama_prompt": ("OllamaTemplate",),
     "convert.imported": ("NotImportableError",),
     "convert.incompatibilities": ("Incompatibility",),
     "convert.portable_patterns": ("NotExpressibleError",),

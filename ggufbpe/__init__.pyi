@@ -36,6 +36,7 @@ from .analysis.verify.side_by_side import compare as compare
 from .analysis.views.answers import json_schema as json_schema
 from .chat.fitting import FitPolicy as FitPolicy
 from .chat.fitting import FittedChat as FittedChat
+from .chat.ollama_prompt import OllamaTemplate as OllamaTemplate
 from .convert.imported import NotImportableError as NotImportableError
 from .convert.incompatibilities import Incompatibility as Incompatibility
 from .convert.portable_patterns import NotExpressibleError as NotExpressibleError
