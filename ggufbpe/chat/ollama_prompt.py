@@ -50,6 +50,16 @@ class OllamaTemplate:
 
         `ChatError` where Ollama fails, and at the limits of a run.
         """
+        try:
+            return self._prompt(body, now)
+        except ChatError:
+            raise
+        except RecursionError:
+            raise ChatError("the chat is nested too deeply") from None
+        except (TypeError, ValueError) as error:  # of values that JSON or UTF-8 does not have
+            raise ChatError(str(error)) from None
+
+    def _prompt(self, body: Mapping[str, Any], now: datetime | None) -> bytes:
         self._now = now
         think, text, suffix = body.get("think"), body.get("prompt"), body.get("suffix")
         if not (think is None or isinstance(think, bool) or think in ("low", "medium", "high", "max")):

@@ -171,13 +171,15 @@ def _properties(holder: Mapping[str, Any]) -> dict[str, Value]:
 def _property(given: object) -> Struct:
     if not isinstance(given, Mapping):
         raise ChatError("the properties of a function must be objects")
-    kind = given.get("type")
+    kind, enum = given.get("type"), given.get("enum") or []
+    if not isinstance(enum, list):
+        raise ChatError("'enum' must be an array")
     fields = {
-        "AnyOf": tuple(map(_property, given.get("anyOf") or ())),
+        "AnyOf": tuple(map(_property, _objects(given, "anyOf"))),
         "Type": _Types([viewed(kind)] if isinstance(kind, str) else _texts(given, "type")),
         "Items": _any(given.get("items")),
         "Description": _text(given, "description"),
-        "Enum": tuple(map(_any, given.get("enum") or ())),
+        "Enum": tuple(map(_any, enum)),
         "Properties": None if given.get("properties") is None else _Ordered(_properties(given).items()),
         "Required": _texts(given, "required"),
     }

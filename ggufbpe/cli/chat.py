@@ -27,6 +27,7 @@ from ._arguments import (
 from ._chat import add_chat_flags, add_date, body_of_file, date_of, request_fields, template_of
 from ._given_models import model_path
 from ._input import settle_stdin
+from ._ollama_chat import add_ollama_flags, run_ollama, says_which_template
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,6 +51,7 @@ examples:
   ggufbpe chat -m model.gguf messages.json --by-message
   ggufbpe chat -m model.gguf messages.json --fit 4096 --json
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
+  ggufbpe chat -m ollama:gemma3 -p Hi --ollama-diff
   ggufbpe chat -m model.gguf -p Hi --chat-template known:Qwen-Qwen3-0.6B
   cat request.json | ggufbpe chat -m model.gguf --json"""
 
@@ -63,6 +65,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--system", metavar="TEXT", help="a message by the system before all others")
     add_chat_flags(parser)
     add_date(parser)
+    add_ollama_flags(parser)
     parser.add_switch("--list-templates", help="list llama.cpp's templates, which known:NAME names")
     parser.add_argument(
         "--fit",
@@ -96,9 +99,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.file}: {os.strerror(errno.ENOENT)}; {meant}")
     body = _body(arguments)
     model = model_path(arguments)
-    if not isinstance(model, str) and model.note:
-        _output.note(f"ggufbpe: {model.note}")
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
+    if arguments.ollama or arguments.ollama_diff:
+        return run_ollama(arguments, tokenizer, model, body)
+    if said := says_which_template(tokenizer, model):
+        _output.note(f"ggufbpe: {said}; the prompt below is llama-server's (--ollama prints Ollama's)")
     template, now = template_of(arguments, tokenizer), date_of(arguments)
     fitted: dict[str, Any] = {}
     if arguments.fit is not None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from commands import Run, call
 from small_models import small_model
+from stores import TEMPLATE as TEMPLATE_LAYER
+from stores import ollama_layer, ollama_model
 
 from ggufbpe import Tokenizer
 from ggufbpe.chat.known_templates import known_source, known_templates
@@ -136,3 +138,30 @@ def test_templates_are_listed_and_each_can_be_given(call: Run, small_model: Path
     assert [each["name"] for each in found] == [line.split()[0] for line in lines]
     assert len(found) == len(known_templates()) + 1
     assert all(known_source(each["name"]) for each in found)
+
+
+def test_what_ollama_makes_of_a_chat(
+    call: Run, small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path))
+    source = b"{{ range .Messages }}<|im_start|>{{ .Role }}: {{ .Content }}{{ end }}"
+    layers = [
+        ollama_layer(tmp_path, small_model.read_bytes()),
+        ollama_layer(tmp_path, source, TEMPLATE_LAYER),
+    ]
+    ollama_model(tmp_path, "registry.ollama.ai/library/small/latest", layers)
+    given = ("-m", "ollama:small", "-p", "hello")
+    found = call(chat, *given, "--ollama")
+    assert (found.out, found.code) == (b"<|im_start|>user: hello", 0)
+    assert found.err == "ggufbpe: Ollama renders chats of this model by the Go template beside the file\n"
+    assert "the prompt below is llama-server's (--ollama prints Ollama's)" in call(chat, *given).err
+    ids = json.loads(call(chat, *given, "--ollama", "--ids").text)
+    assert call(chat, *given, "--ollama", "--count").text == f"{len(ids)}\n"
+    found = call(chat, *given, "--ollama-diff")
+    assert found.code == 1
+    assert found.text.startswith("--- llama-server, ")
+    assert json.loads(call(chat, *given, "--ollama-diff", "--json").out)["verdict"] == "different"
+    with pytest.raises(UsageError, match="--ollama takes no --fit"):
+        call(chat, *given, "--ollama", "--fit", "3")
+    with pytest.raises(UsageError, match="--ollama-diff needs a model of Ollama's store"):
+        call(chat, "-m", small_model, "-p", "hello", "--ollama-diff")

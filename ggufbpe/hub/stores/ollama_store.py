@@ -13,11 +13,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ...errors import ModelNameError, StoreError, printable
 from ..name_grammar import OLLAMA_TAG, OllamaName, Reference, parse_name
 from .stored_model import (
+    LARGEST_JSON,
     Store,
     StoredModel,
     bounded_json,
@@ -37,8 +38,9 @@ _USE = (
 # The service's models; only on Linux does the service run as another user.
 SERVICE_FOLDER = "/usr/share/ollama/.ollama/models" if sys.platform == "linux" else ""
 
-MODEL_TYPE = "application/vnd.ollama.image.model"
-TEMPLATE_TYPES = ("application/vnd.ollama.image.template", "application/vnd.ollama.image.prompt")
+_LAYER = "application/vnd.ollama.image."
+MODEL_TYPE = _LAYER + "model"
+TEMPLATE_TYPES = (_LAYER + "template", _LAYER + "prompt")
 TEMPLATE_NOTE = "Ollama has a template of its own beside the file; the one that is read here is the file's"
 
 _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
@@ -61,14 +63,83 @@ def _models() -> Iterator[StoredModel]:
 
 
 def _find(reference: Reference) -> StoredModel | None:
-    """The model of an Ollama name, compared as Ollama compares names: case-insensitively."""
+    """The model of an Ollama name."""
+    place = _place(reference)
+    return None if place is None else _model(*place)
+
+
+def _place(reference: Reference) -> tuple[str, OllamaName, str] | None:
+    """The folder, name and manifest of a name, compared as Ollama compares names: case-insensitively."""
     if not isinstance(reference, OllamaName):
         return None
     for folder in distinct(_folders()):
         for name, path in _manifests(folder):
             if _folded(name) == _folded(reference):
-                return _model(folder, name, path)
+                return folder, name, path
     return None
+
+
+class OllamaLayers(NamedTuple):
+    """What Ollama keeps beside a model's GGUF, for its chats. `config` has the fields of Ollama's ConfigV2."""
+
+    name: OllamaName
+    config: dict[str, Any]
+    template: str | None = None
+    system: str = ""
+    messages: list[Any] = []  # noqa: RUF012 - never changed
+    params: dict[str, Any] = {}  # noqa: RUF012
+
+
+def ollama_layers(name: str) -> OllamaLayers | None:
+    """The layers of a model of Ollama's store by its name; None if there is no such model. `StoreError` if damaged."""
+    place = _place(parse_name(name))
+    if place is None:
+        return None
+    folder, found, path = place
+    manifest = bounded_json(path)
+    gguf_layer(manifest, path)
+    config = manifest.get("config")
+    layers = OllamaLayers(found, _object(folder, config, path) if isinstance(config, dict) else {})
+    for layer in manifest["layers"]:
+        kind = layer.get("mediaType")
+        if kind in TEMPLATE_TYPES:
+            layers = layers._replace(template=_text(folder, layer, path))
+        elif kind == _LAYER + "system":
+            layers = layers._replace(system=_text(folder, layer, path))
+        elif kind == _LAYER + "params":
+            layers = layers._replace(params=_object(folder, layer, path))
+        elif kind == _LAYER + "messages":
+            messages = bounded_json(_blob(folder, layer, path))
+            layers = layers._replace(messages=messages if isinstance(messages, list) else [])
+    return layers
+
+
+def _object(folder: str, layer: dict[str, Any], manifest: str) -> dict[str, Any]:
+    found = bounded_json(_blob(folder, layer, manifest))
+    return found if isinstance(found, dict) else {}
+
+
+def _text(folder: str, layer: dict[str, Any], manifest: str) -> str:
+    path = _blob(folder, layer, manifest)
+    with open(path, "rb") as file:
+        data = file.read(LARGEST_JSON + 1)
+    if len(data) > LARGEST_JSON:
+        raise StoreError(f"this layer has more than {LARGEST_JSON} bytes", path=path)
+    return data.decode("utf-8", "replace")
+
+
+def _blob(folder: str, layer: dict[str, Any], manifest: str) -> str:
+    """The path of a layer's blob. `StoreError` if it is not a file of the store."""
+    digest = layer.get("digest")
+    match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
+    if not match:
+        _damaged(manifest, f"the digest of a layer is not a sha256 but {printable(str(digest))}")
+    blobs = os.path.join(folder, "blobs")
+    path = os.path.join(blobs, f"sha256-{match[1].lower()}")
+    problem = why_no_file(path)
+    if problem or leads_out(path, blobs):
+        raise StoreError(problem or "this blob is a link out of the store", path=path)
+    return path
 
 
 def model_layer(manifest: object) -> dict[str, Any] | None:
