@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from . import budgets_api, llama_server, native_api, other_servers, page_api
+from . import budgets_api, llama_server, model_inputs_api, native_api, ollama_api, other_servers, page_api
 from .served_models import Models
 
 
@@ -70,6 +70,21 @@ _ALL = (
     _post("/v1/messages/count_tokens", llama_server.count_messages, _CHAT),
     _post("/api/tokenize", other_servers.ollama_tokenize, {"model": "NAME", "content": "Hello world"}),
     _post("/api/detokenize", other_servers.ollama_detokenize, {"model": "NAME", "tokens": [1, 2, 3]}),
+    Endpoint("GET", "/api/version", ollama_api.version_answer, True),
+    Endpoint("GET", "/api/tags", ollama_api.tags_answer),
+    _post("/api/show", ollama_api.show_answer, {"model": "NAME", "verbose": False}),
+    _post(
+        "/infill/input_tokens",
+        model_inputs_api.count_infill,
+        {"input_prefix": "def f(", "input_suffix": "", "prompt": "", "input_extra": []},
+    ),
+    _post(
+        "/v1/rerank/input_tokens",
+        model_inputs_api.count_rerank,
+        {"query": "Hello", "documents": ["world"]},
+        {"query": "Hello", "texts": ["world"]},
+        is_long=True,
+    ),
     _post("/v1/count", native_api.count_answer, {"texts": ["Hello", "world"]}, {"texts": "Hello"}),
     _post("/v1/fits", budgets_api.fits_answer, {"text": "Hello", "limit": 8192}),
     _post(

@@ -70,7 +70,7 @@ def tokenizer_info(models: Models, body: Any) -> dict[str, Any]:
 def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
     """`/api/tokenize`: the ids of `content` without BOS and EOS, and the time taken in nanoseconds."""
     start = time.perf_counter_ns()
-    name = _ollama_model(models, require_object(body))
+    name = ollama_model(models, require_object(body))
     content = required_text(body, "content")
     tokenizer = models.named(name)
     opened = time.perf_counter_ns()
@@ -81,7 +81,7 @@ def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
 def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
     """`/api/detokenize`: the text of `tokens`."""
     start = time.perf_counter_ns()
-    name = _ollama_model(models, require_object(body))
+    name = ollama_model(models, require_object(body))
     tokens = require_ids(body.get("tokens"))
     tokenizer = models.named(name)
     opened = time.perf_counter_ns()
@@ -92,7 +92,7 @@ def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
     }
 
 
-def _ollama_model(models: Models, body: dict[str, Any]) -> str:
+def ollama_model(models: Models, body: dict[str, Any]) -> str:
     """Return the served name of the model in a body; ":latest" and the prefix "ollama:" may be left out.
 
     A single model answers whatever the name is. `RequestError` 404 if none of several models has the name.

@@ -106,7 +106,7 @@ class Models:
             tokenizer = self.if_open(name)
             if tokenizer is None:
                 path = self.paths[name]
-                tokenizer = _asked(path, partial(Tokenizer.from_gguf, path, overrides=self._overrides))
+                tokenizer = asked(path, partial(Tokenizer.from_gguf, path, overrides=self._overrides))
                 with self._changing:
                     self._open[name] = tokenizer
                     while len(self._open) > self._most_open:
@@ -129,11 +129,11 @@ class Models:
     def facts(self, name: str) -> dict[str, Any]:
         """The field `meta` of `/v1/models`: what the metadata says, without anything about the weights."""
         if name not in self._facts:
-            self._facts[name] = _asked(self.paths[name], partial(_facts, self.paths[name], self._overrides))
+            self._facts[name] = asked(self.paths[name], partial(_facts, self.paths[name], self._overrides))
         return self._facts[name]
 
 
-def _asked(path: str, ask: Callable[[], T]) -> T:
+def asked(path: str, ask: Callable[[], T]) -> T:
     """The result of reading a file. `RequestError` 500 if it cannot be used."""
     try:
         return ask()

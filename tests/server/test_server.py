@@ -566,7 +566,8 @@ def test_the_documentation_names_each_address() -> None:
 @pytest.mark.parametrize(("path", "example"), EXAMPLES)
 def test_examples_of_the_description_are_answered(path: str, example: Mapping[str, Any]) -> None:
     app = Application(Settings({"A": str(GPT2), "B": str(GPT2), "NAME": str(GPT2)}))
-    assert ask(app, path, example).status == 200
+    can_be_done = path != "/infill/input_tokens"  # GPT-2 cannot fill in
+    assert ask(app, path, example).status == (200 if can_be_done else 501)
 
 
 def test_every_endpoint_is_summed_up() -> None:

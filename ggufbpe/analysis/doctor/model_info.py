@@ -117,7 +117,7 @@ def _file_facts(file: GGUFFile) -> Facts:
         "general": {
             "architecture": _string(file, KEY_ARCHITECTURE),
             "name": _string(file, KEY_NAME),
-            "file_type": _file_type(file),
+            "file_type": file_type(file),
         },
         "tokenizer": {
             "model": model,
@@ -142,14 +142,15 @@ def _string(file: GGUFFile, key: str) -> str | None:
     return str(file[key]).partition("\0")[0]
 
 
-def _file_type(file: GGUFFile) -> str | None:
+def file_type(file: GGUFFile) -> str | None:
+    """The name and number of the quantization of most tensors, such as "Q4_K_M (15)"; None if it is not given."""
     value = file[_KEY_FILE_TYPE] if _KEY_FILE_TYPE in file else None  # noqa: SIM401 - no dict, has no get
     if not isinstance(value, int):
         return None
     from gguf import LlamaFileType
 
     number = value & ~_FILE_TYPE_GUESSED
-    names = {int(file_type): file_type.name for file_type in LlamaFileType}
+    names = {int(each): each.name for each in LlamaFileType}
     name = names.get(number, "unknown").removeprefix("MOSTLY_")
     return f"{name} ({number})" + (", guessed" if value & _FILE_TYPE_GUESSED else "")
 
