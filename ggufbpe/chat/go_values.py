@@ -40,6 +40,10 @@ class Struct:
 class Named:
     """What slices and maps of a type with methods inherit: what they print as, and their JSON."""
 
+    @property
+    def methods(self) -> Mapping[str, Callable[[], Value]]:
+        return {"String": self.go_text}
+
     def go_text(self) -> str:
         return to_json(self)
 
@@ -92,8 +96,8 @@ def float_text(number: float, least: int = -4, most: int = 6) -> str:
 
 def printed(value: Value, inside: bool = False) -> str:
     """What Go prints for a value; `inside` of another one."""
-    if isinstance(value, Named) or (isinstance(value, Struct) and "String" in value.methods):
-        return value.go_text() if isinstance(value, Named) else str(value.methods["String"]())
+    if isinstance(value, (Named, Struct)) and "String" in value.methods:
+        return str(value.methods["String"]())
     if isinstance(value, Struct):
         if value.is_pointer and inside:
             raise TemplateError("Go prints an address here, which is another in each run")

@@ -73,7 +73,7 @@ class OllamaTemplate:
         system = "\n\n".join(each["Content"] for each in messages if each["Role"] == "system")
         collated = _collated(messages)
         if "messages" in self.names:
-            shown = [Struct(message, is_pointer=True) for message in collated]
+            shown = [Struct(message, is_pointer=True) for message in collated] or ()
             values |= {
                 "System": system,
                 "Messages": shown,
@@ -87,9 +87,9 @@ class OllamaTemplate:
         return b"".join([*written, self._run(_until_response(whole), {**values, **last}, body, True)])
 
     def _run(
-        self, nodes: Nodes, values: Mapping[str, Value], body: Mapping[str, Any], of_its_own: bool = False
+        self, nodes: Nodes, values: Mapping[str, Value], body: Mapping[str, Any], alone: bool = False
     ) -> bytes:
-        run = Run(self.template, lambda: measure_chat(body), of_its_own)
+        run = Run(self.template, lambda: measure_chat(body), alone)
         return run.text(nodes, values).encode("latin-1")
 
 

@@ -5,103 +5,27 @@ from __future__ import annotations
 import random
 from typing import Any
 
-_TEXTS = [
-    "",
-    "a",
-    "user",
-    "system",
-    "<|end|>",
-    " pad \n",
-    "é🙂",
-    "a<b>&c",
-    '"q"\\',
-    "\x00\x1f\b\f",
-    "\u2028",
-    "12",
-    "x\r\ny",
-]
-_NUMBERS = [
-    0,
-    1,
-    2,
-    -3,
-    7,
-    0.5,
-    -0.0,
-    1.5,
-    1e21,
-    1e-7,
-    123456789.0,
-    1e20,
-    2.5e-5,
-    1e6,
-    3.0,
-    100000.0,
-    123456.5,
-    1e-6,
-    0.0001,
-    0.00001,
-]
+_TEXTS = (
+    *("", "a", "user", "system", "<|end|>", " pad \n", "é🙂", "a<b>&c", '"q"\\'),
+    *("\x00\x1f\x08\x0c", "\u2028", "12", "x\r\ny"),
+)
+_NUMBERS = (
+    *(0, 1, 2, -3, 7, 0.5, -0.0, 1.5, 1e21, 1e-07, 123456789.0, 1e20, 2.5e-05, 1000000.0, 3.0),
+    *(100000.0, 123456.5, 1e-06, 0.0001, 1e-05),
+)
 _SPACES = ["", "", " ", "\n", "  \n\t", "\r\n"]
 _ROLES = ["system", "user", "assistant", "tool", "User", "other"]
 _WORDS = ["name", "city", "b", "a", "Z", "é", "x y", "<k>"]
 _FIELDS = (
-    *(
-        "Role",
-        "Content",
-        "Thinking",
-        "ToolCalls",
-        "Function",
-        "Name",
-        "Arguments",
-        "Index",
-        "ID",
-        "Type",
-        "Items",
-    ),
-    *(
-        "Description",
-        "Parameters",
-        "Properties",
-        "Required",
-        "Enum",
-        "AnyOf",
-        "Messages",
-        "Tools",
-        "System",
-        "Prompt",
-    ),
-    *(
-        "Response",
-        "Suffix",
-        "Think",
-        "ThinkLevel",
-        "IsThinkSet",
-        "ToolName",
-        "ToolCallID",
-        "a",
-        "b",
-        "c",
-        "d",
-        "nope",
-    ),
+    *("Role", "Content", "Thinking", "ToolCalls", "Function", "Name", "Arguments", "Index", "ID"),
+    *("Type", "Items", "Description", "Parameters", "Properties", "Required", "Enum", "AnyOf"),
+    *("Messages", "Tools", "System", "Prompt", "Response", "Suffix", "Think", "ThinkLevel"),
+    *("IsThinkSet", "ToolName", "ToolCallID", "a", "b", "c", "d", "nope"),
 )
 _LITERALS = (
-    '"a"',
-    '"user"',
-    '""',
-    "`r\\n`",
-    '"\\u00e9\\x41\\n\\t"',
-    "0",
-    "1",
-    "2",
-    "-3",
-    "1.5",
-    "true",
-    "false",
-    "0x1F",
+    *('"a"', '"user"', '""', "`r\\n`", '"\\u00e9\\x41\\n\\t"', "0", "1", "2", "-3", "1.5"),
+    *("true", "false", "0x1F", '"%s|%s"', '"%d"', '"%v"', "1e3", ".5", '"\\\\ \\""', '"é"'),
 )
-_LITERALS += ('"%s|%s"', '"%d"', '"%v"', "1e3", ".5", '"\\\\ \\""', '"é"')
 _COMPARISONS = ("eq", "eq", "eq", "ne", "lt", "le", "gt", "ge")
 _OF_ONE = ("json", "len", "json", "toTypeScriptType", "print")
 _FORMATS = ('"%s"', '"%s\\n\\n%s"', '"%d"', '"%v-%v"', '"%t%%"', '"x"', '"%é"', '"%"')

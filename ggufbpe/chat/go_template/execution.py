@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from ...errors import ChatError
 from ..go_values import FUNCTIONS, NO_VALUE, Named, Struct, printed, truth
+from ..template.lexer import MOST_SOURCE
 from ..template.run_limits import Bounds, ChatSize, look_at_clock
 from ..template.values import TemplateError, Value
 from .lexer import fail
-from .parser import Branch, Invocation, Jump, Nodes, Operand, Pipe, parsed
+from .parser import Branch, Invocation, Nodes, Operand, Parser, Pipe
 
-MOST_SOURCE = 1 << 20  # bytes
 _CHAINED = ("and", "or")
 
 
@@ -24,7 +24,7 @@ class GoTemplate:
         if len(source) > MOST_SOURCE:
             raise ChatError(f"a chat template of more than {MOST_SOURCE:,} bytes")
         try:
-            self.templates = parsed(source, frozenset((*self.functions, *_CHAINED)))
+            self.templates = Parser(source, frozenset((*self.functions, *_CHAINED))).templates
         except RecursionError:
             raise ChatError("the chat template is nested too deeply") from None
 
@@ -34,12 +34,10 @@ class GoTemplate:
 
 
 class Run:
-    """One run; with `of_its_own`, of nodes that know no other templates and only Go's functions."""
+    """One run; `alone`, of nodes that know no other templates and only Go's functions."""
 
-    def __init__(
-        self, template: GoTemplate, chat_size: Callable[[], ChatSize], of_its_own: bool = False
-    ) -> None:
-        self._template, self._of_its_own = template, of_its_own
+    def __init__(self, template: GoTemplate, chat_size: Callable[[], ChatSize], alone: bool = False) -> None:
+        self._template, self._alone = template, alone
         self._bounds, self._out, self._at = Bounds(chat_size), list[str](), 0
         self._variables: list[tuple[str, Value]] = []
 
@@ -48,12 +46,9 @@ class Run:
         try:
             self._variables = [("$", data)]
             self._walk(nodes, data)
-        except (TemplateError, TypeError, ValueError) as error:
-            fail(self._template.source, self._at, str(error))
-        except RecursionError:
-            fail(
-                self._template.source, self._at, "the template is nested too deeply, or calls itself for ever"
-            )
+        except (TemplateError, TypeError, ValueError, RecursionError) as error:
+            reason = "calls itself for ever" if isinstance(error, RecursionError) else str(error)
+            fail(self._template.source, self._at, reason)
         look_at_clock(False)
         return "".join(self._out)
 
@@ -61,27 +56,23 @@ class Run:
         """Write nodes; return "break" or "continue" if one of them ends a round of a loop."""
         for node in nodes:
             self._bounds.step(4)
-            if isinstance(node, str):
-                self._write(node)
-            elif isinstance(node, Pipe):
+            text = node if isinstance(node, str) else ""
+            if isinstance(node, Pipe):
                 value = self._pipe(node, dot)
-                if not node.variables:
-                    self._write("<no value>" if value is NO_VALUE else printed(value))
-            elif isinstance(node, Jump):
-                return node.word
+                text = "" if node.variables else "<no value>" if value is NO_VALUE else printed(value)
+            elif isinstance(node, Operand):
+                return node.kind
             elif isinstance(node, Invocation):
                 self._invoke(node, dot)
-            elif jump := self._branch(node, dot):
+            elif isinstance(node, Branch) and (jump := self._branch(node, dot)):
                 return jump
+            self._bounds.spend(len(text))
+            self._out.append(text)
         return ""
-
-    def _write(self, text: str) -> None:
-        self._bounds.spend(len(text))
-        self._out.append(text)
 
     def _invoke(self, node: Invocation, dot: Value) -> None:
         self._at = node.position
-        nodes = None if self._of_its_own else self._template.templates.get(node.name)
+        nodes = None if self._alone else self._template.templates.get(node.name)
         if nodes is None:
             raise TemplateError(f'template "{node.name}" not defined')
         dot = NO_VALUE if node.pipe is None else self._pipe(node.pipe, dot)
@@ -90,12 +81,12 @@ class Run:
         self._variables = outer
 
     def _branch(self, node: Branch, dot: Value) -> str:
-        outer = len(self._variables)
-        value = self._pipe(node.pipe, dot)
+        outer, value = len(self._variables), self._pipe(node.pipe, dot)
         if node.word == "range" and value is not NO_VALUE and not isinstance(value, (list, tuple, dict)):
             raise TemplateError(f"range can't iterate over {printed(value)}")
+        jump = ""
         if node.word == "range" and truth(value):
-            jump = self._range(node, value)
+            self._range(node, value)
         elif truth(value):
             jump = self._walk(node.body, value if node.word == "with" else dot)
         else:
@@ -103,14 +94,14 @@ class Run:
         del self._variables[outer:]
         return jump
 
-    def _range(self, node: Branch, value: Value) -> str:
+    def _range(self, node: Branch, value: Value) -> None:
+        self._bounds.step(len(value))
         items = sorted(value.items()) if isinstance(value, dict) else enumerate(value)
         names, outer = node.pipe.variables, len(self._variables) - len(node.pipe.variables)
         for index, item in items:
             self._variables[outer:] = zip(names, (index, item)[-len(names) :]) if names else ()
             if self._walk(node.body, item) == "break":
                 break
-        return ""
 
     def _pipe(self, pipe: Pipe, dot: Value) -> Value:
         value: Value = NO_VALUE
@@ -118,16 +109,14 @@ class Run:
             value = self._command(command, dot, (value,) if number else ())
             value = NO_VALUE if value is None else value
         for name in pipe.variables:
-            if pipe.assigns:
-                self._variables[self._place(name)] = name, value
-            else:
-                self._variables.append((name, value))
+            place = self._place(name) if pipe.assigns else len(self._variables)
+            self._variables[place : place + 1] = [(name, value)]
         return value
 
     def _place(self, name: str) -> int:
-        """Where the innermost variable of a name is; one may have been declared where nothing ran."""
         for place in range(len(self._variables) - 1, -1, -1):
             if self._variables[place][0] == name:
+                self._bounds.step((len(self._variables) - place) >> 1)
                 return place
         raise TemplateError(f"undefined variable: {name}")
 
@@ -138,17 +127,15 @@ class Run:
         self._at = first.position
         if rest or piped or first.kind == "nil":
             raise TemplateError(
-                "this is no function, and takes no arguments" if rest or piped else "nil is not a command"
+                "this is no function, and takes no arguments" if rest or piped else "nil alone"
             )
         return self._operand(first, dot)
 
     def _operand(self, operand: Operand, dot: Value) -> Value:
         self._bounds.step()
         self._at = operand.position
-        value: Value = None
-        if operand.kind == "literal":
-            value = operand.value
-        elif operand.kind in ("dot", "field"):
+        value: Value = operand.value if operand.kind == "literal" else None
+        if operand.kind in ("dot", "field"):
             value = dot
         elif operand.kind == "variable":
             value = self._variables[self._place(operand.value)][1]
@@ -164,17 +151,13 @@ class Run:
     def _member(self, value: Value, name: str) -> Value:
         if value is NO_VALUE:
             return value
-        if isinstance(value, Struct) and name in value.methods:
+        if isinstance(value, (Struct, Named)) and name in value.methods:
             return value.methods[name]()
-        if isinstance(value, Named) and name == "String":
-            return value.go_text()
         if isinstance(value, dict):
-            return value.get(name, NO_VALUE if self._of_its_own else None)
+            return value.get(name, NO_VALUE if self._alone else None)
         if isinstance(value, Struct) and name in value.fields:
             return value.fields[name]
-        raise TemplateError(
-            f"can't evaluate field {name} in {'nil' if value is None else type(value).__name__}"
-        )
+        raise TemplateError(f"can't evaluate field {name} of {'nil' if value is None else 'such a value'}")
 
     def _call(self, function: Operand, rest: list[Operand], dot: Value, piped: tuple[Value, ...]) -> Value:
         name = function.value
@@ -189,10 +172,12 @@ class Run:
             return piped[0] if piped else value
         values = [*(self._operand(operand, dot) for operand in rest), *piped]
         self._at = function.position
-        if self._of_its_own and name not in FUNCTIONS:
+        if self._alone and name not in FUNCTIONS:
             raise TemplateError(f'"{name}" is not a defined function')
-        self._bounds.spend(sum(len(value) for value in values if isinstance(value, str)))
+        self._bounds.spend(sum(len(each) for each in values if isinstance(each, str)))
         try:
-            return self._template.functions[name](*values)
+            made = self._template.functions[name](*values)
         except TypeError as error:
             raise TemplateError(f"wrong arguments for {name}") from error
+        self._bounds.spend(len(made) if isinstance(made, (str, list, tuple)) else 0)
+        return made

@@ -6,12 +6,11 @@ import re
 from typing import NamedTuple, NoReturn
 
 from ...errors import ChatError
+from ..template.lexer import MOST_TOKENS
 from ..template.values import plain
 
 SPACE = " \t\r\n"
-_KEYWORDS = frozenset(
-    ("block", "break", "continue", "define", "else", "end", "if", "nil", "range", "template", "with")
-)
+_KEYWORDS = ("block", "break", "continue", "define", "else", "end", "if", "nil", "range", "template", "with")
 _WORD = r"[A-Za-z0-9_\x80-\xff]"
 _TOKEN = re.compile(
     rf"""(?P<space>[ \t\r\n]+) | (?P<declare>:=) | (?P<assign>=) | (?P<pipe>\|) | (?P<open>\() | (?P<close>\))
@@ -24,9 +23,7 @@ _AFTER_NAME = re.compile(r"[ \t\r\n.,|:()]|\}\}|\Z")
 
 
 class Token(NamedTuple):
-    """`kind` is "text", "{{", "}}", "the end", a keyword, or the name of a group of `_TOKEN`."""
-
-    kind: str
+    kind: str  # "text", "{{", "}}", "the end", a keyword, or the name of a group of `_TOKEN`
     text: str
     position: int
 
@@ -80,6 +77,8 @@ def _action(source: str, at: int, found: list[Token]) -> int:
             letters = plain(text.lstrip("$.").replace("_", ""))
             if not _AFTER_NAME.match(source, end) or not all(c.isalpha() or c.isdecimal() for c in letters):
                 fail(source, end, f"bad character after {text}")
+        if len(found) > MOST_TOKENS:
+            fail(source, at, f"a template of more than {MOST_TOKENS:,} tokens")
         found.append(Token(text if text in _KEYWORDS else kind, text, at))
         at = end
     found.append(Token("}}", "", at))

@@ -9,11 +9,9 @@ from .lexer import SPACE, Token, fail, tokens
 
 
 class Operand(NamedTuple):
-    """`kind` is "field", "variable", "function", "literal", "dot", "nil" or "pipe"; `names` are the fields after it."""
-
-    kind: str
+    kind: str  # "field", "variable", "function", "literal", "dot", "nil" or "pipe"; as a node, "break" or "continue"
     value: Any
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the fields after it
     position: int
 
 
@@ -25,12 +23,10 @@ class Pipe(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """`word` is "if", "with" or "range"; `other` is what stands after `else`, None without one."""
-
-    word: str
+    word: str  # "if", "with" or "range"
     pipe: Pipe
     body: Nodes
-    other: Nodes | None
+    other: Nodes | None  # after `else`, if there is one
 
 
 class Invocation(NamedTuple):
@@ -39,33 +35,24 @@ class Invocation(NamedTuple):
     position: int
 
 
-class Jump(NamedTuple):
-    word: str  # "break" or "continue"
-
-
-Node: TypeAlias = "str | Pipe | Branch | Invocation | Jump"
+Node: TypeAlias = "str | Pipe | Branch | Invocation | Operand"
 Nodes: TypeAlias = "tuple[Node, ...]"
 
 
-def parsed(source: str, functions: frozenset[str]) -> dict[str, Nodes]:
-    """The template, named "", and those that it defines. `ChatError` with line and column."""
-    parser = _Parser(source, functions)
-    nodes, end = parser.nodes(may_define=True)
-    if end.kind != "the end":
-        fail(source, end.position, f"unexpected {end.kind}")
-    parser.add("", nodes, 0)
-    return parser.templates
+class Parser:
+    """Has the `templates`: that of the source, named "", and those that it defines. `ChatError` for what Go refuses."""
 
-
-class _Parser:
     def __init__(self, source: str, functions: frozenset[str]) -> None:
         self._source, self._functions = source, functions
         self._tokens, self._next = tokens(source), 0
         self._variables, self._loops = ["$"], 0
         self.templates: dict[str, Nodes] = {}
+        nodes, end = self._nodes(may_define=True)
+        if end.kind != "the end":
+            self._unexpected(end)
+        self._add("", nodes, 0)
 
-    def add(self, name: str, nodes: Nodes, position: int) -> None:
-        """Keep a template; what is empty gives way to one of the same name."""
+    def _add(self, name: str, nodes: Nodes, position: int) -> None:
         if _is_empty(self.templates.get(name, ())):
             self.templates[name] = nodes
         elif not _is_empty(nodes):
@@ -86,7 +73,7 @@ class _Parser:
     def _unexpected(self, token: Token) -> NoReturn:
         fail(self._source, token.position, f"unexpected {token.text.strip() or token.kind}")
 
-    def nodes(self, may_define: bool = False) -> tuple[Nodes, Token]:
+    def _nodes(self, may_define: bool = False) -> tuple[Nodes, Token]:
         """The nodes up to an `else`, an `end` or the end of the template, and that token."""
         found: list[Node] = []
         while (token := self._take("text", "{{", "the end")).kind != "the end":
@@ -100,16 +87,14 @@ class _Parser:
                 self._take("}}")
                 self._define(name, word)
             else:
-                found.append(self._control(word))
+                found.append(self._node(word))
         return tuple(found), token
 
     def _define(self, name: str, word: Token) -> None:
-        """Parse the body of `define` or `block`, which knows no variables and no loop around it."""
-        outer = self._variables, self._loops
-        self._variables, self._loops = ["$"], 0
-        nodes, end = self.nodes()
+        outer, self._variables, self._loops = (self._variables, self._loops), ["$"], 0
+        nodes, end = self._nodes()
         self._close(end, word)
-        self.add(name, nodes, word.position)
+        self._add(name, nodes, word.position)
         self._variables, self._loops = outer
 
     def _close(self, end: Token, word: Token) -> None:
@@ -117,25 +102,21 @@ class _Parser:
             fail(self._source, word.position, f"{word.kind} has no end: unexpected {end.kind}")
         self._take("}}")
 
-    def _control(self, word: Token) -> Node:
-        if word.kind in ("break", "continue"):
-            self._next += 1
-            self._take("}}")
-            return (
-                Jump(word.kind)
-                if self._loops
-                else fail(self._source, word.position, f"{word.kind} outside range")
-            )
+    def _node(self, word: Token) -> Node:
         if word.kind in ("if", "with", "range"):
             return self._branch(self._take(word.kind))
-        if word.kind not in ("template", "block"):
+        if word.kind not in ("break", "continue", "template", "block"):
             return self._pipe("command")
         self._next += 1
-        name, pipe = self._text(self._take("string")), None
-        if word.kind == "block" or self._peek().kind != "}}":
-            pipe = self._pipe(word.kind)
-        else:
-            self._next += 1
+        if word.kind in ("break", "continue"):
+            self._take("}}")
+            if not self._loops:
+                fail(self._source, word.position, f"{word.kind} outside range")
+            return Operand(word.kind, None, (), word.position)
+        name = self._text(self._take("string"))
+        is_bare = word.kind == "template" and self._peek().kind == "}}"
+        pipe = None if is_bare else self._pipe(word.kind)
+        self._next += is_bare
         if word.kind == "block":
             self._define(name, word)
         return Invocation(name, pipe, word.position)
@@ -144,7 +125,7 @@ class _Parser:
         outer = len(self._variables)
         pipe = self._pipe(word.kind)
         self._loops += word.kind == "range"
-        body, end = self.nodes()
+        body, end = self._nodes()
         self._loops -= word.kind == "range"
         other: Nodes | None = None
         if (end.kind, word.kind) == ("else", "if") and self._peek().kind == "if":
@@ -152,7 +133,7 @@ class _Parser:
         else:
             if end.kind == "else":
                 self._take("}}")
-                other, end = self.nodes()
+                other, end = self._nodes()
             self._close(end, word)
         del self._variables[outer:]
         return Branch(word.kind, pipe, body, other)
@@ -171,18 +152,13 @@ class _Parser:
         return Pipe(variables, assigns, tuple(commands), position)
 
     def _declarations(self, context: str) -> tuple[tuple[str, ...], bool]:
-        """The variables before `:=` or `=`, and whether it is `=`."""
         start, names = self._next, []
         while self._peek().kind == "variable":
             names.append(self._take("variable").text)
             after = self._peek()
             if after.kind in ("declare", "assign"):
-                if after.kind == "assign" and context == "range":
-                    fail(
-                        self._source,
-                        after.position,
-                        "range with = is not supported: versions of Go differ in it",
-                    )
+                if after.kind == "assign" and context == "range":  # versions of Go differ in it
+                    fail(self._source, after.position, "range with = is not supported")
                 self._next += 1
                 self._variables += names
                 return tuple(names), after.kind == "assign"
@@ -193,9 +169,8 @@ class _Parser:
         return (), False
 
     def _command(self) -> tuple[Operand, ...]:
-        """Operands up to a "|", which is taken, or the end of the pipe."""
-        operands = [self._operand(self._take(*_OPERANDS))]
-        while self._tokens[self._next].kind == "space" and self._peek().kind in _OPERANDS:
+        operands: list[Operand] = []
+        while not operands or (self._tokens[self._next].kind == "space" and self._peek().kind in _OPERANDS):
             operands.append(self._operand(self._take(*_OPERANDS)))
         if self._peek().kind not in ("}}", "close"):
             self._take("pipe")
@@ -212,8 +187,7 @@ class _Parser:
         elif kind == "open":
             kind, made = "pipe", self._pipe("parenthesized pipeline", "close")
         elif kind in ("string", "number"):
-            made = self._text(token) if kind == "string" else self._number(token)
-            kind = "literal"
+            kind, made = "literal", self._text(token) if kind == "string" else self._number(token)
         elif kind == "variable" and made not in self._variables:
             fail(self._source, token.position, f"undefined variable {made}")
         while self._tokens[self._next].kind == "field":
@@ -223,11 +197,10 @@ class _Parser:
         return Operand(kind, made, names, token.position)
 
     def _number(self, token: Token) -> int | float:
-        if re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,17}|0[xX][0-9a-fA-F]{1,15})", token.text):
-            return int(token.text, 0)
-        if re.fullmatch(r"[+-]?(?=[0-9]*[.eE])([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?", token.text):
-            return float(token.text)
-        return fail(self._source, token.position, f"a number that is not supported: {token.text}")
+        match = _NUMBER.fullmatch(token.text)
+        if match is None or not (match[1] or set(token.text) & set(".eE")):
+            fail(self._source, token.position, f"a number that is not supported: {token.text}")
+        return int(token.text) if match[1] else float(token.text)
 
     def _text(self, token: Token) -> str:
         """What a quoted text means. Python reads its escapes as Go does, but for those of characters."""
@@ -236,22 +209,22 @@ class _Parser:
             return inner.replace("\r", "")
         try:
             if _QUOTED.fullmatch(inner):
-                return _CHARACTER.sub(_utf8, inner).encode("latin-1").decode("unicode_escape")
+                inner = re.sub(r"\\(?:u(.{4})|U(.{8})|.)", _in_utf8, inner)
+                return inner.encode("latin-1").decode("unicode_escape")
         except ValueError:  # no character has the number
             pass
         return fail(self._source, token.position, f"invalid escape in {token.text}")
 
 
 _OPERANDS = ("string", "number", "variable", "field", "dot", "word", "nil", "open")
-_QUOTED = re.compile(
-    r'(?:[^\\]|\\(?:[abfnrtv\\"]|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}))*'
-)
-_CHARACTER = re.compile(r"\\(?:u(.{4})|U(.{8})|.)")
+_HEX = "[0-9a-fA-F]"
+_NUMBER = re.compile(r"[+-]?(?:(0|[1-9][0-9]{0,17})|(?=\.?[0-9])[0-9]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,2})?)")
+_QUOTED = re.compile(rf'(?:[^\\]|\\(?:[abfnrtv\\"]|x{_HEX}{{2}}|[0-3][0-7]{{2}}|u{_HEX}{{4}}|U{_HEX}{{8}}))*')
 
 
-def _utf8(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    return chr(int(code, 16)).encode().decode("latin-1") if code else match[0]
+def _in_utf8(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2]
+    return chr(int(code, 16)).encode().decode("latin-1") if code else escape[0]
 
 
 def _is_empty(nodes: Nodes) -> bool:
