@@ -67,7 +67,7 @@ class OllamaChat(NamedTuple):
         differing = (place for place, (a, b) in enumerate(zip(theirs.ids, ours.ids)) if a != b)
         first = next(differing, min(len(theirs.ids), len(ours.ids)))
         has = (_shown(tokenizer, one.ids[first : first + 1]) for one in (theirs, ours))
-        yield "ids: the same up to place {}, where llama-server has {} and Ollama has {}".format(first, *has)
+        yield "ids differ from place {} on: llama-server has {}, Ollama has {}".format(first, *has)
 
 
 def _shown(tokenizer: PromptTokenizer, ids: list[int]) -> str:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.views.answers import answer
-from ..errors import ChatError
+from ..errors import ChatError, StoreError
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError
@@ -46,9 +46,11 @@ def says_which_template(tokenizer: Tokenizer, model: str | ModelLocation) -> str
 
     if isinstance(model, str) or model.store != "Ollama":
         return ""
-    layers = ollama_layers(model.name)
     try:
+        layers = ollama_layers(model.name)
         return "" if layers is None else OllamaModel(layers, tokenizer).in_words()
+    except (StoreError, OSError) as error:  # the GGUF is sound, and enough for llama-server's prompt
+        return f"which template Ollama uses cannot be told: {error}"
     except ChatError as error:
         return f"Ollama refuses the Go template beside the file: {error}"
 

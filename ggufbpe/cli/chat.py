@@ -51,7 +51,7 @@ examples:
   ggufbpe chat -m model.gguf messages.json --by-message
   ggufbpe chat -m model.gguf messages.json --fit 4096 --json
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
-  ggufbpe chat -m ollama:gemma3 -p Hi --ollama-diff
+  ggufbpe chat -m ollama:gemma3 -p Hi --ollama
   ggufbpe chat -m model.gguf -p Hi --chat-template known:Qwen-Qwen3-0.6B
   cat request.json | ggufbpe chat -m model.gguf --json"""
 

@@ -129,7 +129,7 @@ def test_beside_llama_server(tok: Tokenizer) -> None:
         f"--- llama-server, {len(tok.encode(tok.chats.prompt(CHAT)))} tokens",
         "+++ Ollama, 2 tokens",
     ]
-    assert lines[-1].startswith("ids: the same up to place 1, where llama-server has 117 'u' and Ollama has ")
+    assert lines[-1].startswith("ids differ from place 1 on: llama-server has 117 'u', Ollama has ")
     assert other.to_dict()["verdict"] == "different"
     assert ollama_chat(tok, layers(GO), CHAT).to_dict()["ollama"]["template"] == "go_template"
 

@@ -165,3 +165,11 @@ def test_what_ollama_makes_of_a_chat(
         call(chat, *given, "--ollama", "--fit", "3")
     with pytest.raises(UsageError, match="--ollama-diff needs a model of Ollama's store"):
         call(chat, "-m", small_model, "-p", "hello", "--ollama-diff")
+    broken = [layers[0], ollama_layer(tmp_path, b"{{ if }}", TEMPLATE_LAYER)]
+    ollama_model(tmp_path, "registry.ollama.ai/library/broken/latest", broken)
+    given = ("-m", "ollama:broken", "-p", "hello")
+    assert "Ollama refuses the Go template beside the file: line 1" in call(chat, *given).err
+    (tmp_path / "blobs" / broken[1]["digest"].replace(":", "-")).unlink()
+    found = call(chat, *given)
+    assert found.out == PROMPT
+    assert "which template Ollama uses cannot be told: " in found.err

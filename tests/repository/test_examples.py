@@ -26,7 +26,7 @@ import pytest
 from conftest import ROOT, missing
 from reference import NotPreparedError, library_is_installed, llama_tokenize_command
 from reference import vocabulary as real_vocabulary
-from stores import hub_cache, lm_studio_file, ollama_layer, ollama_model
+from stores import TEMPLATE, hub_cache, lm_studio_file, ollama_layer, ollama_model
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
@@ -38,6 +38,11 @@ from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.convert.importers.import_hf import import_tokenizer, pack
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
+GO_TEMPLATE = b"""\
+{{ range .Messages }}<start_of_turn>{{ if eq .Role "assistant" }}model{{ else }}{{ .Role }}{{ end }}
+{{ .Content }}<end_of_turn>
+{{ end }}<start_of_turn>model
+"""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES.remove(
     ROOT / "docs" / "integrations.md"
@@ -210,7 +215,8 @@ def make_stores(home: Path, model: bytes) -> None:
     """What other programs have of the models that examples name."""
     for tag in ("4b", "latest"):
         models = home / ".ollama/models"
-        ollama_model(models, f"registry.ollama.ai/library/gemma3/{tag}", [ollama_layer(models, model)])
+        layers = [ollama_layer(models, model), ollama_layer(models, GO_TEMPLATE, TEMPLATE)]
+        ollama_model(models, f"registry.ollama.ai/library/gemma3/{tag}", layers)
     for repository, file in (
         ("google/gemma-3-4b-it-qat-q4_0-gguf", "gemma-3-4b-it-q4_0.gguf"),
         ("bartowski/Llama-3.2-1B-Instruct-GGUF", "Llama-3.2-1B-Instruct-Q8_0.gguf"),
@@ -264,6 +270,7 @@ CODES = {
         "diagnose", "ggufbpe diagnose -m model.gguf --chat messages.json --ids"
     ): 1,  # the ids of the text alone
     of("diagnose", "ggufbpe diagnose -m model.gguf --chat messages.json --tools"): 1,  # the text alone
+    of("chat.md", "ggufbpe chat -m ollama:gemma3"): 1,  # the prompts differ
     of("mending.md", "ggufbpe diagnose"): 1,  # the model is broken
 }
 
