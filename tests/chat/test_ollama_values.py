@@ -1,4 +1,4 @@
-"""What Ollama makes of messages: collated, in the two kinds of templates, with tools as Go writes them."""
+"""What Ollama gives to templates: messages collated, in both APIs' forms, turns, and tools as Go writes them."""
 
 from __future__ import annotations
 
