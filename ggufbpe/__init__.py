@@ -25,7 +25,7 @@ _PUBLIC = {
     "analysis.doctor.examination": ("doctor",),
     "analysis.doctor.finding": ("Examination", "Finding"),
     "analysis.doctor.fix": ("Fixed", "fix"),
-    "analysis.doctor.drafts": ("Draft", "DraftCheck", "check_draft", "local_drafts"),
+    "analysis.doctor.drafts": ("DraftCheck", "LocalDraft", "check_draft", "local_drafts"),
     "analysis.doctor.local_models": ("LocalModel", "local_models"),
     "analysis.doctor.model_info": ("ModelInfo", "info"),
     "analysis.explain.explain_text": ("explain",),

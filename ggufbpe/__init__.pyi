@@ -10,8 +10,8 @@ from .analysis.conversion.import_vocabulary import import_vocabulary as import_v
 from .analysis.conversion.parity import Agreement as Agreement
 from .analysis.diagnose.explanation import Diagnosis as Diagnosis
 from .analysis.diagnose.id_diagnosis import diagnose as diagnose
-from .analysis.doctor.drafts import Draft as Draft
 from .analysis.doctor.drafts import DraftCheck as DraftCheck
+from .analysis.doctor.drafts import LocalDraft as LocalDraft
 from .analysis.doctor.drafts import check_draft as check_draft
 from .analysis.doctor.drafts import local_drafts as local_drafts
 from .analysis.doctor.examination import doctor as doctor

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..chat.request.body import request_body
+from ..chat.request.body import body_with_fields
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from ._arguments import Parser, UsageError, shell_word
@@ -77,7 +77,7 @@ def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
         if chats > 1 and _has_lines(path):
             raise ValueError(f"{path} has {chats} chats, one a line; this command takes one") from None
         raise
-    return request_body(found, request_fields(arguments))
+    return body_with_fields(found, request_fields(arguments))
 
 
 def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -89,7 +89,7 @@ def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[s
     for number, line in enumerate(_read_file(path).split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
-            yield where, request_body(chat_json(line, where), fields)
+            yield where, body_with_fields(chat_json(line, where), fields)
 
 
 def _has_lines(path: str) -> bool:

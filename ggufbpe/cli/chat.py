@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._util.wording import counted
 from ..analysis.views.answers import answer
-from ..chat.request.body import request_body
+from ..chat.request.body import body_with_fields
 from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
 from . import _output
@@ -174,7 +174,7 @@ def _say_what_is_missing(tokenizer: Tokenizer, body: dict[str, Any], template: s
 def _body(arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of the arguments."""
     if arguments.user is not None:
-        body = request_body([{"role": "user", "content": arguments.user}], request_fields(arguments))
+        body = body_with_fields([{"role": "user", "content": arguments.user}], request_fields(arguments))
     else:
         body = body_of_file("-" if arguments.stdin else arguments.file, arguments)
     if arguments.system is not None and isinstance(body.get("messages"), list):

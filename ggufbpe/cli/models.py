@@ -148,7 +148,7 @@ def _listed(rows: list[list[str | Text]]) -> Iterator[RenderableType]:
 
 def _drafts(arguments: argparse.Namespace) -> int:
     """The models that may draft for another, the smallest first."""
-    from ..analysis.doctor.drafts import Draft, local_drafts
+    from ..analysis.doctor.drafts import LocalDraft, local_drafts
     from ..hub.model_location import locate
 
     if arguments.pattern is not None:
@@ -165,7 +165,7 @@ def _drafts(arguments: argparse.Namespace) -> int:
         return 0
     from ..analysis.views.drawing import columns
 
-    def told(each: Draft) -> str:
+    def told(each: LocalDraft) -> str:
         return f"after {each.check.fix}" if each.check.fix else each.check.verdict.replace("_", " ")
 
     table = [["size", "name", "draft"]]

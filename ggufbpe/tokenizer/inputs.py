@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from .._util.wording import short_names
+from ..chat.request.body import body_with_fields
 from ..errors import printable
 from ..hub.model_location import ModelLocation
 from . import Tokenizer
@@ -61,4 +62,4 @@ def text_of(text: TextOrPath) -> bytes:
 
 def request_body(chat: ChatOrBody) -> dict[str, Any]:
     """The body of a request out of a chat: of messages, or of a body as it is."""
-    return dict(chat) if isinstance(chat, Mapping) else {"messages": list(chat)}
+    return body_with_fields(chat if isinstance(chat, Mapping) else list(chat), {})

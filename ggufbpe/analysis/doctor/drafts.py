@@ -23,7 +23,7 @@ from ...gguf.tensors import tensor_infos
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizers_of
-from .local_models import BROKEN, LocalModel, local_models
+from .local_models import BROKEN, LocalModel, local_models, model_size
 from .proposal import Proposal, Trial, prove
 
 MOST_TOKENS_MORE = 128  # SPEC_VOCAB_MAX_SIZE_DIFFERENCE
@@ -199,14 +199,14 @@ def _proven(target: Tokenizer, draft: Tokenizer, change: Change) -> Proposal:
     return proposal
 
 
-class Draft(NamedTuple):
+class LocalDraft(NamedTuple):
     """A model on this machine that may draft for another."""
 
     model: LocalModel
     check: DraftCheck
 
 
-def local_drafts(target: Model) -> list[Draft]:
+def local_drafts(target: Model) -> list[LocalDraft]:
     """Return the models on this machine that may draft for `target`, the smallest first; reads only metadata.
 
     Those are smaller than the target, if its size is known, and compatible with it by `check_draft`, or would be after
@@ -218,7 +218,7 @@ def local_drafts(target: Model) -> list[Draft]:
     [one] = tokenizers_of([target]).values()
     own = os.path.realpath(one.vocabulary.path) if one.vocabulary.path else ""
     models = local_models(verdicts=False)
-    size = next((each.size for each in models if os.path.realpath(each.path) == own), None) or _size(own)
+    size = model_size(own) if os.path.isfile(own) else 0
     found = []
     for model in models:
         if model.verdict == BROKEN or not model.path or os.path.realpath(model.path) == own:
@@ -230,9 +230,5 @@ def local_drafts(target: Model) -> list[Draft]:
         except (GGUFError, OSError):
             continue  # `ggufbpe models` says what is wrong with it
         if check.may_draft or check.fix:
-            found.append(Draft(model, check))
+            found.append(LocalDraft(model, check))
     return sorted(found, key=lambda each: (each.model.size or 0, each.model.name))
-
-
-def _size(path: str) -> int:
-    return os.stat(path).st_size if os.path.isfile(path) else 0

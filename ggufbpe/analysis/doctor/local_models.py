@@ -112,7 +112,7 @@ def _model(path: str, names: list[StoredModel], kept: _Verdicts | None) -> Local
     if problem:
         return LocalModel(**known, verdict=BROKEN, problem=problem)
     try:
-        known["size"] = _size(first.path)
+        known["size"] = model_size(first.path)
         with GGUFFile(path) as file:
             file.require_first_shard()
             known |= _facts(file)
@@ -127,7 +127,7 @@ def _model(path: str, names: list[StoredModel], kept: _Verdicts | None) -> Local
     return LocalModel(**known, verdict=verdict)
 
 
-def _size(path: str) -> int:
+def model_size(path: str) -> int:
     """The size in bytes of the file, or of all its parts that are there."""
     folder, name = os.path.split(path)
     return sum(os.stat(os.path.join(folder, part)).st_size for part in model_parts(name, entries(folder)))

@@ -160,14 +160,14 @@ def prompt_maker(
     tokenizer.chats.require_template(chat_template)
 
     def prompt(data: bytes) -> bytes:
-        from ...chat.request.body import request_body
+        from ...chat.request.body import body_with_fields
         from ...chat.request.json_text import parsed_file
 
         try:
             found = parsed_file(data)
         except ValueError as error:
             raise ValueError(f"not JSON: {error}") from None
-        return tokenizer.chats.prompt(request_body(found, fields), chat_template, now)
+        return tokenizer.chats.prompt(body_with_fields(found, fields), chat_template, now)
 
     return prompt
 
