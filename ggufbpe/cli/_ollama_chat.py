@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.views.answers import answer
@@ -41,11 +40,11 @@ def add_ollama_flags(parser: Parser) -> None:
 
 def says_which_template(tokenizer: Tokenizer, model: str | ModelLocation) -> str:
     """One sentence about the template that Ollama uses for a model of its store; "" for other models."""
+    if isinstance(model, str) or model.store != "Ollama":
+        return ""
     from ..chat.ollama_model import OllamaModel
     from ..hub.stores.ollama_store import ollama_layers
 
-    if isinstance(model, str) or model.store != "Ollama":
-        return ""
     try:
         layers = ollama_layers(model.name)
         return "" if layers is None else OllamaModel(layers, tokenizer).in_words()
@@ -67,7 +66,7 @@ def run_ollama(
         if getattr(arguments, name) not in (None, False):
             raise UsageError(f"{flag} takes no --{name.replace('_', '-')}: Ollama has nothing like it")
     is_stored = not isinstance(model, str) and model.store == "Ollama"
-    layers = ollama_layers(os.fspath(model.name)) if is_stored and not isinstance(model, str) else None
+    layers = ollama_layers(model.name) if is_stored and not isinstance(model, str) else None
     if layers is None:
         raise UsageError(f"{flag} needs a model of Ollama's store: -m ollama:NAME, after `ollama pull NAME`")
     found = ollama_chat(tokenizer, layers, body, date_of(arguments), compares=arguments.ollama_diff)

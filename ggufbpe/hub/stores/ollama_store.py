@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, NoReturn
 from ...errors import ModelNameError, StoreError, printable
 from ..name_grammar import OLLAMA_TAG, OllamaName, Reference, parse_name
 from .stored_model import (
-    LARGEST_JSON,
     Store,
     StoredModel,
+    bounded_bytes,
     bounded_json,
     distinct,
     entries,
@@ -120,26 +120,34 @@ def _object(folder: str, layer: dict[str, Any], manifest: str) -> dict[str, Any]
 
 
 def _text(folder: str, layer: dict[str, Any], manifest: str) -> str:
-    path = _blob(folder, layer, manifest)
-    with open(path, "rb") as file:
-        data = file.read(LARGEST_JSON + 1)
-    if len(data) > LARGEST_JSON:
-        raise StoreError(f"this layer has more than {LARGEST_JSON} bytes", path=path)
-    return data.decode("utf-8", "replace")
+    return bounded_bytes(_blob(folder, layer, manifest)).decode("utf-8", "replace")
 
 
 def _blob(folder: str, layer: dict[str, Any], manifest: str) -> str:
     """The path of a layer's blob. `StoreError` if it is not a file of the store."""
+    path, problem = _blob_of(folder, _digest(layer, manifest, "a layer"))
+    if problem:
+        raise StoreError(problem, path=path)
+    return path
+
+
+def _digest(layer: dict[str, Any], manifest: str, whose: str) -> str:
+    """The digest that a layer names, as 64 lower-case hexadecimal digits. `StoreError` if it is none."""
     digest = layer.get("digest")
     match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if not match:
-        _damaged(manifest, f"the digest of a layer is not a sha256 but {printable(str(digest))}")
+        _damaged(manifest, f"the digest of {whose} is not a sha256 but {printable(str(digest))}")
+    return match[1].lower()
+
+
+def _blob_of(folder: str, digest: str) -> tuple[str, str]:
+    """The path of a blob, and why it is not to be opened; "" if it is."""
     blobs = os.path.join(folder, "blobs")
-    path = os.path.join(blobs, f"sha256-{match[1].lower()}")
+    path = os.path.join(blobs, f"sha256-{digest}")
     problem = why_no_file(path)
-    if problem or leads_out(path, blobs):
-        raise StoreError(problem or "this blob is a link out of the store", path=path)
-    return path
+    if not problem and leads_out(path, blobs):
+        problem = f"its blob is a link out of the store, to {printable(os.path.realpath(path), 200)}"
+    return path, problem
 
 
 def model_layer(manifest: object) -> dict[str, Any] | None:
@@ -168,14 +176,11 @@ def gguf_layer(manifest: object, path: str) -> tuple[str, int | None, str]:
             path=path,
             remedy="a model in another form, or the original repository, has its tokenizer",
         )
-    digest, size = model.get("digest"), model.get("size")
-    match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
-    if not match:
-        _damaged(path, f"the digest of its layer is not a sha256 but {printable(str(digest))}")
+    digest, size = _digest(model, path, "its layer"), model.get("size")
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         size = None
     has_template = any(layer.get("mediaType") in TEMPLATE_TYPES for layer in layers)
-    return match[1].lower(), size, TEMPLATE_NOTE if has_template else ""
+    return digest, size, TEMPLATE_NOTE if has_template else ""
 
 
 def _manifests(folder: str) -> Iterator[tuple[OllamaName, str]]:
@@ -207,11 +212,7 @@ def _model(folder: str, name: OllamaName, manifest: str) -> StoredModel:
     except OSError as error:
         raise StoreError(f"the manifest cannot be read: {error.strerror}", path=manifest) from None
     digest, size, note = gguf_layer(read, manifest)
-    blobs = os.path.join(folder, "blobs")
-    path = os.path.join(blobs, f"sha256-{digest}")
-    problem = why_no_file(path)
-    if not problem and leads_out(path, blobs):
-        problem = f"its blob is a link out of the store, to {printable(os.path.realpath(path), 200)}"
+    path, problem = _blob_of(folder, digest)
     if not problem and size is not None and (actual := os.stat(path).st_size) != size:
         problem = f"its blob has {actual} bytes, and {size} by its manifest: get it again with `ollama pull`"
     return StoredModel(str(name), path, _NAME, *_names_without_prefix(name), problem=problem, note=note)

@@ -106,6 +106,15 @@ def bounded_json(path: str) -> Any:
     """The content of a small JSON file. `StoreError` if it is not one, `OSError` if it cannot be read."""
     import json
 
+    data = bounded_bytes(path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"this is not valid JSON ({error})", path=path) from None
+
+
+def bounded_bytes(path: str) -> bytes:
+    """The bytes of a small file. `StoreError` if it is large or not regular, `OSError` if it cannot be read."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):  # asked before opening: opening a pipe waits for a writer
         raise StoreError("this is not a regular file", path=path)
@@ -115,10 +124,7 @@ def bounded_json(path: str) -> Any:
         raise StoreError(
             f"this has more than {LARGEST_JSON} bytes, too many for a file of its kind", path=path
         )
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise StoreError(f"this is not valid JSON ({error})", path=path) from None
+    return data
 
 
 def leads_out(path: str, folder: str) -> bool:
