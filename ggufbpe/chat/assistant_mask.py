@@ -29,7 +29,7 @@ _ASSISTANT = "assistant"
 _ROLE = re.compile(rb"assistant|model|bot|\bai\b", re.IGNORECASE)  # in a generation prompt
 
 
-class Span(NamedTuple):
+class WrittenSpan(NamedTuple):
     """The bytes from `start` to `end` of a prompt, which the assistant wrote."""
 
     start: int
@@ -59,18 +59,18 @@ class AssistantSpans:
         now: datetime | None = None,
         *,
         whole: bool = True,
-    ) -> tuple[PromptInParts, list[Span]]:
+    ) -> tuple[PromptInParts, list[WrittenSpan]]:
         """Return the prompt of a request and the spans that the assistant wrote, in order, of the wanted parts.
 
         The arguments are those of `Chats.prompt`. `ChatError` as from there, and where it is not known which parts of
         the prompt come from which message.
         """
-        rendered = self._tokenizer.chats.parts(body, chat_template, now, whole=whole)
+        rendered = self._tokenizer.chats.parts(body, chat_template, now, whole=whole, with_blocks=True)
         if any(part.origin.kind == "unknown" for part in rendered.parts):
             raise ChatError(
                 "where the parts of this prompt come from cannot be told, so it has no assistant mask"
             )
-        found: list[Span] = []
+        found: list[WrittenSpan] = []
         for turn in _turns(rendered):
             opening = self._generation_prompt(body, chat_template, now, rendered)
             found += self._spans(rendered.prompt, turn, opening)
@@ -78,35 +78,35 @@ class AssistantSpans:
             found = list(_of_blocks(rendered.blocks, found))
         return rendered, [span for span in found if span.part in self._parts and span.start < span.end]
 
-    def _spans(self, prompt: bytes, turn: _Turn, opening: bytes) -> Iterator[Span]:
+    def _spans(self, prompt: bytes, turn: _Turn, opening: bytes) -> Iterator[WrittenSpan]:
         """The spans of one turn, from behind its header to the end of the token that ends it.
 
         Texts behind that token are the assistant's only if another header precedes them: some templates write the name
         of the function that was called before its result.
         """
-        pieces = [Span(each.start, each.end, _part_of(each.origin.field)) for each in turn.texts]
+        pieces = [WrittenSpan(each.start, each.end, _part_of(each.origin.field)) for each in turn.texts]
         begin = _behind_header(prompt, turn.begin, pieces[0].start, opening)
         last = pieces[0]._replace(end=pieces[0].start if begin is None else begin)
         for piece in pieces:
             if end := self._end(prompt, last.end, piece.start):
-                yield from (Span(last.end, end.start, last.part), end)
+                yield from (WrittenSpan(last.end, end.start, last.part), end)
                 begin = _behind_header(prompt, end.end, piece.start, opening)
                 if begin is None:
                     return
                 last = piece._replace(end=begin)
-            yield Span(
+            yield WrittenSpan(
                 last.end, piece.start, "reasoning" if "reasoning" in (last.part, piece.part) else piece.part
             )
             yield piece
             last = piece
         if end := self._end(prompt, last.end, turn.end):
-            yield from (Span(last.end, end.start, last.part), end)
+            yield from (WrittenSpan(last.end, end.start, last.part), end)
 
-    def _end(self, prompt: bytes, start: int, end: int) -> Span | None:
+    def _end(self, prompt: bytes, start: int, end: int) -> WrittenSpan | None:
         """The first token that ends a generation between two places; the longest of several there."""
         found = [(at, -len(text)) for text in self._ends if (at := prompt.find(text, start, end)) >= 0]
         at, size = min(found, default=(0, 0))
-        return Span(at, at - size, "end") if found else None
+        return WrittenSpan(at, at - size, "end") if found else None
 
     def _generation_prompt(
         self,
@@ -161,14 +161,14 @@ def _turns(rendered: PromptInParts) -> Iterator[_Turn]:
         yield _Turn(texts, begin, len(rendered.prompt))
 
 
-def _of_blocks(blocks: Iterable[tuple[int, int]], spans: Sequence[Span]) -> Iterator[Span]:
+def _of_blocks(blocks: Iterable[tuple[int, int]], spans: Sequence[WrittenSpan]) -> Iterator[WrittenSpan]:
     """All that blocks wrote, divided as the spans say; what is in no span goes with the next one, or else the last."""
     for begin, end in blocks:
         inner = [span for span in spans if span.end > begin and span.start < end]
         for span in inner[:-1]:
-            yield Span(begin, span.end, span.part)
+            yield WrittenSpan(begin, span.end, span.part)
             begin = span.end
-        yield Span(begin, end, inner[-1].part if inner else "content")
+        yield WrittenSpan(begin, end, inner[-1].part if inner else "content")
 
 
 def _part_of(field: str) -> AssistantPart:
@@ -191,10 +191,10 @@ def _behind_header(prompt: bytes, begin: int, first: int, opening: bytes) -> int
     return None
 
 
-def mask_of(spans: Iterable[Span], places: Sequence[tuple[int, int]]) -> list[int]:
+def mask_of(spans: Iterable[WrittenSpan], places: Sequence[tuple[int, int]]) -> list[int]:
     """Return 1 for each token that overlaps one of the spans, else 0; `places` are those of the tokens, ascending.
 
-    >>> mask_of([Span(2, 4, "content")], [(0, 0), (0, 2), (2, 3), (3, 5), (5, 6)])
+    >>> mask_of([WrittenSpan(2, 4, "content")], [(0, 0), (0, 2), (2, 3), (3, 5), (5, 6)])
     [0, 0, 1, 1, 0]
     """
     wanted = iter(spans)
@@ -210,7 +210,7 @@ def mask_of(spans: Iterable[Span], places: Sequence[tuple[int, int]]) -> list[in
 def assistant_mask(
     tokenizer: PromptTokenizer,
     prompt: bytes,
-    spans: Iterable[Span],
+    spans: Iterable[WrittenSpan],
     parts: Collection[AssistantPart] = ALL_PARTS,
 ) -> tuple[list[int], list[int]]:
     """Return the ids of a prompt, and 1 for each that the assistant wrote, else 0.

@@ -62,10 +62,12 @@ class Chats:
         now: datetime | None = None,
         *,
         whole: bool = False,
+        with_blocks: bool = False,
     ) -> PromptInParts:
         """The prompt of a request in parts: what the template writes itself, and what comes from which message.
 
-        This runs the template two more times. The arguments are those of `prompt`.
+        This runs the template two more times, and once more for the `{% generation %}` blocks that it may have, if they
+        are wanted. The other arguments are those of `prompt`.
         """
         clock = time.localtime() if now is None else now.timetuple()
         prompt, template, request = self._prompt(body, chat_template, clock, whole)
@@ -79,7 +81,7 @@ class Chats:
             text = ""
         undivided = (PromptPart(0, len(prompt), Origin("unknown")),)
         is_same = text.encode("latin-1") == prompt  # otherwise nothing is claimed
-        blocks = generation_blocks(template, request, clock, prompt)
+        blocks = generation_blocks(template, request, clock, prompt) if with_blocks else None
         return PromptInParts(prompt, origins.parts(text) if is_same else undivided, request, blocks)
 
     def _prompt(

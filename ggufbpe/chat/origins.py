@@ -63,7 +63,7 @@ class PromptInParts(NamedTuple):
     prompt: bytes
     parts: tuple[PromptPart, ...]
     request: Request
-    blocks: tuple[tuple[int, int], ...] | None = None  # bytes that `{% generation %}` wrote; None without it
+    blocks: tuple[tuple[int, int], ...] | None = None  # that `{% generation %}` wrote; None if unknown
 
     def role(self, origin: Origin) -> str:
         """The role of an origin's message; "" if it is not a message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..chat.assistant_mask import AssistantSpans, Span, mask_of
+from ..chat.assistant_mask import AssistantSpans, WrittenSpan, mask_of
 from ..chat.chats import body_from_arguments, prompt_text
 from ..chat.origins import PromptInParts
 from ..tokenizer import Tokenizer
@@ -109,13 +109,13 @@ class ChatPrompts:
         return changed.get("default") if isinstance(changed, dict) else changed
 
 
-def _in_characters(rendered: PromptInParts, spans: list[Span]) -> list[Span]:
+def _in_characters(rendered: PromptInParts, spans: list[WrittenSpan]) -> list[WrittenSpan]:
     """The spans with places in characters of the prompt in place of bytes."""
     found, at, characters = [], 0, 0
     for start, end, part in spans:
         characters += len(rendered.prompt[at:start].decode("utf-8", "replace"))
         size = len(rendered.prompt[start:end].decode("utf-8", "replace"))
-        found.append(Span(characters, characters + size, part))
+        found.append(WrittenSpan(characters, characters + size, part))
         at, characters = end, characters + size
     return found
 

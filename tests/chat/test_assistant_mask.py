@@ -9,7 +9,7 @@ import pytest
 from chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
-from ggufbpe.chat.assistant_mask import AssistantSpans, Span, mask_of
+from ggufbpe.chat.assistant_mask import AssistantSpans, WrittenSpan, mask_of
 from ggufbpe.chat.known_templates import known_templates
 
 TOK = Tokenizer.from_gguf(VOCABULARY)
@@ -194,7 +194,7 @@ def test_what_cannot_be_asked() -> None:
 
 
 def test_tokens_that_overlap_a_span() -> None:
-    spans = [Span(2, 4, "content"), Span(4, 5, "end"), Span(9, 9, "end")]
+    spans = [WrittenSpan(2, 4, "content"), WrittenSpan(4, 5, "end"), WrittenSpan(9, 9, "end")]
     places = [(0, 0), (0, 3), (3, 5), (5, 9), (9, 9), (9, 12)]
     assert mask_of(spans, places) == [0, 1, 1, 0, 0, 0]
     assert mask_of([], places) == [0] * 6
