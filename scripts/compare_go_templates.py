@@ -30,7 +30,7 @@ from random_go_templates import RandomGoTemplates
 
 from ggufbpe import ChatError
 from ggufbpe.chat.go_template.execution import GoTemplate
-from ggufbpe.chat.go_values import to_json
+from ggufbpe.chat.go_values import go_json_text
 from ggufbpe.chat.ollama_prompt import OllamaTemplate
 from ggufbpe.chat.ollama_values import typescript_type
 from ggufbpe.chat.template.values import plain, viewed
@@ -67,7 +67,7 @@ def answer_of_ours(case: dict[str, Any]) -> dict[str, str]:
         template = GoTemplate(
             viewed(case["template"]),
             {
-                "json": to_json,
+                "json": go_json_text,
                 "toTypeScriptType": typescript_type,
                 "currentDate": lambda *formats: time.strftime("%Y-%m-%d"),
             },

@@ -45,14 +45,14 @@ class Named:
         return {"String": self.go_text}
 
     def go_text(self) -> str:
-        return to_json(self)
+        return go_json_text(self)
 
     def go_json(self) -> Value:
         """The value that stands for this one in JSON."""
         return dict(self) if isinstance(self, dict) else list(self)  # type: ignore[call-overload]
 
 
-def to_json(value: Value) -> str:
+def go_json_text(value: Value) -> str:
     """The JSON that encoding/json makes of a value: keys sorted, and <, > and & escaped."""
     if isinstance(value, Named):
         value = value.go_json()
@@ -67,12 +67,12 @@ def to_json(value: Value) -> str:
     if isinstance(value, (bool, int)):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{','.join(map(to_json, value))}]"
+        return f"[{','.join(map(go_json_text, value))}]"
     if isinstance(value, Struct):
         members = [(name, value.fields[field]) for field, name in value.json_names.items()]
     else:
         members = sorted(value.items())
-    return f"{{{','.join(f'{to_json(name)}:{to_json(each)}' for name, each in members)}}}"
+    return f"{{{','.join(f'{go_json_text(name)}:{go_json_text(each)}' for name, each in members)}}}"
 
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\udc80-\udcff]")
@@ -151,7 +151,7 @@ def sprint(*values: Value) -> str:
     return "".join(parts)
 
 
-def truth(value: Value) -> bool:
+def go_truth(value: Value) -> bool:
     """Whether a value is true for `if`: a struct always, anything else if it is not empty or zero."""
     return isinstance(value, Struct) or (value is not NO_VALUE and bool(value))
 
@@ -161,7 +161,7 @@ def _kind(value: Value) -> type | None:
     return next((kind for kind in (str, bool, int, float) if isinstance(value, kind)), None)
 
 
-def equal(first: Value, *others: Value) -> bool:
+def go_equal(first: Value, *others: Value) -> bool:
     """`eq`: whether the first value equals one of the others."""
     if not others:
         raise TemplateError("missing argument for comparison")
@@ -230,13 +230,13 @@ def length(value: Value) -> int:
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "eq": equal,
+    "eq": go_equal,
     "ne": lambda left, right: not _equals(left, right),
     "lt": _ordered(operator.lt),
     "le": _ordered(operator.le),
     "gt": _ordered(operator.gt),
     "ge": _ordered(operator.ge),
-    "not": lambda value: not truth(value),
+    "not": lambda value: not go_truth(value),
     "index": index,
     "slice": part,
     "len": length,

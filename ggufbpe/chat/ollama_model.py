@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ChatError
-from .go_template.parser import Branch, Invocation, Nodes, Operand, Pipe
+from .go_template.go_parser import Branch, Invocation, Nodes, Operand, Pipe
 from .ollama_prompt import OllamaTemplate
 from .template.values import WHITE_SPACE
 

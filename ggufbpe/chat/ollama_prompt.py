@@ -8,16 +8,17 @@ Source: Execute, collate, Identifiers and deleteNode in Ollama's template/templa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from ..errors import ChatError
-from .go_template.execution import GoTemplate, Run
-from .go_template.parser import Branch, Invocation, Nodes, Operand, Pipe
-from .go_values import Struct, to_json
+from .go_template.execution import GoRun, GoTemplate
+from .go_template.go_parser import Branch, Invocation, Nodes, Operand, Pipe
+from .go_values import Struct, go_json_text
 from .ollama_values import messages_of, tools_of, typescript_type
-from .template.run_limits import measure_chat
+from .template.run_limits import ChatSize, measure_chat
 from .template.values import TemplateError, Value, viewed
 
 _RESPONSE = Pipe((), False, ((Operand("field", ".Response", ("Response",), 0),),), 0)
@@ -27,23 +28,11 @@ class OllamaTemplate:
     """A template that Ollama takes. `ChatError` with line and column for one that it does not."""
 
     def __init__(self, source: str) -> None:
-        self._now: datetime | None = None
-        functions = {
-            "json": to_json,
-            "currentDate": lambda *formats: self._date(0, formats),
-            "yesterdayDate": lambda *formats: self._date(1, formats),
-            "toTypeScriptType": typescript_type,
-        }
-        self.template = GoTemplate(viewed(source), functions)
+        self.template = GoTemplate(viewed(source), _functions(None))
         nodes = self.template.templates
         self.names = frozenset(name.lower() for each in nodes.values() for name in _names(each))
         if self.names.isdisjoint(("messages", "response")):
             nodes[""] = (*nodes[""], _RESPONSE)
-
-    def _date(self, days_ago: int, formats: tuple[Value, ...]) -> str:
-        if not all(isinstance(each, str) for each in formats):
-            raise TemplateError("the format of a date must be a text")
-        return f"{(self._now or datetime.now()) - timedelta(days_ago):%Y-%m-%d}"
 
     def prompt(self, body: Mapping[str, Any], now: datetime | None = None) -> bytes:
         """The UTF-8 of the prompt for a request's `messages`, `tools` and `think`, or its `prompt` and `suffix`.
@@ -60,7 +49,7 @@ class OllamaTemplate:
             raise ChatError(str(error)) from None
 
     def _prompt(self, body: Mapping[str, Any], now: datetime | None) -> bytes:
-        self._now = now
+        run = partial(self._run, measure=lambda: measure_chat(body), functions=_functions(now))
         think, text, suffix = body.get("think"), body.get("prompt"), body.get("suffix")
         if not (think is None or isinstance(think, bool) or think in ("low", "medium", "high", "max")):
             raise ChatError('\'think\' must be true, false, "low", "medium", "high" or "max"')
@@ -68,7 +57,7 @@ class OllamaTemplate:
         values = {"Think": bool(think), "ThinkLevel": level, "IsThinkSet": think is not None}
         if isinstance(text, str) and isinstance(suffix, str) and text and suffix:
             values |= {"Prompt": viewed(text), "Suffix": viewed(suffix), "Response": ""}
-            return self._run(self.template.templates[""], values, body)
+            return run(self.template.templates[""], values)
         messages = messages_of(body.get("messages"))
         system = "\n\n".join(each["Content"] for each in messages if each["Role"] == "system")
         collated = _collated(messages)
@@ -80,17 +69,38 @@ class OllamaTemplate:
                 "Tools": tools_of(body.get("tools")),
                 "Response": "",
             }
-            return self._run(self.template.templates[""], values, body)
+            return run(self.template.templates[""], values)
         *turns, last = _turns(collated)
         whole = self.template.templates[""]
-        written = [self._run(whole, {**values, **turn}, body) for turn in turns]
-        return b"".join([*written, self._run(_until_response(whole), {**values, **last}, body, True)])
+        written = [run(whole, {**values, **turn}) for turn in turns]
+        return b"".join([*written, run(_until_response(whole), {**values, **last}, alone=True)])
 
     def _run(
-        self, nodes: Nodes, values: Mapping[str, Value], body: Mapping[str, Any], alone: bool = False
+        self,
+        nodes: Nodes,
+        values: Mapping[str, Value],
+        *,
+        measure: Callable[[], ChatSize],
+        functions: Mapping[str, Callable[..., Value]],
+        alone: bool = False,
     ) -> bytes:
-        run = Run(self.template, lambda: measure_chat(body), alone)
-        return run.text(nodes, values).encode("latin-1")
+        return GoRun(self.template, measure, alone, functions).text(nodes, values).encode("latin-1")
+
+
+def _functions(now: datetime | None) -> dict[str, Callable[..., Value]]:
+    """Ollama's functions, whose dates are those of `now`, or of the time of a run if that is None."""
+
+    def date(days_ago: int, *formats: Value) -> str:
+        if not all(isinstance(each, str) for each in formats):
+            raise TemplateError("the format of a date must be a text")
+        return f"{(now or datetime.now()) - timedelta(days_ago):%Y-%m-%d}"
+
+    return {
+        "json": go_json_text,
+        "currentDate": partial(date, 0),
+        "yesterdayDate": partial(date, 1),
+        "toTypeScriptType": typescript_type,
+    }
 
 
 def _collated(messages: list[dict[str, Value]]) -> list[dict[str, Value]]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ..errors import ChatError
-from .go_values import Named, Struct, to_json
+from .go_values import Named, Struct, go_json_text
 from .template.values import TemplateError, Value, viewed
 
 
@@ -150,7 +150,7 @@ def _tool(tool: Mapping[str, Any]) -> Struct:
     made = Struct(described, _names(described))
     shown = {"Type": _text(tool, "type"), "Items": _any(tool.get("items")), "Function": made}
     whole = Struct(shown, _names(shown, ("Items",)))
-    whole.methods = {"String": lambda: to_json(whole)}
+    whole.methods = {"String": lambda: go_json_text(whole)}
     return whole
 
 

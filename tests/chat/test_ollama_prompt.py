@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -57,3 +58,15 @@ def test_tools_are_those_of_the_request() -> None:
     assert len(tools_of([tool])) == 1  # type: ignore[arg-type]
     with pytest.raises(ChatError):
         messages_of("no messages")
+
+
+def test_a_run_within_another_keeps_its_own_date() -> None:
+    made = OllamaTemplate("{{ currentDate }}{{ range .Messages }}{{ end }}")
+
+    class Body(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:  # asked for when the outer run has begun
+            if name == "suffix":
+                assert made.prompt({"messages": [USER]}, datetime(2020, 1, 1)) == b"2020-01-01"
+            return super().get(name, default)
+
+    assert made.prompt(Body(messages=[USER]), datetime(2026, 3, 1)) == b"2026-03-01"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...errors import ChatError
-from ..go_values import FUNCTIONS, NO_VALUE, Named, Struct, printed, truth
+from ..go_values import FUNCTIONS, NO_VALUE, Named, Struct, go_truth, printed
 from ..template.lexer import MOST_SOURCE
 from ..template.run_limits import Bounds, ChatSize, look_at_clock
 from ..template.values import TemplateError, Value
-from .lexer import fail
-from .parser import Branch, Invocation, Nodes, Operand, Parser, Pipe
+from .go_lexer import fail
+from .go_parser import Branch, GoParser, Invocation, Nodes, Operand, Pipe
 
 _CHAINED = ("and", "or")
 
@@ -24,20 +24,30 @@ class GoTemplate:
         if len(source) > MOST_SOURCE:
             raise ChatError(f"a chat template of more than {MOST_SOURCE:,} bytes")
         try:
-            self.templates = Parser(source, frozenset((*self.functions, *_CHAINED))).templates
+            self.templates = GoParser(source, frozenset((*self.functions, *_CHAINED))).templates
         except RecursionError:
             raise ChatError("the chat template is nested too deeply") from None
 
     def render(self, data: Mapping[str, Value], chat_size: Callable[[], ChatSize] = ChatSize) -> str:
         """The text for `data`. `ChatError` with line and column where Go fails, and at the limits of a run."""
-        return Run(self, chat_size).text(self.templates[""], data)
+        return GoRun(self, chat_size).text(self.templates[""], data)
 
 
-class Run:
-    """One run; `alone`, of nodes that know no other templates and only Go's functions."""
+class GoRun:
+    """One run; `alone`, of nodes that know no other templates and only Go's functions.
 
-    def __init__(self, template: GoTemplate, chat_size: Callable[[], ChatSize], alone: bool = False) -> None:
+    `functions` are those of this run, in place of the template's of the same names.
+    """
+
+    def __init__(
+        self,
+        template: GoTemplate,
+        chat_size: Callable[[], ChatSize],
+        alone: bool = False,
+        functions: Mapping[str, Callable[..., Value]] | None = None,
+    ) -> None:
         self._template, self._alone = template, alone
+        self._functions = {**template.functions, **(functions or {})}
         self._bounds, self._out, self._at = Bounds(chat_size), list[str](), 0
         self._variables: list[tuple[str, Value]] = []
 
@@ -85,9 +95,9 @@ class Run:
         if node.word == "range" and value is not NO_VALUE and not isinstance(value, (list, tuple, dict)):
             raise TemplateError(f"range can't iterate over {printed(value)}")
         jump = ""
-        if node.word == "range" and truth(value):
+        if node.word == "range" and go_truth(value):
             self._range(node, value)
-        elif truth(value):
+        elif go_truth(value):
             jump = self._walk(node.body, value if node.word == "with" else dot)
         else:
             jump = self._walk(node.other or (), dot)
@@ -165,7 +175,7 @@ class Run:
             value: Value = NO_VALUE
             for operand in rest:
                 value = self._operand(operand, dot)
-                if truth(value) == (name == "or"):
+                if go_truth(value) == (name == "or"):
                     return value
             if not (rest or piped):
                 raise TemplateError(f"{name} needs an argument")
@@ -176,7 +186,7 @@ class Run:
             raise TemplateError(f'"{name}" is not a defined function')
         self._bounds.spend(sum(len(each) for each in values if isinstance(each, str)))
         try:
-            made = self._template.functions[name](*values)
+            made = self._functions[name](*values)
         except TypeError as error:
             raise TemplateError(f"wrong arguments for {name}") from error
         self._bounds.spend(len(made) if isinstance(made, (str, list, tuple)) else 0)

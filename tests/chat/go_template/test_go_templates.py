@@ -11,15 +11,15 @@ from compare_go_templates import NOT_DONE, RECORDED, answer_of_ours, differ
 
 from ggufbpe import ChatError
 from ggufbpe.chat.go_template.execution import GoTemplate
-from ggufbpe.chat.go_template.lexer import tokens
-from ggufbpe.chat.go_template.parser import Parser
-from ggufbpe.chat.go_values import float_text, sprintf, to_json
+from ggufbpe.chat.go_template.go_lexer import go_tokens
+from ggufbpe.chat.go_template.go_parser import GoParser
+from ggufbpe.chat.go_values import float_text, go_json_text, sprintf
 from ggufbpe.chat.template.run_limits import LimitError
 from ggufbpe.chat.template.values import TemplateError, viewed
 
 
 def rendered(source: str, data: Any = None) -> str:
-    return GoTemplate(viewed(source), {"json": to_json}).render(viewed(data or {}))
+    return GoTemplate(viewed(source), {"json": go_json_text}).render(viewed(data or {}))
 
 
 @pytest.mark.slow
@@ -104,10 +104,10 @@ def test_hostile_templates_end(source: str, words: str) -> None:
 
 
 def test_parts() -> None:
-    assert [token.kind for token in tokens("a{{ .b | json }}")] == [
+    assert [token.kind for token in go_tokens("a{{ .b | json }}")] == [
         *("text", "{{", "space", "field", "space", "pipe", "space", "word", "space", "}}", "the end"),
     ]
-    assert set(Parser('{{ define "t" }}x{{ end }}{{ block "u" . }}{{ end }}', frozenset()).templates) == {
+    assert set(GoParser('{{ define "t" }}x{{ end }}{{ block "u" . }}{{ end }}', frozenset()).templates) == {
         "",
         "t",
         "u",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
-from .lexer import SPACE, Token, fail, tokens
+from .go_lexer import SPACE, GoToken, fail, go_tokens
 
 
 class Operand(NamedTuple):
+    """A value of a command, with the fields that are taken of it; as a node, what ends a round of a loop."""
+
     kind: str  # "field", "variable", "function", "literal", "dot", "nil" or "pipe"; as a node, "break" or "continue"
     value: Any
     names: tuple[str, ...]  # the fields after it
@@ -16,6 +18,8 @@ class Operand(NamedTuple):
 
 
 class Pipe(NamedTuple):
+    """Commands, each of which gets the value of the one before, and the variables that get the last value."""
+
     variables: tuple[str, ...]
     assigns: bool
     commands: tuple[tuple[Operand, ...], ...]
@@ -23,6 +27,8 @@ class Pipe(NamedTuple):
 
 
 class Branch(NamedTuple):
+    """An `if`, `with` or `range`."""
+
     word: str  # "if", "with" or "range"
     pipe: Pipe
     body: Nodes
@@ -30,6 +36,8 @@ class Branch(NamedTuple):
 
 
 class Invocation(NamedTuple):
+    """A `template`, or the place of a `block`: another template, run with a value of its own."""
+
     name: str
     pipe: Pipe | None
     position: int
@@ -39,12 +47,12 @@ Node: TypeAlias = "str | Pipe | Branch | Invocation | Operand"
 Nodes: TypeAlias = "tuple[Node, ...]"
 
 
-class Parser:
+class GoParser:
     """Has the `templates`: that of the source, named "", and those that it defines. `ChatError` for what Go refuses."""
 
     def __init__(self, source: str, functions: frozenset[str]) -> None:
         self._source, self._functions = source, functions
-        self._tokens, self._next = tokens(source), 0
+        self._tokens, self._next = go_tokens(source), 0
         self._variables, self._loops = ["$"], 0
         self.templates: dict[str, Nodes] = {}
         nodes, end = self._nodes(may_define=True)
@@ -58,22 +66,22 @@ class Parser:
         elif not _is_empty(nodes):
             fail(self._source, position, f'multiple definition of template "{name}"')
 
-    def _peek(self) -> Token:
+    def _peek(self) -> GoToken:
         while self._tokens[self._next].kind == "space":
             self._next += 1
         return self._tokens[self._next]
 
-    def _take(self, *kinds: str) -> Token:
+    def _take(self, *kinds: str) -> GoToken:
         token = self._peek()
         if token.kind not in kinds:
             self._unexpected(token)
         self._next += 1
         return token
 
-    def _unexpected(self, token: Token) -> NoReturn:
+    def _unexpected(self, token: GoToken) -> NoReturn:
         fail(self._source, token.position, f"unexpected {token.text.strip() or token.kind}")
 
-    def _nodes(self, may_define: bool = False) -> tuple[Nodes, Token]:
+    def _nodes(self, may_define: bool = False) -> tuple[Nodes, GoToken]:
         """The nodes up to an `else`, an `end` or the end of the template, and that token."""
         found: list[Node] = []
         while (token := self._take("text", "{{", "the end")).kind != "the end":
@@ -90,19 +98,19 @@ class Parser:
                 found.append(self._node(word))
         return tuple(found), token
 
-    def _define(self, name: str, word: Token) -> None:
+    def _define(self, name: str, word: GoToken) -> None:
         outer, self._variables, self._loops = (self._variables, self._loops), ["$"], 0
         nodes, end = self._nodes()
         self._close(end, word)
         self._add(name, nodes, word.position)
         self._variables, self._loops = outer
 
-    def _close(self, end: Token, word: Token) -> None:
+    def _close(self, end: GoToken, word: GoToken) -> None:
         if end.kind != "end":
             fail(self._source, word.position, f"{word.kind} has no end: unexpected {end.kind}")
         self._take("}}")
 
-    def _node(self, word: Token) -> Node:
+    def _node(self, word: GoToken) -> Node:
         if word.kind in ("if", "with", "range"):
             return self._branch(self._take(word.kind))
         if word.kind not in ("break", "continue", "template", "block"):
@@ -121,7 +129,7 @@ class Parser:
             self._define(name, word)
         return Invocation(name, pipe, word.position)
 
-    def _branch(self, word: Token) -> Branch:
+    def _branch(self, word: GoToken) -> Branch:
         outer = len(self._variables)
         pipe = self._pipe(word.kind)
         self._loops += word.kind == "range"
@@ -176,7 +184,7 @@ class Parser:
             self._take("pipe")
         return tuple(operands)
 
-    def _operand(self, token: Token) -> Operand:
+    def _operand(self, token: GoToken) -> Operand:
         kind, made = token.kind, token.text or None  # type: str, Any
         names: tuple[str, ...] = (token.text[1:],) if kind == "field" else ()
         if kind == "word":
@@ -196,13 +204,13 @@ class Parser:
             names += (self._take("field").text[1:],)
         return Operand(kind, made, names, token.position)
 
-    def _number(self, token: Token) -> int | float:
+    def _number(self, token: GoToken) -> int | float:
         match = _NUMBER.fullmatch(token.text)
         if match is None or not (match[1] or set(token.text) & set(".eE")):
             fail(self._source, token.position, f"a number that is not supported: {token.text}")
         return int(token.text) if match[1] else float(token.text)
 
-    def _text(self, token: Token) -> str:
+    def _text(self, token: GoToken) -> str:
         """What a quoted text means. Python reads its escapes as Go does, but for those of characters."""
         inner = token.text[1:-1]
         if token.text[0] == "`":

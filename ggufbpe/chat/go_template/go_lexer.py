@@ -22,7 +22,9 @@ _TOKEN = re.compile(
 _AFTER_NAME = re.compile(r"[ \t\r\n.,|:()]|\}\}|\Z")
 
 
-class Token(NamedTuple):
+class GoToken(NamedTuple):
+    """A token, and where it begins."""
+
     kind: str  # "text", "{{", "}}", "the end", a keyword, or the name of a group of `_TOKEN`
     text: str
     position: int
@@ -35,15 +37,15 @@ def fail(source: str, position: int, reason: str) -> NoReturn:
     raise ChatError(f"column {column}: {plain(reason)}", before.count("\n") + 1)
 
 
-def tokens(source: str) -> list[Token]:
+def go_tokens(source: str) -> list[GoToken]:
     """The tokens of a template, the last of which is "the end". `ChatError` for what is none."""
-    found: list[Token] = []
+    found: list[GoToken] = []
     start = 0
     while (at := source.find("{{", start)) >= 0:
         trims = re.match(r"-[ \t\r\n]", source[at + 2 : at + 4]) is not None
         text = source[start:at].rstrip(SPACE) if trims else source[start:at]
         if text:
-            found.append(Token("text", text, start))
+            found.append(GoToken("text", text, start))
         inside = at + 4 if trims else at + 2
         if source.startswith("/*", inside):
             end = source.find("*/", inside + 2)
@@ -51,11 +53,11 @@ def tokens(source: str) -> list[Token]:
             if not start:
                 fail(source, at, "a comment that is not closed before the action ends")
         else:
-            found.append(Token("{{", "", at))
+            found.append(GoToken("{{", "", at))
             start = _action(source, inside, found)
     if start < len(source):
-        found.append(Token("text", source[start:], start))
-    return [*found, Token("the end", "", len(source))]
+        found.append(GoToken("text", source[start:], start))
+    return [*found, GoToken("the end", "", len(source))]
 
 
 def _after_action(source: str, at: int) -> int:
@@ -64,7 +66,7 @@ def _after_action(source: str, at: int) -> int:
     return match.end() if match else 0
 
 
-def _action(source: str, at: int, found: list[Token]) -> int:
+def _action(source: str, at: int, found: list[GoToken]) -> int:
     """Add the tokens of an action, whose inside begins at `at`; return the place after it."""
     while not (after := _after_action(source, at)):
         match = _TOKEN.match(source, at)
@@ -79,7 +81,7 @@ def _action(source: str, at: int, found: list[Token]) -> int:
                 fail(source, end, f"bad character after {text}")
         if len(found) > MOST_TOKENS:
             fail(source, at, f"a template of more than {MOST_TOKENS:,} tokens")
-        found.append(Token(text if text in _KEYWORDS else kind, text, at))
+        found.append(GoToken(text if text in _KEYWORDS else kind, text, at))
         at = end
-    found.append(Token("}}", "", at))
+    found.append(GoToken("}}", "", at))
     return after
