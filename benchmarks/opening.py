@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,27 @@ from reference import NotPreparedError, llama_tokenize_command
 from timing import MORE_ROUNDS, median_ratio
 
 HERE = Path(__file__).resolve().parent
+CACHED = f"{OURS}, cached tables"
 
 
 def opening(case: Case, engine: str, rounds: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Seconds from opening to the first ids, in fresh processes in turn: figures and rows."""
-    engines = {OURS: engine}
+    """Seconds from opening to the first ids, in fresh processes in turn: figures and rows.
+
+    Ours with the tables that an earlier process cached, and without.
+    """
+    engines = {OURS: engine, CACHED: engine}
     if importlib.util.find_spec("llama_cpp"):
         engines[LLAMA_CPP] = LLAMA_CPP
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
-    for _ in range(MORE_ROUNDS * rounds):
-        for name, argument in engines.items():
-            command = [sys.executable, str(HERE / "opening_child.py"), argument, str(case.path)]
-            answers[name].append(
-                json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-            )
+    with tempfile.TemporaryDirectory() as folder:
+        environments = {
+            OURS: {**os.environ, "GGUFBPE_CACHE": "off"},
+            CACHED: {**os.environ, "GGUFBPE_CACHE_DIR": folder},
+        }
+        _open(case, engine, environments[CACHED])  # writes the cache file
+        for _ in range(MORE_ROUNDS * rounds):
+            for name, argument in engines.items():
+                answers[name].append(_open(case, argument, environments.get(name)))
     figures = [
         {
             "vocabulary": case.name,
@@ -50,9 +58,21 @@ def opening(case: Case, engine: str, rounds: int) -> tuple[list[dict[str, Any]],
     return figures, _rows(case.name, figures)
 
 
+def _open(case: Case, engine: str, environment: dict[str, str] | None) -> dict[str, Any]:
+    command = [sys.executable, str(HERE / "opening_child.py"), engine, str(case.path)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 def _rows(vocabulary: str, figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
-    ours, *others = figures
+    ours, cached, *others = figures
+    for base, against in ((ours, goals.WITHOUT_CACHE), *((one, one["engine"]) for one in others)):
+        key, remark = "first_seconds", "" if cached["ids"] == base["ids"] else "ids differ"
+        values = statistics.median(cached[key]), statistics.median(base[key]), "s"
+        ratio = median_ratio(cached[key], base[key])
+        rows.append(goals.row(vocabulary, None, goals.OPEN_CACHED, against, *values, ratio, remark))
     for theirs in others:
         remark = "" if ours["ids"] == theirs["ids"] else "ids differ"
         for what, key in ((goals.OPEN, "first_seconds"), (goals.OPEN_AGAIN, "again_seconds")):

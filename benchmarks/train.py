@@ -1,11 +1,15 @@
-"""Training measured beside HF tokenizers' BpeTrainer, in one run, with the merges checked equal.
+"""Training measured beside HF tokenizers' BpeTrainer and gigabpe, in one run, with the merges checked equal.
 
-    python benchmarks/train.py [--vocab-size 32000] [--megabytes 8 40] [--rounds 3] [--one-thread] [--json results.json]
+    python benchmarks/train.py [--vocab-size 32000] [--megabytes 8 40] [--rounds 3] [--one-thread]
+                                [--gigabpe] [--json results.json]
 
 Both learn from the same file with GPT-2's splitting and HF's order of ties, each in its own process, so that the peak
 of memory is its own as well. HF gets the text in pieces cut between words, since it uses one thread per piece; both use
-all threads unless --one-thread is given. Timing runs from opening the file to the last merge, without imports.
+all threads unless --one-thread is given. Timing runs from opening the file to the last merge, without imports;
+processor time, of all threads, says more on a machine that is shared.
 
+gigabpe, with --gigabpe (`pip install gigabpe`), reads line by line: the text then has no empty lines and none that
+begin or end with white space, so that no word crosses from one to the next.
 
 The text is English prose (texts.py), then the code and languages that the machine has.
 """
@@ -32,7 +36,7 @@ import texts
 from machine import machine, versions
 from timing import median_ratio, say
 
-OURS, REFERENCE, HF = "ggufbpe", "ggufbpe, reference engine", "HF tokenizers"
+OURS, REFERENCE, HF, GIGABPE = "ggufbpe", "ggufbpe, reference engine", "HF tokenizers", "gigabpe"
 PIECE = 1 << 17  # characters
 
 
@@ -40,18 +44,19 @@ def main() -> int:
     """Measure and print."""
     options = parse()
     if options.megabytes_to:
-        Path(options.megabytes_to).write_bytes(prose(round(options.megabytes[0] * 1e6)))
+        Path(options.megabytes_to).write_bytes(prose(round(options.megabytes[0] * 1e6), options.gigabpe))
         return 0
     if options.child:
         print(json.dumps(measure_here(options.child, options.file, options.vocab_size, options.threads)))
         return 0
-    engines = [OURS, HF] + [REFERENCE] * options.reference
+    engines = [OURS, HF] + [GIGABPE] * options.gigabpe + [REFERENCE] * options.reference
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for size in options.megabytes:
             path = Path(folder, "text")
             # Written by a child: a child's peak of memory starts at its parent's.
             command = [sys.executable, __file__, "--megabytes", str(size), "--megabytes-to", str(path)]
+            command += ["--gigabpe"] * options.gigabpe
             subprocess.run(command, check=True)
             rounds: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines}
             for number in range(options.rounds):
@@ -79,6 +84,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one-thread", action="store_true", help="one thread for each")
     parser.add_argument("--reference", action="store_true", help="our reference engine as well")
+    parser.add_argument("--gigabpe", action="store_true", help="gigabpe as well")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--megabytes-to", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -87,9 +93,11 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def prose(size: int) -> bytes:
-    """English prose of `size` bytes, filled up with code and other languages."""
+def prose(size: int, in_lines: bool) -> bytes:
+    """English prose of `size` bytes, filled up with code and other languages; `in_lines` as gigabpe needs it."""
     text = texts.joined(chain(texts.dictionary(), texts.docstrings(), texts.sources(), texts.manuals()), size)
+    if in_lines:
+        text = "\n".join(filter(None, map(str.strip, text.split("\n")))) + "\n"
     return text.encode()
 
 
@@ -111,11 +119,14 @@ def measure(engine: str, path: Path, options: argparse.Namespace) -> dict[str, A
 
 
 def measure_here(engine: str, file: str, vocab_size: int, threads: int | None) -> dict[str, Any]:
-    learn = by_hf if engine == HF else by_us
+    learn = {HF: by_hf, GIGABPE: by_gigabpe}.get(engine, by_us)
+    before = time.process_time()
     seconds, merges = learn(Path(file), vocab_size, threads)
+    processor = time.process_time() - before
     lines = "\n".join(f"{left} {right}" for left, right in merges)
     return {
         "seconds": seconds,
+        "processor": processor,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         / (1e6 if sys.platform == "darwin" else 1e3),
         "merges": len(merges),
@@ -144,6 +155,17 @@ def by_hf(path: Path, vocab_size: int, threads: int | None) -> tuple[float, list
     return elapsed, [tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
 
 
+def by_gigabpe(path: Path, vocab_size: int, threads: int | None) -> tuple[float, list[tuple[str, str]]]:
+    import gigabpe
+
+    start = time.perf_counter()
+    _, merges = gigabpe.train_bpe(
+        [str(path)], vocab_size=vocab_size, pretokenizer="bytelevel", threads=threads or os.cpu_count()
+    )
+    elapsed = time.perf_counter() - start
+    return elapsed, merges[: vocab_size - 256]  # it counts only the bytes that occur
+
+
 def pieces(path: Path) -> Iterator[str]:
     """The text, cut after lines that end a word."""
     text = path.read_bytes().decode()
@@ -169,17 +191,18 @@ def table(results: dict[str, Any]) -> Iterator[str]:
     threads = "one thread" if results["threads"] == 1 else "all threads"
     yield f"Machine: {facts['cpu']}, {facts['cores']} cores; Python {facts['python']}; {named}; {threads}."
     yield f"Medians of {len(results['rows'][0]['rounds'][OURS])} rounds; {results['vocab_size']} tokens.\n"
-    yield "| text, MB | engine | seconds | of HF's | peak, MB | merges | the same |"
-    yield "| --- |" + " --- |" * 6
+    yield "| text, MB | engine | seconds | of HF's | processor, s | peak, MB | merges | the same |"
+    yield "| --- |" + " --- |" * 7
     for row in results["rows"]:
         hf = [each["seconds"] for each in row["rounds"][HF]]
         same = "yes" if is_equal(row) else "NO"
         for engine, rounds in row["rounds"].items():
             seconds = [each["seconds"] for each in rounds]
+            processor = statistics.median(each["processor"] for each in rounds)
             peak = statistics.median(each["peak_mb"] for each in rounds)
             yield (
                 f"| {row['bytes'] / 1e6:.1f} | {engine} | {statistics.median(seconds):.2f} | "
-                f"{median_ratio(seconds, hf):.2f} | {peak:.0f} | {rounds[0]['merges']} | {same} |"
+                f"{median_ratio(seconds, hf):.2f} | {processor:.2f} | {peak:.0f} | {rounds[0]['merges']} | {same} |"
             )
 
 

@@ -23,6 +23,7 @@ from .analysis.doctor.local_models import LocalModel as LocalModel
 from .analysis.doctor.local_models import local_models as local_models
 from .analysis.doctor.model_info import ModelInfo as ModelInfo
 from .analysis.doctor.model_info import info as info
+from .analysis.doctor.security.audit import audit as audit
 from .analysis.explain.explain_text import explain as explain
 from .analysis.explain.reasons import WhyNot as WhyNot
 from .analysis.explain.why_not import why_not as why_not
@@ -34,9 +35,16 @@ from .analysis.verify.result import Verification as Verification
 from .analysis.verify.side_by_side import Comparison as Comparison
 from .analysis.verify.side_by_side import compare as compare
 from .analysis.views.answers import json_schema as json_schema
+from .chat.chats import Chats as Chats
 from .chat.fitting import FitPolicy as FitPolicy
 from .chat.fitting import FittedChat as FittedChat
+from .chat.media.chat_media import ChatCount as ChatCount
+from .chat.media.mmproj import AudioTokens as AudioTokens
+from .chat.media.mmproj import ImageTokens as ImageTokens
+from .chat.media.mmproj import Mmproj as Mmproj
 from .chat.ollama_prompt import OllamaTemplate as OllamaTemplate
+from .chat.origins import PromptInParts as PromptInParts
+from .chat.token_origins import ChatTokens as ChatTokens
 from .convert.imported import NotImportableError as NotImportableError
 from .convert.incompatibilities import Incompatibility as Incompatibility
 from .convert.portable_patterns import NotExpressibleError as NotExpressibleError
@@ -56,6 +64,7 @@ from .data.statistics.measure import Stats as Stats
 from .data.training.train_vocabulary import train as train
 from .data.training.trained_vocabulary import TrainedVocabulary as TrainedVocabulary
 from .errors import ChatError as ChatError
+from .errors import ChatTooLongError as ChatTooLongError
 from .errors import CorruptMetadataError as CorruptMetadataError
 from .errors import DuplicateKeyError as DuplicateKeyError
 from .errors import GGUFError as GGUFError
@@ -81,8 +90,8 @@ from .hub.model_location import ModelLocation as ModelLocation
 from .hub.model_location import locate as locate
 from .models.pretokenizers.regex_patterns import Patterns as Patterns
 from .models.pretokenizers.regex_patterns import patterns as patterns
+from .models.token_attribute import TokenAttribute as TokenAttribute
 from .models.vocabulary import GGUFWarning as GGUFWarning
-from .models.vocabulary import TokenAttribute as TokenAttribute
 from .models.vocabulary import Vocabulary as Vocabulary
 from .tokenizer import Tokenizer as Tokenizer
 from .tokenizer.boundaries import BoundaryLevel as BoundaryLevel

@@ -199,6 +199,26 @@ class ChatError(ValueError):
         return type(self), (self.reason, self.line)
 
 
+class ChatTooLongError(ChatError):
+    """A chat that does not fit, whatever may be left out of it.
+
+    `count` is the number of tokens of what must stay, `limit` how many it may have. `remedy` says what would help, and
+    is "" if that is not known.
+    """
+
+    def __init__(self, count: int, limit: int, remedy: str = "") -> None:
+        self.count = count
+        self.limit = limit
+        self.remedy = remedy
+        super().__init__(f"the chat does not fit {limit} tokens: what must stay has {count} tokens")
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.count, self.limit, self.remedy)
+
+
 class ModelNameError(ValueError):
     """A name that matches no model, or several; `candidates` lists those that it matches."""
 

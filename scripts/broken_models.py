@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,13 +23,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from reference import vocabulary, with_pre
+from reference import vocabulary
 
 from ggufbpe import Tokenizer
+from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.token_checks import PADDING
 from ggufbpe.chat.known_templates import known_template
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
+from ggufbpe.gguf.edit import Edit, write_edited
 from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.gguf.schema import as_fields
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 _K = TokenizerKey
@@ -72,10 +76,24 @@ class Base:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The healthy tokenizer."""
-        overrides = {key: value for key, value in self.added.items() if value is not None}
+        return self.opened({})
+
+    def opened(self, keys: Mapping[str, Any]) -> Tokenizer:
+        """The tokenizer of the healthy copy, changed by `keys` in memory."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Tokenizer.from_gguf(self.find(), overrides=overrides)
+            return Tokenizer.from_gguf(self.find(), overrides={**self.added, **keys})
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What `doctor` looks at in the healthy copy; the file stays open."""
+        return Facts(GGUFFile(self.find()), self.added)
+
+    @cached_property
+    def healthy(self) -> bytes:
+        """The file of the healthy copy."""
+        with tempfile.TemporaryDirectory() as folder:
+            return self.copy(Path(folder) / "good.gguf", {}).read_bytes()
 
     @cached_property
     def markers(self) -> list[int]:
@@ -95,7 +113,11 @@ class Base:
 
     def copy(self, path: Path, keys: Mapping[str, Any]) -> Path:
         """Write the healthy copy, changed by `keys`, to `path`."""
-        return with_pre(self.find(), None, path, extra={**self.added, **keys})
+        changed = {**self.added, **keys}
+        fields = as_fields({key: value for key, value in changed.items() if value is not None})
+        edits = [Edit(key, *fields.get(key, ())) for key in changed]
+        write_edited(str(self.find()), str(path), edits)
+        return path
 
 
 def _real(name: str) -> Callable[[], Path]:
@@ -282,7 +304,7 @@ DEFECTS = (
         "tokens",
         _tokens_lost,
         False,
-        r"vocabulary:|out of range|lost tokens|tokens? fewer|tokens? only in|number of tokens",
+        r"vocabulary:|out of range|lost.tokens|tokens? fewer|tokens? only in|number of tokens",
     ),
     Defect("space_prefix", "space prefix", _space_prefix, True, r"space_prefix|space before|leading space"),
     Defect("scores", "scores", _scores, False, r"score"),
@@ -439,7 +461,7 @@ def cases(seed: str, count: int, bases: tuple[str, ...] = ()) -> Iterator[Case]:
 
 def write(made: Case, folder: Path) -> None:
     """Write the files of a case as people have them: good.gguf, bad.gguf, text.txt, good.json, and texts/."""
-    made.base.copy(folder / "good.gguf", {})
+    (folder / "good.gguf").write_bytes(made.base.healthy)
     made.base.copy(folder / "bad.gguf", made.broken())
     text = "\n".join(made.compared)
     (folder / "text.txt").write_text(text, encoding="utf-8")

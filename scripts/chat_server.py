@@ -45,10 +45,11 @@ class ServerGoneError(RuntimeError):
 
 
 class ChatServer:
-    """A server for one model, with one template at a time."""
+    """A server for one model, with one template at a time, and with a projector if a file of one is given."""
 
-    def __init__(self, model: str | os.PathLike[str]) -> None:
+    def __init__(self, model: str | os.PathLike[str], mmproj: str | os.PathLike[str] | None = None) -> None:
         self._model = str(model)
+        self._mmproj = None if mmproj is None else str(mmproj)
         self._child: subprocess.Popen[str] | None = None
         self._connection: http.client.HTTPConnection | None = None
         self._template: str | None = None
@@ -118,7 +119,7 @@ class ChatServer:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         try:
-            self._child.stdin.write(json.dumps([self._model, self._template]) + "\n")
+            self._child.stdin.write(json.dumps([self._model, self._template, self._mmproj]) + "\n")
             self._child.stdin.flush()
         except BrokenPipeError:
             return ""
@@ -131,10 +132,13 @@ class ChatServer:
         rendered = self._post("/apply-template", request)
         if isinstance(rendered, Refusal):
             return rendered
+        counted = self.count(request)
+        return counted if isinstance(counted, Refusal) else Answer(rendered["prompt"], counted)
+
+    def count(self, request: dict[str, Any]) -> int | Refusal:
+        """The number of tokens of a chat, or why it is refused. Raises `ServerGoneError` as `ask`."""
         counted = self._post("/v1/chat/completions/input_tokens", request)
-        if isinstance(counted, Refusal):
-            return counted
-        return Answer(rendered["prompt"], counted["input_tokens"])
+        return counted if isinstance(counted, Refusal) else int(counted["input_tokens"])
 
     def ask_at(self, request: dict[str, Any]) -> tuple[Answer | Refusal, int]:
         """The answer to a chat and the second of its asking, between whose ends no midnight lay."""
@@ -168,14 +172,14 @@ class ChatServer:
 
 
 def serve() -> None:
-    """The child: takes a model and a template a line, and says where they are served."""
+    """The child: takes a model, a template and a projector a line, and says where they are served."""
     import xllamacpp
 
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # so that nothing which is logged gets among the answers
     server: Any = None
     for line in sys.stdin:
-        model, template = json.loads(line)
+        model, template, mmproj = json.loads(line)
         if server is not None:
             time.sleep(0.02)  # it would wait for itself if it had not started yet
         server = None
@@ -185,6 +189,8 @@ def serve() -> None:
         parameters.default_template_kwargs = {"preserve_reasoning": "true"}
         parameters.n_ctx, parameters.n_parallel, parameters.port, parameters.verbosity = 512, 1, 0, -1
         parameters.warmup = False
+        if mmproj is not None:
+            parameters.mmproj.path = mmproj
         try:
             server = xllamacpp.Server(parameters)
             found = {"address": server.listening_address}

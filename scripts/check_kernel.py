@@ -170,6 +170,8 @@ def _compile_with_all() -> None:
     folders = [
         f"-I{kernel}",
         f"-I{tests}",
+        f"-I{ROOT / 'include'}",
+        '-DGGUFBPE_BUILD="any"',  # CMake makes it from the sources
         "-isystem",
         nanobind.include_dir(),
         "-isystem",
@@ -209,10 +211,14 @@ def _check(arguments: argparse.Namespace, kind: Kind, environment: dict[str, str
         if not arguments.machine:  # the plain forms are the same on all of them
             fuzzers |= {name + PORTABLE: seconds for name, seconds in SHORT_RUN_PORTABLE.items()}
         where = _build(kind, [*checks, *fuzzers], libfuzzer=False)
-        for name in checks:
-            _run(kind, [where / name], environment)
-        for name, seconds in fuzzers.items():
-            _run(kind, [where / name, "--seconds", seconds, "--seed", arguments.seed], environment)
+        commands: list[list[object]] = [[where / name] for name in checks]
+        commands += [
+            [where / name, "--seconds", seconds, "--seed", arguments.seed]
+            for name, seconds in fuzzers.items()
+        ]
+        with ThreadPoolExecutor(1 if arguments.machine else os.cpu_count()) as threads:
+            for job in [threads.submit(_run, kind, command, environment, True) for command in commands]:
+                job.result()
 
 
 def _long_run(minutes: float, seed: int, kind: Kind, libfuzzer: bool, environment: dict[str, str]) -> None:
@@ -289,11 +295,18 @@ def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
     return where / "tests" / "native"
 
 
-def _run(kind: Kind, command: list[object], environment: dict[str, str]) -> None:
+def _run(kind: Kind, command: list[object], environment: dict[str, str], at_end: bool = False) -> None:
+    """Run a program and print its output: `at_end`, if others run beside it. `SystemExit` if it fails."""
     texts = [str(part) for part in command]
     texts[0] += kind.suffix
-    print(f"{Path(texts[0]).name} {' '.join(texts[1:])}".rstrip(), flush=True)
-    if subprocess.run([*kind.emulator, *texts], env=environment).returncode:
+    called = f"{Path(texts[0]).name} {' '.join(texts[1:])}".rstrip()
+    if not at_end:
+        print(called, flush=True)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if at_end else {}
+    done = subprocess.run([*kind.emulator, *texts], env=environment, text=True, errors="replace", **streams)
+    if at_end:
+        print(f"{called}\n{done.stdout}", end="", flush=True)
+    if done.returncode:
         sys.exit(f"check_kernel.py: {texts[0]} failed")
 
 

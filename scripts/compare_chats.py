@@ -299,14 +299,18 @@ def jobs(chats: int, seed: str, names: list[str] | None) -> list[Job]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def parser_of(description: str, default: str) -> argparse.ArgumentParser:
+    """The arguments of all comparisons of random chats; `default` says which templates they compare without --only."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--chats", type=int, default=10_000)
     parser.add_argument("--seed", default="1")
-    parser.add_argument(
-        "--only", nargs="+", metavar="NAME", help="recorded templates; default: all, and random ones"
-    )
+    parser.add_argument("--only", nargs="+", metavar="NAME", help=f"recorded templates; default: {default}")
     parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
+    return parser
+
+
+def main() -> int:
+    parser = parser_of(__doc__, "all, and random ones")
     parser.add_argument("--reasons", action="store_true", help="show reasons that are worded in another way")
     parser.add_argument("--templates", type=Path, help="a folder for the templates of differences")
     arguments = parser.parse_args()

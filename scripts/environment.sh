@@ -52,13 +52,14 @@ is_built() {
     return 1
 }
 
+# In the folder that is given, or .venv.
 make_venv() {
-    rm -rf .venv
-    if ! "${PYTHON:-python3}" -m venv .venv; then
+    rm -rf "${1:-.venv}"
+    if ! "${PYTHON:-python3}" -m venv "${1:-.venv}"; then
         # Debian's python3 comes without ensurepip; virtualenv carries its own pip
-        rm -rf .venv
+        rm -rf "${1:-.venv}"
         "${PYTHON:-python3}" -m pip install --quiet --target .cache/virtualenv virtualenv
-        PYTHONPATH=.cache/virtualenv "${PYTHON:-python3}" -m virtualenv --quiet .venv
+        PYTHONPATH=.cache/virtualenv "${PYTHON:-python3}" -m virtualenv --quiet "${1:-.venv}"
     fi
 }
 

@@ -3,6 +3,8 @@
     python scripts/measure_advice.py --seed 1 --count 200            # a table
     python scripts/measure_advice.py --seed 1 --count 200 -v         # also each case that did not end well
     python scripts/measure_advice.py --seed 1 --case 17 -v           # one case, with what was printed
+    python scripts/measure_advice.py --count 2000 --log advice.jsonl  # can be stopped and run again
+    python scripts/measure_advice.py --count 2000 --in-turn           # one kind of advice for each case
     python scripts/measure_advice.py --healthy                       # pairs of healthy models, which need no advice
 
 Cases come from scripts/broken_models.py. Each of the five kinds of advice is asked of a broken model: `diagnose` with
@@ -12,17 +14,18 @@ is printed is run in a scratch folder, and the model that it writes is compared 
     mended       the ids of all other texts are the good model's, but for what no command can mend
     named        no command can mend what the texts show, and the cause has been named
     unseen       the texts do not show the defects, and nothing was harmed
-    described    no command was printed, although one could mend the model, but all causes have been named
+    described    no command was printed that mends all that one could mend, but all causes have been named
     nothing      no command was printed, although one could mend the model, and a cause has not been named
     too little   the command leaves a difference that a command could have mended
     unnamed      no command can mend what the texts show, and the cause has not been named
     harm         something that was right before is wrong after: ids, decoded text, or a new finding of `doctor`; or
                  the healthy model is to be changed
 
-What a command can mend is known from the defects. `doctor` alone cannot see all of it; `diff` must not offer a command
-where both models look healthy. Of a model that adds EOS and no BOS, `diagnose` also takes the ids that the command
-llama-tokenize prints, which have neither; so if the good model adds neither, it cannot see that the flag of EOS is
-wrong.
+What a command can mend is known from the defects. `diff` must not offer a command where both models look healthy.
+`doctor` has one file alone: it need only name a flag that is right in some models, such as the space before texts, and
+cannot see that two tokens of a model without merges have exchanged their texts. Of a model that adds EOS and no BOS,
+`diagnose` also takes the ids that the command llama-tokenize prints, which have neither; so if the good model adds
+neither, it cannot see that the flag of EOS is wrong.
 """
 
 from __future__ import annotations
@@ -38,21 +41,28 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cached_property
+from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import NamedTuple
 
 from broken_models import BASES, MOST_DEFECTS, Case, Defect, case, make_texts, write
 
 from ggufbpe import GGUFError, Tokenizer
-from ggufbpe.analysis.doctor.examination import doctor
+from ggufbpe.analysis.doctor.facts import Facts
+from ggufbpe.analysis.doctor.proposal import grave_findings
 from ggufbpe.cli import main as ggufbpe
+from ggufbpe.gguf.change import Change
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.models.token_table import tokens_that_differ
 
 COMMAND = re.compile(r"ggufbpe fix .+? (?:-o|--output) [^\s,;]+")
+_CASES_A_PROCESS = 100
 _ALL = re.compile(r"^\s*all: ", re.MULTILINE)
 OUTCOMES = ("mended", "named", "unseen", "described", "nothing", "too little", "unnamed", "harm")
 BAD = frozenset(("nothing", "too little", "unnamed", "harm"))
@@ -65,6 +75,9 @@ ADVICE = {
     "diff good bad": "diff good.gguf bad.gguf -f text.txt",
     "doctor": "doctor bad.gguf",
 }
+
+
+_DOUBTFUL = ("space_prefix", "eos_flag")  # defects that are right in some models, which `doctor` only names
 
 
 class Outcome(NamedTuple):
@@ -109,9 +122,10 @@ class Trial:
         write(made, folder)
         self.good, self.bad = made.base.tokenizer, self._opened(folder / "bad.gguf")
         self.compared = self._of_compared(self.good)
-        self.visible = [d for d in made.defects if self._shows(d.name)]
+        differs = self._of_compared(self.bad) != self.compared
+        self.visible = [defect for defect in made.defects if differs and self._shows(defect.name)]
         self._best: dict[tuple[str, ...], Tokenizer] = {}  # by the names of the defects that are gone
-        self._followed: dict[str, tuple[Tokenizer | None, str]] = {}  # by command
+        self._followed: dict[Hashable, tuple[Tokenizer | None, str]] = {}  # by what a command does
         self._findings: dict[str, set[str]] = {}  # of doctor, by file
 
     def _opened(self, path: Path) -> Tokenizer:
@@ -123,19 +137,18 @@ class Trial:
         return [tokenizer.encode(text) for text in self.case.compared]
 
     def _without(self, names: Iterable[str]) -> Tokenizer:
-        """The broken model without the defects `names`."""
-        path = self.folder / "other.gguf"
-        self.case.base.copy(path, self.case.broken(but=list(names)))
-        found = self._opened(path)
-        path.unlink()
-        return found
+        """The broken model without the defects `names`; the good one if no other is left."""
+        if not (keys := self.case.broken(but=list(names))):
+            return self.good
+        return self.case.base.opened(keys)
 
     def _shows(self, name: str) -> bool:
         """Whether the compared texts show a defect: alone, or by what remains without it."""
         others = [defect.name for defect in self.case.defects if defect.name != name]
         if not self.case.changes[name]:
             return False
-        if self._of_compared(self._without(others)) != self.compared:
+        alone = self._without(others) if others else self.bad
+        if self._of_compared(alone) != self.compared:
             return True
         return bool(others) and self._of_compared(self._without([name])) != self._of_compared(self.bad)
 
@@ -147,8 +160,12 @@ class Trial:
 
     def visible_to(self, advice: str) -> list[Defect]:
         """The defects that the compared texts show to one kind of advice."""
-        is_hidden = advice == "diagnose" and self._is_eos_doubtful
-        return [each for each in self.visible if not (is_hidden and each.name == "eos_flag")]
+        hidden = ""
+        if advice == "diagnose" and self._is_eos_doubtful:
+            hidden = "eos_flag"
+        if advice == "doctor" and not self.good.vocabulary.merges:
+            hidden = "tokens_swapped"
+        return [each for each in self.visible if each.name != hidden]
 
     def best(self, visible: Sequence[Defect]) -> Tokenizer:
         """The best that a command can reach: the visible defects that a command can mend are gone."""
@@ -168,22 +185,24 @@ class Trial:
     def judged(self, code: int, printed: str, advice: str = "") -> Outcome:
         """Follow advice that ended with this exit code, and judge the result."""
         command, number = the_command(printed)
-        outcome, detail = self._judged(code, printed, command, self.visible_to(advice))
+        outcome, detail = self._judged(code, printed, command, advice)
         return Outcome("", str(self.case), len(self.case.defects), outcome, 0.0, number, detail, printed)
 
-    def _judged(self, code: int, printed: str, command: str, visible: Sequence[Defect]) -> tuple[str, str]:
+    def _judged(self, code: int, printed: str, command: str, advice: str) -> tuple[str, str]:
+        visible = self.visible_to(advice)
         if "unexpected " in printed and code == 2:
             return "harm", "the command failed"
         if not command:
-            return self._not_harmed(self.bad, printed, command, visible)
-        if command not in self._followed:
-            self._followed[command] = self._follow(command)
-        fixed, problem = self._followed[command]
+            return self._not_harmed(self.bad, printed, command, visible, advice)
+        key = _what_it_does(command)
+        if key not in self._followed:
+            self._followed[key] = self._follow(command)
+        fixed, problem = self._followed[key]
         if fixed is None:
             return "too little", f"the command is refused: {problem}"
         if problem:
             return "harm", f"{problem}: {command}"
-        return self._not_harmed(fixed, printed, command, visible)
+        return self._not_harmed(fixed, printed, command, visible, advice)
 
     def _follow(self, command: str) -> tuple[Tokenizer | None, str]:
         """The model that a command writes, None if it is refused, and why, or what harm it does."""
@@ -201,7 +220,7 @@ class Trial:
         return fixed, harm
 
     def _not_harmed(
-        self, fixed: Tokenizer, printed: str, command: str, visible: Sequence[Defect]
+        self, fixed: Tokenizer, printed: str, command: str, visible: Sequence[Defect], advice: str
     ) -> tuple[str, str]:
         said = _THE_SAME.sub("", printed)
         not_named = [d for d in visible if not re.search(d.named, said, re.IGNORECASE)]
@@ -213,6 +232,11 @@ class Trial:
             return tokenizer.encode(text) in [each.encode(text) for each in right]
 
         left = [text for text in texts if not is_right(fixed, text)]
+        if left and advice == "doctor" and not not_named:
+            for doubtful in (*combinations(_DOUBTFUL, 1), _DOUBTFUL):
+                sure = self.best([each for each in visible if each.name not in doubtful])
+                if all(fixed.encode(text) == sure.encode(text) for text in texts):
+                    return "described", command
         if left:
             shown = ", ".join(defect.name for defect in visible if defect.is_fixable)
             outcome = "too little" if command else "nothing" if not_named else "described"
@@ -245,12 +269,12 @@ class Trial:
     def _other_pieces(self, fixed: Tokenizer, before: Tokenizer, texts: list[str]) -> str:
         """A token that decodes to another text than before, except those whose types are the defect."""
         ours, theirs, right = (t.vocabulary.attributes for t in (fixed, before, self.good))
-        for index, (one, other) in enumerate(zip(ours, theirs)):
-            if one != other and (index >= len(right) or other == right[index]):
+        for index in tokens_that_differ(ours, theirs):
+            if index >= len(right) or theirs[index] == right[index]:
                 pieces = [each.decode([index]) for each in (fixed, before)]
                 if pieces[0] != pieces[1]:
                     return f"token {index} decodes to {pieces[0]!r}, and to {pieces[1]!r} before"
-        broken = {i for i, (a, b) in enumerate(zip(theirs, right)) if a != b}
+        broken = set(tokens_that_differ(theirs[: len(right)], right[: len(theirs)]))
         for text in texts:
             ids = [token for token in self.good.encode(text) if token < len(ours) and token not in broken]
             decoded = [each.decode(ids) for each in (self.good, before, fixed)]
@@ -260,7 +284,19 @@ class Trial:
 
     def _found(self, path: Path) -> set[str]:
         """The ids of what `doctor` warns of in a file."""
-        return {finding.id for finding in doctor(path).findings if finding.severity != "note"}
+        with GGUFFile(path) as file:
+            facts = Facts(file, None)
+            facts.share(self.case.base.facts)  # what follows from tokens and merges, if these are the same
+            return {finding.id for finding in grave_findings(facts, ())}
+
+
+def _what_it_does(command: str) -> Hashable:
+    """What makes a command do something else: its file and changes, in any order; or its text."""
+    change = Change.of_command(command)
+    if change is None:
+        return command
+    parts = change.keys, change.types, change.templates
+    return command.split()[2], *(frozenset(part.items()) for part in parts)
 
 
 def outcomes(made: Case, advice: Sequence[str] = tuple(ADVICE)) -> list[Outcome]:
@@ -320,7 +356,7 @@ def _equivalent(tokenizer: Tokenizer) -> str:
 
 def table(found: Sequence[Outcome]) -> str:
     """The outcomes by kind of advice and number of defects, in Markdown."""
-    head = ["advice", "defects", "cases", *OUTCOMES, "several commands", "median s", "most s"]
+    head = ["advice", "defects", "cases", *OUTCOMES, "several commands", "median s", "95 % s", "most s"]
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
     for advice in dict.fromkeys(outcome.advice for outcome in found):
         for size in (*range(1, MOST_DEFECTS + 1), 0):
@@ -328,12 +364,25 @@ def table(found: Sequence[Outcome]) -> str:
             if not those:
                 continue
             counts = Counter(outcome.outcome for outcome in those)
-            seconds = [outcome.seconds for outcome in those]
+            seconds = sorted(outcome.seconds for outcome in those)
+            times = median(seconds), seconds[int(0.95 * (len(seconds) - 1))], seconds[-1]
             numbers = [len(those), *(counts[name] for name in OUTCOMES)]
             numbers.append(sum(outcome.commands > 1 for outcome in those))
             cells = [advice, str(size or "all"), *map(str, numbers)]
-            lines.append(" | ".join([*cells, f"{median(seconds):.1f}", f"{max(seconds):.1f}"]))
+            lines.append(" | ".join([*cells, *(f"{each:.1f}" for each in times)]))
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def _logged(path: Path) -> list[Outcome]:
+    """What an earlier run has found."""
+    if not path.exists():
+        return []
+    return [Outcome(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def kinds_for(made: Case, advice: Sequence[str], in_turn: bool) -> tuple[str, ...]:
+    """The kinds of advice that a case asks for: all of `advice`, or one of them that its seed and number determine."""
+    return (Random(f"{made.seed}/{made.number}/advice").choice(advice),) if in_turn else tuple(advice)
 
 
 def _one(arguments: tuple[str, int, tuple[str, ...], tuple[str, ...]]) -> list[Outcome]:
@@ -347,6 +396,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="how many cases (default: 100)")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case (default: 0)")
     parser.add_argument("--case", type=int, help="only the case of this number")
+    parser.add_argument(
+        "--in-turn", action="store_true", help="one kind of advice for each case, by its number"
+    )
     parser.add_argument("--healthy", action="store_true", help="only pairs of healthy models")
     parser.add_argument(
         "--advice", action="append", choices=list(ADVICE), help="only this kind; may be repeated"
@@ -356,6 +408,7 @@ def main() -> int:
     )
     parser.add_argument("-j", "--jobs", type=int, default=1, help="how many cases at a time (default: 1)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the cases that did not end well")
+    parser.add_argument("--log", type=Path, help="keep what was found in this file, and go on from there")
     arguments = parser.parse_args()
     advice = tuple(arguments.advice or ADVICE)
     bases = tuple(arguments.base or [base.name for base in BASES])
@@ -369,12 +422,19 @@ def main() -> int:
         return int(wrong > 0)
     numbers = range(arguments.first, arguments.first + arguments.count)
     numbers = numbers if arguments.case is None else range(arguments.case, arguments.case + 1)
-    jobs = [(arguments.seed, number, bases, advice) for number in numbers]
-    found: list[Outcome] = []
-    # a process keeps the vocabularies that it has read, gigabytes of them after some cases
-    with get_context("fork").Pool(arguments.jobs, maxtasksperchild=3) as pool:
+    found = _logged(arguments.log) if arguments.log else []
+    known = {outcome.case for outcome in found}
+    wanted = [made for number in numbers if str(made := case(arguments.seed, number, bases)) not in known]
+    jobs = [
+        (arguments.seed, made.number, bases, kinds_for(made, advice, arguments.in_turn)) for made in wanted
+    ]
+    # a process reads each vocabulary once; a new one now and then frees what the cases leave in memory
+    with get_context("fork").Pool(arguments.jobs, maxtasksperchild=_CASES_A_PROCESS) as pool:
         for each in pool.imap(_one, jobs):
             found += each
+            if arguments.log:
+                with arguments.log.open("a", encoding="utf-8") as log:
+                    log.writelines(json.dumps(outcome) + "\n" for outcome in each)
             for outcome in each:
                 if arguments.verbose and (outcome.outcome in BAD or arguments.case is not None):
                     _show(outcome, whole=arguments.case is not None)

@@ -9,7 +9,7 @@ that chats follow: a wheel with llama-server. `OLDER` is the second opinion, and
 upstream's own test cases. From elsewhere come only the package tokenizers 1.0, which must read the files that `export`
 writes, and the tokenizer.json of T5 and umT5, which stable-diffusion.cpp has in its source. Existing files stay;
 interrupted steps start again, since every step works under a temporary name and renames at the end. The folder is
-`.cache/` of the repository, or $GGUFBPE_CACHE.
+`.cache/` of the repository, or $GGUFBPE_REFERENCE.
 
 `Oracle` asks each state through its C functions, in a child process (ggufbpe/analysis/oracles/llama_cpp.py).
 
@@ -90,8 +90,8 @@ class NotPreparedError(RuntimeError):
 
 
 def cache_directory() -> Path:
-    """The folder of everything fetched or built: $GGUFBPE_CACHE, or `.cache` in the repository."""
-    return Path(os.environ.get("GGUFBPE_CACHE") or ROOT / ".cache")
+    """The folder of everything fetched or built: $GGUFBPE_REFERENCE, or `.cache` in the repository."""
+    return Path(os.environ.get("GGUFBPE_REFERENCE") or ROOT / ".cache")
 
 
 def vocabulary(name: str) -> Path:

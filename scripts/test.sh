@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests and does all the set-up that they need.
 #
-#     sh scripts/test.sh                      # the quick ones, in about three minutes on two processors
+#     sh scripts/test.sh                      # the quick ones, in about five minutes on two processors
 #     sh scripts/test.sh --all                # all of them, as CI does
 #     sh scripts/test.sh tests/gguf -k utf8   # other arguments are pytest's
 #
@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 case "${1:-}" in
 "")
     environment dev
-    GGUFBPE_CACHE=$PWD/.cache/left-out python -m pytest -q -rfE -n auto -m "not slow and not cluster and not browser"
+    GGUFBPE_REFERENCE=$PWD/.cache/left-out python -m pytest -q -rfE -n auto -m "not slow and not cluster and not browser"
     echo "All tests, also the slow ones and those that need pyarrow, Ray, a browser or llama.cpp: sh scripts/test.sh --all"
     ;;
 --all)

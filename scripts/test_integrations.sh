@@ -1,23 +1,47 @@
 #!/bin/sh
 # Runs tests/integrations with the real libraries, in an environment of their own; a missing library is a failure there.
 #
-#     sh scripts/test_integrations.sh              # the versions that pyproject.toml allows
-#     sh scripts/test_integrations.sh --newest     # the newest versions of the adapters' libraries
+#     sh scripts/test_integrations.sh              # the versions of scripts/integrations.txt, as CI does
+#     sh scripts/test_integrations.sh --newest     # the newest versions, for a weekly run
 #     sh scripts/test_integrations.sh -k tiktoken  # other arguments are pytest's
 #
-# The environment is .cache/integrations-venv, 2.5 GB, of which torch is the largest part. test_llama_cpp.py is skipped
-# without llama-cpp-python, which takes minutes to compile; the environment of the other tests has it.
+# The newest versions are those of the packages that the extra `integrations` of pyproject.toml names, whatever limits it
+# has. They are written to .cache/integrations-newest.txt, which can take the place of scripts/integrations.txt.
+#
+# ggufbpe, its compiled engine and pytest come from .venv, behind the libraries' own dependencies. The environment is
+# .cache/integrations-venv (or -newest-venv), 2 GB. test_llama_cpp.py is skipped without llama-cpp-python, which takes
+# minutes to compile; the environment of the other tests has it.
 set -eu
 cd "$(dirname "$0")/.."
-venv=.cache/integrations-venv
-libraries="chonkie guidance langchain-text-splitters litellm llama-index-core llguidance lm-format-enforcer mistral-common outlines \
-    outlines-core semantic-text-splitter tiktoken transformers xgrammar"
-[ -x $venv/bin/python ] || python3 -m venv $venv
-$venv/bin/pip install -q "torch==2.13.0"  # a later one may bring several GB of CUDA
-$venv/bin/pip install -q -e ".[integrations]" "xgrammar>=0.2,<0.3" "pytest>=8,<10" "hypothesis>=6.100,<7"
+. scripts/environment.sh
+environment test
+
+site_packages() {
+    "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+}
+
+newest=
 if [ "${1:-}" = --newest ]; then
     shift
-    # shellcheck disable=SC2086 - a list of words
-    $venv/bin/pip install -q --upgrade $libraries
+    newest=-newest
 fi
+venv=.cache/integrations$newest-venv
+$venv/bin/python -m pip --version >/dev/null 2>&1 || PYTHON=python make_venv $venv
+link=$(site_packages $venv/bin/python)/ggufbpe.pth
+if [ "$newest" ]; then
+    rm -f "$link" # pip would take the packages of .venv for its own
+    libraries=$(python -c '
+import re
+from importlib.metadata import requires
+names = (re.match(r"[\w.-]+", each)[0] for each in requires("ggufbpe") if re.search("extra == .integrations", each))
+print(*(name for name in names if name != "ggufbpe"))')
+    # shellcheck disable=SC2086 - a list of words
+    $venv/bin/python -m pip install -q --upgrade $libraries xgrammar "torch==2.13.0" # a later one may bring CUDA
+    $venv/bin/python -m pip freeze | sed '/^triton==/d; s/+cpu$//' >.cache/integrations-newest.txt
+elif ! cmp -s scripts/integrations.txt $venv/installed.txt; then
+    rm -f "$link"
+    $venv/bin/python -m pip install -q --no-deps --no-compile -r scripts/integrations.txt
+    cp scripts/integrations.txt $venv/installed.txt
+fi
+echo "import site; site.addsitedir('$(site_packages python)')" >"$link"
 GGUFBPE_INTEGRATIONS=required exec $venv/bin/python -m pytest -q tests/integrations "$@"

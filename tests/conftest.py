@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -51,14 +52,19 @@ UNSPLIT = ROOT / "fixtures" / "unsplit.gguf"
 # Files that need packages which the extra `dev` does not have; a package that is missing in CI fails its tests.
 PACKAGES = {
     "data/corpora/test_corpus_encoding.py": "pyarrow",
+    "data/corpora/test_document_notes.py": "pyarrow",
     "data/corpora/test_large_documents.py": "pyarrow",
     "data/corpora/test_ray.py": "ray",
+    "data/corpora/test_masked_shards.py": "pyarrow",
     "data/corpora/test_readers.py": "pyarrow",
     "data/corpora/test_row_formats.py": "pyarrow",
     "data/corpora/test_shard_check.py": "pyarrow",
     "data/corpora/test_table_rows.py": "pyarrow",
     "repository/test_examples.py": "pyarrow",
+    "repository/test_pages_for_people.py": "pyarrow",
+    "javascript/test_javascript.py": "playwright",
     "server/test_page.py": "playwright",
+    "server/test_standalone_page.py": "playwright",
 }
 collect_ignore = [
     file
@@ -81,6 +87,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "slow: takes seconds with its cases, and is left out of a quick run",
     ):
         config.addinivalue_line("markers", marker)
+    if "GGUFBPE_CACHE_DIR" not in os.environ:  # nothing is written into the folder of whoever runs the tests
+        folder = tempfile.TemporaryDirectory()
+        os.environ["GGUFBPE_CACHE_DIR"] = folder.name
+        config.add_cleanup(folder.cleanup)
     # A shell starts what it runs in the background with Ctrl-C ignored, and children inherit that; the tests send it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

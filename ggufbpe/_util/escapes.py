@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import IO
 
-_ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2}|[ \t-\r+-][0-9a-fA-F])|(.))", re.DOTALL)
+_ESCAPE = rb"(?s)\\(?:x([0-9a-fA-F]{2}|[ \t-\r+-][0-9a-fA-F])|(.))"
 _LONGEST_ESCAPE = 4  # bytes
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"'": b"'", b'"': b'"', b"\\": b"\\"}
 
@@ -34,7 +34,7 @@ def _processed(text: bytes) -> tuple[bytes, int]:
             return bytes([int(match[1], 16) & 0xFF])
         return _ESCAPED.get(match[2], match[0])
 
-    return (_ESCAPE.sub(replacement, text) if b"\\" in text else text), number
+    return (re.sub(_ESCAPE, replacement, text) if b"\\" in text else text), number
 
 
 class Unescaped:
@@ -66,7 +66,7 @@ def _end_of_whole_escapes(data: bytes) -> int:
     """How many of the bytes mean the same, whatever follows."""
     if b"\\" not in data[-_LONGEST_ESCAPE:]:
         return len(data)
-    for match in _ESCAPE.finditer(data):
+    for match in re.finditer(_ESCAPE, data):
         if match.start() > len(data) - _LONGEST_ESCAPE:
             return match.start()
     return len(data) - data.endswith(b"\\")  # a backslash at the very end may still begin a sequence

@@ -228,6 +228,19 @@ def is_special(path: str | os.PathLike[str]) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
+def opened_regular(path: str | bytes, *, follow: bool = True) -> IO[bytes]:
+    """Open a regular file for reading; `OSError` for what is none, such as a pipe, for whose writer nothing waits.
+
+    Without `follow`, nor for a symbolic link.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY | (0 if follow else _NOT_FOLLOWED)
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return os.fdopen(descriptor, "rb")
+
+
 def sync(file: IO[bytes]) -> None:
     """Sync what was written to disk."""
     file.flush()

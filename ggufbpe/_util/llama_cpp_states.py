@@ -4,7 +4,7 @@ A tokenizer gives the ids of one state: `FOLLOWED`, or the one in `Tokenizer.fro
 asks `lacks` what that state does not have.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
 from collections.abc import Iterator
 from functools import cache

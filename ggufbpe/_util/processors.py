@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 _V2, _V1 = "sys/fs/cgroup", "sys/fs/cgroup/cpu"
 
@@ -27,8 +26,8 @@ def _quotas(root: str) -> Iterator[float]:
         _, controllers, group = [*line.split(":", 2), "", ""][:3]
         if controllers and "cpu" not in controllers.split(","):
             continue
-        path = PurePosixPath("/") / group
-        for folder in (path, *path.parents):
+        names = group.strip("/").split("/")
+        for folder in ("/".join(["", *names[:depth]]) for depth in range(len(names), -1, -1)):
             if controllers:
                 quota = _read(root, f"{_V1}{folder}/cpu.cfs_quota_us")
                 period = _read(root, f"{_V1}{folder}/cpu.cfs_period_us")

@@ -37,8 +37,14 @@ def to_bytes(text: str | bytes | bytearray | memoryview) -> bytes:
         except UnicodeEncodeError as error:
             raise lone_surrogate(text, error.start) from None
     if not isinstance(text, (bytes, bytearray, memoryview)):
-        raise TypeError(f"text must be str or bytes, not {type(text).__name__}")
+        raise not_a_text(text)
     return bytes(text)
+
+
+def not_a_text(text: object) -> TypeError:
+    """Return the error of an argument that is neither a `str` nor bytes; of a list, it names what takes one."""
+    batch = "; the methods that end in _batch take several texts" if isinstance(text, (list, tuple)) else ""
+    return TypeError(f"text must be str or bytes, not {type(text).__name__}{batch}")
 
 
 def lone_surrogate(text: str, at: int) -> ValueError:
@@ -47,6 +53,15 @@ def lone_surrogate(text: str, at: int) -> ValueError:
         f"the text has a lone surrogate, U+{ord(text[at]):04X}, at character {at}, which "
         "UTF-8 cannot write; give bytes, or encode with errors='replace' first"
     )
+
+
+def has_utf8(text: str) -> bool:
+    """Check that UTF-8 can write `text`: that no character of it is a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_utf8(data: bytes) -> bool:

@@ -14,7 +14,7 @@ from ..errors import printable
 T = TypeVar("T")
 
 _SHOWN = 5  # of a list
-_BACKSLASHES_OR_BYTE = re.compile(r"\\\\|\\udc(?=[89a-f][0-9a-f])")  # in what repr makes of a text
+_BACKSLASHES_OR_BYTE = r"\\\\|\\udc(?=[89a-f][0-9a-f])"  # in what repr makes of a text
 
 
 def quoted_piece(piece: bytes, limit: int = 40) -> str:
@@ -24,7 +24,7 @@ def quoted_piece(piece: bytes, limit: int = 40) -> str:
     "' 者\\xe8\\x00'"
     """
     shown = printable(piece.decode("utf-8", "surrogateescape"), limit)
-    return _BACKSLASHES_OR_BYTE.sub(lambda match: match[0] if match[0] == r"\\" else r"\x", shown)
+    return re.sub(_BACKSLASHES_OR_BYTE, lambda match: match[0] if match[0] == r"\\" else r"\x", shown)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

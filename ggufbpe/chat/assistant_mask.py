@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..errors import ChatError, printable
+from .known_templates import GivenTemplate
 from .origins import PromptInParts, PromptPart
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 AssistantPart = Literal["content", "reasoning", "tool_calls", "end"]
 ALL_PARTS: frozenset[AssistantPart] = frozenset(get_args(AssistantPart))
 _ASSISTANT = "assistant"
+_QUESTION = [{"role": "user", "content": "Hi"}]  # what a generation prompt is asked with
+_TOOLS = [
+    {"type": "function", "function": {"name": "f", "description": "", "parameters": {"type": "object"}}}
+]
 _ROLE = re.compile(rb"assistant|model|bot|\bai\b", re.IGNORECASE)  # in a generation prompt
 
 
@@ -55,15 +59,16 @@ class AssistantSpans:
     def find(
         self,
         body: Mapping[str, Any],
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         now: datetime | None = None,
         *,
         whole: bool = True,
+        left_out: Collection[int] = (),
     ) -> tuple[PromptInParts, list[WrittenSpan]]:
         """Return the prompt of a request and the spans that the assistant wrote, in order, of the wanted parts.
 
-        The arguments are those of `Chats.prompt`. `ChatError` as from there, and where it is not known which parts of
-        the prompt come from which message.
+        Messages whose numbers are in `left_out` give no spans. The other arguments are those of `Chats.prompt`.
+        `ChatError` as from there, and where it is not known which parts of the prompt come from which message.
         """
         rendered = self._tokenizer.chats.parts(body, chat_template, now, whole=whole, with_blocks=True)
         if any(part.origin.kind == "unknown" for part in rendered.parts):
@@ -71,11 +76,17 @@ class AssistantSpans:
                 "where the parts of this prompt come from cannot be told, so it has no assistant mask"
             )
         found: list[WrittenSpan] = []
-        for turn in _turns(rendered):
-            opening = self._generation_prompt(body, chat_template, now, rendered)
+        every = list(_turns(rendered))
+        turns = [turn for turn in every if turn.number not in left_out]
+        for turn in turns:
+            opening = self._generation_prompt(body, chat_template, now)
             found += self._spans(rendered.prompt, turn, opening)
         if rendered.blocks is not None:
-            found = list(_of_blocks(rendered.blocks, found))
+            begin = turns[0].begin if turns and left_out else 0
+            others = [turn for turn in every if turn.number in left_out]
+            blocks = [block for block in rendered.blocks if block[1] > begin and (turns or not left_out)]
+            wanted = (block for block in blocks if not any(turn.overlaps(*block) for turn in others))
+            found = list(_of_blocks(wanted, found))
         return rendered, [span for span in found if span.part in self._parts and span.start < span.end]
 
     def _spans(self, prompt: bytes, turn: _Turn, opening: bytes) -> Iterator[WrittenSpan]:
@@ -111,26 +122,25 @@ class AssistantSpans:
     def _generation_prompt(
         self,
         body: Mapping[str, Any],
-        chat_template: str | None,
+        chat_template: GivenTemplate,
         now: datetime | None,
-        rendered: PromptInParts,
     ) -> bytes:
         """What the template writes to begin an answer; b"" if that cannot be told.
 
-        It is asked once for each template and its arguments, with the messages before the first answer.
+        It is asked once for each template and its arguments, always with the same chat, so that no mask depends on the
+        chats before.
         """
-        key = repr((chat_template, body.get("chat_template_kwargs"), bool(body.get("tools"))))
+        tools = _TOOLS if body.get("tools") else None
+        key = repr((chat_template, body.get("chat_template_kwargs"), bool(tools)))
         if key not in self._generation_prompts:
-            roles = [message.role for message in rendered.request.messages]
-            before = list(body["messages"])[: roles.index(_ASSISTANT)]
-            asked = {**body, "messages": before, "add_generation_prompt": True}
-            found = b""
-            with suppress(ChatError):  # of templates that take no chat without an answer
+            asked = {**body, "messages": _QUESTION, "tools": tools, "add_generation_prompt": True}
+            try:
                 begun = self._tokenizer.chats.parts(asked, chat_template, now)
-                found = b"".join(
-                    begun.prompt[at:end] for at, end, of in begun.parts if of.kind == "generation_prompt"
-                )
-            self._generation_prompts[key] = found
+            except ChatError:  # of templates that take no such chat
+                return b""
+            self._generation_prompts[key] = b"".join(
+                begun.prompt[at:end] for at, end, of in begun.parts if of.kind == "generation_prompt"
+            )
         return self._generation_prompts[key]
 
 
@@ -140,6 +150,15 @@ class _Turn(NamedTuple):
     texts: list[PromptPart]
     begin: int
     end: int
+
+    @property
+    def number(self) -> int:
+        """The number of its message."""
+        return self.texts[0].origin.index or 0
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        """Whether some of its texts are between two places."""
+        return self.texts[0].start < end and self.texts[-1].end > begin
 
 
 def _turns(rendered: PromptInParts) -> Iterator[_Turn]:
@@ -234,7 +253,7 @@ def assistant_mask(
 def masked_chat(
     tokenizer: PromptTokenizer,
     body: Mapping[str, Any],
-    chat_template: str | None,
+    chat_template: GivenTemplate,
     now: datetime | None,
     parts: bool | Collection[AssistantPart],
 ) -> tuple[list[int], list[int]]:

@@ -5,11 +5,13 @@ The rest of `ggufbpe.chat` and jinja2 are imported with the first chat only.
 
 from __future__ import annotations
 
-import operator
+import os
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from .._util.arguments import integer
+from .._util.caller import frames_to_caller
 from .._util.lazy import IMPORT_LOCK, cached_property
 from ..gguf.metadata import Metadata
 from ..models.chat_templates import chat_templates
@@ -21,13 +23,17 @@ if TYPE_CHECKING:
     from .assistant_mask import AssistantPart
     from .chats import Chats
     from .fitting import FitPolicy, FittedChat
+    from .known_templates import GivenTemplate
+    from .media.chat_media import ChatCount
+    from .media.mmproj import Mmproj
     from .prompt_tokenizer import PromptTokenizer
 
 
 _IS_CHATML = (
     "the model has no chat template, so this prompt is ChatML, as llama-server makes it; "
-    'chat_template="known:chatml" says that ChatML is meant'
+    'chat_template="known:chatml" chooses ChatML'
 )
+_HIDES_TOOLS = "the chat template does not show the tools to the model"
 
 
 class ChatMethods:
@@ -52,7 +58,7 @@ class ChatMethods:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: str = "auto",
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
@@ -70,7 +76,7 @@ class ChatMethods:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: str = "auto",
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
@@ -88,7 +94,7 @@ class ChatMethods:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: str = "auto",
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
@@ -106,7 +112,7 @@ class ChatMethods:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: str = "auto",
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
@@ -123,7 +129,7 @@ class ChatMethods:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         tool_choice: str = "auto",
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
@@ -142,32 +148,34 @@ class ChatMethods:
         of a request, with llama-server's defaults: a final answer is continued; `continue_final_message` (True,
         "content", "reasoning_content") requires `add_generation_prompt=False`. `chat_template_kwargs` are names and
         values for the template, whether it reads them or not. What it does read can also be given by name, such as
-        `enable_thinking=False`. `chat_template` is a template to use in place of the file's, the name of one of the
-        file's, or "known:NAME" for llama.cpp's template of that name (docs/chat.md). `now` is the time for templates
-        that write the date; by default it is the current time.
+        `enable_thinking=False`. `chat_template` is a template to use in place of the file's, the `pathlib.Path` of a
+        file with one, the name of one of the model's, or "known:NAME" for llama.cpp's template of that name
+        (docs/chat.md). `now` is the time for templates that write the date; by default it is the current time.
 
         With `return_assistant_mask`, the result is a pair: the ids, and 1 for each that the assistant wrote, else 0. It
         wrote contents, reasoning, tool calls and the token that ends a turn, of which names out of "content",
         "reasoning", "tool_calls" and "end" choose some. An answer at the end is then closed. (docs/chat.md)
-
-        Raises `ChatError`, a `ValueError`, for what llama-server refuses, and for a template that cannot be run:
-        its `reason`, and from the template the `line`. `TypeError` for any other argument by name, with the nearest
-        name. `NotInstalledError` without jinja2 (the extra `chat`). Warns (`GGUFWarning`) if neither the file nor
-        `chat_template` has a template: the prompt is then ChatML, as llama-server makes it.
+        As with llama-server, text of control tokens in messages becomes control tokens, which `ggufbpe.explain(tok,
+        messages).chat.injected` lists. Raises `ChatError`, a `ValueError`, for what llama-server refuses, a template
+        that cannot be run: its `reason`, and from the template the `line`; and a template's name that is not known.
+        `TypeError` for any other argument by name. `NotInstalledError` without jinja2 (the extra `chat`). Warns
+        (`GGUFWarning`) if neither the file nor `chat_template` has a template: the prompt is then ChatML, as
+        llama-server makes it; and if there are `tools` and the template does not show them.
 
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
         with IMPORT_LOCK:
             from .assistant_mask import masked_chat
             from .chats import body_from_arguments, prompt_text
-        if read_by_template:
-            self._check_names(read_by_template, chat_template, chat_template_kwargs or {})
-        if chat_template is None and not self.chat_templates:
-            warnings.warn(_IS_CHATML, GGUFWarning, stacklevel=2)
-        own = {**(chat_template_kwargs or {}), **read_by_template}
+            from .known_templates import read_if_path
+        chat_template = read_if_path(chat_template)
+        own = self._template_arguments(
+            "apply_chat_template", chat_template_kwargs, read_by_template, chat_template
+        )
         body = body_from_arguments(
             messages, tools, tool_choice, add_generation_prompt, continue_final_message, reasoning_effort, own
         )
+        self._warn_of_template(chat_template, body)
         tokenizer = cast("PromptTokenizer", self)
         if return_assistant_mask is not False:
             if not tokenize:
@@ -185,52 +193,108 @@ class ChatMethods:
         keep: FitPolicy | Mapping[str, Any] | None = None,
         answer: int = 0,
         tool_choice: str = "auto",
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | str | None = None,
         reasoning_effort: str | None = None,
         now: datetime | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
+        **read_by_template: Any,
     ) -> FittedChat:
         """Return the chat with the fewest messages left out whose prompt has at most `limit - answer` tokens.
 
-        `keep` is a `FitPolicy`, or its fields by name: what always stays, and what may be cut. By default, the system's
-        messages and the last turn stay, the oldest turns are left out first, each with its calls and their results, and
-        nothing is cut. If contents may be cut (`shorten`), the fewest turns are left out that suffice with all of them
-        cut, and then the fewest contents are cut, the oldest first. `answer` is room for the answer. The other
-        arguments are those of `apply_chat_template`.
+        `keep` is a `FitPolicy`, or a mapping of its fields, such as `{"keep_last": 2}`: what always stays, and what may
+        be cut. By default, the system's messages and the last turn stay, the oldest turns are left out first, each with
+        its calls and their results, and nothing is cut. If contents may be cut (`shorten`), the fewest turns are left
+        out that suffice with all of them cut, and then the fewest contents are cut, the oldest first. `answer` is room
+        for the answer. The other arguments are those of `apply_chat_template`.
 
         Each candidate is rendered and counted as a whole, so the result is exact whatever the template does, unless a
         prompt becomes longer where one turn more is left out. A search by estimates and halves takes few renderings.
 
-        Raises `ChatError` for what llama-server refuses, and if what must stay does not fit; `ValueError` for a
-        negative `limit` or `answer`, and for a policy that is not one.
+        Raises `ChatTooLongError`, which has `count` and `limit`, if what must stay does not fit; `ChatError` for what
+        llama-server refuses; `ValueError` for a negative `limit` or `answer`, for an answer that exceeds the limit,
+        and for a policy that is not one. Warns as `apply_chat_template`.
 
-        >>> tok.fit_chat(messages, 4096, answer=512).messages           # doctest: +SKIP
+        >>> tok.fit_chat(messages, 4096, answer=512, keep={"keep_last": 2}).messages    # doctest: +SKIP
         """
         with IMPORT_LOCK:
             from .chats import body_from_arguments
             from .fitting import fit_chat
-        if min(operator.index(limit), operator.index(answer)) < 0:
-            raise ValueError(f"limit and answer must be 0 or more, not {limit} and {answer}")
+            from .known_templates import read_if_path
+        chat_template = read_if_path(chat_template)
+        limit, answer = integer("limit", limit, least=0), integer("answer", answer, least=0)
+        own = self._template_arguments("fit_chat", chat_template_kwargs, read_by_template, chat_template)
         body = body_from_arguments(
-            messages,
-            tools,
-            tool_choice,
-            add_generation_prompt,
-            continue_final_message,
-            reasoning_effort,
-            chat_template_kwargs or {},
+            messages, tools, tool_choice, add_generation_prompt, continue_final_message, reasoning_effort, own
         )
-        tokenizer = cast("PromptTokenizer", self)
-        return fit_chat(tokenizer, body, max(limit - answer, 0), keep, chat_template, now)
+        self._warn_of_template(chat_template, body)
+        return fit_chat(cast("PromptTokenizer", self), body, limit, keep, chat_template, now, answer)
+
+    def count_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        mmproj: Mmproj | str | os.PathLike[str],
+        *,
+        media_path: str | os.PathLike[str] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: str = "auto",
+        chat_template: GivenTemplate = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str | None = None,
+        reasoning_effort: str | None = None,
+        now: datetime | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        **read_by_template: Any,
+    ) -> ChatCount:
+        """Return the number of tokens of a chat with images or audio, as llama-server counts it with this projector.
+
+        `mmproj` is the projector's file, or what `Mmproj.from_file` read of it. Images are parts of type "image_url",
+        recordings of type "input_audio", with a data URL, or with "file://" and a path below the folder `media_path`;
+        only their headers are read. The other arguments are those of `apply_chat_template`. The result has `count`, the
+        `prompt`, and the tokens of each of the `images` and of each recording in `audio`.
+
+        Raises `ChatError` for what llama-server refuses, and for video and addresses of the web; `GGUFError` for a
+        projector that is not counted. Warns as `apply_chat_template`.
+
+        >>> tok.count_chat(messages, "mmproj.gguf").count                # doctest: +SKIP
+        """
+        with IMPORT_LOCK:
+            from .chats import body_from_arguments
+            from .known_templates import read_if_path
+            from .media.chat_media import count_with_media
+        chat_template = read_if_path(chat_template)
+        own = self._template_arguments("count_chat", chat_template_kwargs, read_by_template, chat_template)
+        body = body_from_arguments(
+            messages, tools, tool_choice, add_generation_prompt, continue_final_message, reasoning_effort, own
+        )
+        self._warn_of_template(chat_template, body)
+        return count_with_media(cast("PromptTokenizer", self), body, mmproj, media_path, chat_template, now)
+
+    def _template_arguments(
+        self,
+        method: str,
+        kwargs: Mapping[str, Any] | None,
+        by_name: Mapping[str, Any],
+        chat_template: GivenTemplate,
+    ) -> dict[str, Any]:
+        """Return all arguments for the template that `method` was given.
+
+        `TypeError` for arguments by name that the template does not read, or that are given twice.
+        """
+        if by_name:
+            self._check_names(method, by_name, chat_template, kwargs or {})
+        return {**(kwargs or {}), **by_name}
 
     def _check_names(
-        self, given: Iterable[str], chat_template: str | None, chat_template_kwargs: Mapping[str, Any]
+        self,
+        method: str,
+        given: Iterable[str],
+        chat_template: GivenTemplate,
+        chat_template_kwargs: Mapping[str, Any],
     ) -> None:
-        """`TypeError` for arguments by name that the template does not read, or that are given twice."""
         import inspect
-        from difflib import SequenceMatcher
+        from difflib import get_close_matches
 
         from .template.values import CONSTANTS
 
@@ -239,16 +303,21 @@ class ChatMethods:
             if name in chat_template_kwargs:
                 raise TypeError(f"{name!r} is given by name and in chat_template_kwargs")
             if name not in read:
-                parameters = inspect.signature(self.apply_chat_template).parameters
+                parameters = inspect.signature(getattr(self, method)).parameters
                 own = {each.name for each in parameters.values() if each.kind is not each.VAR_KEYWORD}
-                near = max(
-                    sorted(own | read - CONSTANTS.keys()),
-                    key=lambda each: SequenceMatcher(None, each, name).ratio(),
-                )
+                near = get_close_matches(name, sorted(own | read - CONSTANTS.keys()), 1)
+                nearest = f"the nearest is {near[0]!r}; " if near else ""
                 raise TypeError(
-                    f"apply_chat_template() has no argument {name!r}, and the chat template does not read that name; "
-                    f"the nearest is {near!r}; chat_template_kwargs={{...}} takes any name"
+                    f"{method}() has no argument {name!r}, and the chat template does not read that name; "
+                    f"{nearest}chat_template_kwargs={{...}} takes any name"
                 )
+
+    def _warn_of_template(self, chat_template: GivenTemplate, body: Mapping[str, Any]) -> None:
+        """Warn where a prompt may not be what the caller expects: of ChatML for want of a template, and of tools."""
+        if chat_template is None and not self.chat_templates:
+            warnings.warn(_IS_CHATML, GGUFWarning, stacklevel=frames_to_caller())
+        if body.get("tools") and not self.chats.shows_tools(chat_template):
+            warnings.warn(_HIDES_TOOLS, GGUFWarning, stacklevel=frames_to_caller())
 
     @cached_property
     def chats(self) -> Chats:

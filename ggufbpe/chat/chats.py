@@ -7,19 +7,19 @@ handle_count_tokens in tools/server/server-context.cpp, which tokenizes with spe
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .._util.lazy import IMPORT_LOCK
+from .._util.wording import counted
 from ..errors import ChatError
 from .bos_eos import BosEos
-from .known_templates import CHATML, resolved
+from .known_templates import CHATML, GivenTemplate, check_is_template, resolved
 from .origins import Origin, Origins, PromptInParts, PromptPart
 from .render import ChatTemplate
 from .request.given_json import has_other_forms, in_json_form, is_other_form
-from .request.messages import Request, check_rest, parse_request
+from .request.messages import Media, Request, check_rest, parse_request
 from .template.values import plain
 
 if TYPE_CHECKING:
@@ -38,43 +38,51 @@ class Chats:
         self._prepared: dict[str, ChatTemplate] = {}
         self.ends = BosEos.of(tokenizer)
 
+    def __repr__(self) -> str:
+        return f"<Chats: {counted(len(self._named), 'template')} in the model>"
+
     def prompt(
         self,
         body: Mapping[str, Any],
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         now: datetime | None = None,
         *,
         whole: bool = False,
+        media: Media | None = None,
     ) -> bytes:
         """The UTF-8 of the prompt that `/apply-template` makes of a request's body.
 
-        `chat_template` is a template to use in place of the file's, the name of one of the file's, or "known:NAME" for
-        llama.cpp's of that name. `ChatError` where llama-server refuses. `whole` is for chats that are over, as in a
-        corpus: a final answer is closed like the others, where llama-server would continue it, and no new one is begun.
+        `chat_template` is a template to use in place of the file's, the `pathlib.Path` of a file with one, the name of
+        one of the model's, or "known:NAME" for llama.cpp's of that name. `ChatError` where llama-server refuses, and
+        for a name that no template has. `whole` is for chats that are over, as in a corpus: a final answer is closed
+        like the others, where llama-server would continue it, and no new one is begun. `media` takes images and audio,
+        whose markers the prompt has; without it, a chat with these is refused.
         """
         clock = time.localtime() if now is None else now.timetuple()
-        return self._prompt(body, chat_template, clock, whole)[0]
+        return self._prompt(body, chat_template, clock, whole, media)[0]
 
     def parts(
         self,
         body: Mapping[str, Any],
-        chat_template: str | None = None,
+        chat_template: GivenTemplate = None,
         now: datetime | None = None,
         *,
         whole: bool = False,
         with_blocks: bool = False,
+        numbers: Sequence[int] | None = None,
     ) -> PromptInParts:
         """The prompt of a request in parts: what the template writes itself, and what comes from which message.
 
         This runs the template two more times, and once more for the `{% generation %}` blocks that it may have, if they
-        are wanted. The other arguments are those of `prompt`.
+        are wanted. `numbers` are those of the messages in a longer chat of which they are the rest; None for 0, 1 and
+        so on. The other arguments are those of `prompt`.
         """
         clock = time.localtime() if now is None else now.timetuple()
         prompt, template, request = self._prompt(body, chat_template, clock, whole)
         with IMPORT_LOCK:
             from .attributed_template import attributed_prompt
             from .generation_blocks import generation_blocks
-        origins = Origins()
+        origins = Origins(numbers)
         try:
             text = attributed_prompt(template, request, clock, origins)
         except (ChatError, RecursionError):
@@ -82,35 +90,44 @@ class Chats:
         undivided = (PromptPart(0, len(prompt), Origin("unknown")),)
         is_same = text.encode("latin-1") == prompt  # otherwise nothing is claimed
         blocks = generation_blocks(template, request, clock, prompt) if with_blocks else None
-        return PromptInParts(prompt, origins.parts(text) if is_same else undivided, request, blocks)
+        parts = origins.parts(text) if is_same else undivided
+        return PromptInParts(prompt, parts, request, blocks, numbers)
 
     def _prompt(
-        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool = False
+        self,
+        body: Mapping[str, Any],
+        chat_template: GivenTemplate,
+        clock: time.struct_time,
+        whole: bool = False,
+        media: Media | None = None,
     ) -> tuple[bytes, ChatTemplate, Request]:
         try:
             if type(body) is not dict or any(map(is_other_form, body.values())):
                 body = in_json_form(body)
             try:
-                return self._prompt_of_json(body, chat_template, clock, whole)
+                return self._prompt_of_json(body, chat_template, clock, whole, media)
             except (ChatError, TypeError, ValueError) as refusal:
                 body = _in_other_form(body, refusal)
-            return self._prompt_of_json(body, chat_template, clock, whole)
+            return self._prompt_of_json(body, chat_template, clock, whole, media)
         except RecursionError:
             raise ChatError("the chat is nested too deeply") from None
 
     def _prompt_of_json(
-        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool
+        self,
+        body: Mapping[str, Any],
+        chat_template: GivenTemplate,
+        clock: time.struct_time,
+        whole: bool,
+        media: Media | None,
     ) -> tuple[bytes, ChatTemplate, Request]:
         default, for_tools = self._templates(chat_template)
-        request = parse_request(body, default.supports_thinking)
-        if whole:
-            request = replace(request, continuation="", add_generation_prompt=False)
+        request = parse_request(body, default.supports_thinking, media, whole)
         template = for_tools if request.tools else default
         text = template.prompt(request, clock)
         check_rest(body)
         return text.encode("latin-1"), template, request
 
-    def require_template(self, chat_template: str | None) -> None:
+    def require_template(self, chat_template: GivenTemplate) -> None:
         """`NoTemplateError` if neither the file has a template nor one is given.
 
         llama-server takes ChatML then. Its markers are plain letters to a model that was not trained with them, so
@@ -119,18 +136,22 @@ class Chats:
         if not chat_template and not self._named:
             raise NoTemplateError(
                 "the model has no chat template, so chats would become ChatML, whose markers may be plain letters to "
-                'it; chat_template="known:chatml" says that ChatML is meant'
+                'it; chat_template="known:chatml" chooses ChatML'
             )
 
-    def shows_tools(self, chat_template: str | None = None) -> bool:
+    def shows_tools(self, chat_template: GivenTemplate = None) -> bool:
         """Whether the template, chosen as in `prompt`, writes its tools into the prompt."""
         return self._templates(chat_template)[1].capabilities.supports_tools
 
-    def bare_text(self, messages: list[dict[str, Any]], chat_template: str | None = None) -> bytes:
+    def shows_tool_calls(self, chat_template: GivenTemplate = None) -> bool:
+        """Whether the template, chosen as in `prompt`, writes the calls of tools in messages into the prompt."""
+        return self._templates(chat_template)[1].capabilities.supports_tool_calls
+
+    def bare_text(self, messages: list[dict[str, Any]], chat_template: GivenTemplate = None) -> bytes:
         """The UTF-8 of what the template alone writes for messages, without a generation prompt."""
         return self._templates(chat_template)[0].bare_text(messages).encode("latin-1")
 
-    def argument_names(self, chat_template: str | None = None) -> frozenset[str]:
+    def argument_names(self, chat_template: GivenTemplate = None) -> frozenset[str]:
         """The names in `chat_template_kwargs` that the template, chosen as in `prompt`, or that for tools reads."""
         default, for_tools = self._templates(chat_template)
         return default.arguments | for_tools.arguments
@@ -144,9 +165,12 @@ class Chats:
         _ = default.supports_thinking  # fails if the template takes no chat at all
         return default.source, default.capabilities
 
-    def _templates(self, chosen: str | None) -> tuple[ChatTemplate, ChatTemplate]:
-        """The template for most chats and that for chats with tools."""
-        chosen = self._named[chosen] if chosen in self._named else resolved(chosen)
+    def _templates(self, given: GivenTemplate) -> tuple[ChatTemplate, ChatTemplate]:
+        """The template for most chats and that for chats with tools. `ValueError` for an unknown name."""
+        is_named = isinstance(given, str) and given in self._named
+        chosen = self._named[str(given)] if is_named else resolved(given)
+        if chosen and chosen not in self._own:
+            check_is_template(chosen)
         tools = "" if chosen else self._named.get("tool_use", "")
         source = chosen or self._named.get("", "")
         if not source or source == "chatml":
@@ -200,7 +224,16 @@ def body_from_arguments(
     reasoning_effort: str | None,
     template_arguments: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The body of a request from the arguments of `Tokenizer.apply_chat_template`."""
+    """The body of a request from the arguments of `Tokenizer.apply_chat_template`.
+
+    `ChatError` for messages that are no mappings: llama-server, which gets JSON, only misses their content.
+    """
+    for number, message in enumerate(messages if isinstance(messages, (list, tuple)) else ()):
+        if type(message) is not dict and not isinstance(message, Mapping):  # an ABC is slow to ask
+            raise ChatError(
+                f"messages[{number}] is of type {type(message).__name__}; a message is a mapping, such as "
+                '{"role": "user", "content": "Hi"}'
+            )
     given = {
         "messages": messages,
         "tools": tools,

@@ -9,13 +9,16 @@ comes next, so that few are needed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .._util.lazy import cached_property
-from ..errors import ChatError
+from .._util.wording import counted
+from ..errors import ChatError, ChatTooLongError
+from .known_templates import GivenTemplate
 from .token_origins import ChatTokens, chat_tokens
 
 if TYPE_CHECKING:
@@ -63,10 +66,18 @@ class FitPolicy:
 
     @classmethod
     def of(cls, given: FitPolicy | Mapping[str, Any] | None) -> FitPolicy:
-        """Return a policy from its fields by name. `ValueError` for another name or a value of the wrong type."""
+        """Return a policy from its fields by name.
+
+        `ValueError` for another name or a value of the wrong type, `TypeError` for anything but a mapping.
+        """
         if given is None or isinstance(given, cls):
             return given or cls()
-        settings: dict[str, Any] = dict(given)  # type: ignore[arg-type]
+        if not isinstance(given, Mapping):
+            raise TypeError(
+                f"keep must be a FitPolicy or a mapping of its fields, such as {{'keep_last': 2}}, "
+                f"not {type(given).__name__}"
+            )
+        settings: dict[str, Any] = dict(given)
         for name, value in settings.items():
             if name not in _DEFAULTS:
                 raise ValueError(f"keep has no field {name!r}; there are {', '.join(_DEFAULTS)}")
@@ -85,13 +96,19 @@ class FittedChat:
     """A chat whose prompt fits, and what was done to it. Messages are numbered as in the chat that was given."""
 
     messages: list[Message]
-    prompt: bytes
+    prompt: bytes  # in UTF-8
     count: int  # of the prompt
     limit: int
     dropped: tuple[int, ...]
     shortened: tuple[int, ...]
     renderings: int  # how often the template was run for it
     _tokens: Callable[[], ChatTokens] = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        done = {"dropped": self.dropped, "shortened": self.shortened}
+        changes = "".join(f", {len(numbers)} {name}" for name, numbers in done.items() if numbers)
+        size = f"{counted(len(self.messages), 'message')}{changes}"
+        return f"<FittedChat: {size}; {self.count} of {counted(self.limit, 'token')}>"
 
     @property
     def tokens(self) -> ChatTokens:
@@ -116,19 +133,23 @@ def fit_chat(
     body: Mapping[str, Any],
     limit: int,
     keep: FitPolicy | Mapping[str, Any] | None = None,
-    chat_template: str | None = None,
+    chat_template: GivenTemplate = None,
     now: datetime | None = None,
+    answer: int = 0,
 ) -> FittedChat:
-    """Return the chat of a request's body with the fewest messages left out whose prompt has at most `limit` tokens.
+    """Return the chat of a request's body with the fewest messages left out that leaves room for the answer.
 
-    `ChatError` if the chat is refused, or if what must stay has more tokens. See `Tokenizer.fit_chat`.
+    Its prompt has at most `limit - answer` tokens. `ChatError` if the chat is refused, `ChatTooLongError` if what must
+    stay has more tokens, `ValueError` if the answer alone has. See `Tokenizer.fit_chat`.
     """
+    if answer > limit:
+        raise ValueError(f"the answer alone exceeds the limit: {answer} tokens of {limit}")
     messages = body.get("messages")
     if not isinstance(messages, Sequence) or not all(isinstance(each, Mapping) for each in messages):
         tokenizer.chats.prompt(body, chat_template, now)  # which says what is wrong
         raise ChatError("'messages' must be an array of objects")
-    search = _Search(tokenizer, body, limit, FitPolicy.of(keep), chat_template, now or datetime.now())
-    return search.result()
+    policy = FitPolicy.of(keep)
+    return _Search(tokenizer, body, limit - answer, policy, chat_template, now or datetime.now()).result()
 
 
 @dataclass(frozen=True)
@@ -147,7 +168,7 @@ class _Search:
         body: Mapping[str, Any],
         limit: int,
         policy: FitPolicy,
-        chat_template: str | None,
+        chat_template: GivenTemplate,
         now: datetime,
     ) -> None:
         self._tokenizer, self._body, self._limit, self._policy = tokenizer, body, limit, policy
@@ -173,6 +194,13 @@ class _Search:
         dropped = self._dropped(turns)
         shortened = tuple(number for number in self._cut_first(cuts) if number not in dropped)
         body = {**self._body, "messages": found.messages}
+        numbers = [number for number in range(len(self._messages)) if number not in dropped]
+
+        def tokens() -> ChatTokens:
+            chats = self._tokenizer.chats
+            parts = chats.parts(body, self._chat_template, self._now, numbers=numbers)
+            return chat_tokens(self._tokenizer, parts)
+
         return FittedChat(
             found.messages,
             found.prompt,
@@ -181,9 +209,7 @@ class _Search:
             tuple(sorted(dropped)),
             shortened,
             len(self._made),
-            lambda: chat_tokens(
-                self._tokenizer, self._tokenizer.chats.parts(body, self._chat_template, self._now)
-            ),
+            tokens,
         )
 
     def _fewest(self, most: int, key: Callable[[int], tuple[int, int]]) -> int:
@@ -200,9 +226,37 @@ class _Search:
                 low = guess + 1
                 least = found or least
         if high > most:
-            why = f"has {least.count} tokens" if least else f"is refused: {self._error}"
-            raise ChatError(f"the chat does not fit {self._limit} tokens: what must stay {why}")
+            if least is None:
+                problem = (
+                    f"the chat does not fit {self._limit} tokens: what must stay is refused: {self._error}"
+                )
+                raise ChatError(problem)
+            raise ChatTooLongError(least.count, self._limit, self._remedy(least.count))
         return high
+
+    def _remedy(self, count: int) -> str:
+        """What to do if one message could be cut so that what must stay, of `count` tokens, would fit; else ""."""
+        policy, dropped = self._policy, self._dropped(len(self._turns))
+        for number, message in enumerate(self._messages):
+            content, role = message.get("content"), message.get("role")
+            if (
+                number in dropped
+                or role in policy.shorten
+                or not isinstance(role, str)
+                or not isinstance(content, str)
+            ):
+                continue
+            tokens = self._tokenizer.count(content, add_special=False)
+            room = (
+                self._limit - (count - tokens) - _OF_A_MESSAGE
+            )  # a cut text may join its neighbours otherwise
+            if tokens > self._limit and room > self._tokenizer.count(policy.marker, add_special=False):
+                advised = replace(policy, shorten=(*policy.shorten, role), shorten_to=room)
+                changed = {name: value for name, value in asdict(advised).items() if value != _DEFAULTS[name]}
+                return (
+                    f"messages[{number}] alone has more, and is cut with a keep such as {json.dumps(changed)}"
+                )
+        return ""
 
     def _guess(self, low: int, high: int, key: Callable[[int], tuple[int, int]]) -> int:
         """The smallest number below `high` for which the estimate is within the limit, or the largest there is."""

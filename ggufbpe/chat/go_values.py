@@ -169,15 +169,28 @@ def go_equal(first: Value, *others: Value) -> bool:
 
 
 def _equals(left: Value, right: Value) -> bool:
+    absent = _is_absent(left) or _is_absent(right)
+    if _kind(left) != _kind(right) and not absent:
+        raise TemplateError("incompatible types for comparison")
+    if _kind(left) is not None and not absent:
+        return bool(left == right)
+    if not absent and _container(left) != _container(right):
+        raise TemplateError("values of unlike kinds cannot be compared")
     if _is_nil(left) or _is_nil(right):
         return _is_nil(left) and _is_nil(right)
-    if _kind(left) != _kind(right):
-        raise TemplateError("incompatible types for comparison")
-    if _kind(left) is None and not (
-        isinstance(left, Struct) and left.is_pointer and isinstance(right, Struct)
-    ):
+    if not (isinstance(left, Struct) and left.is_pointer):
         raise TemplateError("slices, maps and structs cannot be compared")
-    return left is right if isinstance(left, Struct) else bool(left == right)
+    return left is right
+
+
+def _is_absent(value: Value) -> bool:
+    """Whether there is no value at all, not even a nil slice or map."""
+    return value is None or value is NO_VALUE
+
+
+def _container(value: Value) -> tuple[bool, bool, bool]:
+    """What tells a slice, a map, a struct and a pointer to one apart."""
+    return isinstance(value, dict), isinstance(value, Struct), isinstance(value, Struct) and value.is_pointer
 
 
 def _is_nil(value: Value) -> bool:
@@ -195,6 +208,8 @@ def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Value, Value], bool
 
 def index(value: Value, *keys: Value) -> Value:
     """The member of a map or slice, and of that one, and so on."""
+    if _is_absent(value):
+        raise TemplateError("index of untyped nil")
     for key in keys:
         if isinstance(value, dict) and isinstance(key, str):
             value = value.get(key)
@@ -213,7 +228,10 @@ def part(value: Value, *bounds: Value) -> Value:
     start, end = [*(_place(each, len(value)) for each in bounds), *(0, len(value))[len(bounds) :]]
     if start > end:
         raise TemplateError(f"invalid slice index: {start} > {end}")
-    return value[start:end]
+    kept = value[start:end]
+    if isinstance(value, Named):
+        return type(value)(kept)
+    return list(kept) if value and isinstance(value, tuple) else kept  # what is left of a slice is not nil
 
 
 def _place(key: Value, last: int) -> int:

@@ -14,10 +14,14 @@ from typing import NamedTuple
 from .._util.lazy import IMPORT_LOCK
 from ..errors import printable
 
+GivenTemplate = (
+    str | os.PathLike[str] | None
+)  # a text, a name, or the path of a file; None for the model's own
 PREFIX = "known:"
 _FILE = os.path.join(os.path.dirname(__file__), "chat_templates.json.xz")
 _FOR_TOOLS = "-tool_use"
 _SUGGESTED = 3  # similar names that a message lists
+_LONGEST_NAME = 100  # characters of an unknown name that are compared with others
 
 # What llama-server takes for a model without a template; `known:chatml`.
 CHATML = """\
@@ -77,10 +81,56 @@ def known_source(given: str) -> str | None:
     return known_template(given[len(PREFIX) :]).source if given.startswith(PREFIX) else None
 
 
-def resolved(given: str | None) -> str | None:
-    """A template as given, with `known:NAME` replaced by the template of that name. `ValueError` as below."""
-    source = None if given is None else known_source(given)
-    return given if source is None else source
+def resolved(given: GivenTemplate) -> str | None:
+    """A template as given, with `known:NAME` replaced by the template of that name, and a path by the file's text.
+
+    `ValueError` as below, and for a file that is not UTF-8; `OSError` if it cannot be read.
+    """
+    text = read_if_path(given)
+    source = None if text is None else known_source(text)
+    return text if source is None else source
+
+
+def read_if_path(given: GivenTemplate) -> str | None:
+    """The text of the file that a path names; anything else as given. Errors as of `file_text`."""
+    return file_text(given) if isinstance(given, os.PathLike) else given
+
+
+def file_text(path: str | os.PathLike[str]) -> str:
+    """The text of a template's file. `ValueError` if it is empty or not UTF-8, `OSError` if it cannot be read."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if not data:
+        raise ValueError(f"{printable(os.fspath(path))} is empty, so it has no chat template")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{os.fspath(path)} is not UTF-8, {error.reason} at byte {error.start}") from None
+
+
+def is_template(given: str) -> bool:
+    """Check that `given` is "chatml", "" or the text of a template: with a brace, or of several lines.
+
+    Any other text is a name or a path. The file system is not asked, so that a server may call this for a request.
+
+    >>> [is_template(each) for each in ("{{ messages }}", "chatml", "tool_use", "a.jinja")]
+    [True, True, False, False]
+    """
+    return given in ("", "chatml") or "{" in given or "\n" in given
+
+
+def check_is_template(given: str) -> None:
+    """Raise a `ValueError` for what is no template (see `is_template`); for the path of a file, it says so."""
+    if is_template(given):
+        return
+    if os.path.exists(given):
+        raise ValueError(
+            f"{printable(given)} is the path of a file, not a template; as a pathlib.Path, it is opened"
+        )
+    near = ", ".join(f"{PREFIX}{name}" for name in nearest_known(given))
+    raise ValueError(
+        f"{printable(given)} is neither the text of a template nor the name of one; near: {near}"
+    )
 
 
 def known_template(name: str) -> KnownTemplate:
@@ -109,6 +159,8 @@ def nearest_known(name: str) -> list[str]:
 def nearest(name: str, names: Sequence[str]) -> list[str]:
     """All of the names that contain `name`, ignoring case and punctuation; if there are none, the most similar ones.
 
+    Of a long name, only the first 100 characters are compared.
+
     >>> nearest("Gemma2", ["chatml", "google-gemma-2-2b-it", "Qwen3-Coder"])
     ['google-gemma-2-2b-it']
     """
@@ -117,7 +169,7 @@ def nearest(name: str, names: Sequence[str]) -> list[str]:
     def letters(text: str) -> str:
         return "".join(filter(str.isalnum, text.lower()))
 
-    wanted = letters(name)
+    wanted = letters(name[:_LONGEST_NAME])
 
     def likeness(each: str) -> float:
         matcher = SequenceMatcher(None, letters(each), wanted)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from .request.messages import Message, Request
+from .request.chat_message import Message
+from .request.messages import Request
 from .template.attributed_text import NOBODY, Attributed, attributed, origins_of, with_one_origin
 
 Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "added", "unknown"]
@@ -23,7 +24,7 @@ class Origin:
     """
 
     kind: Kind
-    index: int | None = None  # of the message or tool in the request, from 0
+    index: int | None = None  # of the message in the chat that was given, or of the tool, from 0
     field: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,17 +65,28 @@ class PromptInParts(NamedTuple):
     parts: tuple[PromptPart, ...]
     request: Request
     blocks: tuple[tuple[int, int], ...] | None = None  # that `{% generation %}` wrote; None if unknown
+    numbers: Sequence[int] | None = (
+        None  # of the messages in the chat that was given; None for 0, 1 and so on
+    )
+
+    @property
+    def message_numbers(self) -> Sequence[int]:
+        """The number of each message in the chat that was given."""
+        return range(len(self.request.messages)) if self.numbers is None else self.numbers
 
     def role(self, origin: Origin) -> str:
         """The role of an origin's message; "" if it is not a message."""
-        is_message = origin.kind == "message" and origin.index is not None
-        return self.request.messages[origin.index or 0].role if is_message else ""
+        if origin.kind != "message" or origin.index is None:
+            return ""
+        return self.request.messages[self.message_numbers.index(origin.index)].role
 
 
 class Origins:
     """The origins in one request, by their numbers, which are kept as characters."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Sequence[int] | None = None) -> None:
+        """Make numbers for the origins; `numbers` are those of the messages, None for 0, 1 and so on."""
+        self._numbers = numbers
         self._known = [Origin("template"), Origin("generation_prompt")]
 
     def new(self, kind: Kind, index: int | None = None, field: str = "") -> str:
@@ -91,9 +103,10 @@ class Origins:
 
     def of_request(self, request: Request) -> Request:
         """A copy of the request with attributed texts."""
+        numbers = range(len(request.messages)) if self._numbers is None else self._numbers
         return replace(
             request,
-            messages=tuple(self._of_message(*each) for each in enumerate(request.messages)),
+            messages=tuple(map(self._of_message, numbers, request.messages)),
             tools=tuple(
                 with_one_origin(tool, self.new("tool", index, tool_name(tool)))
                 for index, tool in enumerate(request.tools)

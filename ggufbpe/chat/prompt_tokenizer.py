@@ -28,8 +28,8 @@ class PromptTokenizer(Protocol):
     def chats(self) -> Chats:
         """What makes prompts of chats."""
 
-    def count(self, text: str | bytes, /) -> int:
-        """Return the number of ids of a text, with special tokens added and parsed."""
+    def count(self, text: str | bytes, /, *, add_special: bool = ...) -> int:
+        """Return the number of ids of a text, with special tokens added, unless they are not wanted, and parsed."""
 
     def fits(self, text: str, limit: int, /) -> bool:
         """Return whether a text has at most `limit` ids of its own."""
@@ -37,8 +37,8 @@ class PromptTokenizer(Protocol):
     def truncate(self, text: str, limit: int, /, *, side: Side, marker: str) -> str:
         """Return the longest part of a text that has at most `limit` ids of its own."""
 
-    def encode(self, text: bytes, /) -> list[int]:
-        """Return the ids of a prompt, with special tokens added and parsed."""
+    def encode(self, text: bytes, /, *, add_special: bool = ...) -> list[int]:
+        """Return the ids of a text, with special tokens added, unless they are not wanted, and parsed."""
 
     def encode_with_offsets(self, text: bytes, /) -> tuple[list[int], Sequence[tuple[int, int]]]:
         """Return the ids of a prompt and the span of each in its bytes."""

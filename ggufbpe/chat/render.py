@@ -21,9 +21,10 @@ from .._util.lazy import IMPORT_LOCK, computed_once
 from ..errors import ChatError
 from .bos_eos import BosEos
 from .request.capabilities import EFFORT_NAMES, Capabilities, detect_capabilities, preserving_names
+from .request.chat_message import Message
 from .request.continuation_check import may_be_output
 from .request.json_text import JSONError, parsed_as_llama_cpp
-from .request.messages import Message, Request
+from .request.messages import Request
 from .request.model_output import Output, detect_output
 from .request.reasoning import Reasoning, common_length, detect_reasoning, patched
 from .request.schema_patterns import check_patterns

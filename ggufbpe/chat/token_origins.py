@@ -74,7 +74,7 @@ class ChatTokens:
         """How many tokens each has, also if none: messages in order, then tools."""
         request = self.rendered.request
         origins = [Origin("template")]
-        origins += [Origin("message", number) for number in range(len(request.messages))]
+        origins += [Origin("message", number) for number in self.rendered.message_numbers]
         origins += [Origin("tool", number, tool_name(tool)) for number, tool in enumerate(request.tools)]
         fields: dict[Origin, Counter[str]] = {origin: Counter() for origin in origins}
         for origin in self.origins:

@@ -57,6 +57,7 @@ GROUPS = {  # what for: command: what it does, in a line
     },
     "serve": {
         "serve": "answer over HTTP, as llama-server, vLLM and Ollama do",
+        "page": "the page of serve as a static site, without a server",
     },
     "shell": {
         "completion": "shell completion of commands, flags and model names",

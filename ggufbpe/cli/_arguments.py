@@ -64,6 +64,9 @@ class Parser(argparse.ArgumentParser):
         self.add_switch("-q", "--quiet", help="show no notes and warnings, only errors")
 
         self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
+        self.instead: Mapping[
+            str, str
+        ] = {}  # flags of llama.cpp that this command lacks, and what to do instead
         self._of_models: list[argparse.Action] = []  # flags that --help-model shows, not --help
 
     def describe(self, description: str, examples: str) -> None:
@@ -139,7 +142,8 @@ def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> s
 
         near = get_close_matches(flag.partition("=")[0], parser.flags(), n=1, cutoff=0.75)
         like = f"; did you mean {near[0]}?" if near else ""
-        as_text = f"; as a text: -p {shell_word(flag)}" if "-p" in parser.flags() else ""
+        is_text = "-p" in parser.flags() and not flag.startswith("--")  # as "-5" or "-> x" may be
+        as_text = f"; as a text: -p {shell_word(flag)}" if is_text else ""
         return f"there is no flag {printable(flag)}{like or as_text}"
     if isinstance(path, str):
         return f"one model only, not {printable(path)} and {printable(others[0])}"
@@ -148,6 +152,9 @@ def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> s
     if isinstance(text, str):
         whole = " ".join([text, *others])
         return f"one text only, not {len(others) + 1}; between quotation marks it is one: {shell_word(whole)}"
+    if "-f" in parser.flags():
+        way = "-f" if os.path.isfile(others[0]) else "-p"
+        return f"{printable(others[0])} needs a flag: {way} {shell_word(others[0])}"
     return f"unrecognized arguments: {' '.join(map(printable, others))}"
 
 
@@ -177,6 +184,7 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     }
     found: list[str] = []
     rest, help_ = iter(arguments), f"see {parser.prog} --help"
+    instead = {**_INSTEAD, **parser.instead}
     for argument in rest:
         if argument == "--":
             return [*found, argument, *rest]
@@ -186,8 +194,9 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
         if argument in parser.ignored:
             _leave_out(argument, parser.ignored[argument], rest)
             continue
-        if argument not in parser.flags() and (argument in _INSTEAD or _SHORT.match(argument)):
-            raise UsageError(f"there is no flag {printable(argument)} ({_INSTEAD.get(argument) or help_})")
+        flag = argument.partition("=")[0]
+        if flag not in parser.flags() and (flag in instead or re.match(_SHORT, argument)):
+            raise UsageError(f"there is no flag {printable(flag)} ({instead.get(flag) or help_})")
         if argument in takes_value:
             for value in islice(rest, 1):
                 argument = f"{takes_value[argument]}={_TWO_DASHES if value == '--' else value}"
@@ -201,7 +210,7 @@ _INSTEAD = {
     **dict.fromkeys(("-hft", "--hf-token"), "the token is that of HF_TOKEN in the environment"),
 }
 # -xy, which argparse would take for -x y.
-_SHORT = re.compile("-[A-Za-z][A-Za-z]")
+_SHORT = "-[A-Za-z][A-Za-z]"
 
 
 def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
@@ -216,7 +225,8 @@ def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
 MODEL_VARIABLE = "GGUFBPE_MODEL"
 _MODEL_HELP = """\
 Every command that opens a model takes these. A model is a .gguf file, a name such as ollama:gemma3 or \
-hf:OWNER/REPO:Q4_K_M, or an address (docs/names.md)."""
+hf:OWNER/REPO:Q4_K_M, or an address (docs/names.md). A tokenizer.json, or a folder with one, is opened as \
+`ggufbpe import` would convert it."""
 _A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
 _DEFAULT_MODEL = (
     f"default: {MODEL_VARIABLE} in the environment, or the GPT-2 vocabulary that comes with ggufbpe"

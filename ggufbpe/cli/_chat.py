@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..chat.request.body import body_with_fields
 from ..errors import printable
+from ..gguf.reader import GGUFFile
+from ..hub.model_location import ModelName, locate
 from ..tokenizer import Tokenizer
+from . import _output
 from ._arguments import Parser, UsageError, shell_word
 from ._input import read_file, read_stdin
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 _OF_CHATS = (
     *("--tools", "--chat-template-kwargs", "--no-generation-prompt", "--date"),
-    *("--chat-template", "--chat-template-file"),
+    *("--chat-template", "--chat-template-file", "--mmproj"),
 )
 
 
@@ -42,6 +45,35 @@ def add_date(parser: Parser) -> None:
         metavar="DATE",
         help="the day or time for templates that write it, such as 2026-07-01 (default: now)",
     )
+
+
+def add_media_flags(parser: Parser) -> None:
+    """The flags for chats with images and audio."""
+    parser.add_argument(
+        "--mmproj",
+        metavar="FILE",
+        help="count images and audio as llama-server does with this projector, from their headers alone",
+    )
+    parser.add_argument(
+        "--media-path",
+        metavar="DIR",
+        help="the folder of files that messages may name by file:// (default: none)",
+    )
+
+
+def check_media(arguments: argparse.Namespace) -> None:
+    """`UsageError` for `--media-path` without `--mmproj`."""
+    if arguments.media_path is not None and arguments.mmproj is None:
+        raise UsageError("--media-path is for images and audio: give --mmproj")
+
+
+def warn_of_mismatch(mmproj: str, model: ModelName) -> None:
+    """Warn if llama-server would refuse a projector for a model."""
+    from ..chat.media.model_match import embedding_mismatch
+
+    with GGUFFile(locate(model).opened()) as file:
+        if problem := embedding_mismatch(mmproj, file):
+            _output.warning(problem)
 
 
 def add_template_flags(parser: Parser) -> None:
@@ -77,7 +109,14 @@ def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
         if chats > 1 and _has_lines(path):
             raise ValueError(f"{path} has {chats} chats, one a line; this command takes one") from None
         raise
-    return body_with_fields(found, request_fields(arguments))
+    return body_with_fields(_request_body(found), request_fields(arguments))
+
+
+def _request_body(found: Any) -> Any:
+    """A chat in one of the forms in which chats are published as the body of a request."""
+    from ..data.corpora.chat_records import request_body_of
+
+    return request_body_of(found)
 
 
 def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -89,7 +128,7 @@ def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[s
     for number, line in enumerate(_read_file(path).split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
-            yield where, body_with_fields(chat_json(line, where), fields)
+            yield where, body_with_fields(_request_body(chat_json(line, where)), fields)
 
 
 def _has_lines(path: str) -> bool:
@@ -147,30 +186,23 @@ def template_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str | No
         return _named_or_text(given, tokenizer)
     if source is None:
         return None
-    from ..chat.known_templates import known_source  # not at the top, as in `chat_json`
+    from ..chat.known_templates import file_text, known_source  # not at the top, as in `chat_json`
 
-    if (known := known_source(source)) is not None:
-        return known
-    try:
-        return read_file(source).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{source} is not UTF-8, {error.reason} at byte {error.start}") from None
+    known = known_source(source)
+    return file_text(source) if known is None else known
 
 
 def _named_or_text(given: str, tokenizer: Tokenizer) -> str:
-    """The template that `--chat-template` means. `UsageError` for a path, or for what can only be a misspelt name."""
-    from ..chat.known_templates import known_source, nearest_known
+    """The template that `--chat-template` means. `ValueError` for a path, or for what can only be a misspelt name."""
+    from ..chat.known_templates import check_is_template, is_template, known_source
 
     if (known := known_source(given)) is not None:
         return known
-    if "{" in given or given == "chatml" or given in tokenizer.chat_templates:
-        return given
-    if os.path.exists(given):
-        raise UsageError(f"{given} is a file: give it as --chat-template-file {shell_word(given)}")
-    near = ", ".join(f"known:{name}" for name in nearest_known(given))
-    raise UsageError(
-        f"{printable(given)} is neither the text of a template nor the name of one; near: {near}"
-    )
+    if given not in tokenizer.chat_templates:
+        if not is_template(given) and os.path.exists(given):
+            raise UsageError(f"{given} is a file: give it as --chat-template-file {shell_word(given)}")
+        check_is_template(given)
+    return given
 
 
 def chat_json(data: bytes, name: str) -> Any:

@@ -1,17 +1,19 @@
-"""`explain` and `tokenize` with a vocabulary that `train` wrote as JSON."""
+"""`explain`, `tokenize` and `compare` with a vocabulary that `train` wrote as JSON."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from .._util.llama_cpp_states import FOLLOWED
+from ..analysis.views import terminal
 from . import _output
 from ._arguments import UsageError
 
 if TYPE_CHECKING:
     from ..data.training.trained_vocabulary import TrainedVocabulary
+    from ..hub.model_location import ModelLocation
+    from ..tokenizer.trace import Trace
 
 _READ = 1 << 16  # bytes
 
@@ -24,33 +26,53 @@ class SupportsRead(Protocol):
         ...
 
 
-def classic_vocabulary(arguments: argparse.Namespace, *without: str) -> TrainedVocabulary | None:
-    """The vocabulary that -m names if `train` wrote it as JSON; it does not take the flags `without`."""
-    if arguments.model is None or not arguments.model.endswith(".json"):
+def trained_path(
+    path: str | ModelLocation | None, arguments: argparse.Namespace, *without: str
+) -> str | None:
+    """The path if `train` wrote a vocabulary there as JSON; `UsageError` for flags that it does not take."""
+    if not isinstance(path, str) or not path.endswith(".json"):
         return None
-    from ..data.training.load_vocabulary import is_trained_vocabulary, load_trained_vocabulary
+    from ..data.training.load_vocabulary import is_trained_vocabulary
 
-    if not is_trained_vocabulary(arguments.model):
+    if not is_trained_vocabulary(path):
         return None
     for flag in (*without, "--override-kv", "--llama-cpp"):
         given = getattr(arguments, flag.strip("-").replace("-", "_"), None)
         if given is not None and given is not False and given not in ([], "", FOLLOWED):  # 0 is given, too
-            raise UsageError(
-                f"{flag} needs a GGUF; {arguments.model} is a vocabulary that train wrote as JSON"
-            )
-    return load_trained_vocabulary(arguments.model)
+            raise UsageError(f"{flag} needs a GGUF; {path} is a vocabulary that train wrote as JSON")
+    return path
 
 
-def utf8_text(stream: SupportsRead) -> str:
-    """All of a text, which must be UTF-8."""
-    try:
-        return b"".join(iter(lambda: stream.read(_READ), b"")).decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"byte {error.start} of the text is not UTF-8, which such a vocabulary needs"
-        ) from None
+def classic_vocabulary(arguments: argparse.Namespace, *without: str) -> TrainedVocabulary | None:
+    """The vocabulary that -m names if `train` wrote it as JSON; it does not take the flags `without`."""
+    path = trained_path(arguments.model, arguments, *without)
+    if path is None:
+        return None
+    from ..data.training.load_vocabulary import load_trained_vocabulary
+
+    return load_trained_vocabulary(path)
 
 
-def write_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard output."""
+def classic_trace(
+    vocabulary: TrainedVocabulary, stream: SupportsRead, arguments: argparse.Namespace
+) -> Trace:
+    """The trace of all of a text, which must be UTF-8."""
+    from ..data.training.load_vocabulary import utf8_text
+    from ..data.training.trace_text import trace_text
+
+    text = utf8_text(b"".join(iter(lambda: stream.read(_READ), b"")))
+    return trace_text(vocabulary, text, parse_special=arguments.parse_special)
+
+
+def write_tokens(trace: Trace, arguments: argparse.Namespace) -> None:
+    """Write the tokens of a text as `tokenize` does for other models."""
+    if arguments.json:
+        from ..analysis.verify.align import Placed
+
+        rows = [Placed(each.id, each.piece, each.start, each.end).to_dict() for each in trace.tokens]
+        _output.write(terminal.json_bytes(rows))
+        return
+    pieces = (f"{each.id:6} -> '{terminal.one_line(each.text)}'" for each in trace.tokens)
+    count = [f"Total number of tokens: {len(trace.tokens)}"] if arguments.show_count else []
+    lines = [*([str(trace.ids)] if arguments.ids else pieces), *count]
     _output.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))

@@ -76,6 +76,16 @@ def require_folder(target: str) -> None:
         raise UsageError(f"{printable(target)}: nothing can be written there")
 
 
+def require_page(target: str, force: bool, *sources: str | None) -> None:
+    """`UsageError` for a page that cannot be written or is one of `sources`; `NotInstalledError` without jinja2."""
+    for source in sources:
+        require_free(target, source, force)
+    require_folder(target)
+    from ..analysis.views.html_page import require_jinja
+
+    require_jinja()
+
+
 def write_outputs(contents: Mapping[str, bytes]) -> None:
     """Write files by path, all or none; "-" is standard output. Folders are made."""
     if "-" in contents:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from .._util.llama_cpp_states import FOLLOWED
 from ..errors import escape_invisible, printable
+from ..gguf.source import is_tokenizer_of_others
 from . import _output
 from ._arguments import MODEL_VARIABLE, UsageError, overrides_of
 
 if TYPE_CHECKING:
+    from ..gguf.metadata import Overrides
     from ..hub.model_location import ModelLocation
     from ..hub.remote.range_stream import RemoteProgress
     from ..tokenizer import Tokenizer
@@ -33,20 +35,15 @@ def model_path(arguments: argparse.Namespace) -> str | ModelLocation:
 
 
 def opened_tokenizer(arguments: argparse.Namespace) -> Tokenizer:
-    """The tokenizer of the model to open, with `--override-kv` and `--llama-cpp` where the command has that flag.
+    """The tokenizer of the model to open, with `--override-kv` and `--llama-cpp` where the command has that flag."""
+    state = getattr(arguments, "llama_cpp", FOLLOWED)
+    return tokenizer_at(model_path(arguments), overrides_of(arguments), state)
 
-    A tokenizer.json and other files that `ggufbpe import` reads are opened as what that would write.
-    """
+
+def tokenizer_at(path: str | ModelLocation, overrides: Overrides | None, state: str = FOLLOWED) -> Tokenizer:
+    """The tokenizer of a model that `located` found."""
     from ..tokenizer import Tokenizer
 
-    state = getattr(arguments, "llama_cpp", FOLLOWED)
-    path, overrides = model_path(arguments), overrides_of(arguments)
-    if isinstance(path, str) and not path.endswith(".gguf"):
-        from ..convert.in_memory import is_other_format
-
-        if is_other_format(path):
-            tokenizer = Tokenizer.from_huggingface(path, llama_cpp=state)
-            return tokenizer.with_overrides(overrides) if overrides else tokenizer
     return Tokenizer.from_gguf(path, overrides=overrides, llama_cpp=state)
 
 
@@ -104,8 +101,15 @@ def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | ModelLo
 
 
 def located(arguments: argparse.Namespace, given: str) -> str | ModelLocation:
-    """The path itself if it exists; otherwise the model of that name, with a note of what was chosen."""
+    """The path itself if it exists; otherwise the model of that name, with a note of what was chosen.
+
+    For a tokenizer.json and other files that `ggufbpe import` reads, the model is what that would write.
+    """
     if os.path.lexists(given):
+        if not given.endswith(".gguf") and is_tokenizer_of_others(given):
+            from ..convert.in_memory import imported_model
+
+            return imported_model(given)
         return given
     from ..hub.model_location import locate
 

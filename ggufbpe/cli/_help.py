@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _output
 
-_LABEL = re.compile(r" +\S.*?  +")  # the first column of a list
+_LABEL = r" +\S.*?  +"  # the first column of a list
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -39,7 +39,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
         def entry(line: str) -> str:
             """A line of a list: its second column is filled there, lines of one column are never broken."""
-            label = _LABEL.match(line)
+            label = re.match(_LABEL, line)
             if label is None or len(line) <= width:
                 return line
             rest, column = line[label.end() :], " " * label.end()

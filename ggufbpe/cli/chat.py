@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .._util.wording import counted
 from ..analysis.views.answers import answer
 from ..chat.request.body import body_with_fields
-from ..chat.token_origins import chat_tokens
+from ..chat.token_origins import ChatTokens, chat_tokens
+from ..errors import ChatError, ChatTooLongError
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import (
@@ -24,7 +25,17 @@ from ._arguments import (
     require_no_models,
     shell_word,
 )
-from ._chat import add_chat_flags, add_date, body_of_file, date_of, request_fields, template_of
+from ._chat import (
+    add_chat_flags,
+    add_date,
+    add_media_flags,
+    body_of_file,
+    check_media,
+    date_of,
+    request_fields,
+    template_of,
+    warn_of_mismatch,
+)
 from ._given_models import model_path
 from ._input import settle_stdin
 from ._ollama_chat import add_ollama_flags, run_ollama, says_which_template
@@ -53,6 +64,7 @@ examples:
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
   ggufbpe chat -m ollama:gemma3 -p Hi --ollama
   ggufbpe chat -m model.gguf -p Hi --chat-template known:Qwen-Qwen3-0.6B
+  ggufbpe chat -m model.gguf messages.json --mmproj mmproj.gguf --count
   cat request.json | ggufbpe chat -m model.gguf --json"""
 
 
@@ -74,6 +86,7 @@ def add_arguments(parser: Parser) -> None:
         help="leave out the fewest of the oldest turns such that the prompt has at most N tokens; the messages of the "
         "system and the last turn stay",
     )
+    add_media_flags(parser)
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--prompt", action="store_true", help="print only the prompt, without colour")
     shape.add_argument("--ids", action="store_true", help="print only the ids, as [1, 2, 3]")
@@ -100,15 +113,23 @@ def run(arguments: argparse.Namespace) -> int:
     body = _body(arguments)
     model = model_path(arguments)
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
+    check_media(arguments)
     if arguments.ollama or arguments.ollama_diff:
+        if arguments.mmproj is not None:
+            raise UsageError("--mmproj counts as llama-server does: leave out --ollama and --ollama-diff")
         return run_ollama(arguments, tokenizer, model, body)
     if said := says_which_template(tokenizer, model):
         _output.note(f"ggufbpe: {said}; the prompt below is llama-server's (--ollama prints Ollama's)")
     template, now = template_of(arguments, tokenizer), date_of(arguments)
+    if arguments.mmproj is not None:
+        code = _count_media(arguments, tokenizer, body, template, now)
+        warn_of_mismatch(arguments.mmproj, model)
+        return code
     fitted: dict[str, Any] = {}
     if arguments.fit is not None:
-        body, fitted = _fitted(tokenizer, body, arguments.fit, template, now)
-    found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template, now))
+        found, fitted = _fitted(tokenizer, body, arguments.fit, template, now)
+    else:
+        found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template, now))
     _say_what_is_missing(tokenizer, body, template)
     for injected in found.injected:
         _output.warning(injected.in_words())
@@ -125,6 +146,41 @@ def run(arguments: argparse.Namespace) -> int:
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     else:
         _output.write(found.rendered.prompt)
+    return 0
+
+
+def _count_media(
+    arguments: argparse.Namespace,
+    tokenizer: Tokenizer,
+    body: dict[str, Any],
+    template: str | None,
+    now: datetime | None,
+) -> int:
+    """Print the tokens of a chat with images and audio: their number, an object, or a line for each of them."""
+    if arguments.ids or arguments.by_message or arguments.fit is not None:
+        raise UsageError(
+            "images and audio have no ids: with --mmproj, leave out --ids, --by-message and --fit"
+        )
+    from ..chat.media.chat_media import count_with_media
+
+    found = count_with_media(tokenizer, body, arguments.mmproj, arguments.media_path, template, now)
+    _say_what_is_missing(tokenizer, body, template)
+    if arguments.json:
+        _output.write_json(answer(found.to_dict(), model=tokenizer.name))
+    elif arguments.count:
+        _output.write(f"{found.count}\n".encode())
+    elif arguments.prompt:
+        _output.write(found.prompt)
+    else:
+        for number, image in enumerate(found.images, 1):
+            around = f" and {image.marks} around it" if image.marks else ""
+            size = f"{image.width} x {image.height}"
+            _output.write(f"image {number}, {size}: {counted(image.image, 'token')}{around}\n".encode())
+        for number, sound in enumerate(found.audio, 1):
+            around = f" and {sound.marks} around it" if sound.marks else ""
+            size = f"{sound.samples} samples"
+            _output.write(f"audio {number}, {size}: {counted(sound.audio, 'token')}{around}\n".encode())
+        _output.write(f"{counted(found.count, 'token')} in all\n".encode())
     return 0
 
 
@@ -145,18 +201,21 @@ def _list_templates(arguments: argparse.Namespace) -> int:
 
 def _fitted(
     tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: str | None, now: datetime | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The body of a request without the turns that do not fit, and what --json says of them; their number is said."""
+) -> tuple[ChatTokens, dict[str, Any]]:
+    """The tokens of a chat without the turns that do not fit, and what --json says of them; their number is said."""
     from ..chat.fitting import fit_chat
 
     if limit < 0:
         raise UsageError(f"--fit must be 0 or more, not {limit}")
-    fitted = fit_chat(tokenizer, body, limit, chat_template=template, now=now)
+    try:
+        fitted = fit_chat(tokenizer, body, limit, chat_template=template, now=now)
+    except ChatTooLongError as error:
+        raise ChatError(error.reason) from None  # its remedy is for Python
     if fitted.dropped:
         messages = counted(len(fitted.dropped), "message was", "messages were")
         _output.note(f"ggufbpe: {messages} left out; the prompt has {counted(fitted.count, 'token')}")
     said = {"limit": limit, "dropped": list(fitted.dropped), "shortened": list(fitted.shortened)}
-    return {**body, "messages": fitted.messages}, {"fitted": said}
+    return fitted.tokens, {"fitted": said}
 
 
 def _is_shown(color: str) -> bool:
@@ -166,7 +225,7 @@ def _is_shown(color: str) -> bool:
 
 def _say_what_is_missing(tokenizer: Tokenizer, body: dict[str, Any], template: str | None) -> None:
     if template is None and not tokenizer.chat_templates:
-        _output.note("ggufbpe: the model has no chat template, so this is ChatML, as llama-server takes")
+        _output.note("ggufbpe: the model has no chat template; like llama-server, this uses ChatML")
     if body.get("tools") and not tokenizer.chats.shows_tools(template):
         _output.note("ggufbpe: the template does not show the tools")
 

@@ -15,7 +15,7 @@ Check shards that `ggufbpe encode` wrote: whether each file still has the SHA-25
 many rows and ids. With a model, also whether the shards were encoded with its tokenizer, and whether a sample of \
 documents, read from the corpus and encoded again, gives the ids in the shards.
 
-Exit code 1 if something is wrong."""
+Exit code 1 if something is wrong, or if a model is given and no ids could be compared."""
 _EXAMPLES = """\
 examples:
   ggufbpe check shards
@@ -58,8 +58,14 @@ def run(arguments: argparse.Namespace) -> int:
         for problem in found.problems:
             _output.write(f"{terminal.one_line(problem)}\n".encode())
         sampled = f", {counted(found.sampled, 'document')} encoded again" if model is not None else ""
-        if found.is_right:
+        if found.is_right and found.is_compared:
             _output.write(f"OK: {counted(found.shards, 'shard')}{sampled}\n".encode())
+        elif found.is_right:
+            are = counted(found.shards, "shard is", "shards are")
+            _output.write(f"{are} as written, but no ids were compared with the tokenizer's\n".encode())
     if found.not_sampled:
-        _output.note(f"ggufbpe: no more was encoded again: {terminal.one_line(found.not_sampled)}")
-    return 0 if found.is_right else 1
+        more = "more " if found.is_compared else ""
+        _output.note(
+            f"ggufbpe: no {more}documents were encoded again: {terminal.one_line(found.not_sampled)}"
+        )
+    return 0 if found.is_right and found.is_compared else 1

@@ -6,11 +6,14 @@ import argparse
 
 from .._util.escapes import process_escapes
 from ..analysis.verify.side_by_side import compare
+from ..analysis.views import terminal
 from ..analysis.views.compare_lines import compared_as_json, shown_lines
-from ..tokenizer import Tokenizer
+from ..analysis.views.compare_page import comparison_html
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, add_sources, overrides_of
-from ._given_models import models_of
+from ._classic import trained_path
+from ._files import require_page, write_file
+from ._given_models import models_of, tokenizer_at
 from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\
@@ -24,13 +27,17 @@ _EXAMPLES = """\
 examples:
   ggufbpe compare a.gguf b.gguf -p "12345 and 你好"
   ggufbpe compare a.gguf b.gguf c.gguf -f prompt.txt --ids
+  ggufbpe compare a.gguf b.gguf -f prompt.txt --html side-by-side.html
   git diff | ggufbpe compare a.gguf b.gguf --json"""
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument(
-        "models", nargs="*", metavar="MODEL", help="two or more .gguf files, or models' names"
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="two or more .gguf files, models' names, a tokenizer.json, or a .json of `ggufbpe train`",
     )
     parser.add_argument(
         "-m", "--model", action="append", default=[], metavar="MODEL", help="one more of them"
@@ -49,22 +56,28 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("--ids", help="show each token's id, too")
     parser.add_switch("--all", help="show every place, even where all cut alike")
     parser.add_switch("--json", help="print one object")
+    parser.add_argument("--html", metavar="FILE", help="write a self-contained page instead")
+    parser.add_switch("--force", help="write the page over an existing file")
     add_color(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "prompt", "file")
+    _check_page(arguments)
     text = read_text(arguments, "compare")  # first, as a text without -p would be looked for as a model
     models = models_of(arguments, [*arguments.model, *arguments.models])
     if len(models) < 2:
         raise UsageError(f"two models or more, not {len(models)} (see ggufbpe compare --help)")
     text = process_escapes(text) if arguments.escape else text
     overrides = overrides_of(arguments)
-    tokenizers = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
-    compared = compare(tokenizers, text, parse_special=arguments.parse_special)
+    opened = [trained_path(path, arguments) or tokenizer_at(path, overrides) for path in models]
+    compared = compare(opened, text, parse_special=arguments.parse_special)
     if arguments.json:
         for part in compared_as_json(compared):
             _output.write(part)
+    elif arguments.html is not None:
+        write_file(arguments.html, (part.encode() for part in comparison_html(compared, arguments.all)))
+        _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
     else:
         lines = shown_lines(
             compared,
@@ -76,3 +89,12 @@ def run(arguments: argparse.Namespace) -> int:
         for line in lines:
             _output.write(f"{line.rstrip(' ')}\n".encode())
     return int(not compared.is_same)
+
+
+def _check_page(arguments: argparse.Namespace) -> None:
+    """`UsageError` for --html with --json, and for a page that cannot be written; before any work."""
+    if arguments.html is None:
+        return
+    if arguments.json:
+        raise UsageError("give --html or --json, not both")
+    require_page(arguments.html, arguments.force, arguments.file)

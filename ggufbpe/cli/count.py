@@ -14,7 +14,8 @@ from ..analysis.views import terminal
 from ..analysis.views.answers import answer
 from ..data.corpora.corpus_files import File
 from ..data.corpora.records import CorpusError, problem_with, without_compression
-from ..data.statistics.file_counts import FileCounter, NamedStream, TextCounts, prompt_maker
+from ..data.statistics.file_counts import FileCounter, NamedStream, PromptOf, TextCounts, prompt_maker
+from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import (
     Parser,
@@ -23,8 +24,18 @@ from ._arguments import (
     add_special_flags,
     add_stdin,
     require_no_models,
+    shell_word,
 )
-from ._chat import add_chat_flags, add_date, date_of, request_fields, require_chat, template_of
+from ._chat import (
+    add_chat_flags,
+    add_date,
+    add_media_flags,
+    check_media,
+    date_of,
+    request_fields,
+    require_chat,
+    template_of,
+)
 from ._files import add_no_ignore, ignored_of, say_what_is_not_utf8, say_what_was_left_out
 from ._given_models import opened_tokenizer
 from ._input import settle_stdin, stdin
@@ -43,7 +54,7 @@ size. A file that cannot be read is reported, the others are still counted, and 
 With --chat, files are chats: a .json file is one chat, a .jsonl file has one in each line; a chat is a list of \
 messages or the body of a request. Tokens and bytes are those of the prompts, and tokens are counted as llama-server \
 does. A line that is not a chat is reported with its number, and the others are counted. A model without a chat \
-template needs one (--chat-template known:chatml).
+template needs one (--chat-template known:chatml). With --mmproj, images and audio are counted.
 
 As in llama-tokenize --show-count, BOS is counted if the model asks for it. Escape sequences are never processed.
 
@@ -57,6 +68,7 @@ examples:
   git diff | ggufbpe count -m model.gguf
   git diff | ggufbpe count -m model.gguf -q --limit 8192
   ggufbpe count -m model.gguf --chat messages.json chats.jsonl
+  ggufbpe count -m model.gguf --chat messages.json --mmproj mmproj.gguf
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
 _SORTED_BY = ("name", "tokens", "bytes", "chars/token")
@@ -85,6 +97,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_chat_flags(parser)
     add_date(parser)
+    add_media_flags(parser)
     add_special_flags(parser)
     parser.add_argument(
         "--sort",
@@ -109,19 +122,15 @@ def run(arguments: argparse.Namespace) -> int:
     require_no_models(arguments.paths, "count", arguments)
     _check(arguments)
     tokenizer = opened_tokenizer(arguments)
-    prompt = None
-    if arguments.chat:
-        prompt = prompt_maker(
-            tokenizer, template_of(arguments, tokenizer), request_fields(arguments), date_of(arguments)
-        )
+    prompt = _prompt_maker(arguments, tokenizer) if arguments.chat else None
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:
         bar.clear()
         problem = problem_with(error)
-        _output.error(
-            f"{name}: {problem.removeprefix(f'{name}: ') if isinstance(error, CorpusError) else problem}"
-        )
+        problem = problem.removeprefix(f"{name}: ") if isinstance(error, CorpusError) else problem
+        is_text = isinstance(error, FileNotFoundError) and " " in name
+        _output.error(f"{name}: {problem}{f'; a text needs -p: -p {shell_word(name)}' if is_text else ''}")
 
     counter = FileCounter(
         tokenizer,
@@ -166,6 +175,18 @@ def run(arguments: argparse.Namespace) -> int:
     return int(arguments.limit is not None and result.total.tokens > arguments.limit)
 
 
+def _prompt_maker(arguments: argparse.Namespace, tokenizer: Tokenizer) -> PromptOf:
+    """What makes the prompts of chats, as flags say."""
+    return prompt_maker(
+        tokenizer,
+        template_of(arguments, tokenizer),
+        request_fields(arguments),
+        date_of(arguments),
+        arguments.mmproj,
+        arguments.media_path,
+    )
+
+
 def _streams(arguments: argparse.Namespace) -> Iterator[NamedStream]:
     """The text of -p and standard input, if they are given."""
     if arguments.prompt is not None:
@@ -198,6 +219,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.limit is not None and arguments.limit < 0:
         raise UsageError(f"--limit must be 0 or more, not {arguments.limit}")
     require_chat(arguments)
+    check_media(arguments)
     if not arguments.chat:
         return
     if arguments.prompt is not None or arguments.field is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from .._util.wording import counted
 from ..analysis.views import terminal
@@ -10,16 +11,24 @@ from . import _output
 from ._arguments import Parser, UsageError, add_model
 from ._given_models import opened_tokenizer
 
+if TYPE_CHECKING:
+    from ..data.corpora.shard_reader import DecodedRow
+
 _LONGEST = 200  # bytes of a text shown per line
 
 _DESCRIPTION = """\
 Show the documents in shards that `ggufbpe encode` wrote: a line for each, with its number of ids and the beginning \
-of its text, or with --document the whole text of one. Control tokens, such as EOS, are not shown. With packed rows, \
-each row is shown like a document. The model must be the one the shards were encoded with."""
+of its text, or with --document the whole text of one. Control tokens, such as EOS, are not shown unless --special or \
+--mask is given. With packed rows, each row is shown like a document. The model must be the one the shards were \
+encoded with.
+
+With --mask, a document of chats that were encoded with a mask is divided: each part has a line, with "label" where \
+the assistant wrote it and a model is trained on it, and "-" elsewhere."""
 _EXAMPLES = """\
 examples:
   ggufbpe decode shards -m model.gguf
   ggufbpe decode shards -m model.gguf --document 1
+  ggufbpe decode shards -m model.gguf --special
   ggufbpe decode shards -m model.gguf --count 2 --json"""
 
 
@@ -33,9 +42,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--start", type=int, default=0, metavar="N", help="the first document to show (default: 0)"
     )
-    parser.add_argument("--count", type=int, metavar="N", help="how many to show (default: 10)")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="how many to show (default: 10)")
     parser.add_switch("--ids", help="show ids instead of text")
-    parser.add_switch("--json", help="print one object per line: number, ids, text")
+    parser.add_switch("--special", help="show control tokens, too")
+    parser.add_switch("--mask", help="show which parts the assistant wrote, and control tokens")
+    parser.add_switch("--json", help="print one object per line: number, ids, text, and with --mask the mask")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,18 +54,29 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--document, or --start and --count, not both")
     start = arguments.start if arguments.document is None else arguments.document
     count = 10 if arguments.count is None else arguments.count
+    if arguments.mask and arguments.ids:
+        raise UsageError("--mask shows text: leave out --ids, or give --json for both")
     if start < 0 or count < 0:
         raise UsageError("documents are counted from 0")
     from ..data.corpora.shard_reader import decode_corpus
 
     tokenizer = opened_tokenizer(arguments)
     is_one = arguments.document is not None
-    rows = decode_corpus(arguments.output, tokenizer, start=start, count=1 if is_one else count)
+    rows = decode_corpus(
+        arguments.output,
+        tokenizer,
+        start=start,
+        count=1 if is_one else count,
+        special=arguments.special or arguments.mask,
+        mask=arguments.mask,
+    )
     shown = 0
     for row in rows:
         shown += 1
         if arguments.json:
             _output.write(terminal.json_text(row.to_dict()).encode() + b"\n")
+        elif arguments.mask:
+            _write_runs(row, None if is_one else _LONGEST)
         elif is_one:
             text = b"%s\n" % " ".join(map(str, row.ids)).encode() if arguments.ids else row.text
             _output.write(text)
@@ -64,3 +86,12 @@ def run(arguments: argparse.Namespace) -> int:
     if is_one and not shown:
         raise UsageError(f"there is no document {start}")
     return 0
+
+
+def _write_runs(row: DecodedRow, longest: int | None) -> None:
+    """Print a document part by part, each with at most `longest` bytes of text."""
+    _output.write(f"{row.number:>6}  {counted(len(row.ids), 'token'):>12}\n".encode())
+    for run in row.runs:
+        text = terminal.shown_text(run.text, len(run.text) + 1 if longest is None else longest)
+        label = "label" if run.is_marked else "-"
+        _output.write(f"{'':6}  {counted(run.tokens, 'token'):>12}  {label:5}  {text}\n".encode())

@@ -8,13 +8,16 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .._util.extras import NotInstalledError
+from .._util.files import replacing
 from .._util.wording import counted
 from ..analysis.doctor.examination import doctor
 from ..analysis.doctor.finding import Examination, Finding
 from ..analysis.views import answers, terminal
 from ..gguf.change import COMMAND
+from ..hub.model_location import ModelLocation
 from . import _output
-from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, add_color, add_model_first, add_override_kv, overrides_of
 from ._given_models import required_model
 from ._progress import waiting_for
 
@@ -33,12 +36,24 @@ first repository on the Hugging Face hub that the metadata names (general.source
 one. Each difference is a warning that says what is at fault: the file, if changing it gives the other ids; llama.cpp; \
 or unknown.
 
+With --upstream NAME, it is that of a repository (hf:OWNER/REPO) or of a folder. The package transformers then runs \
+the chat templates of both with sample chats, so that a file with another template is told from a template that \
+llama.cpp renders otherwise; special and added tokens are compared as well.
+
+With --security, the chat templates and all strings of the metadata are examined for what a file from a stranger can \
+do to its user instead: code for programs that run templates outside of a sandbox, instructions that are hidden in a \
+template, text of messages that becomes control tokens, conditions on dates and words, invisible characters, escape \
+sequences for terminals, prompts that grow without end. Errors are what only attacks do, warnings what no template \
+that llama.cpp knows does. A file without findings is not proved to be harmless.
+
 The exit code is 1 if an error was found, with --strict also if a warning was, 2 if the file could not be read, \
 otherwise 0."""
 _EXAMPLES = """\
 examples:
   ggufbpe doctor model.gguf
   ggufbpe doctor model.gguf --json
+  ggufbpe doctor model.gguf --security --sarif findings.sarif
+  ggufbpe doctor model.gguf --upstream hf:Qwen/Qwen3-0.6B
   ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
   ggufbpe doctor model.gguf --strict && echo "nothing speaks against its ids\""""
 
@@ -50,10 +65,17 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
     add_override_kv(parser)
-    parser.add_switch(
+    parser.add_argument(
         "--upstream",
-        help="also compare with the tokenizer.json of the Hugging Face repository that the metadata names",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="also compare with the Hugging Face repository that the metadata names, or with hf:OWNER/REPO or a folder",
     )
+    parser.add_switch(
+        "--security", help="examine what the template and the metadata can do to their user instead"
+    )
+    parser.add_argument("--sarif", metavar="PATH", help="also write the findings to a file, as SARIF 2.1.0")
     parser.add_switch("--strict", help="exit with code 1 for warnings, too")
     parser.add_switch("-v", "--verbose", help="show notes, too")
     parser.add_switch("--json", help="print one object")
@@ -61,38 +83,83 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = required_model(arguments, "doctor")
-    also: list[Finding] = []
-    if arguments.upstream:
-        from ..analysis.verify.upstream import upstream
+    try:
+        path = required_model(arguments, "doctor")
+    except UsageError:
+        if not arguments.upstream:
+            raise
+        arguments.path, arguments.upstream = arguments.upstream, ""  # `--upstream MODEL`
+        path = required_model(arguments, "doctor")
+    found = _audited(arguments, path) if arguments.security else _examined(arguments, path)
+    if arguments.sarif is not None:
+        from ..analysis.views.sarif import sarif_log
 
-        also = list(upstream(path, overrides=overrides_of(arguments), offline=arguments.offline))
-    with waiting_for("examining", path):
-        found = doctor(path, overrides=overrides_of(arguments), also=also)
+        with replacing(arguments.sarif) as (file, _):
+            file.write(terminal.json_bytes(sarif_log(found)))
     if arguments.json:
         _output.write_json(answers.examination(found))
     else:
         _show(arguments, found)
+        if not arguments.security:
+            _point_to_audit(arguments, path)
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in found.findings))
+
+
+def _examined(arguments: argparse.Namespace, path: str | ModelLocation) -> Examination:
+    also: list[Finding] = []
+    if arguments.upstream is not None:
+        from ..analysis.verify.upstream import upstream
+
+        how = {"overrides": overrides_of(arguments), "offline": arguments.offline}
+        with waiting_for("comparing", path):
+            also = list(upstream(path, arguments.upstream, **how))
+    with waiting_for("examining", path):
+        return doctor(path, overrides=overrides_of(arguments), also=also)
+
+
+def _audited(arguments: argparse.Namespace, path: str | ModelLocation) -> Examination:
+    from ..analysis.doctor.security.audit import audit
+
+    if arguments.upstream is not None:
+        raise UsageError("--security does not compare with another tokenizer; leave out --upstream")
+    with waiting_for("examining", path):
+        return audit(path, overrides=overrides_of(arguments))
+
+
+def _point_to_audit(arguments: argparse.Namespace, path: str | ModelLocation) -> None:
+    """Say so if an audit finds something: a model may have nothing to mend, and a template that attacks its user."""
+    from ..analysis.doctor.security.audit import audit
+
+    try:
+        found = audit(path, overrides=overrides_of(arguments))
+    except NotInstalledError:
+        return
+    told = [counted(n, severity) for severity, n in found.counts.items() if n and severity != "note"]
+    if told:
+        _output.note(
+            f"ggufbpe: what this file can do to its user was examined, too: {', '.join(told)} (--security)"
+        )
 
 
 def _show(arguments: argparse.Namespace, found: Examination) -> None:
     from ..analysis.views.drawing import drawn
 
     width = _output.terminal_width()
-    parts = _parts(found, arguments.verbose)
+    parts = _parts(found, arguments.verbose, arguments.security)
     for line in drawn(parts, _output.use_color(arguments.color), width and min(width, _WIDTH)):
         _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
 
-def _parts(found: Examination, verbose: bool) -> Iterator[RenderableType]:
-    """The verdict, then the findings; notes only with --verbose."""
+def _parts(found: Examination, verbose: bool, is_audit: bool) -> Iterator[RenderableType]:
+    """The verdict, the findings, notes only with --verbose, and what is unlike other files of the family."""
     from rich.text import Text
 
     findings, is_healthy = found.findings, found.is_healthy
     told = [counted(n, severity) for severity, n in found.counts.items() if n]
-    verdict = f"{', '.join(told)}" if not is_healthy else "OK: nothing to fix"
+    verdict = (
+        f"{', '.join(told)}" if not is_healthy else "OK: nothing found" if is_audit else "OK: nothing to fix"
+    )
     shown = findings if verbose else [finding for finding in findings if finding.severity != "note"]
     if is_healthy and findings:
         verdict += f" ({', '.join(told)}{'' if verbose else '; --verbose shows them'})"
@@ -105,6 +172,12 @@ def _parts(found: Examination, verbose: bool) -> Iterator[RenderableType]:
     for finding in shown:
         yield ""
         yield from _finding(finding)
+    if found.unlike_family:
+        from ..analysis.views.drawing import paragraph
+
+        left = "; ".join(found.unlike_family)
+        yield ""
+        yield paragraph(terminal.one_line(f"Unlike {found.family} files: {left}. This may be intended."), 0)
     yield from _command(found)
 
 
@@ -136,6 +209,7 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     place = [where.key] if where.key else []
     place += [f"token {where.token}"] * (where.token is not None)
     place += [f"byte {where.offset}"] * (where.offset is not None)
+    place += [f"line {where.line}, column {where.column}"] * (where.line is not None)
     yield Text.assemble((finding.severity, _STYLES[finding.severity]), f": {finding.id}")
     yield paragraph(terminal.one_line(finding.what), 2)
     if finding.evidence:

@@ -21,6 +21,7 @@ from ._signals import termination_as_exit
 
 if TYPE_CHECKING:
     from ..data.corpora.shard_reader import EncodedCorpus
+    from ..tokenizer import Tokenizer
 
 _DESCRIPTION = """\
 Encode a corpus to shards of ids: OUT/part-00000.bin and so on, with suffixes by format, and OUT/manifest.json with \
@@ -40,6 +41,7 @@ examples:
   ggufbpe encode -m model.gguf corpus -o shards --format npy --pack 2048
   ggufbpe encode -m model.gguf chats.jsonl -o shards --format parquet --chat-column messages
   ggufbpe encode -m model.gguf chats.jsonl -o shards --chat-column messages --chat-template known:chatml
+  ggufbpe encode -m model.gguf sharegpt.jsonl -o shards --chats --mask --format parquet --pack 2048 --position-ids
   ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards --resume --on-error skip
   ggufbpe encode -m model.gguf s3://bucket/corpus -o s3://bucket/shards --ray 10.0.0.1:6379"""
 
@@ -53,7 +55,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     add = parser.add_argument
-    add("corpus", nargs="+", metavar="CORPUS", help="files, directories and URLs")
+    add("corpus", nargs="+", metavar="CORPUS", help="files, directories and URLs (not standard input)")
     add("-o", "--output", required=True, metavar="OUT", help="the folder to write shards to")
     add(
         "--format",
@@ -68,28 +70,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME",
         help='the column or field with the text (default: "text")',
     )
-    add(
-        "--chat-column",
-        metavar="NAME",
-        help="encode chats: the column or field with messages, for the model's template",
-    )
-    add_template_flags(parser)
-    parser.add_switch("--lines", help="take each line of a plain text file as a document")
-    parser.add_switch("--bos", help="put BOS before each document")
-    add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
-    parser.add_switch("--parse-special", help="encode special tokens written out in a text as these tokens")
-    add(
-        "--pack",
-        type=int,
-        metavar="LENGTH",
-        help="join all documents and cut the ids into rows of this length",
-    )
-    add(
-        "--shard-size",
-        default="256M",
-        metavar="BYTES",
-        help="bytes of ids per shard, such as 1G (default: 256M)",
-    )
+    _add_chat_flags(parser)
+    _add_row_flags(parser)
     add("--workers", type=int, metavar="N", help="encoding threads (default: one per processor)")
     add(
         "--ray",
@@ -107,7 +89,76 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("--json", help="print one object: model, path, and the manifest")
 
 
+def _add_chat_flags(parser: Parser) -> None:
+    add = parser.add_argument
+    add(
+        "--chat-column",
+        metavar="NAME",
+        help="encode chats: the column or field with messages, for the model's template",
+    )
+    parser.add_switch(
+        "--chats",
+        help="encode chats of any form that is recognized: messages, ShareGPT, Alpaca, prompt and completion, "
+        "preference pairs",
+    )
+    add(
+        "--preference",
+        choices=("chosen", "rejected"),
+        help="with --chats: which answer of a preference pair to encode",
+    )
+    add_template_flags(parser)
+    parser.add_switch(
+        "--mask",
+        help="of chats: write what the assistant wrote beside the ids (--mask-parts and --mask-form imply it)",
+    )
+    add(
+        "--mask-parts",
+        metavar="PARTS",
+        help="what of it, with commas: content, reasoning, tool_calls, end (default: all)",
+    )
+    add(
+        "--mask-form",
+        choices=("mask", "labels"),
+        help="1 and 0, or labels: the id or -100 (default: labels for parquet and arrow, else mask)",
+    )
+
+
+def _add_row_flags(parser: Parser) -> None:
+    add = parser.add_argument
+    parser.add_switch("--lines", help="take each line of a plain text file as a document")
+    parser.add_switch("--bos", help="put BOS before each document")
+    add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
+    parser.add_switch("--parse-special", help="encode special tokens written out in a text as these tokens")
+    add(
+        "--max-length",
+        type=int,
+        metavar="N",
+        help="take a document of more than N tokens for a bad record (--on-error skip leaves it out)",
+    )
+    add(
+        "--pack",
+        type=int,
+        metavar="LENGTH",
+        help="join all documents and cut the ids into rows of this length",
+    )
+    parser.add_switch(
+        "--position-ids",
+        help="with --pack: write where documents begin in each row, as position_ids and cu_seqlens",
+    )
+    add(
+        "--shard-size",
+        default="256M",
+        metavar="BYTES",
+        help="bytes of ids per shard, such as 1G (default: 256M)",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if "-" in arguments.corpus:
+        raise UsageError(
+            "standard input cannot be encoded, since shards are resumed and checked with their inputs; write the text "
+            "to a file"
+        )
     require_no_models(arguments.corpus, "encode", arguments)
     size = _SIZE.fullmatch(arguments.shard_size)
     if size is None:
@@ -116,12 +167,13 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.resume and arguments.force:
         raise UsageError("--resume or --force, not both")
-    if arguments.chat_column is None and (arguments.chat_template or arguments.chat_template_file):
-        raise UsageError("--chat-template and --chat-template-file are for chats: give --chat-column NAME")
+    _check_chats(arguments)
     from ..data.corpora.corpus_encoding import encode_corpus
 
     tokenizer = opened_tokenizer(arguments)
     template = template_of(arguments, tokenizer)
+    if arguments.resume and not _shards_in(arguments.output):
+        _output.note("ggufbpe: there was nothing to resume; this run begins at the start")
     told = _Told()
     try:
         with termination_as_exit():
@@ -132,12 +184,18 @@ def run(arguments: argparse.Namespace) -> int:
                 format=arguments.format,
                 text_column=arguments.text_column,
                 chat_column=arguments.chat_column,
+                chats=arguments.chats,
                 chat_template=template,
+                preference=arguments.preference,
+                mask=arguments.mask if arguments.mask_parts is None else arguments.mask_parts.split(","),
+                mask_form=arguments.mask_form,
                 by_line=arguments.lines,
                 bos=arguments.bos,
                 eos=arguments.eos,
                 parse_special=arguments.parse_special,
+                max_length=arguments.max_length,
                 pack=arguments.pack,
+                position_ids=arguments.position_ids,
                 shard_size=int(size[1]) * _UNITS[size[2]],
                 workers=arguments.workers,
                 ray=arguments.ray,
@@ -149,38 +207,104 @@ def run(arguments: argparse.Namespace) -> int:
             )
     except (KeyboardInterrupt, SystemExit):
         told.bar.clear()
-        _output.note("ggufbpe: stopped; the shards that are finished stay, and --resume goes on with them")
+        _output.note(f"ggufbpe: stopped; {_what_stays(arguments.output)}")
         raise
     finally:
         told.bar.clear()
-    _say(found, arguments, tokenizer.name)
+    _say(found, arguments, tokenizer)
     return 0
 
 
-def _say(found: EncodedCorpus, arguments: argparse.Namespace, model: str) -> None:
-    """Print what was written, and note what was left out."""
+def _shards_in(output: str) -> bool:
+    """Whether a folder has finished shards, or the manifest of a corpus without any."""
+    from ..data.corpora.manifest import MANIFEST, written_names
+    from ..data.corpora.storage import folder_at
+
+    return any(name.startswith("part-") or name == MANIFEST for name in written_names(folder_at(output)))
+
+
+def _what_stays(output: str) -> str:
+    """What a run that was stopped leaves behind."""
+    if _shards_in(output):
+        return "the shards that are finished stay, and --resume goes on with them"
+    return "no shard was finished, so nothing was written"
+
+
+def _check_chats(arguments: argparse.Namespace) -> None:
+    is_chat = _is_chat(arguments)
+    if arguments.chats and arguments.chat_column is not None:
+        raise UsageError("--chats recognizes records by their fields, --chat-column names one: give either")
+    if not is_chat and (arguments.chat_template or arguments.chat_template_file):
+        raise UsageError(
+            "--chat-template and --chat-template-file are for chats: give --chat-column NAME or --chats"
+        )
+    if arguments.mask_form or arguments.mask_parts is not None:
+        arguments.mask = True
+    if not is_chat and arguments.mask:
+        raise UsageError("--mask is for chats: give --chat-column NAME or --chats")
+    if arguments.preference and not arguments.chats:
+        raise UsageError("--preference is for --chats")
+    if arguments.position_ids and arguments.pack is None:
+        raise UsageError("--position-ids is for --pack LENGTH: otherwise each row is a document")
+
+
+def _say(found: EncodedCorpus, arguments: argparse.Namespace, tokenizer: Tokenizer) -> None:
+    """Print what was written, and note what was left out and what else should be known."""
+    from ..data.corpora.document_notes import in_words
+    from ..data.corpora.records import is_array_of_records
+
     if arguments.json:
-        _output.write_json(answer(found.to_dict(), model=model, path=arguments.output))
+        _output.write_json(answer(found.to_dict(), model=tokenizer.name, path=arguments.output))
     else:
         shards = f"{counted(len(found.shards), 'shard')} in {terminal.one_line(arguments.output)}"
         tokens = counted(found.tokens, "token")
+        if (answers := found.manifest.get("assistant_tokens")) is not None:
+            tokens += f" ({answers} of the assistant)"
         documents = counted(found.documents, "document")
-        _output.write(f"{documents}, {tokens}, {shards}; {_added(arguments)}\n".encode())
+        _output.write(f"{documents}, {tokens}, {shards}; {_added(arguments, tokenizer)}\n".encode())
+        if _is_chat(arguments) and (lengths := found.manifest.get("lengths")):
+            numbers = ", ".join(f"{count} up to {most}" for most, count in lengths.items())
+            _output.write(
+                f"chats by tokens: {numbers}; the longest has {found.manifest['longest']}\n".encode()
+            )
     if found.bad_records:
         _output.note(f"ggufbpe: {counted(found.bad_records, 'bad record')} left out")
     say_what_was_left_out(found.skipped, "name a file to encode it")
+    for path in arguments.corpus:
+        if not _is_chat(arguments) and is_array_of_records(path):
+            _output.note(
+                f"ggufbpe: {terminal.one_line(path)} is an array of records, and was encoded as one text; --chats "
+                "reads chats in it, and jq -c '.[]' makes JSON lines of it"
+            )
+    for note in in_words(found.manifest.get("notes", {})):
+        _output.note(f"ggufbpe: {note}")
     if left := found.manifest["left_over_tokens"]:
-        _output.note(
-            f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"
-        )
+        answers = found.manifest.get("left_over_assistant_tokens")
+        tokens = counted(left, "token") + ("" if answers is None else f" ({answers} of the assistant)")
+        fill = "fills" if left == 1 else "fill"
+        are = "is" if left == 1 else "are"
+        _output.note(f"ggufbpe: {tokens} at the end {fill} no row of {arguments.pack} and {are} left out")
 
 
-def _added(arguments: argparse.Namespace) -> str:
-    """What was put around each document, in words."""
-    bos = "BOS before" if arguments.bos else "no BOS before"
-    eos = "EOS behind" if arguments.eos else "no EOS behind"
-    but = ", unless the chat template writes them" if arguments.chat_column is not None else ""
-    return f"{bos} and {eos} each document{but}"
+def _is_chat(arguments: argparse.Namespace) -> bool:
+    return arguments.chats or arguments.chat_column is not None
+
+
+def _added(arguments: argparse.Namespace, tokenizer: Tokenizer) -> str:
+    """What was put around each document, in words. Chats are prompts, to which the tokenizer adds what it wants."""
+    is_chat = _is_chat(arguments)
+    has_bos, has_eos = (
+        wanted or (is_chat and bool(added))
+        for wanted, added in zip((arguments.bos, arguments.eos), tokenizer.vocabulary.added)
+    )
+    begin = f"documents begin {'with' if has_bos else 'without'} BOS"
+    end = f"and end {'with' if has_eos else 'without'} EOS"
+    if not is_chat or (has_bos and has_eos):
+        return f"{begin} {end}"
+    if has_bos or has_eos:
+        but = ", unless the chat template writes it"
+        return f"{begin}{but}, {end}" if has_eos else f"{begin} {end}{but}"
+    return f"{begin} {end}, unless the chat template writes them"
 
 
 class _Told:

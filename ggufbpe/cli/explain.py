@@ -13,12 +13,12 @@ from typing import Any
 from .._util.escapes import Unescaped, process_escapes
 from ..analysis.explain.long_text_parts import Parts
 from ..analysis.explain.reasons import WhyNot
-from ..analysis.explain.survey import Survey, Wanted, survey
+from ..analysis.explain.survey import Survey, Wanted, survey, survey_whole
 from ..analysis.explain.why_not import why_not
 from ..analysis.views import explain_json, terminal
 from ..chat.token_origins import ChatTokens, chat_tokens
 from ..tokenizer import Tokenizer
-from ..tokenizer.trace import Totals, tracer_of
+from ..tokenizer.trace import Totals, Trace, tracer_of
 from . import _output
 from ._arguments import (
     Parser,
@@ -31,8 +31,8 @@ from ._arguments import (
     require_no_models,
 )
 from ._chat import add_chat_flags, body_of_file, require_chat, template_of
-from ._classic import classic_vocabulary, utf8_text, write_lines
-from ._files import require_folder, require_free, write_file
+from ._classic import classic_trace, classic_vocabulary
+from ._files import require_page, write_file
 from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
 
@@ -100,13 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
     _check_chat(arguments)
     require_no_models([arguments.text or ""], "explain", arguments)
     _check_page(arguments)
-    classic = classic_vocabulary(arguments, "--chat", "--json", "--html", "--why-not", "--word", "--token")
+    classic = classic_vocabulary(arguments, "--chat", "--why-not", "--merges")
     if classic is not None:
-        from ..analysis.views.classic_lines import classic_lines
-
         with given_text(arguments, "explain") as given:
             stream = given or stdin()
-            write_lines(classic_lines(classic, utf8_text(Unescaped(stream) if arguments.escape else stream)))
+            _show_trace(
+                arguments,
+                classic_trace(classic, Unescaped(stream) if arguments.escape else stream, arguments),
+            )
         return 0
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:
@@ -137,19 +138,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _show_trace(arguments: argparse.Namespace, trace: Trace) -> None:
+    """Show a text that is traced as a whole, in whatever form is asked for."""
+    if arguments.json:
+        _require_numbers(arguments, survey_whole(trace).totals)
+        found = explain_json.of_trace(trace, arguments.model, arguments.word, arguments.token)
+        _output.write(terminal.json_bytes(found))
+    else:
+        _show(arguments, None, survey_whole(trace), None, None)
+
+
 def _show(
     arguments: argparse.Namespace,
-    tokenizer: Tokenizer,
+    tokenizer: Tokenizer | None,
     found: Survey | Parts,
     answer: WhyNot | None,
     chat: ChatTokens | None,
 ) -> None:
-    """Write the page, or print lines to the terminal."""
+    """Write the page, or print lines to the terminal; without a `tokenizer`, of a vocabulary that was trained."""
+    alone = tracer_of(tokenizer).alone if tokenizer and arguments.merges else None
     if arguments.html is not None:
         from ..analysis.views.explain_page import html
 
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
-        page = html(found, count, answer, tokenizer.name, chat)
+        page = html(found, count, answer, tokenizer.name if tokenizer else arguments.model, chat, alone)
         write_file(arguments.html, (text.encode() for text in page))
         _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
         return
@@ -157,7 +169,6 @@ def _show(
 
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
     color = _output.use_color(arguments.color)
-    alone = tracer_of(tokenizer).alone if arguments.merges else None
     view = ExplainLines(_output.terminal_width() or 100, color, arguments.all, chat, alone)
     for line in view.lines(found, word, token, answer):
         _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
@@ -212,11 +223,7 @@ def _check_page(arguments: argparse.Namespace) -> None:
         raise UsageError("give --html or --json, not both")
     if arguments.word is not None or arguments.token is not None:
         raise UsageError("--html shows all words: leave out --word and --token")
-    require_free(arguments.html, arguments.file, arguments.force)
-    require_folder(arguments.html)
-    from ..analysis.views.html_page import require_jinja
-
-    require_jinja()
+    require_page(arguments.html, arguments.force, arguments.file)
 
 
 def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, int | None]:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 from .._util.wording import counted
 from ..analysis.doctor.fix import Fixed, KeyChange, fix, whole_file
+from ..analysis.doctor.template_sources import template_source
 from ..analysis.views import answers, terminal
-from ..chat.known_templates import PREFIX
 from ..errors import printable
-from ..gguf.constants import TokenType
-from ..gguf.edit_arguments import parse_set, parse_token_type
+from ..gguf.constants import TokenizerKey, TokenType
+from ..gguf.edit_arguments import (
+    parse_added_token,
+    parse_renamed_token,
+    parse_set,
+    parse_token,
+    parse_token_type,
+)
 from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
+from ..gguf.token_edits import Token
 from ..gguf.value_types import Field
 from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
@@ -27,6 +34,12 @@ from ._given_models import required_model
 from ._input import read_stdin
 from ._signals import termination_as_exit
 
+# the arguments that change something
+_CHANGES = (
+    *("set", "override_kv", "remove", "set_token_type", "chat_template"),
+    *("add_token", "remove_token", "rename_token"),
+)
+_SHOWN_ELEMENTS = 10  # of an array that has changed
 _DESCRIPTION = """\
 Write a copy of a model with changed metadata. The tensors are copied byte for byte and stay aligned; memory does \
 not grow with the model. Keys of the tokenizer get the type that llama.cpp expects, other keys keep theirs; \
@@ -48,8 +61,11 @@ examples:
   ggufbpe fix model.gguf --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf
   ggufbpe fix model.gguf --set tokenizer.ggml.add_bos_token=false --in-place
   ggufbpe fix model.gguf --set-token-type "<|im_end|>=CONTROL" --set-token-type 7=NORMAL -o fixed.gguf
+  ggufbpe fix model.gguf --rename-token "<|im_end|>=<|end|>" -o fixed.gguf
+  ggufbpe fix model.gguf --add-token "<think>" --add-token "<|tool|>=CONTROL" -o fixed.gguf
   ggufbpe fix model.gguf --chat-template template.jinja -o fixed.gguf
   ggufbpe fix model.gguf --chat-template known:Qwen-Qwen3-0.6B -o fixed.gguf
+  ggufbpe fix model.gguf --chat-template hf:Qwen/Qwen3-0.6B -o fixed.gguf
   ggufbpe fix model.gguf --set my.key=UINT32:5 --remove tokenizer.ggml.scores -o fixed.gguf"""
 
 
@@ -70,12 +86,34 @@ def add_arguments(parser: Parser) -> None:
         + ", ".join(TokenType.__members__),
     )
     parser.add_argument(
+        "--add-token",
+        action="append",
+        default=[],
+        metavar="TEXT[=TYPE]",
+        help="add a token behind the last one, of type USER_DEFINED unless given; not in a model with tensors",
+    )
+    parser.add_argument(
+        "--remove-token",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="remove a token, given by its id or text, and move the ids behind it; not in a model with tensors",
+    )
+    parser.add_argument(
+        "--rename-token",
+        action="append",
+        default=[],
+        metavar="TOKEN=TEXT",
+        help="give a token, such as a reserved one, another text",
+    )
+    parser.add_argument(
         "--chat-template",
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="set the chat template, or the one called NAME (tool_use), to the contents of FILE; - is standard input, "
-        "known:NAME a template of llama.cpp's",
+        help="set the chat template, or the one called NAME (tool_use), to that in FILE: a template, a folder with "
+        "tokenizer_config.json, or another model, also by its name (hf:OWNER/REPO); - is standard input, known:NAME a "
+        "template of llama.cpp's",
     )
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
     parser.add_switch("--in-place", help="change the model itself")
@@ -86,15 +124,14 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     model = required_model(arguments, "fix")
     source = whole_file(model, arguments.in_place)
-    changes = ("set", "override_kv", "remove", "set_token_type", "chat_template")
-    is_change = any(getattr(arguments, name) for name in changes)
+    is_change = any(getattr(arguments, name) for name in _CHANGES)
     recovered = _recovered(source) if arguments.in_place or not is_change else None
     if recovered and not is_change:
         if arguments.json:
             _output.write_json(answers.fixed(Fixed(source, "", recovered=recovered), source))
         return 0
     if not is_change:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in changes if name != "override_kv")
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in _CHANGES if name != "override_kv")
         raise UsageError(f"nothing to change: give one of {flags} (see ggufbpe fix --help)")
     if (arguments.output is None) is not arguments.in_place:
         raise UsageError("where should the copy go? Give -o PATH, or --in-place to change the model itself")
@@ -109,6 +146,9 @@ def run(arguments: argparse.Namespace) -> int:
                 remove=arguments.remove,
                 token_types=map(parse_token_type, arguments.set_token_type),
                 chat_template=_chat_templates(arguments.chat_template),
+                add_tokens=map(parse_added_token, arguments.add_token),
+                remove_tokens=map(parse_token, arguments.remove_token),
+                rename_tokens=_renamed(source, arguments.rename_token),
                 force=arguments.force,
             )
     except FileExistsError:
@@ -131,7 +171,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _chat_templates(given: list[str]) -> dict[str, TextOrPath] | None:
-    """The templates of --chat-template by name: FILE, NAME=FILE, known:NAME or NAME=known:NAME."""
+    """The templates of --chat-template by name: FILE, known:NAME or hf:OWNER/REPO, each perhaps behind NAME=."""
     found: dict[str, TextOrPath] = {}
     for argument in given:
         name, source = "", argument
@@ -141,9 +181,16 @@ def _chat_templates(given: list[str]) -> dict[str, TextOrPath] | None:
             raise UsageError(
                 f"the chat template {name} is given twice" if name else "two chat templates are given"
             )
-        known = source.startswith(PREFIX)
-        found[name] = read_stdin() if source == "-" else source if known else Path(source)
+        found[name] = read_stdin() if source == "-" else template_source(source)
     return found or None
+
+
+def _renamed(source: str, given: list[str]) -> list[tuple[Token, str]]:
+    """The tokens of --rename-token with their new texts."""
+    if not given:
+        return []
+    with GGUFFile(source) as file:
+        return [parse_renamed_token(file, argument) for argument in given]
 
 
 def _recovered(source: str) -> str | None:
@@ -172,19 +219,47 @@ def _settings(source: str, arguments: argparse.Namespace) -> dict[str, Field]:
 def _lines(change: KeyChange) -> Iterator[str]:
     """A change in words: the key, the old value and the new one."""
     key, old, new = terminal.one_line(change.key), change.before, change.after
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and isinstance(new[0], int):
-        changed = [(i, a, b) for i, (a, b) in enumerate(zip(old, new)) if a != b]
-        for index, one, other in changed[:10]:
-            yield f"{key}[{index}]: {_number(one)} -> {_number(other)}"
-        if len(changed) > 10:
-            yield f"  and {len(changed) - 10} more"
-        return
+    if isinstance(old, list) and isinstance(new, list) and isinstance(new[0], (int, float, str)):
+        changed = list(_changed_elements(change.key, old, new))
+        for index, words in changed[:_SHOWN_ELEMENTS]:
+            yield f"{key}[{index}]: {words}"
+        if len(changed) > _SHOWN_ELEMENTS:
+            yield f"  and {len(changed) - _SHOWN_ELEMENTS} more"
+        if len(old) == len(new):
+            return
     before = "not UTF-8" if not change.was_readable else "missing" if old is None else _shown(old)
     yield f"{key}: {before} -> {'removed' if new is None else _shown(new)}"
 
 
-def _number(value: object) -> str:
-    names = {int(kind): kind.name for kind in TokenType}
+def _changed_elements(key: str, old: list[Any], new: list[Any]) -> Iterator[tuple[int, str]]:
+    """The elements of an array that have changed, with their index and what has become of them.
+
+    Where strings have moved, those that are in one of the arrays alone; of other arrays that became longer or shorter,
+    none.
+    """
+    is_text = isinstance(new[0], str)
+    before, after = (set(old), set(new)) if is_text else (set(), set())
+    pairs = [(index, one, other) for index, (one, other) in enumerate(zip(old, new)) if one != other]
+    if len(old) == len(new) and not (is_text and len(pairs) > len(before - after)):
+        for index, one, other in pairs:
+            yield index, f"{_element(key, one)} -> {_element(key, other)}"
+        return
+    yield from (
+        (index, f"{_element(key, text)} removed")
+        for index, text in enumerate(old)
+        if is_text and text not in after
+    )
+    yield from (
+        (index, f"{_element(key, text)} added")
+        for index, text in enumerate(new)
+        if is_text and text not in before
+    )
+
+
+def _element(key: str, value: object) -> str:
+    if isinstance(value, str):
+        return _shown(value)
+    names = {int(kind): kind.name for kind in TokenType} if key == TokenizerKey.TOKEN_TYPE else {}
     return f"{value} ({names[value]})" if isinstance(value, int) and value in names else str(value)
 
 

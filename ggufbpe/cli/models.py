@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,13 @@ from .._util.progress import Progress
 from .._util.wording import in_bytes
 from ..analysis.doctor.local_models import BROKEN, LocalModel, local_models
 from ..analysis.views import terminal
-from ..errors import escape_invisible
+from ..errors import escape_invisible, printable
 from ..hub.stores.all_stores import STORES, closed_folders
 from . import _output
 from ._arguments import Parser, UsageError, add_color
 from ._progress import Bar, waiting
+
+_STORES = f"{', '.join(STORES[:-1])} or {STORES[-1]}"
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,9 +26,10 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 List the models that Ollama, llama.cpp, LM Studio and programs that use the Hugging Face hub have on this machine, by \
 the names under which every command opens them. Only the metadata of each file is read: architecture, tokenizer, \
-pre-tokenizer, tokens, context, whether there is a chat template, and doctor's verdict: healthy, warning or error. \
-`ggufbpe doctor NAME` says more. Verdicts are cached, so only the first list takes long. Files that cannot be opened \
-come last, with the reason."""
+pre-tokenizer, tokens, context, whether there is a chat template, and doctor's verdicts on the tokenizer and on \
+security: healthy, warning or error. `ggufbpe doctor NAME` says more of the first, \
+`ggufbpe doctor NAME --security` of the second. Verdicts are cached, so only the first list takes \
+long. Files that cannot be opened come last, with the reason."""
 _EXAMPLES = """\
 examples:
   ggufbpe models
@@ -43,6 +47,7 @@ _HEAD = (
     "pre-tokenizer",
     "template",
     "doctor",
+    "security",
     "name",
 )
 _STYLES = {"error": "bold red", "warning": "yellow", "healthy": "green"}
@@ -89,9 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(terminal.json_bytes([model.to_dict() for model in models]))
         return 0
     if not models:
-        stores = f"{', '.join(STORES[:-1])} or {STORES[-1]}"
+        if arguments.pattern and os.path.exists(arguments.pattern):
+            raise UsageError(
+                f"{printable(arguments.pattern)} is a path: this command lists the models of {_STORES}; "
+                "`ggufbpe info PATH` shows a file"
+            )
         of_name = "of that name " if arguments.pattern else ""
-        _output.note(f"ggufbpe: no model {of_name}of {stores} on this machine")
+        _output.note(f"ggufbpe: no model {of_name}of {_STORES} on this machine")
         return 0
     width = _output.terminal_width()
     _draw(arguments, _rows(models, width), width)
@@ -127,9 +136,10 @@ def _cells(models: list[LocalModel]) -> Iterator[list[str | Text]]:
         verdict = Text(model.verdict or "-", _STYLES.get(model.verdict or "", ""))
         template = "yes" if model.chat_template else "no"
         shown: list[str | Text] = [terminal.one_line(str(fact or "-")) for fact in (*facts, *texts)]
-        yield [*shown, template, verdict, terminal.one_line(model.name)]
+        security = Text(model.security or "-", _STYLES.get(model.security or "", ""))
+        yield [*shown, template, verdict, security, terminal.one_line(model.name)]
         for name in model.names[1:]:
-            yield [*[""] * 8, f"  = {terminal.one_line(name)}"]
+            yield [*[""] * 9, f"  = {terminal.one_line(name)}"]
 
 
 def _listed(rows: list[list[str | Text]]) -> Iterator[RenderableType]:
@@ -161,7 +171,10 @@ def _drafts(arguments: argparse.Namespace) -> int:
         _output.write(terminal.json_bytes(rows))
         return 0
     if not found:
-        _output.note("ggufbpe: no smaller model on this machine may draft for it")
+        _output.note(
+            f"ggufbpe: no smaller model of {_STORES} on this machine may draft for it; "
+            "`ggufbpe diff --draft TARGET DRAFT` checks a file in any folder"
+        )
         return 0
     from ..analysis.views.drawing import columns
 

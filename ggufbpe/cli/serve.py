@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 
 from .._util.extras import imported
 from .._util.processors import processors
+from ..errors import printable
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
 from . import _output
 from ._arguments import Parser, UsageError, add_models, overrides_of
+from ._chat import check_media, warn_of_mismatch
 from ._given_models import located, model_paths, models_of
 from ._input import read_file
+from ._llama_server_flags import INSTEAD
 
 _DESCRIPTION = """\
 Serve tokenizers over HTTP from the metadata of models alone: /tokenize, /detokenize, /apply-template, /v1/models, \
@@ -41,9 +45,20 @@ _MEGABYTE = 1 << 20
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.instead = INSTEAD
     add_models(parser, "may be repeated; NAME=PATH gives a model a name")
     _add_access(parser)
     _add_limits(parser)
+    parser.add_argument(
+        "--mmproj",
+        metavar="FILE",
+        help="count images and audio in chats of the first model with this projector",
+    )
+    parser.add_argument(
+        "--media-path",
+        metavar="DIR",
+        help="the folder of images and audio that requests may name by file:// (default: none)",
+    )
     parser.add_switch("--log-requests", help="log every request, not only refused ones")
 
 
@@ -69,8 +84,9 @@ def _add_access(parser: Parser) -> None:
         "--allowed-origin",
         action="append",
         default=[],
+        type=_origin,
         metavar="ORIGIN",
-        help="an origin whose pages may send requests, such as https://example.org",
+        help="an origin whose pages may send requests, such as https://example.org; '*' allows every page",
     )
 
 
@@ -140,12 +156,22 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--api-key and --api-key-file contain no key")
     if not 0 <= arguments.port < 1 << 16:
         raise UsageError(f"--port must be 0 to 65535, not {arguments.port}")
+    if "/" in arguments.host or arguments.host.endswith(".sock"):
+        raise UsageError("--host takes an address or a name; Unix sockets are not supported")
     models = _models(arguments)
     for model in models.values():
         GGUFFile(locate(model).opened()).close()  # reports a missing file now
+    check_media(arguments)
+    if arguments.mmproj is not None:
+        from ..chat.media.mmproj import Mmproj
+
+        Mmproj.from_file(arguments.mmproj)  # likewise
+        warn_of_mismatch(arguments.mmproj, next(iter(models.values())))
     settings = Settings(
         models={name: os.fspath(model) for name, model in models.items()},
         overrides=overrides_of(arguments),
+        mmproj=arguments.mmproj,
+        media_path=arguments.media_path,
         host=arguments.host,
         port=arguments.port,
         workers=arguments.workers,
@@ -191,7 +217,17 @@ def _keys_in(path: str) -> list[str]:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    """A number of 1 or more. The error goes behind the name of the flag."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
     if number < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {printable(text)}")
     return number
+
+
+def _origin(text: str) -> str:
+    """An origin, or "*" for all of them. The error goes behind the name of the flag."""
+    if text != "*" and not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]+/?", text):
+        raise argparse.ArgumentTypeError(
+            f"must be an origin such as https://example.org, or '*' for every page, not {printable(text)}"
+        )
+    return text

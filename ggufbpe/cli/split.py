@@ -39,7 +39,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument(
-        "--size", type=int, default=512, metavar="N", help="most tokens of a part (default: 512)"
+        "--size", "--limit", type=int, default=512, metavar="N", help="most tokens of a part (default: 512)"
     )
     parser.add_argument(
         "--overlap",

@@ -31,7 +31,7 @@ from ._arguments import (
     add_special_flags,
     require_no_models,
 )
-from ._classic import classic_vocabulary, utf8_text, write_lines
+from ._classic import classic_trace, classic_vocabulary, write_tokens
 from ._given_models import opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._llama_flags import IGNORED
@@ -91,14 +91,12 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    classic = classic_vocabulary(arguments, "--json")
+    classic = classic_vocabulary(arguments)
     with _given_text(arguments) as given:
         if classic is not None:
-            text = given or stdin()
-            ids = classic.encode(utf8_text(text if arguments.escape is False else Unescaped(text)))
-            pieces = (f"{each:6} -> '{terminal.one_line(classic.tokens[each])}'" for each in ids)
-            count = [f"Total number of tokens: {len(ids)}"] if arguments.show_count else []
-            write_lines([*([str(ids)] if arguments.ids else pieces), *count])
+            text: Any = given or stdin()
+            text = text if arguments.escape is False else Unescaped(text)
+            write_tokens(classic_trace(classic, text, arguments), arguments)
             return 0
         tokenizer = opened_tokenizer(arguments)
         stream: Any = given or stdin()  # only now, so that a model that cannot be opened costs no typing

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .._util.progress import Progress
-from .._util.wording import in_bytes
+from .._util.wording import counted, in_bytes
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer
-from ..analysis.views.html_page import require_jinja
 from ..data.training.learn_merges import TIES
 from ..data.training.save_vocabulary import SUFFIXES
 from ..data.training.train_vocabulary import TrainedVocabulary, train
@@ -21,7 +20,7 @@ from ..data.training.word_counts import UNITS, splitting
 from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
-from ._files import GivenPath, require_folder, require_free, say_what_was_left_out, write_file
+from ._files import GivenPath, require_folder, require_free, require_page, say_what_was_left_out, write_file
 from ._input import pipe_has_text, read_file
 from ._progress import Bar
 from ._signals import termination_as_exit
@@ -219,9 +218,7 @@ def _check(arguments: argparse.Namespace) -> None:
         if arguments.html == "-" and (arguments.json or arguments.trace):
             flag = "--json" if arguments.json else "--trace"
             raise UsageError(f"--html - and {flag}: only one of them can be standard output")
-        require_free(arguments.html, target, arguments.force)
-        require_folder(arguments.html)
-        require_jinja()
+        require_page(arguments.html, arguments.force, target)
     if target is None:
         if not arguments.trace and arguments.html is None:
             raise UsageError("say where the vocabulary goes: -o PATH (or --trace to see only the merges)")
@@ -264,15 +261,17 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
         return
     lines: list[str] = []
     if arguments.trace:
-        from ..analysis.views.training_lines import trace_lines
+        from ..analysis.views.training_lines import BYTE_ALPHABET, trace_lines
 
+        if vocabulary.form.splitting.units == "bytes":
+            _output.note(f"ggufbpe: {BYTE_ALPHABET}")
         color, width = _output.use_color(arguments.color), _output.terminal_width()
         lines += trace_lines(vocabulary, color=color, width=width)
     size = len(vocabulary.tokens) - (vocabulary.form.unk is not None)
     if arguments.output is not None:
         lines.append(
             f"wrote {terminal.one_line(arguments.output)}: {size} tokens, {len(vocabulary.merges)} merges, "
-            f"learned from {vocabulary.word_count} distinct words"
+            f"learned from {counted(vocabulary.word_count, 'distinct word')}"
         )
     _output.write("".join(line.rstrip(" ") + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     _say_if_it_ended_early(vocabulary, size, arguments)

@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
-    parser.add_argument("--limit", type=int, required=True, metavar="N", help="most tokens")
+    parser.add_argument("-n", "--limit", type=int, required=True, metavar="N", help="most tokens")
     parser.add_argument(
         "--side",
         choices=("right", "left", "middle"),

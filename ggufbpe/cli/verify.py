@@ -8,13 +8,12 @@ from collections import Counter
 
 from .._util.progress import OnProgress, Progress
 from .._util.wording import counted, in_bytes
-from ..analysis.oracles.against import USAGES, Against, against_of
+from ..analysis.oracles.against import CHATS_OF_HUB, USAGES, Against, against_of, for_chats
 from ..analysis.verify.chat_comparison import Chat
 from ..analysis.verify.given_texts import Source
 from ..analysis.verify.id_comparison import verify
 from ..analysis.verify.result import Text, Verification
 from ..analysis.views import answers, terminal
-from ..analysis.views.html_page import require_jinja
 from ..analysis.views.report_page import to_html
 from ..data.corpora.corpus_files import File, files_of
 from ..data.corpora.records import problem_with
@@ -32,14 +31,7 @@ from ._arguments import (
     require_no_models,
 )
 from ._chat import add_chat_flags, bodies_of_file, require_chat, template_of
-from ._files import (
-    add_no_ignore,
-    ignored_of,
-    require_folder,
-    require_free,
-    say_what_was_left_out,
-    write_outputs,
-)
+from ._files import add_no_ignore, ignored_of, require_page, say_what_was_left_out, write_outputs
 from ._given_models import located, opened_tokenizer
 from ._input import settle_stdin, stdin
 from ._progress import Bar
@@ -52,7 +44,8 @@ Each file is one text; longer ones are split after a line about every 64 KiB, so
 directories, the files that `ggufbpe count` would count are read; compressed files and JSON lines are read as there. \
 Backslash escapes in texts are processed only with --escape.
 
---chat compares chats with what a running llama-server makes of them. A chat is a list of messages in OpenAI's format \
+--chat compares chats with what a running llama-server makes of them, or transformers with the template of a folder \
+or repository. A chat is a list of messages in OpenAI's format \
 or the body of a request; a .json file has one, a .jsonl file one per line. Prompts and refusals are compared first, \
 then the ids of the prompts and their number. Where prompts differ, the likely cause is shown, and the smallest chat \
 that differs.
@@ -71,6 +64,7 @@ examples:
   ggufbpe verify -m model.gguf --against llama-cpp:./llama.cpp/build/bin --fuzz 10000 --seed 1
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin < corpus.txt
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat chats.jsonl
+  ggufbpe verify -m model.gguf --against hf:Qwen/Qwen3-0.6B --chat chats.jsonl
   ggufbpe verify -m model.gguf --against tokenizer.json --html report.html docs
   ggufbpe verify -m model.gguf --against recorded.json -p "Hello world"
 
@@ -81,7 +75,9 @@ against:
   xllamacpp                the Python package
   server:URL               a running llama-server
   tiktoken:ENCODING        an encoding of the package tiktoken, such as tiktoken:cl100k_base
-  hf:OWNER/REPO            a repository on the hub: its GGUF, or where it has none its tokenizer.json
+  transformers:FOLDER      the package transformers with a folder or a repository
+  hf:OWNER/REPO            a repository on the hub: its GGUF, or where it has none its tokenizer.json, with --chat as
+                           transformers:hf:OWNER/REPO; folders with a tokenizer.json likewise
   PATH                     a file, recognized by its contents:
                              another GGUF, read by ggufbpe (a model's name will do)
                              a tokenizer.json, or a folder with one, read by the package tokenizers
@@ -110,6 +106,7 @@ def add_arguments(parser: Parser) -> None:
     add_chat_flags(parser)
     parser.add_argument(
         "--field",
+        "--text-column",
         metavar="NAME",
         help='read all files as JSON lines with the text in this field (default: "text")',
     )
@@ -185,13 +182,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _opened(meant: Against, arguments: argparse.Namespace) -> Tokenizer | Against:
     """What to compare with; another model is opened here, since the flags for names apply to it."""
-    if meant.kind not in ("gguf", "hub") or not meant.rest:
+    if meant.kind not in ("gguf", "hub", CHATS_OF_HUB) or not meant.rest:
         return meant._replace(note="")  # which was said already
     try:
         return Tokenizer.from_gguf(located(arguments, meant.rest))
     except RemoteNotFoundError as refused:
-        if meant.kind != "hub":
+        if meant.kind == "gguf":
             raise
+        if meant.kind == CHATS_OF_HUB:
+            from ..analysis.oracles.transformers_oracle import folder_of_repository
+
+            return Against("transformers", folder_of_repository(meant.rest, offline=arguments.offline))
         from ..analysis.oracles.hub_oracle import tokenizer_json_on_hub
 
         path = tokenizer_json_on_hub(meant.rest, refused, offline=arguments.offline)
@@ -227,24 +228,26 @@ def _checked(arguments: argparse.Namespace) -> Against:
     require_chat(arguments)
     meant = against_of(arguments.against)
     if arguments.chat:
+        meant = for_chats(meant)
         _check_chats(arguments, meant)
     if arguments.fuzz is not None and meant.kind == "ids":
         raise UsageError("--fuzz makes new texts, for which there are no recorded ids")
     if arguments.html is not None:
         if arguments.html == "-" and arguments.json:
             raise UsageError("--html - and --json: only one of them can be standard output")
-        for source in (arguments.model, *arguments.paths, *arguments.chat, meant.rest):
-            require_free(arguments.html, source, arguments.force)
-        require_folder(arguments.html)
-        require_jinja()
+        read = (arguments.model, *arguments.paths, *arguments.chat, meant.rest)
+        require_page(arguments.html, arguments.force, *read)
     if not arguments.timeout > 0:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
     return meant
 
 
 def _check_chats(arguments: argparse.Namespace, meant: Against) -> None:
-    if meant.kind not in ("server", "gguf", "hub"):
-        raise UsageError("--chat needs something that makes prompts: --against server:URL or another GGUF")
+    if meant.kind not in ("server", "gguf", CHATS_OF_HUB, "transformers"):
+        raise UsageError(
+            "--chat needs something that makes prompts: --against server:URL, another GGUF, or a folder or repository "
+            "of transformers"
+        )
     if arguments.no_bos or not arguments.parse_special:
         raise UsageError(
             "special tokens are always added and parsed in chats: leave out --no-bos and --no-parse-special"

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import warnings
 
-from .imported import pack
-from .importers.import_files import NAMES, import_file
-from .importers.import_merges import VOCAB_NAMES
+from ..errors import escape_invisible
+from ..gguf.source import Source
+from ..hub.model_location import IMPORTED, ModelLocation
+from ..models.vocabulary import GGUFWarning
+from .imported import NotImportableError, pack
+from .importers.import_files import import_file
+
+_NOTE = "imported in memory: this is the GGUF that `ggufbpe import` would write"
 
 
-def gguf_of_files(path: str, pre: str | None = None) -> tuple[bytes, list[str]]:
-    """Return the GGUF that `ggufbpe import` writes for the files at `path`, and what it cannot carry, in words.
+def imported_model(path: str, pre: str | None = None) -> ModelLocation:
+    """Return the GGUF that `ggufbpe import` writes for the files at `path`, in memory.
 
-    Arguments and errors are those of `import_vocabulary`.
+    Warns (`GGUFWarning`) of everything in the files that llama.cpp has no place for. Arguments and errors are those of
+    `import_vocabulary`.
     """
-    imported = import_file(path, pre=pre)
-    return pack(imported.metadata), [limit.what for limit in imported.limits]
-
-
-def is_other_format(path: str) -> bool:
-    """Whether `path` is a file that `ggufbpe import` reads, or a folder with one and without a GGUF."""
-    names = {*NAMES, *VOCAB_NAMES}
+    if not os.path.lexists(path):
+        raise FileNotFoundError(
+            errno.ENOENT, "no such file or folder, and names of repositories are not taken", path
+        )
     try:
-        if os.path.isdir(path):
-            there = os.listdir(path)
-            return not names.isdisjoint(there) and not any(name.endswith(".gguf") for name in there)
-        if os.path.basename(path) not in names:
-            return False
-        with open(path, "rb") as file:
-            return file.read(4) != b"GGUF"
-    except OSError:
-        return False  # whoever opens it says why
+        imported = import_file(path, pre=pre)
+    except NotImportableError as error:
+        raise NotImportableError(f"{escape_invisible(path)}: {error}") from error
+    for limit in imported.limits:
+        message = (
+            f"{escape_invisible(path)}: as a GGUF, it would give other ids for a few texts: {limit.what}"
+        )
+        warnings.warn(message, GGUFWarning, stacklevel=3)
+    return ModelLocation(path, note=_NOTE, source=Source(IMPORTED + path, pack(imported.metadata)))

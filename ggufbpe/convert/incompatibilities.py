@@ -12,7 +12,8 @@ from typing import NamedTuple
 from .._util.spelling import BYTE_TOKENS, unescape_spaces
 from .._util.wording import counted, listed
 from ..errors import printable
-from ..models.bpe.merge import BYTE_CHARS, parts
+from ..gguf.merges import parts
+from ..models.bpe.merge import BYTE_CHARS
 from ..models.special_order import sort_longest_first
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
 

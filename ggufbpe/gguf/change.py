@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .edit import Edit
-from .edit_arguments import id_ranges, parse_remove, parse_set, parse_token_type, set_token_types
+from .edit_arguments import id_ranges, parse_remove, parse_set, parse_token_type
 from .reader import GGUFFile
+from .token_edits import set_token_types
 
 # A command as `model_location.fix_command` writes it.
+PLACEHOLDER = "FILE"  # what stands for a file that is for the user to supply
 COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")
 
 
@@ -30,7 +32,7 @@ class Change:
 
     keys: Mapping[str, str | None] = field(default_factory=dict)  # values as `--set` reads them; None removes
     types: Mapping[int, str] = field(default_factory=dict)  # the name of the type of each token
-    # "known:NAME" by the template's name; "" is the default template
+    # what `--chat-template` takes, by the template's name; "" is the default template
     templates: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -54,7 +56,7 @@ class Change:
             tokens = sorted(token for token, other in self.types.items() if other == kind)
             yield from (("--set-token-type", f"{ids}={kind}") for ids in id_ranges(tokens))
         for name, template in self.templates.items():
-            yield "--chat-template", f"{name}={template}" if name else template
+            yield "--chat-template", template_argument(template, name)
 
     @property
     def described(self) -> list[str]:
@@ -101,6 +103,17 @@ class Change:
         return change
 
 
+def template_argument(source: str, name: str = "") -> str:
+    """Return the value of `--chat-template` that sets the template called `name`, or the default one, to `source`.
+
+    >>> template_argument("tools.jinja", "tool_use"), template_argument("v=2.gguf")
+    ('tool_use=tools.jinja', './v=2.gguf')
+    """
+    if name:
+        return f"{name}={source}"
+    return f"./{source}" if re.match(r"\w+=", source) else source
+
+
 def _of_argument(flag: str, value: str) -> Change | None:
     if flag == "--set":
         key, _, text = value.partition("=")
@@ -112,8 +125,10 @@ def _of_argument(flag: str, value: str) -> Change | None:
         if isinstance(token, str):
             return None
         return Change(types=dict.fromkeys(token if isinstance(token, range) else [token], kind))
-    named = re.fullmatch(r"(?:(\w+)=)?(known:.+)", value)
-    return Change(templates={named[1] or "": named[2]}) if named and flag == "--chat-template" else None
+    named = re.fullmatch(r"(?:(\w+)=)?(.+)", value)
+    if flag != "--chat-template" or not named or named[2] == PLACEHOLDER:
+        return None
+    return Change(templates={named[1] or "": named[2]})
 
 
 def all_of(changes: Iterable[Change]) -> Change:

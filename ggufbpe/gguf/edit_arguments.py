@@ -1,6 +1,6 @@
-"""Turns the arguments of `--set`, `--remove` and `--set-token-type`, or Python values, into edits of a file.
+"""Parses the arguments of `ggufbpe fix`, or turns Python values into edits of a file.
 
-Arguments have the forms KEY=VALUE, KEY=TYPE:VALUE and ID=TYPE. A `ValueError` says what is wrong with an argument.
+Arguments have forms such as KEY=VALUE, KEY=TYPE:VALUE and ID=TYPE. A `ValueError` says what is wrong with an argument.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .constants import GGUFValueType, TokenizerKey, TokenType
 from .edit import Edit
 from .metadata import USUAL_TYPES, Metadata, fits
 from .reader import GGUFFile
-from .schema import ID_KEYS, KEY_TYPES
+from .schema import ID_KEYS, KEY_TYPES, has_right_type
+from .token_edits import USUAL_ADDED, Token, Tokens, string_array
 from .value_types import Field, Value
 
 _T = GGUFValueType
@@ -27,7 +28,8 @@ def parse_set(file: GGUFFile, argument: str) -> Edit:
     """The edit that `KEY=VALUE` or `KEY=TYPE:VALUE` means in this file; `ValueError` if it means none.
 
     Without a type, a key has the type that llama.cpp wants for it, else the one it has in the file. The value
-    of an array is a JSON list, and TYPE is that of its elements.
+    of an array is a JSON list, and TYPE is that of its elements. A special id may be given as the text of a token that
+    is not NORMAL.
     """
     key, equals, text = argument.partition("=")
     if not equals or not key:
@@ -42,14 +44,35 @@ def parse_set(file: GGUFFile, argument: str) -> Edit:
     if isinstance(known, tuple):
         return _array(key, known[0], text)
     if known is None and key not in file:
+        _require_whole_name(key)
+        near = _nearest(key, [*KEY_TYPES, *file.keys()], 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(
-            f"the file has no key {printable(key)}, so say its type: {key}=TYPE:VALUE, where TYPE is one of "
+            f"the file has no key {printable(key)}{meant}, so say its type: {key}=TYPE:VALUE, where TYPE is one of "
             + ", ".join(member.name for member in _T if member is not _T.ARRAY)
         )
     if known is None and (element := file.element_type(key)) is not None:
         return _array(key, element, text)
     value_type = known or file.value_type(key)
+    if key in ID_KEYS and not text.isdecimal():
+        return Edit(key, value_type, _special_id(file, key, value_type, text))
     return Edit(key, value_type, _scalar(key, value_type, text))
+
+
+def _special_id(file: GGUFFile, key: str, value_type: GGUFValueType, text: str) -> int:
+    """The id of the token with this text unless it is NORMAL, as "none" usually is; otherwise the text's number."""
+    if TokenizerKey.TOKEN_TYPE in file and has_right_type(file, TokenizerKey.TOKEN_TYPE):
+        tokens = zip(string_array(file, TokenizerKey.LIST), file[TokenizerKey.TOKEN_TYPE])  # type: ignore[arg-type]
+        found = (id_ for id_, token in enumerate(tokens) if token[0] == text and token[1] != TokenType.NORMAL)
+        if (special := next(found, None)) is not None:
+            return special
+    try:
+        return int(_scalar(key, value_type, text))
+    except ValueError:
+        raise ValueError(
+            f"{printable(text)} is neither an id nor the text of a special token; "
+            f"give {key} the id of a token, or remove the key"
+        ) from None
 
 
 def edit_from_value(file: GGUFFile, key: str, value: Value | Field) -> Edit:
@@ -71,6 +94,8 @@ def edit_from_value(file: GGUFFile, key: str, value: Value | Field) -> Edit:
         element = file.element_type(key)
         wants_array, types = element is not None, (element or file.value_type(key),)
     is_new = known is None and key not in file
+    if is_new:
+        _require_whole_name(key)
     fitting = next((kind for kind in types if all(fits(kind, item) for item in items)), None)
     if fitting is None or (wants_array is not is_array and not is_new):
         kinds = " or ".join(kind.name for kind in types)
@@ -79,16 +104,27 @@ def edit_from_value(file: GGUFFile, key: str, value: Value | Field) -> Edit:
     return Edit(key, _T.ARRAY, list(items), fitting) if is_array else Edit(key, fitting, value)
 
 
+def _require_whole_name(key: str) -> None:
+    """`ValueError` for the end of a tokenizer's key, such as "pre", in place of the whole."""
+    whole = next((known for known in KEY_TYPES if known.endswith(f".{key}")), None)
+    if whole is not None:
+        raise ValueError(f"{key} is not a whole key; write {whole}")
+
+
 def parse_remove(file: GGUFFile, key: str) -> Edit:
     """The edit that removes `key`; `ValueError` if the file has no such key."""
     if key not in file:
-        import difflib
-
-        near = difflib.get_close_matches(key, file.keys(), n=2)
+        near = _nearest(key, file.keys(), 2)
         raise ValueError(
             f"the file has no key {printable(key)}" + (f"; near: {', '.join(near)}" if near else "")
         )
     return Edit(key)
+
+
+def _nearest(key: str, names: Iterable[str], number: int) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(key, list(names), n=number, cutoff=0.7)
 
 
 def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
@@ -115,9 +151,6 @@ def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
     return None if key in ID_KEYS and argument >= size else str(argument).lower()
 
 
-Tokens = int | str | range  # a token by its id or its text, or all ids of a range
-
-
 def parse_token_type(argument: str) -> tuple[Tokens, str]:
     """Parses `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE`: a number is an id, two with dots between them a range.
 
@@ -125,6 +158,7 @@ def parse_token_type(argument: str) -> tuple[Tokens, str]:
     (range(3, 6), 'UNUSED')
     """
     token, equals, name = argument.rpartition("=")
+    name = name.upper()
     if not equals or name not in TokenType.__members__:
         kinds = ", ".join(TokenType.__members__)
         raise ValueError(
@@ -135,47 +169,31 @@ def parse_token_type(argument: str) -> tuple[Tokens, str]:
     return token, name
 
 
-def set_token_types(file: GGUFFile, types: Iterable[tuple[Tokens, str | TokenType]]) -> Edit:
-    """The edit of `tokenizer.ggml.token_type` that gives tokens these types, by name or number, in order.
+def parse_added_token(argument: str) -> tuple[str, str]:
+    """Parses `TEXT` or `TEXT=TYPE`; without a type, convert_hf_to_gguf.py's for an added token that is not special.
 
-    If the file has no types, all other tokens are normal, as without the key. `ValueError` for tokens and types
-    that do not exist.
+    >>> parse_added_token("<tool>=CONTROL"), parse_added_token("a=b")
+    (('<tool>', 'CONTROL'), ('a=b', 'USER_DEFINED'))
     """
-    tokens = _list(file, TokenizerKey.LIST, _T.STRING)
-    type_list = _list(file, TokenizerKey.TOKEN_TYPE, _T.INT32) if TokenizerKey.TOKEN_TYPE in file else []
-    type_list = type_list + [int(TokenType.NORMAL)] * (len(tokens) - len(type_list))
-    for token, kind in types:
-        if isinstance(token, str):
-            if token not in tokens:
-                raise ValueError(f"the file has no token {printable(token)}")
-            token = tokens.index(token)
-        ids = token if isinstance(token, range) else range(token, token + 1)
-        if not ids:
-            raise ValueError(f"there are no ids from {ids.start} to {ids.stop - 1}")
-        for index in (ids[0], ids[-1]):
-            if not 0 <= index < len(tokens):
-                raise ValueError(
-                    f"token id {index} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
-                )
-        for index in ids:
-            type_list[index] = int(_token_type(kind))
-    return Edit(TokenizerKey.TOKEN_TYPE, _T.ARRAY, type_list, _T.INT32)
+    text, equals, name = argument.rpartition("=")
+    return (text, name) if equals and name in TokenType.__members__ else (argument, USUAL_ADDED)
 
 
-def _token_type(kind: str | TokenType) -> TokenType:
-    if isinstance(kind, str) and kind not in TokenType.__members__:
-        raise ValueError(
-            f"{printable(kind)} is not a token type; there are {', '.join(TokenType.__members__)}"
-        )
-    return TokenType[kind] if isinstance(kind, str) else TokenType(kind)
+def parse_token(argument: str) -> Token:
+    """Parses an id or a text: digits are an id."""
+    return int(argument) if re.fullmatch("[0-9]+", argument) else argument
 
 
-def _list(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:
-    if key not in file or file.element_type(key) is not element:
-        raise ValueError(f"the file has no {key} that is an array of {element.name}")
-    value = file[key]
-    assert isinstance(value, list)
-    return list(value)
+def parse_renamed_token(file: GGUFFile, argument: str) -> tuple[Token, str]:
+    """Parses `ID=TEXT` or `OLD=TEXT`; where a text has a `=` itself, OLD is the shortest token of the file."""
+    if ids := re.match(r"([0-9]+)=", argument):
+        return int(ids[1]), argument[ids.end() :]
+    tokens = set(string_array(file, TokenizerKey.LIST))
+    ends = (at for at, char in enumerate(argument) if char == "=" and at)
+    at = next((at for at in ends if argument[:at] in tokens), argument.find("=", 1))
+    if at < 0:
+        raise ValueError(f"{printable(argument)} is not of the form ID=TEXT or OLD=TEXT")
+    return argument[:at], argument[at + 1 :]
 
 
 def id_ranges(ids: Iterable[int]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Literal, NamedTuple
 
-from .._util.files import replacing, sync, sync_folder, undo_record
+from .._util.files import opened_regular, replacing, sync, sync_folder, undo_record
 from ..errors import InterruptedChangeError, printable
 from .constants import GGUF_MAGIC
 
@@ -189,14 +189,11 @@ def _record_of(path: str | os.PathLike[str]) -> _Record | None:
 
     Others may have put it there: it counts only if the owner of the file or the user owns it, and it fits.
     """
-    flags = (
-        os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    )
     try:
-        with os.fdopen(os.open(undo_record(path), flags), "rb") as file:
+        with opened_regular(undo_record(path), follow=False) as file:
             status, model = os.fstat(file.fileno()), os.stat(path)
             owners = (model.st_uid, os.geteuid()) if hasattr(os, "geteuid") else (status.st_uid,)
-            head = file.read(_START + _HEAD.size) if stat.S_ISREG(status.st_mode) else b""
+            head = file.read(_START + _HEAD.size)
             if (
                 len(head) != _START + _HEAD.size
                 or head[: len(_MAGIC)] != _MAGIC

@@ -6,13 +6,14 @@ the tokenizer are known without a list of them. Strings are shared with the voca
 models/ checks which values a key may have, for files and overrides alike.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
 import struct
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from .._util.utf8 import has_utf8
 from ..errors import printable
 from ..native.lazy_strings import LazyStrings, lazy_strings, shared_strings
 from .constants import GGUFValueType, TokenizerKey
@@ -43,7 +44,7 @@ class Metadata:
     `TypeError` for a value that no GGUF can hold, `ValueError` for a key that no tokenizer has.
     """
 
-    def __init__(self, source: GGUFFile | Metadata, overrides: Overrides | None = None) -> None:
+    def __init__(self, source: "GGUFFile | Metadata", overrides: Overrides | None = None) -> None:
         self.path: str = source.path
         before = source.overridden if isinstance(source, Metadata) else ()
         self.overridden: frozenset[str] = frozenset([*before, *(overrides or ())])
@@ -73,7 +74,7 @@ class Metadata:
         value = self._read(key)
         return value if isinstance(value, LazyStrings) else None
 
-    def numbers(self, key: str) -> array[int] | array[float]:
+    def numbers(self, key: str) -> "array[int] | array[float]":
         """The array of numbers `key`, which must not be changed."""
         value: array[int] | array[float] = self._read(key)
         return value
@@ -167,9 +168,12 @@ def _entry_of(key: str, value: Value) -> _Entry:
 
 
 def _all_fit(value_type: GGUFValueType, values: Sequence[Any]) -> bool:
-    """Return whether each value can be of `value_type`; of many integers only the least and the greatest are tried."""
-    if values and set(map(type, values)) == {int}:
+    """Return whether each value can be of `value_type`; integers and texts are not tried one by one."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
         return fits(value_type, min(values)) and fits(value_type, max(values))
+    if kinds == {str}:
+        return fits(value_type, "".join(values))
     return all(fits(value_type, value) for value in values)
 
 
@@ -178,7 +182,7 @@ def fits(value_type: GGUFValueType, value: Any) -> bool:
     from .writer import Packer
 
     if value_type is _T.STRING:
-        return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+        return isinstance(value, str) and has_utf8(value)
     if value_type is _T.BOOL:
         return isinstance(value, bool)
     kind = float if value_type in (_T.FLOAT32, _T.FLOAT64) else int

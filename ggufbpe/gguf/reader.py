@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from types import TracebackType
 
@@ -64,6 +64,18 @@ class GGUFFile(Section):
             return self._text(entry.data, entry.size, key)
         return self._numbers(entry.type, entry.data, 1)[0]
 
+    def raw_strings(self, key: str, most: int | None = None) -> list[bytes]:
+        """The string `key`, or the first `most` of an array of strings, UTF-8 or not; [] for other types."""
+        entry = self._checked(key)
+        if entry.element is not _T.STRING:
+            return [bytes(self._whole(entry.data, entry.end))] if entry.type is _T.STRING else []
+        data, found, end = self._whole(entry.data, entry.end), [], 0
+        for length in self._lengths(key)[:most]:
+            start = end + self._length.size
+            end = start + length
+            found.append(bytes(data[start:end]))
+        return found
+
     def numbers(self, key: str) -> array[int] | array[float]:
         """The array of numbers `key`, without a Python object for each; of bool, 0 is False."""
         entry = self._checked(key)
@@ -91,7 +103,7 @@ class GGUFFile(Section):
         entry = self._entries[key]
         if entry.element is _T.STRING and entry.lengths is None and native is not None:
             data = self._whole(entry.data, entry.end)
-            done, end = native.Strings.walk(data, 0, index, self._length.size, self.byteorder == "big")
+            done, end = native.Strings.walk(data, 0, index, **self._layout)
             if done != index:
                 raise self._changed(entry.data)
             return entry.data + int(end)
@@ -142,16 +154,16 @@ class GGUFFile(Section):
 
     # ---- decoding -------------------------------------------------------------------------------
 
-    def _lengths(self, key: str) -> array[int]:
+    def _lengths(self, key: str) -> Sequence[int]:
         """The byte lengths of an array of strings."""
         entry = self._entries[key]
         if entry.lengths is None:
             lengths = array("Q")
             data = self._whole(entry.data, entry.end)
-            if self._note_lengths(data, 0, entry.size, lengths) != (entry.size, len(data)):
+            if self._note_lengths(lengths, data, 0, entry.size) != (entry.size, len(data)):
                 raise self._changed(entry.data)
             entry = self._entries[key] = entry._replace(lengths=lengths)
-        return entry.lengths or array("Q")
+        return entry.lengths or ()
 
     def _strings(self, key: str) -> list[str]:
         position, lengths, width = self._entries[key].data, self._lengths(key), self._length.size
@@ -176,7 +188,11 @@ class GGUFFile(Section):
 
     def _array(self, value_type: GGUFValueType, position: int, count: int) -> array[int] | array[float]:
         numbers, size = numbers_of(value_type, ()), SCALARS[value_type][1]
-        numbers.frombytes(self._whole(position, position + count * size))
+        end, block = position + count * size, max(self.BLOCK // size, 1) * size
+        for start in range(
+            position, end, block
+        ):  # memory for all of it at once would be fresh, which takes longer
+            numbers.frombytes(self._whole(start, min(start + block, end)))
         if self.byteorder != sys.byteorder:
             numbers.byteswap()
         return numbers

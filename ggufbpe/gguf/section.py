@@ -13,12 +13,13 @@ Version 1 has 32-bit lengths and counts instead. A big-endian file has the same 
 number, read as little-endian, has a zero lower half.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
 import os
 import struct
 from array import array
-from copy import copy
+from collections.abc import Callable, Container, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..errors import (
@@ -31,12 +32,14 @@ from ..errors import (
     printable,
 )
 from ..native import native
+from ..native.lazy_strings import compiled
 from .constants import GGUF_MAGIC, GGUFValueType
 from .source import DOWNLOAD_AGAIN, Source, Stream, not_gguf
 from .value_types import SCALARS
 
 _T = GGUFValueType
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
+_Walk = Callable[[bytes, int, int], tuple[int, int]]  # as `native.Strings.walk`, in one layout of lengths
 _FIRST = 512  # strings that are walked before the first look at how long they are
 DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
 
@@ -50,7 +53,7 @@ class Entry(NamedTuple):
     size: int  # elements of an array, bytes of a string
     data: int  # offset of the first element, or of the scalar
     end: int  # offset of the first byte after the value
-    lengths: array[int] | None  # byte lengths of the elements of an array of strings, if they are known
+    lengths: Sequence[int] | None  # byte lengths of the elements of an array of strings, if they are known
 
 
 class Section(Source):
@@ -68,9 +71,13 @@ class Section(Source):
         path: str | os.PathLike[str] | Source,
         data: bytes | Stream | None = None,
         size: int | None = None,
+        taken: Container[str] = (),
     ) -> None:
+        """`taken` are arrays of strings that `strings` will be asked for: they are read on the way past them."""
         super().__init__(path, data, size)
         self._entries: dict[str, Entry] = {}
+        self._taken: dict[str, Any] = {}
+        self._to_take = taken if native is not None else ()
         self._seen = self._opened
         try:
             self._read_section(self._read_header())
@@ -87,8 +94,12 @@ class Section(Source):
         entry = self._checked(key)
         if native is None:
             return None
-        layout = entry.size, self._length.size, self.byteorder == "big"
-        return native.Strings.read(self._read, self.BLOCK, entry.data, entry.end, *layout)
+        if key not in self._taken:
+            end, strings = self._take_strings(entry.data, entry.size, key)
+            if end != entry.end:
+                raise self._changed(entry.data)
+            return strings
+        return self._taken[key]
 
     def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
         """Called before bytes are read that may not be here yet; hub/remote/forecast.py asks for them and what follows.
@@ -123,6 +134,7 @@ class Section(Source):
         self._order = order
         self._u32 = struct.Struct(order + "I")
         self._length = struct.Struct(order + ("I" if version == 1 else "Q"))
+        self._layout = {"width": self._length.size, "big_endian": self.byteorder == "big"}
         self.tensor_count = self._read_length(8, "the number of tensors")
         if self.tensor_count >= 2**63:
             raise CorruptMetadataError(
@@ -206,13 +218,30 @@ class Section(Source):
             end = data + count * size
             self.coming(key, count, count, data, end, end)
             return Entry(value_type, offset, element, count, data, end, None)
-        end, lengths = self._walk_strings(data, count, key)
+        lengths = None
+        if key in self._to_take:
+            end, self._taken[key] = self._take_strings(data, count, key)
+        elif native is not None:
+            end = self._walk_strings(
+                data, count, key, partial(native.Strings.walk, **self._layout), skips=True
+            )
+        else:
+            lengths = array("Q")
+            end = self._walk_strings(data, count, key, partial(self._note_lengths, lengths))
         return Entry(value_type, offset, element, count, data, end, lengths)
 
-    def _walk_strings(self, position: int, count: int, key: str) -> tuple[int, array[int] | None]:
-        """Where `count` strings from `position` on end, and their lengths unless the compiled engine walks them."""
-        lengths = array("Q") if native is None else None
-        width, layout = self._length.size, (self._length.size, self.byteorder == "big")
+    def _take_strings(self, position: int, count: int, key: str) -> tuple[int, Any]:
+        """Return where `count` strings from `position` on end, and what `strings` gives of them."""
+        scanner = compiled().Scanner(count)
+        end = self._walk_strings(position, count, key, partial(scanner.add, **self._layout))
+        return end, scanner.take()
+
+    def _walk_strings(self, position: int, count: int, key: str, walk: _Walk, skips: bool = False) -> int:
+        """Return where `count` strings from `position` on end, all of which `walk` has seen.
+
+        If it `skips`, it does not see those that are longer than a block, which are then not read.
+        """
+        width = self._length.size
         left, data = count, position
         while left:
             length = self._read_length(position, f"the length of string {count - left}", key)
@@ -221,27 +250,21 @@ class Section(Source):
             self._check_end(position, position)
             if left < count:
                 self.coming(key, count, count - left, data, position, position + left * width + length)
-            if width + length > self.BLOCK:
+            if skips and width + length > self.BLOCK:
                 done, position = 1, position + width + length
-                if lengths is not None:
-                    lengths.append(length)
             else:
                 self._bytes(position, width + length)  # so that at least this one is in the window
-                window, start = self._window, self._window_start
-                most = min(left, max(count - left, _FIRST))
-                if lengths is None and native is not None:
-                    done, end = native.Strings.walk(window, position - start, most, *layout)
-                else:
-                    done, end = self._note_lengths(window, position - start, most, lengths)
+                start = self._window_start
+                done, end = walk(self._window, position - start, min(left, max(count - left, _FIRST)))
                 position = start + end
             left -= done
-        return position, lengths
+        return position
 
     def _note_lengths(
-        self, data: bytes | memoryview, position: int, count: int, lengths: array[int] | None
+        self, lengths: "array[int]", data: bytes | memoryview, position: int, count: int
     ) -> tuple[int, int]:
         """How many of `count` strings from `position` on lie wholly in `data`, and where the last of them ends."""
-        note = (array("Q") if lengths is None else lengths).append
+        note = lengths.append
         unpack, width, end = self._length.unpack_from, self._length.size, len(data)
         for index in range(count):
             if position + width > end:
@@ -270,8 +293,10 @@ class Section(Source):
             return
         if now.size <= self._seen.size:
             raise self._changed(min(now.size, self.metadata_end))
+        from copy import copy
+
         again = copy(self)
-        again.size, again._entries, again._window = now.size, {}, b""
+        again.size, again._entries, again._window, again._to_take = now.size, {}, b"", ()
         try:
             again._read_section(again._read_header())
         except GGUFError:

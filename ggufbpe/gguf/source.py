@@ -4,13 +4,12 @@ The file is read, not mapped: when somebody truncates a mapped file, SIGBUS ends
 beginning is here, as bytes or, while it is read for the first time, as a `Stream`.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
 import errno
 import io
 import os
 import re
-import shlex
 import stat
 import struct
 from collections.abc import Iterator
@@ -51,14 +50,19 @@ _FOREIGN_FILES = (  # how files begin that are often mistaken for a GGUF: (patte
         "a web page, not a GGUF: the download gave an error or a login page",
         "open the file in an editor to read what the server said, then download the model again",
     ),
+    (
+        rb'\s*\{\s*"pre":',
+        "a vocabulary that `ggufbpe train` wrote as JSON, not a GGUF",
+        "explain, tokenize and compare open it; to others give what `ggufbpe train -o vocab.gguf` writes",
+    ),
     (rb"\s*\{", "a JSON text, not a GGUF", "give the .gguf file of the model"),
     (rb"\x1f\x8b", "a gzip archive, not a GGUF", "unpack it with `gunzip` first"),
 )
 
 # Other programs' files of a tokenizer, which `ggufbpe import` reads (convert/importers/import_files.py).
-_TOKENIZER_FILES = (
+TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"),
-    *("vocab.txt", "merges.txt", "vocab.json"),
+    *("vocab.txt", "merges.txt", "vocab.bpe", "vocab.json", "encoder.json"),
 )
 
 
@@ -111,7 +115,7 @@ class Source:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Source,
+        path: "str | os.PathLike[str] | Source",
         data: bytes | Stream | None = None,
         size: int | None = None,
     ) -> None:
@@ -211,7 +215,7 @@ class Source:
             target.fileno(), _FICLONERANGE, struct.pack("qQQQ", self._file.fileno(), span.start, size, at)
         )
 
-    def again(self) -> Source:
+    def again(self) -> "Source":
         """Another source of the same bytes, which are held here; this one stays as it is."""
         assert isinstance(self._file, io.BytesIO)
         return Source(self.path, self._file.getvalue(), self.size)
@@ -306,14 +310,32 @@ def _not_a_file(path: str) -> NotGGUFError:
     if models := [name for name in names if name.endswith(".gguf")]:
         listed = ", ".join(models[:3]) + (" …" if len(models) > 3 else "")
         return NotGGUFError("this is a directory", path=path, remedy=f"give the .gguf file in it: {listed}")
-    if any(name in _TOKENIZER_FILES for name in names):
+    if any(name in TOKENIZER_FILES for name in names):
         problem = "this is a directory with a tokenizer of another program, not a GGUF"
         return NotGGUFError(problem, path=path, remedy=_to_import(path))
     return NotGGUFError("this is a directory", path=path, remedy="give a .gguf file")
 
 
+def is_tokenizer_of_others(path: str) -> bool:
+    """Whether `path` is a file that `ggufbpe import` reads, or a folder with one and without a GGUF."""
+    try:
+        if os.path.isdir(path):
+            there = os.listdir(path)
+            return not set(TOKENIZER_FILES).isdisjoint(there) and not any(
+                name.endswith(".gguf") for name in there
+            )
+        if os.path.basename(path) not in TOKENIZER_FILES:
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(GGUF_MAGIC)) != GGUF_MAGIC
+    except OSError:
+        return False  # whoever opens it says why
+
+
 def _to_import(path: str) -> str:
     """How to make a GGUF of another program's files."""
+    import shlex  # needed for this alone
+
     return f"`ggufbpe import {shlex.quote(path)} -o vocab.gguf` makes a GGUF of it, to give instead"
 
 
@@ -334,7 +356,7 @@ def not_gguf(path: str, head: bytes, size: int) -> NotGGUFError | TruncatedFileE
         )
     name = os.path.basename(path)
     is_other_json = name.endswith(".json") and (b'"truncation"' in head or b'"added_tokens"' in head)
-    if name in _TOKENIZER_FILES or name.endswith(".model") or is_other_json:
+    if name in TOKENIZER_FILES or name.endswith(".model") or is_other_json:
         return NotGGUFError(
             "this is a tokenizer of another program, not a GGUF", path=path, offset=0, remedy=_to_import(path)
         )

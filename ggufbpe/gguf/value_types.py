@@ -1,6 +1,6 @@
 """The `struct` format and size in bytes of each GGUF value type, for reader and writer."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ class Field(NamedTuple):
     element: GGUFValueType | None = None
 
 
-def numbers_of(value_type: GGUFValueType, values: Iterable[Any]) -> array[Any]:
+def numbers_of(value_type: GGUFValueType, values: Iterable[Any]) -> "array[Any]":
     """An array of `values` whose items are as large as in a GGUF."""
     code = SCALARS[value_type][0]
     return array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"], values)

@@ -9,6 +9,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 from ..native.lazy_strings import LazyStrings
@@ -74,7 +75,8 @@ class Packer:
             return struct.pack(f"{self._order}{len(items)}{SCALARS[field.element][0]}", *items)
         if isinstance(items, LazyStrings) and self._length.format == "<Q":
             return items.packed()
-        return b"".join(map(self.string, items))
+        texts = [item if isinstance(item, bytes) else item.encode() for item in items]
+        return b"".join(chain.from_iterable(zip(map(self._length.pack, map(len, texts)), texts)))
 
 
 def packed_file(fields: Mapping[str, Field]) -> bytes:

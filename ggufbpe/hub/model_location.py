@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import ModelNameError, printable
+from ..gguf.source import is_tokenizer_of_others
 
 if TYPE_CHECKING:
     from ..gguf.source import Source
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from .stores.stored_model import StoredModel
 
 ModelName = str | os.PathLike[str]
+IMPORTED = (
+    "import:"  # before the path of another program's files: what errors call the GGUF that is made of them
+)
 
 
 class ModelLocation:
@@ -39,6 +43,7 @@ class ModelLocation:
         *,
         offline: bool = False,
         refresh: bool = False,
+        source: Source | None = None,
     ) -> None:
         self.name = name  # in full, so that it can be typed again; of a remote model, once it is opened
         self.path = path  # of the file; "" if it is not on this machine
@@ -49,7 +54,7 @@ class ModelLocation:
         # called before a remote file is requested, as its bytes arrive, and with None at the end
         self.progress: Callable[[RemoteProgress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
-        self._source: Source | None = None  # the remote metadata, once it was read
+        self._source = source  # the metadata if it is in memory: imported, or remote and read before
 
     def __fspath__(self) -> str:
         return self.path or self.name
@@ -58,12 +63,17 @@ class ModelLocation:
         return f"<ModelLocation {self.name}: {self.path or 'remote'}>"
 
     def opened(self) -> str | Source:
-        """Return what `GGUFFile` takes: the path, or the first bytes of a remote file, which are read once."""
-        if self.remote is None:
-            return self.path
+        """Return what `GGUFFile` takes: the path, or bytes in memory. Those of a remote file are read once."""
         if self._source is None:
+            if self.remote is None:
+                return self.path
             self._source = self._read(self.remote)
         return self._source.again()
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the model is a GGUF in memory, made of another program's files (convert/in_memory.py)."""
+        return self.remote is None and self._source is not None
 
     def _read(self, reference: Remote) -> Source:
         from .remote.opening import remote_source
@@ -89,13 +99,18 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
     programs on this machine are taken as they are. Nothing is requested before the model is opened.
 
     `ModelNameError` if a name fits no form, or several models; `FileNotFoundError` if there is no such model on this
-    machine and the name stands for no remote one; `StoreError` if a program's store is damaged.
+    machine and the name stands for no remote one; `StoreError` if a program's store is damaged; `TypeError` for
+    anything but a path or a name.
 
     >>> locate("ollama:gemma3")                                             # doctest: +SKIP
     <ModelLocation ollama:gemma3:latest: /home/me/.ollama/models/blobs/sha256-…>
     """
     if isinstance(model, ModelLocation):
         return model
+    if not isinstance(model, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"a model is given by its path or name, a str or os.PathLike, not {type(model).__name__}"
+        )
     if os.path.lexists(model):
         path = os.fsdecode(model)
         return ModelLocation(path, path)
@@ -111,7 +126,7 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
     if stored is not None:
         names_a_file = getattr(reference, "file", None) or getattr(reference, "quant", None)
         has_choice = not isinstance(reference, OllamaName) and not names_a_file
-        return _in_store(stored, f"{stored.name}, of the files on this machine" if has_choice else "")
+        return _in_store(stored, f"using {stored.name}, the file on this machine" if has_choice else "")
     if isinstance(reference, Remote):
         return ModelLocation(str(reference), remote=reference, offline=offline, refresh=refresh)
     similar = _similar_models(str(reference).partition(":")[2])
@@ -133,17 +148,18 @@ def _of_bare_name(name: str) -> ModelLocation:
 
     models = models_named(name)
     if len(models) == 1:
-        return _in_store(models[0], f"{models[0].name}, of {models[0].store}")
+        return _in_store(models[0], f"using {models[0].name}, a model of {models[0].store}")
     if models:
         names = [model.name for model in models]
         fit = f"{printable(name, 200)} fits {len(models)} models"
         raise ModelNameError(f"{fit}; type one of {_listed(names)}", names)
     similar = _similar_models(name)
-    if name.lower().endswith(".gguf") and not similar:
+    if name.lower().endswith((".gguf", ".json")) and not similar:
         raise _missing(name, f"{os.strerror(errno.ENOENT)}{_similar_files(name)}")
     far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
-    why = f"{os.strerror(errno.ENOENT)}, and no model of {', '.join(STORES)} on this machine"
-    raise _missing(name, f"{why}{similar}; from the network it would be {far}")
+    *others, last = STORES
+    why = f"{os.strerror(errno.ENOENT)}, and {', '.join(others)} and {last} have no model of this name here"
+    raise _missing(name, f"{why}{similar}; {far} would read one from the network")
 
 
 def _in_store(model: StoredModel, choice: str) -> ModelLocation:
@@ -186,11 +202,17 @@ def _missing(name: str, why: str) -> FileNotFoundError:
 
 
 def fix_command(path: str, changes: Iterable[str]) -> str:
-    """Return the `ggufbpe fix` that makes `changes` to a copy of a model; for a remote model, after its download."""
+    """Return the `ggufbpe fix` that makes `changes` to a copy of a model.
+
+    A remote model is to be downloaded before, and another program's files are to be imported.
+    """
     import shlex
 
     first, model = "", path or "model.gguf"
-    if path and not os.path.lexists(path):
+    files = path.removeprefix(IMPORTED)
+    if files and is_tokenizer_of_others(files):
+        first, model = f"write a GGUF first (ggufbpe import {shlex.quote(files)}), then ", "vocab.gguf"
+    elif path and not os.path.lexists(path):
         from .name_grammar import Remote, parse_name
         from .stores.all_stores import how_to_download
 

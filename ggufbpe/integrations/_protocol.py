@@ -12,13 +12,24 @@ from ..tokenizer import Tokenizer
 REPLACEMENT = "\ufffd"
 
 
-def library(module: str, package: str) -> Any:
-    """Return an imported module of a library. `NotInstalledError` with the command that installs `package`."""
-    return imported_package(module, package, f"ggufbpe.integrations.{module.partition('.')[0]}")
+def library(module: str, package: str, adapter: str = "") -> Any:
+    """Return an imported module of a library. `NotInstalledError` with the command that installs `package`.
+
+    `adapter` is the name of our module, if it is not that of the library's.
+    """
+    return imported_package(module, package, f"ggufbpe.integrations.{adapter or module.partition('.')[0]}")
 
 
 def length_function(tokenizer: Tokenizer) -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text, without BOS and EOS, and control tokens as plain text."""
+    """Return a function that counts the tokens of a text, without BOS and EOS, and control tokens as plain text.
+
+    `TypeError` for anything but a `Tokenizer`, such as the path of a model.
+    """
+    if not isinstance(tokenizer, Tokenizer):
+        kind = type(tokenizer).__name__
+        raise TypeError(
+            f"the tokenizer must be a Tokenizer, not {kind}; Tokenizer.from_gguf(path) opens a model"
+        )
     return partial(tokenizer.count, add_special=False, parse_special=False)
 
 

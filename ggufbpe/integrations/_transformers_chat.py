@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..chat.assistant_mask import AssistantSpans, WrittenSpan, mask_of
@@ -63,41 +63,38 @@ class ChatPrompts:
         if documents is not None:
             template_kwargs["documents"] = documents
         whole = not add_generation_prompt and not continue_final_message
-        begun = continue_final_message or None
-        bodies = [
-            body_from_arguments(
-                [dict(message) for message in messages],
-                None if tools is None else list(map(_tool, tools)),
-                "auto",
-                add_generation_prompt,
-                begun,
-                None,
-                template_kwargs,
-            )
-            for messages in (conversation if is_batch else [conversation])
-        ]
+        chats = conversation if is_batch else [conversation]
+        flags = add_generation_prompt, continue_final_message or None
+        bodies = [_body(messages, tools, *flags, template_kwargs) for messages in chats]
         prompts = [prompt_text(self.tok.chats.prompt(body, template, whole=whole)) for body in bodies]
         if not tokenize:
             return prompts if is_batch else prompts[0]
-        options = {
-            "padding": padding,
-            "truncation": truncation,
-            "max_length": max_length,
-            **(tokenizer_kwargs or {}),
-        }
+        options = {"padding": padding, "truncation": truncation, "max_length": max_length}
+        options |= tokenizer_kwargs or {}
         if not return_assistant_tokens_mask:
             found = self(prompts if is_batch else prompts[0], return_tensors=return_tensors, **options)  # type: ignore[operator]
             return found if return_dict else found["input_ids"]
-        keeps_offsets = options.pop("return_offsets_mapping", False)
-        found = self(prompts, return_offsets_mapping=True, **options)  # type: ignore[operator]
         finder = AssistantSpans(self.tok)
-        spans = (_in_characters(*finder.find(body, template, whole=whole)) for body in bodies)
-        found["assistant_masks"] = list(map(mask_of, spans, found["offset_mapping"]))
-        if not keeps_offsets:
-            del found["offset_mapping"]
+        written = (finder.find(body, template, whole=whole) for body in bodies)
+        found = self._with_masks(prompts, written, options)
         if not is_batch and return_tensors is None:
             found = type(found)({name: rows[0] for name, rows in found.items()})
         return found.convert_to_tensors(return_tensors)
+
+    def _with_masks(
+        self,
+        prompts: list[str],
+        written: Iterable[tuple[PromptInParts, list[WrittenSpan]]],
+        options: dict[str, Any],
+    ) -> Any:
+        """The model inputs of prompts, with `assistant_masks` of what the assistant wrote in each."""
+        keeps_offsets = options.pop("return_offsets_mapping", False)
+        found = self(prompts, return_offsets_mapping=True, **options)  # type: ignore[operator]
+        spans = (_in_characters(*each) for each in written)
+        found["assistant_masks"] = list(map(mask_of, spans, found["offset_mapping"]))
+        if not keeps_offsets:
+            del found["offset_mapping"]
+        return found
 
     def _chosen_template(self, given: str | None) -> str | None:
         """The template to use, or its name in the file; None for that of the file, which depends on tools."""
@@ -107,6 +104,21 @@ class ChatPrompts:
             return None
         changed = self.chat_template
         return changed.get("default") if isinstance(changed, dict) else changed
+
+
+def _body(
+    messages: Iterable[Mapping[str, Any]],
+    tools: Sequence[Any] | None,
+    add_generation_prompt: bool,
+    continued: bool | str | None,
+    template_kwargs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The body of a request to llama-server for a chat with arguments of transformers."""
+    described = None if tools is None else list(map(_tool, tools))
+    own = [dict(message) for message in messages]
+    return body_from_arguments(
+        own, described, "auto", add_generation_prompt, continued, None, template_kwargs
+    )
 
 
 def _in_characters(rendered: PromptInParts, spans: list[WrittenSpan]) -> list[WrittenSpan]:

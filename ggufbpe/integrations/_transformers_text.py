@@ -116,8 +116,12 @@ class TextEncoding(AddedTokens):
         )
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        """Return the text of tokens as written in the file, with all spaces."""
-        return self._decode(self.convert_tokens_to_ids(tokens), clean_up_tokenization_spaces=False)
+        """Return the text of tokens as written in the file, with all spaces. "" and unknown tokens are left out.
+
+        vLLM has "" for an id that is out of range.
+        """
+        ids = [token for each in tokens if (token := self.tok.token_to_id(each)) is not None]
+        return self._decode(ids, clean_up_tokenization_spaces=False)
 
 
 def _is_batch(text: Any, words: bool) -> bool:

@@ -2,31 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from ..tokenizer import Tokenizer
+from ..tokenizer.boundaries import Boundaries
 from ._protocol import length_function, library
 
 __all__ = ["length_function", "text_splitter"]
 
-_Base: Any = library("langchain_text_splitters", "langchain-text-splitters").TextSplitter
+_Base: Any = library("langchain_text_splitters", "langchain-text-splitters", "langchain").TextSplitter
 
 
-def text_splitter(tokenizer: Tokenizer, chunk_size: int = 4000, chunk_overlap: int = 200) -> Any:
+def text_splitter(
+    tokenizer: Tokenizer,
+    chunk_size: int = 4000,
+    chunk_overlap: int = 200,
+    *,
+    boundaries: Boundaries = "paragraph",
+    keep_separator: bool | Literal["start", "end"] = "end",
+    add_start_index: bool = False,
+    strip_whitespace: bool = False,
+) -> Any:
     """Return a `TextSplitter` whose chunks are slices of the text of at most `chunk_size` tokens.
 
-    `chunk_overlap` counts tokens, too; with 0, the chunks join to the text. They end between tokens, wherever that is:
-    `Tokenizer.split` ends them at paragraphs, sentences, or headings.
+    The chunks are those of `Tokenizer.split` with `parse_special=False`, and end at its `boundaries`. `chunk_overlap`
+    counts tokens, too; with 0, the chunks join to the text. The other arguments are LangChain's: `keep_separator` is
+    "start" (or True), "end", or False; `strip_whitespace` leaves out white space at the ends of chunks, as does
+    `keep_separator=False`; with `add_start_index`, documents say by "start_index" where in the text they begin.
+
+    `TypeError` for anything but a `Tokenizer`; the other errors are those of `Tokenizer.split`.
     """
-    return _Splitter(tokenizer, chunk_size, chunk_overlap)
+    keep = "start" if keep_separator is True else keep_separator
+    arguments = chunk_size, chunk_overlap, boundaries, False if strip_whitespace else keep
+    return _Splitter(tokenizer, arguments, add_start_index)
 
 
 class _Splitter(_Base):  # type: ignore[misc]
-    def __init__(self, tokenizer: Tokenizer, chunk_size: int, chunk_overlap: int) -> None:
-        super().__init__(chunk_size, chunk_overlap, length_function(tokenizer))
-        self._tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, arguments: tuple[Any, ...], add_start_index: bool) -> None:
+        super().__init__(
+            *arguments[:2],
+            length_function(tokenizer),
+            add_start_index=add_start_index,
+            strip_whitespace=False,
+        )
+        tokenizer.split("", *arguments)  # which says what is wrong with an argument
+        self._tokenizer, self._arguments = tokenizer, arguments
 
     def split_text(self, text: str) -> list[str]:
-        size, overlap = self._chunk_size, self._chunk_overlap
-        spans = self._tokenizer.split(text, size, overlap, "token", parse_special=False)
-        return [text[start:end] for start, end in spans]
+        return [text[start:end] for start, end in self._spans(text)]
+
+    def create_documents(
+        self, texts: list[str], metadatas: Sequence[dict[Any, Any]] | None = None
+    ) -> list[Any]:
+        """Return a document for each chunk, with the metadata of its text. LangChain looks for chunks by their text."""
+        documents = library("langchain_core.documents", "langchain-core", "langchain")
+        found = []
+        for text, metadata in zip(texts, metadatas or [{}] * len(texts), strict=True):
+            for start, end in self._spans(text):
+                more = {"start_index": start} if self._add_start_index else {}
+                own = {**copy.deepcopy(metadata), **more}
+                found.append(documents.Document(page_content=text[start:end], metadata=own))
+        return found
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        return self._tokenizer.split(text, *self._arguments, parse_special=False)

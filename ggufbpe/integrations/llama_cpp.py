@@ -16,6 +16,7 @@ class Tokenizer(_Base):  # type: ignore[misc]
 
     def __init__(self, tokenizer: GGUFTokenizer) -> None:
         self.tokenizer = tokenizer
+        self._hidden = {token for token in range(len(tokenizer)) if tokenizer.is_special(token)}
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = True) -> list[int]:
         """Return the ids of `text`. `add_bos` also adds EOS where the model wants it, as llama-cpp-python does."""
@@ -25,8 +26,8 @@ class Tokenizer(_Base):  # type: ignore[misc]
         self, tokens: Sequence[int], prev_tokens: Sequence[int] | None = None, special: bool = False
     ) -> bytes:
         """Return the bytes of `tokens`, without the space that follows a BOS. `prev_tokens` change nothing."""
-        piece = self.tokenizer.token_to_piece
-        data = b"".join(piece(token, special=special) for token in tokens)
+        pieces, hidden = self.tokenizer.token_bytes, () if special else self._hidden
+        data = b"".join([pieces[token] for token in tokens if token not in hidden])
         begins = len(tokens) > 0 and tokens[0] == self.tokenizer.bos_id
         return data.removeprefix(b" ") if begins else data
 

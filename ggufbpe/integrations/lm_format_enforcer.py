@@ -11,7 +11,7 @@ from ._protocol import library, stop_ids, token_text
 
 def tokenizer_data(tokenizer: Tokenizer, use_bitmask: bool = False, vocab_size: int | None = None) -> Any:
     """Return a `TokenEnforcerTokenizerData`. `vocab_size` is the number of logits if there are more than tokens."""
-    enforcer = library("lmformatenforcer", "lm-format-enforcer")
+    enforcer = library("lmformatenforcer", "lm-format-enforcer", "lm_format_enforcer")
     pieces = tokenizer.token_bytes
 
     def decoder(ids: list[int]) -> str:

@@ -24,6 +24,7 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
     def __init__(self, tok: GGUFTokenizer, version: Any) -> None:
         self.tok = tok
         self._version = version
+        self._bos, self._eos = tok.bos_id, tok.eos_id
 
     n_words = property(lambda self: len(self.tok), doc="The number of tokens.")
     special_ids = property(lambda self: set(self.tok.control_ids), doc="The ids of the control tokens.")
@@ -51,9 +52,9 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         """Return the ids of plain text, with BOS and EOS as asked for. `ValueError` if the vocabulary has none."""
         ids = self.tok.encode_ordinary(s)
         if bos:
-            ids.insert(0, _required(self.tok.bos_id, "BOS"))
+            ids.insert(0, _required(self._bos, "BOS"))
         if eos:
-            ids.append(_required(self.tok.eos_id, "EOS"))
+            ids.append(_required(self._eos, "EOS"))
         return ids
 
     def decode(self, tokens: list[int], special_token_policy: Any = _Policy.IGNORE) -> str:

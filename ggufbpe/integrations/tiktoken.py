@@ -102,7 +102,9 @@ class Encoding(_Base):  # type: ignore[misc]
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Return the bytes of `tokens`, one after another. `KeyError` for an id that is out of range."""
-        return b"".join(map(self.decode_single_token_bytes, tokens))
+        if len(tokens) > 0 and not 0 <= min(tokens) <= max(tokens) <= self.max_token_value:
+            raise KeyError(max(tokens) if max(tokens) > self.max_token_value else min(tokens))
+        return b"".join(map(self.tokenizer.token_bytes.__getitem__, tokens))
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
         """Return the text of `tokens`."""
@@ -110,9 +112,7 @@ class Encoding(_Base):  # type: ignore[misc]
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Return the bytes of a token. `KeyError` for an id that is out of range."""
-        if not 0 <= token <= self.max_token_value:
-            raise KeyError(token)
-        return self.tokenizer.token_bytes[token]
+        return self.decode_bytes([token])
 
     def token_byte_values(self) -> list[bytes]:
         """Return the bytes of all tokens that are not special, ascending."""

@@ -26,6 +26,9 @@ class KnownFamily(NamedTuple):
     bos: tuple[int, str] | None  # id and text
     eos: tuple[int, str] | None
     named: str = ""  # a pattern of the beginning of a model's name
+    last_marker: tuple[int, str] | None = None  # where tokens that do more than fill up come behind `last`
+    added_text: range = range(0)  # ids of user-defined tokens of plain text, which merges do not make
+    control: range = range(0)  # ids of control tokens, where their texts do not tell that they are in use
 
     @property
     def vocabulary(self) -> str:
@@ -36,12 +39,19 @@ class KnownFamily(NamedTuple):
         """
         return f"{'an' if self.name.startswith('X') else 'a'} {self.name} vocabulary"
 
+    @property
+    def last_used(self) -> tuple[int, str]:
+        """The last token, with its id, that does not only fill up the vocabulary."""
+        return self.last_marker or self.last
+
+    def begins(self, tokens: Sequence[str]) -> bool:
+        """Check that a vocabulary begins as those of the family."""
+        return tuple(tokens[: len(self.first)]) == self.first
+
     def has(self, tokens: Sequence[str]) -> bool:
         """Check that a vocabulary begins and ends as those of the family."""
         index, text = self.last
-        return (
-            len(tokens) > index and tokens[index] == text and tuple(tokens[: len(self.first)]) == self.first
-        )
+        return len(tokens) > index and tokens[index] == text and self.begins(tokens)
 
 
 _SPM = ("<unk>", "<s>", "</s>")
@@ -52,6 +62,7 @@ KNOWN_FAMILIES = (
     KnownFamily(
         *("Phi-3", "llama", 32064, _SPM, (32001, "<|assistant|>"), ()),
         *(True, False, (1, "<s>"), (32000, "<|endoftext|>"), r"phi-?3"),
+        last_marker=(32010, "<|user|>"),
     ),
     KnownFamily(
         *("Llama 2", "llama", 32000, _SPM, (31999, "给"), ()),
@@ -84,6 +95,8 @@ KNOWN_FAMILIES = (
     KnownFamily(
         *("GPT-NeoX", "gpt2", 50432, ("<|endoftext|>", "<|padding|>", "!"), (50253, "ĠOutcomes"), ("mpt",)),
         *(False, False, (0, "<|endoftext|>"), (0, "<|endoftext|>"), r"(gpt-)?neox|mpt-"),
+        last_marker=(50276, "  "),
+        added_text=range(50254, 50277),
     ),
     KnownFamily(
         *("Falcon", "gpt2", 65024, (">>TITLE<<", ">>ABSTRACT<<"), (65023, "Ġvictoria"), ("falcon",)),
@@ -107,10 +120,13 @@ KNOWN_FAMILIES = (
             ("command-r",),
         ),
         *(True, False, (5, "<BOS_TOKEN>"), (255001, "<|END_OF_TURN_TOKEN|>"), r"(c4ai-)?command-r"),
+        last_marker=(255028, "<|EXTRA_9_TOKEN|>"),
     ),
     KnownFamily(
         *("DeepSeek Coder", "gpt2", 32256, _GPT2, (31999, "ĠShan"), ("deepseek-coder",)),
         *(True, False, (32013, "<｜begin▁of▁sentence｜>"), (32014, "<｜end▁of▁sentence｜>")),
+        last_marker=(32021, "<|EOT|>"),
+        added_text=range(32000, 32013),
     ),
     KnownFamily(
         *("DeepSeek LLM", "gpt2", 102400, _GPT2, (99999, "ç²ĺèĨľ"), ("deepseek-llm",)),
@@ -121,14 +137,20 @@ KNOWN_FAMILIES = (
             (100001, "<｜end▁of▁sentence｜>"),
             r"deepseek-llm",
         ),
+        last_marker=(100014, "ü"),
+        added_text=range(100002, 100015),
     ),
     KnownFamily(
         *("Llama 3", "gpt2", 128256, _GPT2, (127999, "éĶ¦"), ("llama-bpe",)),
         *(True, False, (128000, "<|begin_of_text|>"), (128001, "<|end_of_text|>"), r"(meta-)?llama-?3"),
+        last_marker=(128009, "<|eot_id|>"),
+        control=range(128000, 128256),
     ),
     KnownFamily(
         *("Qwen 2", "gpt2", 151936, _GPT2, (151642, "â½Ĺ"), ("qwen2", "qwen35")),
         *(False, False, (151643, "<|endoftext|>"), (151643, "<|endoftext|>"), r"qwen-?2(?!\d)"),
+        last_marker=(151645, "<|im_end|>"),
+        control=range(151643, 151646),
     ),
     KnownFamily(
         *("Gemma 4", "gemma4", 262144, ("<pad>", "<eos>", "<bos>"), (262143, "<unused6226>"), ("gemma4",)),

@@ -8,7 +8,7 @@ What llama.cpp logs and a user can fix is recorded in `Vocabulary.warnings`, whi
 llama.cpp corrects by itself is recorded in `Vocabulary.corrections`, which `doctor` and `info` show.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a TypedDict at every import.
 
 import os
 from collections.abc import Iterable, Mapping
@@ -43,8 +43,8 @@ from .token_table import (
     read_scores,
     tokens_with,
 )
-from .tokenizer_model import Correct, Correction, TokenizerModel, Warn
-from .vocabulary import SPECIAL_TYPES, Vocabulary
+from .tokenizer_model import TokenizerModel, Warn
+from .vocabulary import SPECIAL_TYPES, Correct, Correction, Vocabulary
 
 
 def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
@@ -67,7 +67,7 @@ def load(
     Instead of a path, an open source, or the bytes `data` that `packed` gave, may be read. `llama_cpp` is one of
     `states.STATES`. Raises the errors of `load_vocabulary`.
     """
-    with GGUFFile(path, data) as file:
+    with GGUFFile(path, data, taken=(TokenizerKey.LIST, TokenizerKey.MERGES)) as file:
         file.require_first_shard()
         metadata = Metadata(file, overrides)
         try:

@@ -6,8 +6,10 @@ Source: src/llama-vocab.cpp, token_to_piece.
 from __future__ import annotations
 
 import re
+from array import array
 from typing import TYPE_CHECKING
 
+from ..native.lazy_strings import LazyStrings
 from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 if TYPE_CHECKING:
@@ -60,15 +62,16 @@ def piece_of(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: i
 
 
 def all_pieces(vocabulary: Vocabulary) -> list[bytes]:
-    """Return the bytes of each token by id, equal to those of `Pieces` with `special`, and all made at once."""
-    model, tokens, attributes = vocabulary.tokenizer_model, vocabulary.tokens, vocabulary.attributes
-    if model.has_own_pieces:
+    """Return the bytes of each token by id, equal to those of `Pieces` with `special`.
+
+    The compiled module makes those of normal tokens, without a string for each.
+    """
+    model, tokens = vocabulary.tokenizer_model, vocabulary.tokens
+    if model.has_own_pieces or not isinstance(tokens, LazyStrings):
         return [_piece(vocabulary, token) for token in range(len(tokens))]
-    texts = list(tokens)
-    others = [token for token, attribute in enumerate(attributes) if attribute != NORMAL]
-    for token in others:
-        texts[token] = ""  # it may have characters that no plain token has
-    pieces = model.plain_pieces(texts, vocabulary.pre_tokenizer)
+    is_byte_level = model.is_byte_level(vocabulary.pre_tokenizer)
+    pieces: list[bytes]
+    pieces, others = tokens.strings.plain_pieces(array("H", vocabulary.attributes), NORMAL, is_byte_level)
     for token in others:
         pieces[token] = _piece(vocabulary, token)
     return pieces

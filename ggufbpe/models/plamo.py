@@ -32,12 +32,12 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer
 from .suffixes import INVALID_SCORE, NO_TOKEN, NOT_LOOKED_UP, Suffixes
-from .tokenizer_model import Correct, TextModel, TokenizerModel, Warn, first_attributes
+from .tokenizer_model import TextModel, TokenizerModel, Warn, first_attributes
 
 if TYPE_CHECKING:
     from .format_detection import Looks
     from .tracers.trace_types import Tracer
-    from .vocabulary import Vocabulary
+    from .vocabulary import Correct, Vocabulary
 
 _BYTE = 32  # models/vocabulary.py, which imports this room
 _BYTE_TOKEN = re.compile("<0x([0-9a-fA-F]{2})>")

@@ -3,10 +3,9 @@
 Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import NamedTuple
 
 from .._util.llama_cpp_states import FOLLOWED, RFL_PARAMETER, lacks
@@ -15,8 +14,8 @@ from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata
 from .token_table import tokens_with
-from .tokenizer_model import Correct, Correction, Warn
-from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
+from .tokenizer_model import Warn
+from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED, Correct, Correction
 
 # Special ids: name, keys that set it (the later wins), texts by which it is found if no key names it.
 # If several texts are in one vocabulary, llama.cpp takes the one that comes first in a C++ hash map,
@@ -80,7 +79,7 @@ END_OF_GENERATION = (
 )
 # Texts that llama.cpp makes control tokens whatever their type; those of special ids, unless a key names another.
 MADE_CONTROL = frozenset((*END_OF_GENERATION, *(text for _, _, texts in SPECIAL_IDS for text in texts)))
-_ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # gpt-oss
+ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # gpt-oss
 
 
 # Pre-tokenizers and architectures of models in which <mask> strips the white space before it.
@@ -102,7 +101,7 @@ class UnfinishedVocabulary(NamedTuple):
     correct: Correct
     tokens: Sequence[str]
     token_to_id: Mapping[str, int]
-    attributes: array[int]
+    attributes: MutableSequence[int]
     special_ids: dict[str, int | None]
     state: str = FOLLOWED  # of llama.cpp
 
@@ -156,7 +155,7 @@ def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
         if text in to_id and text not in unknown:
             eog.add(to_id[text])
             _make_control(draft, text)
-    for text in _ALWAYS_SHOWN:
+    for text in ALWAYS_SHOWN:
         if text in to_id:
             what = f"{printable(text)} becomes a user-defined token, which is always shown"
             correct(Correction("always_shown", what, to_id[text]))
@@ -192,7 +191,7 @@ def _make_control(draft: UnfinishedVocabulary, text: str) -> None:
         draft.attributes[index] |= CONTROL
 
 
-_KEEPING_SPACE = ("<unk>", "<s>", "<|endoftext|>")  # special tokens of Phi-3 that take no space behind them
+KEEPING_SPACE = ("<unk>", "<s>", "<|endoftext|>")  # special tokens of Phi-3 that take no space behind them
 
 
 def takes_space_behind(name: str, text: str) -> bool:
@@ -201,7 +200,7 @@ def takes_space_behind(name: str, text: str) -> bool:
     >>> takes_space_behind("Phi3", "<|user|>"), takes_space_behind("Phi3", "<s>")
     (True, False)
     """
-    return any(part in lowered(name) for part in PHI_3) and text not in _KEEPING_SPACE
+    return any(part in lowered(name) for part in PHI_3) and text not in KEEPING_SPACE
 
 
 def set_strip_attributes(
@@ -237,7 +236,7 @@ def set_strip_attributes(
                 )
         for index in (*special_token_ids, to_id["</s>"]):
             attributes[index] |= RSTRIP
-        for text in _KEEPING_SPACE:
+        for text in KEEPING_SPACE:
             attributes[to_id[text]] &= ~RSTRIP
     elif MODERN_BERT in name:
         set_lstrip("[MASK]")

@@ -32,16 +32,16 @@ from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..native import native
-from ..native.lazy_strings import as_dict
+from ..native.lazy_strings import as_dict, made_once
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import Correct, TextModel, TokenizerModel, Warn
+from .tokenizer_model import TextModel, TokenizerModel, Warn
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
     from .format_detection import Looks
     from .tracers.trace_types import Tracer
-    from .vocabulary import Vocabulary
+    from .vocabulary import Correct, Vocabulary
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False, add_bos=True)
 
@@ -59,6 +59,7 @@ class SpmModel(TokenizerModel):
     has_pre_tokenizer = False
     add_space_prefix = True
     has_scores = True
+    scores_fall = True
     needs_bytes = True
     flags = ("add_space_prefix",)
 
@@ -198,13 +199,7 @@ class SpmText(TextModel):
     @cached_property
     def word_ends(self) -> re.Pattern[str]:
         """Matches before a space that no token joins to the preceding character: no merge crosses there."""
-        joined = {
-            text[place - 1]
-            for text in self.vocabulary.tokens
-            for place in _places(SPACE, text)
-            if place and text[place - 1] != SPACE
-        }
-        return re.compile(f"(?<=[^{SPACE}{''.join(map(re.escape, sorted(joined)))}])(?={SPACE})")
+        return made_once(self.vocabulary.tokens, _word_ends)
 
     def tracer(self) -> Tracer:
         """The tracer of its steps."""
@@ -248,6 +243,17 @@ class SpmText(TextModel):
             last += 1 if _is_bare(char) else len(char.encode())
             bounds.append(ends[last])
         return bounds
+
+
+def _word_ends(tokens: Sequence[str]) -> re.Pattern[str]:
+    joined = {
+        text[place - 1]
+        for text in tokens
+        if SPACE in text[1:]
+        for place in _places(SPACE, text)
+        if place and text[place - 1] != SPACE
+    }
+    return re.compile(f"(?<=[^{SPACE}{''.join(map(re.escape, sorted(joined)))}])(?={SPACE})")
 
 
 def _places(part: str, text: str) -> Iterator[int]:

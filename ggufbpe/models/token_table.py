@@ -83,7 +83,9 @@ def read_attributes(file: Metadata, token_count: int) -> array[int]:
     """The attribute of each token by its type."""
     if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, token_count):
         return array("H", [NORMAL]) * token_count
-    types = cast("array[int]", file.numbers(TokenizerKey.TOKEN_TYPE))[:token_count]
+    types = cast("array[int]", file.numbers(TokenizerKey.TOKEN_TYPE))
+    if len(types) > token_count:
+        types = types[:token_count]
     attribute = ATTRIBUTE_OF_TYPE.get
     if native is not None and types.itemsize == 4:
         table = bytes(attribute(token_type, 0) for token_type in range(max(ATTRIBUTE_OF_TYPE) + 1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._util.spelling import unescape_spaces
 
@@ -16,20 +16,9 @@ if TYPE_CHECKING:
     from ..gguf.metadata import Metadata
     from .format_detection import Looks
     from .pretokenizers.registry import PreTokenizer
-    from .vocabulary import Vocabulary
+    from .vocabulary import Correct, Vocabulary
 
 Warn = Callable[[str], None]
-
-
-class Correction(NamedTuple):
-    """Something in a file that llama.cpp changes by itself while loading it, so that there is nothing to mend."""
-
-    id: str  # for programs
-    what: str  # for people
-    token: int | None = None  # the token that is changed
-
-
-Correct = Callable[[Correction], None]
 Tokens = tuple[Sequence[str], Mapping[str, int]]  # the tokens, and the id of each
 
 
@@ -94,6 +83,7 @@ class TokenizerModel:
     needs_unknown = False  # text without a token becomes the unknown token
     has_charsmap = False  # text is normalized by the precompiled charsmap of the file
     has_scores = False  # tokens have scores, which decide the ids
+    scores_fall = False  # tokens of text are trained in the order of their scores, the highest first
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)
     hidden_suffix = ""  # ends the texts of tokens that stand for less than their text
 
@@ -157,10 +147,9 @@ class TokenizerModel:
         """The bytes that a normal token of this text stands for."""
         return unescape_spaces(text).encode()
 
-    def plain_pieces(self, texts: Sequence[str], entry: PreTokenizer) -> list[bytes]:
-        """Return `plain_piece` of each text, of all at once; a model that changes one changes both."""
-        joined = unescape_spaces("\0".join(texts)).encode().split(b"\0")
-        return joined if len(joined) == len(texts) else [self.plain_piece(text, entry) for text in texts]
+    def is_byte_level(self, entry: PreTokenizer) -> bool:
+        """Return whether normal tokens are written in GPT-2's alphabet, which `plain_piece` undoes."""
+        return False
 
     # ---- encoding -----------------------------------------------------------------------------------
 

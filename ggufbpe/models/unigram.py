@@ -19,7 +19,8 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .charsmap import Charsmap, describe_truncation
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import Correct, Correction, TokenizerModel, Warn, first_attributes, unknown_id
+from .tokenizer_model import TokenizerModel, Warn, first_attributes, unknown_id
+from .vocabulary import Correct, Correction
 
 if TYPE_CHECKING:
     from .format_detection import Looks
@@ -42,6 +43,7 @@ class UnigramModel(TokenizerModel):
     default_ids = MappingProxyType({"eos": 1, "unk": 2, "pad": 0})
     add_eos = True
     has_scores = True
+    scores_fall = True
     has_pre_tokenizer = False
     normalizes = True
     composes = True

@@ -1,45 +1,38 @@
 """A vocabulary: everything that a tokenizer needs of a model file, as llama.cpp holds it after loading."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
-from collections.abc import Mapping, MutableSequence, Sequence
-from copy import copy
-from enum import IntFlag
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util.caller import frames_to_caller
 from .._util.llama_cpp_states import FOLLOWED
+from .pretokenizers.registry import PreTokenizer
 
 if TYPE_CHECKING:
-    from .pretokenizers.registry import PreTokenizer
-    from .tokenizer_model import Correction, TokenizerModel
+    from .tokenizer_model import TokenizerModel
 
 
 class GGUFWarning(UserWarning):
     """A problem in a model file that llama.cpp loads all the same."""
 
 
-class TokenAttribute(IntFlag):
-    """The kind of a token; the values are llama.cpp's (include/llama.h: llama_token_attr)."""
-
-    UNDEFINED = 0
-    UNKNOWN = 1
-    UNUSED = 2
-    NORMAL = 4
-    CONTROL = 8
-    USER_DEFINED = 16
-    BYTE = 32
-    LSTRIP = 128
-    RSTRIP = 256
-
-
-_A = TokenAttribute
-# Plain integers: an enumeration's `|` costs a microsecond, and there are 250,000 tokens.
-UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, LSTRIP, RSTRIP = (
-    int(flag)
-    for flag in (_A.UNKNOWN, _A.UNUSED, _A.NORMAL, _A.CONTROL, _A.USER_DEFINED, _A.BYTE, _A.LSTRIP, _A.RSTRIP)
-)
+# What a token is and does, as flags; the values are llama.cpp's (include/llama.h: llama_token_attr). They are plain
+# integers, not `TokenAttribute`: an enumeration's `|` costs a microsecond, and there are 250,000 tokens.
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, LSTRIP, RSTRIP = 1, 2, 4, 8, 16, 32, 128, 256
+SPACES = " \t\n\v\f\r"  # what LSTRIP and RSTRIP strip: isspace in the C locale
 SPECIAL_TYPES = CONTROL | USER_DEFINED | UNKNOWN  # those of `Vocabulary.special_token_ids`
+
+
+class Correction(NamedTuple):
+    """Something in a file that llama.cpp changes by itself while loading it, so that there is nothing to mend."""
+
+    id: str  # for programs
+    what: str  # for people
+    token: int | None = None  # the token that is changed
+
+
+Correct = Callable[[Correction], None]
 
 
 class Vocabulary(NamedTuple):
@@ -82,7 +75,7 @@ class Vocabulary(NamedTuple):
     corrections: tuple[Correction, ...] = ()  # what llama.cpp changed by itself
 
     @property
-    def tokenizer_model(self) -> TokenizerModel:
+    def tokenizer_model(self) -> "TokenizerModel":
         """The model that `model` names."""
         from . import tokenizer_model
 
@@ -101,7 +94,9 @@ class Vocabulary(NamedTuple):
     def __repr__(self) -> str:
         return f"<Vocabulary {self.model} {self.pre} of {len(self.tokens)} tokens>"
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Vocabulary:
+    def __deepcopy__(self, memo: dict[int, object]) -> "Vocabulary":
+        from copy import copy
+
         return self._replace(
             tokens=copy(self.tokens),
             token_to_id=copy(self.token_to_id),

@@ -1,7 +1,7 @@
 """The compiled engine: splitting and merging in C++, by tables made from registry entry and vocabulary.
 
-    registry entry -> models/pretokenizers/automaton_tables.py -> patterns -+
-                                                        +-> tokenizer/native_engine.py -> _native -> ids
+    registry entry -> models/pretokenizers/compiled_splitter.py -+
+                                                                 +-> tokenizer/native_engine.py -> _native -> ids
     file.gguf -> models/ -> strings (lazy_strings.py) -----------+
 
 `_native` is the extension module built from `src/`. Where it is not there or does not load, `native` is None and the

@@ -3,23 +3,15 @@
 Written by scripts/generate_native_stubs.py; do not edit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+BUILD: str = ...
 
 class Strings:
     @staticmethod
     def scan(
         data: object, position: int, end: int, count: int, width: int, big_endian: bool
-    ) -> Strings | None: ...
-    @staticmethod
-    def read(
-        read: Callable[[int, int], object],
-        block: int,
-        position: int,
-        end: int,
-        count: int,
-        width: int,
-        big_endian: bool,
     ) -> Strings | None: ...
     @staticmethod
     def walk(data: object, position: int, count: int, width: int, big_endian: bool) -> tuple[int, int]: ...
@@ -33,7 +25,17 @@ class Strings:
     def empty_ones(self) -> list[int]: ...
     def made_tokens(self, tokens: Strings) -> bytes: ...
     def packed(self) -> bytes: ...
+    def plain_pieces(
+        self, attributes: object, normal: int, is_byte_level: bool
+    ) -> tuple[list[bytes | None], list[int]]: ...
     def to_list(self) -> list[str]: ...
+
+class Scanner:
+    def __init__(self, count: int) -> None: ...
+    def add(
+        self, data: object, position: int, count: int, width: int, big_endian: bool
+    ) -> tuple[int, int]: ...
+    def take(self) -> Strings | None: ...
 
 def attributes_of(types: object, attribute_of: bytes) -> bytes: ...
 def first_nan(numbers: object) -> int: ...
@@ -49,12 +51,20 @@ class Splitter:
         stages: Sequence[tuple[Sequence[int], str, Sequence[int], Sequence[int]]],
         escape_spaces: bool,
     ) -> None: ...
+    @staticmethod
+    def named(name: str) -> Splitter | None: ...
     def count_words(self, text: bytes) -> int: ...
-    def split_ones(self, texts: list[bytes]) -> list[int]: ...
+    def indices_of_split_texts(self, texts: list[bytes]) -> list[int]: ...
     def cut(self, text: bytes, start: int) -> int: ...
 
 class TextModel:
     pass
+
+class TableFile:
+    @staticmethod
+    def key(secret: bytes, tokens: Strings, merges: Strings, about: bytes) -> bytes: ...
+    @staticmethod
+    def read(descriptor: int, size: int, secret: bytes, key: bytes) -> TableFile | None: ...
 
 class BPEModel(TextModel):
     def __init__(
@@ -69,7 +79,9 @@ class BPEModel(TextModel):
         escape_spaces: bool,
         own_step: str,
         cache_bytes: int,
+        made: TableFile | None = None,
     ) -> None: ...
+    def written_tables(self, secret: bytes, key: bytes) -> bytes: ...
 
 class WPMModel(TextModel):
     def __init__(
@@ -150,6 +162,19 @@ class Encoder:
     @property
     def cache_misses(self) -> int: ...
     def release_memory(self) -> None: ...
+    def parts(
+        self,
+        text: object,
+        size: int,
+        overlap: int,
+        levels: Sequence[tuple[str, Sequence[int], bool]],
+        at_start: bool,
+        strips: bool,
+        parse_special: bool,
+        places: tuple[bool, bool, bool, bool, bool, int],
+        splitter: Splitter | None,
+        token_lengths: bytes,
+    ) -> list[tuple[int, int]]: ...
 
 def release_memory() -> None: ...
 def lock_requests() -> int: ...

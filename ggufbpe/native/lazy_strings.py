@@ -8,10 +8,10 @@ engine want a real dictionary, which `as_dict` gives.
 from __future__ import annotations
 
 import struct
+from _weakref import ref  # `weakref` takes longer to import than all else here
 from collections import deque
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, TypeVar, overload
-from weakref import ref
 
 from .._util.lazy import IMPORT_LOCK
 from . import native

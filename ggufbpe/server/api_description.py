@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
 from .. import LLAMA_CPP, __version__
 from .._util.llama_cpp_states import CHATS
 from ..analysis.views.html_page import rendered
+from ..chat.fitting import FitPolicy
+from ..tokenizer.boundaries import BOUNDARIES
+from .budgets_api import CUT_AT, SEPARATORS, SIDES
 from .endpoints import ENDPOINTS, Endpoint
 
 _ERROR = {
@@ -36,8 +40,15 @@ _REFUSALS = {
     "401": "The API key is missing or wrong.",
     "403": "The request comes from a page that may not send requests.",
     "413": "The request exceeds a limit of the server.",
+    "415": "The body is compressed.",
     "429": "Too many requests are waiting.",
     "503": "The answer takes too long, or the server holds too much.",
+}
+_VALUES: dict[str, list[Any]] = {
+    "side": [*SIDES],
+    "at": [*CUT_AT],
+    "boundaries": [*BOUNDARIES],
+    "keep_separator": [*SEPARATORS],
 }
 _SCHEMAS = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object"}
 
@@ -48,6 +59,7 @@ def description() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS.values():
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    paths["/metrics"] = {"get": _metrics()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "ggufbpe serve", "version": __version__, "description": _ABOUT},
@@ -60,19 +72,31 @@ def description() -> dict[str, Any]:
     }
 
 
+def _metrics() -> dict[str, Any]:
+    """The one page that programs read."""
+    content = {"text/plain": {"schema": {"type": "string"}}}
+    return {
+        "operationId": "get_metrics",
+        "summary": "metrics in Prometheus's text format.",
+        "responses": {"200": {"description": "The metrics.", "content": content}, **_refusals("401", "403")},
+    }
+
+
+def _refusals(*statuses: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {
+        status: {"description": _REFUSALS[status], "content": {"application/json": {"schema": schema}}}
+        for status in statuses
+    }
+
+
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}{endpoint.path.replace('/', '_').replace('-', '_')}",
         "summary": endpoint.summary,
         "responses": {
             "200": {"description": "The answer.", "content": {"application/json": {"schema": {}}}},
-            **{
-                status: {
-                    "description": said,
-                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-                }
-                for status, said in _REFUSALS.items()
-            },
+            **_refusals(*_REFUSALS),
         },
     }
     if endpoint.query:
@@ -89,14 +113,35 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _schema(endpoint: Endpoint) -> dict[str, Any]:
-    """The fields of the examples, with their types."""
+    """The fields of the examples, with their types, or their values where these are few."""
     type_names: dict[str, list[str]] = {"model": ["string"]}
     for example in endpoint.examples:
         for name, value in example.items():
             types, kind = type_names.setdefault(name, []), _SCHEMAS[type(value)]
             types += [kind] * (kind not in types)
-    properties = {name: {"type": types if len(types) > 1 else types[0]} for name, types in type_names.items()}
+    properties: dict[str, Any] = {name: _type_of(types) for name, types in type_names.items()}
+    properties |= {name: {"enum": values} for name, values in _VALUES.items() if name in properties}
+    if "keep" in properties:
+        kept = FitPolicy()
+        values = {each.name: getattr(kept, each.name) for each in fields(kept)}
+        properties["keep"] = {
+            "type": "object",
+            "properties": {name: _with_default(value) for name, value in values.items()},
+            "additionalProperties": False,
+        }
+        properties["keep"]["properties"]["side"]["enum"] = _VALUES["side"]
     return {"type": "object", "properties": properties}
+
+
+def _type_of(types: list[str]) -> dict[str, Any]:
+    return {"type": types if len(types) > 1 else types[0]}
+
+
+def _with_default(value: Any) -> dict[str, Any]:
+    """The schema of a field of `keep` that has this value if it is not given."""
+    if isinstance(value, tuple):
+        return {"type": "array", "items": {"type": "string"}, "default": [*value]}
+    return {"type": _SCHEMAS[type(value)], "default": value}
 
 
 def description_page() -> Iterator[str]:

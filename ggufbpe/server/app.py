@@ -11,6 +11,7 @@ import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
@@ -20,7 +21,7 @@ import orjson
 from ..chat.template.run_limits import watched_by
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, to_request_error, too_large
-from .guard import Guard, check_host_count
+from .guard import PUBLIC, Guard, check_host_count
 from .metrics import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .rendering import LATER, GoneError, SlowRequests, TemplateTime
@@ -35,8 +36,10 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+MOST_DROPPED = 1 << 26  # bytes of a refused body that are still read
 HELD_BODIES = 16  # of the largest size, whether received or still arriving
 MOST_LONG_WAITING = 16  # requests for the one thread that does long work
+_KNOWN_PATHS = frozenset(path for _, path in (*ENDPOINTS, *NEEDING_WEIGHTS)) | PUBLIC | {"/metrics"}
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _QUICK_HEAD = (
@@ -60,13 +63,16 @@ class Application:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.models = Models(settings.models, settings.most_open, settings.overrides)
+        self.models = Models(
+            settings.models, settings.most_open, settings.overrides, settings.mmproj, settings.media_path
+        )
         self.metrics = Metrics()
         self._guard = Guard(settings)
-        self._slow = SlowRequests()
+        self._slow = SlowRequests(self.metrics.slow.set)
         times = settings.timeout, settings.template_timeout
-        self._work = Work(settings.threads, settings.most_waiting, *times, self._slow)
-        self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), *times, self._slow)
+        ordinary, long = (self.metrics.in_threads.labels(each).set for each in ("ordinary", "long"))
+        self._work = Work(settings.threads, settings.most_waiting, *times, self._slow, ordinary)
+        self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), *times, self._slow, long)
         self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be accepted
         # Of short requests; protocol.py keeps them.
         self.known_heads: dict[bytes, tuple[str, Mapping[bytes, bytes], int]] = {}
@@ -108,7 +114,7 @@ class Application:
 
     def at_once(self, path: str, headers: Mapping[bytes, bytes], data: bytes) -> bytes | None:
         """The whole response to a short POST; None for what takes the ordinary way, as every refusal does."""
-        if self.settings.logs_requests or b"origin" in headers:
+        if self.settings.logs_requests or b"origin" in headers or b"content-encoding" in headers:
             return None
         start = time.perf_counter()
         try:
@@ -150,12 +156,15 @@ class _Answer:
         self._received = 0
         self._sent = 0
         self._is_begun = False
+        self._is_body_coming = self._method == "POST" and b"expect" not in self._headers
+        self._told: dict[str, str] = {}  # for the log: the model, and why the request is refused
         self.status = 0
 
     @property
     def known_path(self) -> str:
-        """The path if it is an endpoint's, else `OTHER`."""
-        return OTHER if self._endpoint is None else self._endpoint.path
+        """The path if it is one of the server's, else `OTHER`."""
+        path: str = self._scope["path"]
+        return path if path in _KNOWN_PATHS else OTHER
 
     async def make(self) -> None:
         """Answer the request; what goes wrong is raised."""
@@ -181,11 +190,13 @@ class _Answer:
         server = self._server
         if endpoint.is_quick and len(data) <= server.quick_bytes:
             body = parsed_body(data) if body is None else body
+            _tell_model(endpoint, server.models, body, self._told)
             content = server.quick_content(endpoint, body)
             if content is not None:
                 return content
         work = server._long_work if endpoint.is_long else server._work
-        return await work.done(partial(_answered, endpoint, server.models, data, body), self._until_gone)
+        answered = partial(_answered, endpoint, server.models, data, body, self._told)
+        return await work.done(answered, self._until_gone)
 
     def _until_gone(self) -> asyncio.Task[None]:
         """What is done when the client has hung up."""
@@ -194,8 +205,10 @@ class _Answer:
         return self._gone
 
     async def _body(self) -> bytes:
-        """The body. `RequestError` 413 if it is too long, or its Content-Length says so."""
+        """The body. `RequestError` 413 if it is too long, or its Content-Length says so; 415 if it is compressed."""
         most = self._server.settings.most_body
+        if self._headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise RequestError(415, "a body with a Content-Encoding is not read: send it uncompressed")
         said = self._headers.get(b"content-length", b"")
         if said.isdigit() and (len(said) > 18 or int(said) > most):
             raise too_large(f"the body has more than {most} bytes")
@@ -212,11 +225,13 @@ class _Answer:
             if self._server.room < 0:
                 raise RequestError(503, "the bodies of all requests are too large together", LATER)
             if not message.get("more_body", False):
+                self._is_body_coming = False
                 return b"".join((*parts, part)) if parts else part
             parts.append(part)
 
     async def refuse(self, failure: RequestError) -> None:
         """Answer with what went wrong, unless a response has begun."""
+        self._told["reason"] = failure.reason
         if self._is_begun:
             return
         content = failure.to_dict()
@@ -243,7 +258,26 @@ class _Answer:
                 if gone.done():
                     raise GoneError
             last = part
+        if self._is_body_coming:
+            await self._noted({"type": "http.response.body", "body": last, "more_body": True})
+            await self._drop_rest()
+            last = b""
         await self._noted({"type": "http.response.body", "body": last})
+
+    async def _drop_rest(self) -> None:
+        """Read and drop what is left of a refused body, at most `MOST_DROPPED` bytes of it.
+
+        Clients that send all of a body before they read would get a broken connection in place of the answer.
+        """
+        with suppress(asyncio.TimeoutError, asyncio.CancelledError):
+            await asyncio.wait_for(self._drop(), self._server.settings.read_timeout)
+
+    async def _drop(self) -> None:
+        dropped = 0
+        while self._is_body_coming and dropped < MOST_DROPPED:
+            message = await self._receive()
+            dropped += len(message.get("body", b""))
+            self._is_body_coming = message.get("more_body", False)
 
     async def _noted(self, message: MutableMapping[str, Any]) -> None:
         """Send a message, and note its status and size."""
@@ -265,12 +299,13 @@ class _Answer:
             log_event(
                 logging.INFO if self.status < 500 else logging.ERROR,
                 "request",
-                method=self._method if self._endpoint else OTHER,
+                method=OTHER if self.known_path == OTHER else self._method,
                 path=self.known_path,
                 status=self.status,
                 milliseconds=round(seconds * 1000, 3),
                 received=self._received,
                 sent=self._sent,
+                **self._told,
             )
 
 
@@ -291,11 +326,24 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
+def _tell_model(endpoint: Endpoint, models: Models, body: Any, told: dict[str, str]) -> None:
+    """Put the name of the model that answers into `told`, if it is one model."""
+    if endpoint.takes_model and not has_field(body, "models"):
+        with suppress(RequestError):  # a name that no model has may be any text
+            told["model"] = models.chosen(body)
+
+
 def _answered(
-    endpoint: Endpoint, models: Models, data: bytes, body: Any, rendering: TemplateTime
+    endpoint: Endpoint,
+    models: Models,
+    data: bytes,
+    body: Any,
+    told: dict[str, str],
+    rendering: TemplateTime,
 ) -> bytes | StreamedAnswer:
-    """The JSON of an answer; `rendering` watches the chat templates that it takes."""
+    """The JSON of an answer; `rendering` watches the chat templates that it takes, `told` gets what the log has."""
     body = parsed_body(data) if body is None else body
+    _tell_model(endpoint, models, body, told)
     rendering.model = partial(models.chosen, body)
     with watched_by(rendering.look):
         return json_or_stream(endpoint.answer(models, body))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 from ..chat.fitting import fit_chat
-from ..errors import ChatError
+from ..errors import printable
 from .failures import RequestError
-from .llama_server import template_in_force
-from .request_body import given_flag, require_object, required_text
+from .llama_server import refused_chat, template_in_force
+from .request_body import given_flag, given_template, require_object, required_text
 from .served_models import Models
 
-_OF_A_FIT = ("limit", "answer", "keep", "model")
+SIDES = ("right", "left", "middle")
+CUT_AT = ("character", "word")
+SEPARATORS = ("end", "start", False)
+_LONGEST_NAME = 20  # characters of a name that are compared
+_MOST_FIELDS = 64  # of a body whose names are compared
+_OPTIONAL = ("answer", "keep", "chat_template")
+_LIKENESS = 0.85  # of a misspelt name; that of llama-server's n_keep and keep is 0.8
+_OF_A_FIT = ("limit", "model", *_OPTIONAL)
 
 
 def fits_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -27,13 +35,13 @@ def truncate_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     text, limit, flags = required_text(given, "text"), required_number(given, "limit"), _flags(given)
     marker = required_text(given, "marker") if "marker" in given else ""
-    side = _choice(given, "side", ("right", "left", "middle"))
-    at = _choice(given, "at", ("character", "word"))
+    side = _choice(given, "side", SIDES)
+    at = _choice(given, "at", CUT_AT)
     tokenizer = models.of(body)
     try:
         cut = tokenizer.truncate(text, limit, side=side, marker=marker, at=at, **flags)
     except ValueError as error:
-        raise RequestError(400, str(error)) from None
+        raise RequestError(400, str(error), reason=type(error).__name__) from None
     return {"text": cut, "count": tokenizer.count(cut, **flags), "truncated": cut != text}
 
 
@@ -42,36 +50,49 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     text, size = required_text(given, "text"), required_number(given, "size")
     overlap = required_number(given, "overlap") if "overlap" in given else 0
-    boundaries = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
-    keep = _choice(given, "keep_separator", ("end", "start", False))
+    boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
+    keep = _choice(given, "keep_separator", SEPARATORS)
     tokenizer = models.of(body)
     try:
         spans = tokenizer.split(
             text, size, overlap, boundaries, keep, parse_special=given_flag(given, "parse_special", True)
         )
     except ValueError as error:
-        raise RequestError(400, str(error)) from None
+        raise RequestError(400, str(error), reason=type(error).__name__) from None
     return {"spans": [list(span) for span in spans]}
 
 
 def fit_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/fit`: the chat in `messages` with the fewest turns left out whose prompt has at most `limit` tokens.
 
-    `answer` is room for the answer, and `keep` the fields of the policy; the others are those of a chat.
+    `answer` is room for the answer, `keep` the fields of the policy, and `chat_template` a template in place of the
+    model's; the others are those of a chat. `RequestError` 400 for one that is nearly spelt as one of these three.
     """
     given = require_object(body)
+    _check_spelling(given)
     limit = required_number(given, "limit")
     answer = required_number(given, "answer") if "answer" in given else 0
     keep = given.get("keep")
     if keep is not None and not isinstance(keep, dict):
         raise RequestError(400, "'keep' must be an object")
     tokenizer = models.of(body)
+    template = given_template(given, tokenizer.chat_templates)
     template_in_force(tokenizer)
     chat = {name: value for name, value in given.items() if name not in _OF_A_FIT}
     try:
-        return fit_chat(tokenizer, chat, max(limit - answer, 0), keep).to_dict()
-    except (ChatError, ValueError) as error:
-        raise RequestError(400, str(error)) from None
+        return fit_chat(tokenizer, chat, limit, keep, template, answer=answer).to_dict()
+    except ValueError as error:
+        raise refused_chat(models, error) from None
+
+
+def _check_spelling(body: dict[str, Any]) -> None:
+    """Raise `RequestError` 400 for an optional field that looks misspelt: other fields of chats may have any name."""
+    if len(body) > _MOST_FIELDS:
+        return
+    for name in body.keys() - _OF_A_FIT:
+        if near := get_close_matches(name[:_LONGEST_NAME], _OPTIONAL, n=1, cutoff=_LIKENESS):
+            message = f"there is no field {printable(name)}; did you mean {near[0]!r}?"
+            raise RequestError(400, message, reason="a field is misspelt")
 
 
 def required_number(body: dict[str, Any], name: str) -> int:

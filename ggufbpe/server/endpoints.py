@@ -26,6 +26,11 @@ class Endpoint(NamedTuple):
     query: tuple[str, ...] = ()
 
     @property
+    def takes_model(self) -> bool:
+        """Whether a request may name a model."""
+        return self.method == "POST" or "model" in self.query
+
+    @property
     def summary(self) -> str:
         """One line that says what it does: the first of the function's docstring."""
         return (self.answer.__doc__ or "").partition(": ")[2].partition("\n")[0]
@@ -85,8 +90,17 @@ _ALL = (
         {"query": "Hello", "texts": ["world"]},
         is_long=True,
     ),
-    _post("/v1/count", native_api.count_answer, {"texts": ["Hello", "world"]}, {"texts": "Hello"}),
-    _post("/v1/fits", budgets_api.fits_answer, {"text": "Hello", "limit": 8192}),
+    _post(
+        "/v1/count",
+        native_api.count_answer,
+        {"texts": ["Hello", "world"], "add_special": True, "parse_special": True},
+        {"texts": "Hello"},
+    ),
+    _post(
+        "/v1/fits",
+        budgets_api.fits_answer,
+        {"text": "Hello", "limit": 8192, "add_special": False, "parse_special": True},
+    ),
     _post(
         "/v1/truncate",
         budgets_api.truncate_answer,
@@ -103,7 +117,7 @@ _ALL = (
     _post(
         "/v1/fit",
         budgets_api.fit_answer,
-        {**_CHAT, "limit": 4096, "answer": 512, "keep": {"keep_last": 2}},
+        {**_CHAT, "limit": 4096, "answer": 512, "keep": {"keep_last": 2}, "chat_template": "known:chatml"},
         is_long=True,
     ),
     _post(
@@ -122,7 +136,8 @@ _ALL = (
         {**_CHAT, "ids": [1, 2, 3]},
         is_long=True,
     ),
-    _post("/v1/tokens", page_api.tokens_answer, {"text": "Hello"}, _CHAT),
+    _post("/v1/tokens", page_api.tokens_answer, {"text": "Hello"}, {"ids": [1, 2, 3]}, _CHAT),
+    _post("/v1/vocabulary", page_api.vocabulary_answer, {"query": "ell"}),
     _post("/v1/word", page_api.word_answer, {"text": "Hello", "token": 0}, is_long=True),
     _post("/v1/why", page_api.why_answer, {"text": "Hello", "piece": "He"}, is_long=True),
     _post(

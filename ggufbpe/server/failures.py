@@ -19,6 +19,7 @@ _TYPES = {
     404: "not_found_error",
     408: "timeout_error",
     413: "request_too_large",
+    415: "invalid_request_error",
     429: "rate_limit_error",
     431: "request_too_large",
     500: "server_error",
@@ -28,13 +29,23 @@ _TYPES = {
 
 
 class RequestError(Exception):
-    """A request that is refused: the status, and why."""
+    """A request that is refused: the status, and why.
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+    `reason` is `message` as the log has it, without any text or name out of the request.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        reason: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.headers = headers
+        self.reason = message if reason is None else reason
 
     def to_dict(self) -> dict[str, Any]:
         """The body of the response."""
@@ -59,7 +70,7 @@ def to_request_error(error: Exception) -> RequestError:
         return RequestError(400, "the request is nested too deeply")
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            return RequestError(status, str(error))
+            return RequestError(status, str(error), reason=type(error).__name__)
     return RequestError(500, "an unexpected error; the server's log has it")
 
 

@@ -19,8 +19,14 @@ from .settings import Settings
 
 Headers = Mapping[bytes, bytes]
 
+_SCRIPTS = (
+    *("page", "chat_editor", "chat_prompt", "comparison", "dom", "examples", "pieces"),
+    *("questions", "server", "state", "token_view", "word_steps"),
+)
+ANY_ORIGIN = "*"
+FILES_OF_PAGE = ("/", "/page.css", *(f"/{name}.js" for name in _SCRIPTS))
 # Paths that need no key.
-PUBLIC = frozenset({"/", "/page.css", "/page.js", "/health", "/v1/health", "/docs", "/openapi.json"})
+PUBLIC = frozenset({*FILES_OF_PAGE, "/health", "/v1/health", "/docs", "/openapi.json"})
 _METHODS = "GET, POST, OPTIONS"
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]*))(?::[0-9]*)?", re.ASCII)
 _BEARER = re.compile(rb"bearer +", re.IGNORECASE)
@@ -65,7 +71,9 @@ class Guard:
 
     def allows(self, origin: bytes | None) -> bool:
         """Whether pages of this origin may send requests and read the answers."""
-        return origin is not None and origin.decode("latin-1").lower() in self._origins
+        if origin is None:
+            return False
+        return ANY_ORIGIN in self._origins or origin.decode("latin-1").lower() in self._origins
 
     def answer_headers(self, headers: Headers, is_preflight: bool) -> list[tuple[bytes, bytes]]:
         """The CORS headers that let a page of an allowed origin read the answer."""

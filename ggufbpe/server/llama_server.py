@@ -18,6 +18,7 @@ import numpy as np
 
 from .._util.llama_cpp_states import CHATS
 from ..chat.chats import prompt_text
+from ..chat.media import chat_media
 from ..chat.request.capabilities import Capabilities
 from ..errors import ChatError
 from ..tokenizer import Tokenizer
@@ -125,16 +126,27 @@ def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> JoinedPieces:
 
 def apply_template(models: Models, body: Any) -> dict[str, Any]:
     """`/apply-template`: the prompt of a chat."""
-    return {"prompt": prompt_text(render_chat(models.of(body), body))}
+    return {"prompt": prompt_text(render_chat(models, models.of(body), body))}
 
 
-def render_chat(tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
+def render_chat(models: Models, tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
     """The prompt of a chat. `RequestError` 400 if the chat is refused, 500 if the model's template cannot be used."""
     template_in_force(tokenizer)
     try:
         return tokenizer.chats.prompt(body, chat_template)
     except ChatError as error:
-        raise RequestError(400, str(error)) from None
+        raise refused_chat(models, error) from None
+
+
+def refused_chat(models: Models, error: ValueError) -> RequestError:
+    """Return the error (400) for a chat that is refused.
+
+    llama-server's words about images say to give a projector. What else may be meant is added if there is one.
+    """
+    message = str(error)
+    if "input is not supported" in message:
+        message += models.use_of_mmproj
+    return RequestError(400, message, reason="the chat is refused")
 
 
 def count_chat(models: Models, body: Any) -> dict[str, Any]:
@@ -158,7 +170,13 @@ def count_messages(models: Models, body: Any) -> dict[str, Any]:
 def _chat_tokens(models: Models, body: Any, chat: Any) -> int:
     """The number of tokens of a chat. Source: handle_count_tokens."""
     tokenizer = models.of(body)
-    return tokenizer.count(render_chat(tokenizer, chat))
+    if (mmproj := models.mmproj_of(models.chosen(body))) is None:
+        return tokenizer.count(render_chat(models, tokenizer, chat))
+    template_in_force(tokenizer)
+    try:
+        return chat_media.count_with_media(tokenizer, chat, mmproj, models.media_path).count
+    except ChatError as error:
+        raise refused_chat(models, error) from None
 
 
 def list_models(models: Models, body: Any) -> dict[str, Any]:
@@ -194,13 +212,19 @@ def _model_entry(name: str) -> dict[str, Any]:
     }
 
 
+def _input_modalities(models: Models, name: str) -> list[str]:
+    mmproj = models.mmproj_of(name)
+    images, audio = mmproj and mmproj.vision, mmproj and mmproj.audio
+    return ["text", *(["image"] if images else []), *(["audio"] if audio else [])]
+
+
 def _model_info(models: Models, name: str, now: int) -> dict[str, Any]:
     return {
         "id": name,
         "aliases": [name],
         "tags": [],
         "object": "model",
-        "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+        "architecture": {"input_modalities": _input_modalities(models, name), "output_modalities": ["text"]},
         "created": now,
         "owned_by": "ggufbpe",
         "meta": _meta(models, name),
@@ -220,13 +244,17 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
     name = models.chosen(body)
     tokenizer = models.named(name)
     source, capabilities = template_in_force(tokenizer)
-    ends = tokenizer.chats.ends
+    ends, mmproj = tokenizer.chats.ends, models.mmproj_of(name)
     answer = {
         "default_generation_settings": {"params": {}, "n_ctx": models.facts(name)["n_ctx"]},
         "total_slots": 0,
         "model_alias": name,
         "model_path": models.paths[name],
-        "modalities": {"vision": False, "video": False, "audio": False},
+        "modalities": {
+            "vision": mmproj is not None and mmproj.vision is not None,
+            "video": False,
+            "audio": mmproj is not None and mmproj.audio is not None,
+        },
         "endpoint_slots": False,
         "endpoint_props": False,
         "endpoint_metrics": True,
@@ -246,4 +274,5 @@ def template_in_force(tokenizer: Tokenizer) -> tuple[str, Capabilities]:
     try:
         return tokenizer.chats.in_force()
     except ChatError as error:
-        raise RequestError(500, f"the model's chat template cannot be used: {error}") from None
+        problem = "the model's chat template cannot be used"
+        raise RequestError(500, f"{problem}: {error}", reason=problem) from None

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import (
@@ -45,14 +46,19 @@ class Metrics:
         self._bytes = Counter(
             "ggufbpe_bytes", "Bytes of bodies, in and out.", ["direction"], registry=self._registry
         )
-        self.models_open = Gauge(
-            "ggufbpe_models_open",
-            "Models that are open.",
-            registry=self._registry,
-            multiprocess_mode="livesum",
+        self.models_open = self._gauge("ggufbpe_models_open", "Models that are open.")
+        self.in_threads = self._gauge(
+            "ggufbpe_requests_in_threads", "Requests that wait for a thread or have one.", ["work"]
+        )
+        self.slow = self._gauge(
+            "ggufbpe_requests_slow", "Requests whose chat templates are slow, waiting or running."
         )
         self._in, self._out = self._bytes.labels("in"), self._bytes.labels("out")
         self._known: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        """A number that goes up and down, of all processes together."""
+        return Gauge(name, text, labels, registry=self._registry, multiprocess_mode="livesum")
 
     def note(self, endpoint: str, status: int, seconds: float, received: int, sent: int) -> None:
         """Count a request."""
@@ -72,6 +78,12 @@ class Metrics:
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
+
+
+def forget_process(pid: int | None) -> None:
+    """Leave a worker process that has ended out of the gauges, which are sums of all processes that run."""
+    if SHARED_NUMBERS in os.environ:
+        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 class _Lines(logging.Formatter):

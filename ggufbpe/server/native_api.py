@@ -16,7 +16,14 @@ from ..analysis.verify.model_diff import diff
 from ..tokenizer import Tokenizer
 from .failures import RequestError, too_large
 from .llama_server import render_chat
-from .request_body import given_flag, given_texts, require_ids, require_object, required_text
+from .request_body import (
+    given_flag,
+    given_template,
+    given_texts,
+    require_ids,
+    require_object,
+    required_text,
+)
 from .served_models import Models
 
 MOST_TEXTS = 4096  # in one request
@@ -37,14 +44,16 @@ def count_answer(models: Models, body: Any) -> dict[str, Any]:
 def explain_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/explain`: each step from `text`, or the chat in `messages`, to its ids, as `ggufbpe explain --json`.
 
-    With `why_not`, a piece, it says why the piece is not among the tokens of the text.
+    With `why_not`, a piece, it says why the piece is not among the tokens of the text. `chat_template` is a template
+    in place of the model's.
     """
     given = require_object(body)
     flags = given_flags(given)
     if "messages" in given:
         tokenizer = models.of(body)
-        _bounded(len(render_chat(tokenizer, given)), MOST_TRACED)
-        return explain(tokenizer, given).to_dict()
+        template = given_template(given, tokenizer.chat_templates)
+        _bounded(len(render_chat(models, tokenizer, given, template)), MOST_TRACED)
+        return explain(tokenizer, given, chat_template=template).to_dict()
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece = required_text(given, "why_not") if "why_not" in given else None
     tokenizer = models.of(body)

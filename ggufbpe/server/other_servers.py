@@ -16,7 +16,15 @@ from typing import Any
 
 from .failures import RequestError
 from .llama_server import detokenize_answer, pieces_text, render_chat, template_in_force, tokenize_answer
-from .request_body import field, given_flag, has_field, require_ids, require_object, required_text
+from .request_body import (
+    field,
+    given_flag,
+    given_template,
+    has_field,
+    require_ids,
+    require_object,
+    required_text,
+)
 from .served_models import Models
 from .streamed_answers import Items
 
@@ -28,10 +36,9 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
     name = models.chosen(body)
     tokenizer = models.named(name)
     if has_field(body, "messages"):
-        template = body.get("chat_template")
-        if template is not None and not isinstance(template, str):
-            raise RequestError(400, "'chat_template' must be a string")
-        ids = tokenizer.encode_to_numpy(render_chat(tokenizer, body, template))
+        ids = tokenizer.encode_to_numpy(
+            render_chat(models, tokenizer, body, given_template(body, tokenizer.chat_templates))
+        )
     else:
         adds = given_flag(body, "add_special_tokens", True)
         ids = tokenizer.encode_to_numpy(required_text(body, "prompt"), add_special=adds)
@@ -103,7 +110,7 @@ def ollama_model(models: Models, body: dict[str, Any]) -> str:
     for spelling in (name, name.removesuffix(":latest"), f"ollama:{name}"):
         with suppress(RequestError):
             return models.known(spelling)
-    raise RequestError(404, f"model '{name}' not found")
+    raise RequestError(404, f"model '{name}' not found", reason="model not found")
 
 
 def _durations(start: int, opened: int) -> dict[str, int]:

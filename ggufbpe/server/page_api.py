@@ -29,6 +29,7 @@ from .served_models import Models
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_FOUND = 200  # tokens of a search in the vocabulary
 MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
 # the types of tokens that are matched before plain text is encoded
 _CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}
@@ -37,11 +38,14 @@ _CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}
 def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/tokens`: the ids of a text with their byte offsets, and the facts of each distinct token.
 
-    With `messages` instead of `text`, the body is a chat as llama-server takes it; the answer then has the prompt and
+    With `ids` instead, the tokens of these ids, whose pieces follow each other in the `text` of the answer. With
+    `messages` instead of `text`, the body is a chat as llama-server takes it; the answer then has the prompt and
     the origins of its parts, too, as in `ggufbpe chat --json`.
     """
     given = require_object(body)
     tokenizer = models.of(body)
+    if "ids" in given:
+        return _of_ids(tokenizer, bounded_ids(given))
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
         flags = given_flags(given)
@@ -54,6 +58,40 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     tokens = chat_tokens(tokenizer, rendered)
     ids, spans = np.array(tokens.ids, np.int32), np.array(tokens.spans, np.int64)
     return {**_of_tokens(tokenizer, prompt, ids, spans), "prompt": prompt, **tokens.to_origins()}
+
+
+def _of_ids(tokenizer: Tokenizer, ids: list[int]) -> dict[str, Any]:
+    """The facts of ids, and their pieces as one text. `RequestError` 400 for an id that does not exist."""
+    outside = next((token for token in ids if not 0 <= token < len(tokenizer)), None)
+    if outside is not None:
+        raise RequestError(400, f"the vocabulary has no id {outside}; its ids are 0 to {len(tokenizer) - 1}")
+    pieces = [tokenizer.token_bytes[token] for token in ids]
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+    spans = (
+        np.stack([ends - [len(piece) for piece in pieces], ends], axis=1)
+        if ids
+        else np.empty((0, 2), np.int64)
+    )
+    text = b"".join(pieces)
+    found = _of_tokens(tokenizer, text.decode("utf-8", "replace"), np.array(ids, np.int32), spans)
+    return {**found, "text": text.decode("utf-8", "replace"), "bytes": len(text)}
+
+
+def vocabulary_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/vocabulary`: the tokens whose bytes contain those of `query`, the shortest first, and how many there are.
+
+    A query of digits also finds the token with that id, which comes first. At most 200 are listed.
+    """
+    given = require_object(body)
+    query, tokenizer = bounded_text(required_text(given, "query"), MOST_TRACED), models.of(body)
+    part, pieces = query.encode(), tokenizer.token_bytes
+    found = sorted(
+        (token for token, piece in enumerate(pieces) if part in piece), key=lambda token: len(pieces[token])
+    )
+    if query.isascii() and query.isdigit() and len(query) < 10 and int(query) < len(pieces):
+        found = [int(query), *(token for token in found if token != int(query))]
+    shown = [{"id": token, **_token(tokenizer, token)} for token in found[:_MOST_FOUND]]
+    return {"found": shown, "count": len(found)}
 
 
 def _of_tokens(
@@ -127,7 +165,7 @@ def why_answer(models: Models, body: Any) -> dict[str, Any]:
     piece, flags, tokenizer = required_text(given, "piece"), given_flags(given), models.of(body)
     model = Parts(tokenizer, BytesIO(), **flags).model
     answer = why_not(tokenizer, text, piece, **flags)
-    return {"sentences": [_sentence(each) for each in answer_in_words(model, answer)]}
+    return {"sentences": [_sentence(each) for each in answer_in_words(model, answer, from_one=True)]}
 
 
 def _sentence(said: Sentence) -> list[str | dict[str, str]]:

@@ -5,7 +5,6 @@ Pages have a Content-Security-Policy that allows requests to this server only.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -16,7 +15,9 @@ from starlette.routing import Route
 
 from .api_description import description, description_page
 from .failures import not_found
+from .guard import FILES_OF_PAGE
 from .metrics import Metrics
+from .page_files import page_files
 from .served_models import Models
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -36,15 +37,6 @@ _SAFE_FILE = {
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
-@cache
-def _files() -> dict[str, bytes]:
-    """The files of the page; its stylesheet begins with that of the reports."""
-    folder = Path(__file__).parent
-    files = {path.name: path.read_bytes() for path in (folder / "static").iterdir()}
-    shared = folder.parent / "analysis" / "views" / "templates" / "style.css"
-    return {**files, "page.css": shared.read_bytes() + files["page.css"]}
-
-
 def pages(metrics: Metrics, models: Models) -> Starlette:
     """The routes."""
 
@@ -60,7 +52,7 @@ def pages(metrics: Metrics, models: Models) -> Starlette:
 
     async def file(request: Request) -> Response:
         name = request.url.path.removeprefix("/") or "index.html"
-        return Response(_files()[name], media_type=_TYPES[Path(name).suffix], headers=_SAFE_FILE)
+        return Response(page_files()[name], media_type=_TYPES[Path(name).suffix], headers=_SAFE_FILE)
 
     async def refused(request: Request, error: Exception) -> Response:
         return JSONResponse(not_found().to_dict(), 404)
@@ -70,7 +62,7 @@ def pages(metrics: Metrics, models: Models) -> Starlette:
             Route("/metrics", numbers),
             Route("/openapi.json", openapi),
             Route("/docs", docs),
-            *(Route(path, file) for path in ("/", "/page.css", "/page.js")),
+            *(Route(path, file) for path in FILES_OF_PAGE),
         ],
         exception_handlers={HTTPException: refused},
     )

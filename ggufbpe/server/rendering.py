@@ -27,9 +27,10 @@ class GoneError(Exception):
 
 
 class SlowRequests:
-    """The places for requests whose templates are slow."""
+    """The places for requests whose templates are slow; `noted` is called with their number when it changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, noted: Callable[[int], object] = lambda total: None) -> None:
+        self._noted = noted
         self._changing = Lock()
         self._models: Counter[str] = Counter()
         self._turns: dict[str, Lock] = {}
@@ -40,6 +41,7 @@ class SlowRequests:
             if self._models.total() >= MOST_SLOW or self._models[model] >= MOST_SLOW_OF_MODEL:
                 raise RequestError(429, "too many requests at once whose chat templates are slow", LATER)
             self._models[model] += 1
+            self._noted(self._models.total())
             return self._turns.setdefault(model, Lock())
 
     def count(self, model: str) -> int:
@@ -50,6 +52,7 @@ class SlowRequests:
         """Free a place."""
         with self._changing:
             self._models[model] -= 1
+            self._noted(self._models.total())
 
 
 class TemplateTime:

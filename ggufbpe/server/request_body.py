@@ -5,10 +5,12 @@ Source: json_value in tools/server/server-common.h, and the conversions of nlohm
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, TypeVar
 
 import orjson
 
+from ..chat.known_templates import PREFIX, is_template
 from ..chat.request.json_text import kind_name
 from .failures import RequestError, too_large
 
@@ -124,4 +126,19 @@ def given_flag(body: dict[str, Any], name: str, default: bool) -> bool:
     given = body.get(name, default)
     if not isinstance(given, bool):
         raise RequestError(400, f"'{name}' must be true or false")
+    return given
+
+
+def given_template(body: dict[str, Any], names: Container[str]) -> str | None:
+    """The optional field `chat_template`: the text of a template, known:NAME, or one of `names`, which the model has.
+
+    `RequestError` 400 for anything else of one line, in the same words whether or not a file has this path.
+    """
+    given = body.get("chat_template")
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise RequestError(400, "'chat_template' must be a string")
+    if not (is_template(given) or given.startswith(PREFIX) or given in names):
+        raise RequestError(400, "'chat_template' is neither the text of a template nor the name of one")
     return given

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from .app import Application
 from .metrics import SHARED_NUMBERS, log_event, log_to_stderr
 from .protocol import Protocol
 from .settings import Settings
+from .worker_processes import WorkerProcesses, check_is_no_worker
 
 _WAITING = 2048  # connections in the backlog of the socket
 
@@ -26,7 +26,11 @@ _LISTENERS = 16
 
 
 def serve(settings: Settings, listening: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `listening` is told the address. `OSError` if it cannot be bound."""
+    """Serve until SIGTERM or SIGINT; `listening` is told the address.
+
+    `OSError` if it cannot be bound, `ChildProcessError` if no worker process can start or this is one.
+    """
+    check_is_no_worker()
     listeners = listening_sockets(settings)
     log_to_stderr()
     config = uvicorn.Config(
@@ -56,9 +60,11 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
                 server.run(listeners)
             else:
                 os.environ[SHARED_NUMBERS] = folder  # for the metrics of all workers together
-                workers = Multiprocess(config, listeners)
+                workers = WorkerProcesses(config, listeners)
                 listening(_address(listeners[0]))
                 workers.run()
+                if workers.failure:
+                    raise ChildProcessError(workers.failure)
     finally:
         signal.signal(signal.SIGTERM, before)
         for each in listeners:

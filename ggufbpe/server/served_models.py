@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from .._util.wording import short_names
+from ..chat.media.mmproj import Mmproj
 from ..errors import GGUFError, ModelNameError
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ..gguf.reader import GGUFFile
@@ -23,6 +24,8 @@ from .failures import RequestError
 from .request_body import field
 
 T = TypeVar("T")
+
+_UNUSABLE = "the file of the model cannot be used"  # for the log, which has no paths
 
 
 def named_models(given: list[str], located: Callable[[str], T]) -> dict[str, T]:
@@ -63,10 +66,18 @@ class Models:
     """Tokenizers by the names of their models; the `most_open` most recently used ones stay open."""
 
     def __init__(
-        self, paths: Mapping[str, str], most_open: int = 8, overrides: Mapping[str, Any] | None = None
+        self,
+        paths: Mapping[str, str],
+        most_open: int = 8,
+        overrides: Mapping[str, Any] | None = None,
+        mmproj: str | None = None,
+        media_path: str | None = None,
     ) -> None:
+        """`mmproj` is the file of the first model's projector, `media_path` the folder of media for chats."""
         self.paths = dict(paths)
         self.default = next(iter(self.paths))
+        self._mmproj = None if mmproj is None else Mmproj.from_file(mmproj)
+        self.media_path = media_path
         self._in_full = {_in_full(name): name for name in reversed(self.paths)}
         self._most_open = most_open
         self._overrides = dict(overrides or {})
@@ -86,11 +97,22 @@ class Models:
             return self.default
         return self.known(name)
 
+    def mmproj_of(self, name: str) -> Mmproj | None:
+        """The projector of a model's images and audio, if it has one."""
+        return self._mmproj if name == self.default else None
+
+    @property
+    def use_of_mmproj(self) -> str:
+        """What follows the refusal of an image or a recording: where the projector is used; "" if there is none."""
+        if self._mmproj is None:
+            return ""
+        return f" (this server has one, which counts for the model {self.default!r} where only tokens are counted)"
+
     def known(self, name: str) -> str:
         """The model that has this name, or has it in full. `RequestError` 400 if there is none."""
         full_name = name if name in self.paths else self._in_full.get(_in_full(name))
         if full_name is None:
-            raise RequestError(400, f"model '{name}' not found")
+            raise RequestError(400, f"model '{name}' not found", reason="model not found")
         return full_name
 
     def of(self, body: Any) -> Tokenizer:
@@ -138,9 +160,9 @@ def asked(path: str, ask: Callable[[], T]) -> T:
     try:
         return ask()
     except GGUFError as error:
-        raise RequestError(500, str(error)) from None
+        raise RequestError(500, str(error), reason=_UNUSABLE) from None
     except OSError as error:
-        raise RequestError(500, f"{path}: {error.strerror or error}") from None
+        raise RequestError(500, f"{path}: {error.strerror or error}", reason=_UNUSABLE) from None
 
 
 def _facts(path: str, overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ class Settings:
 
     models: Mapping[str, str]  # name: path
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    mmproj: str | None = None  # the file of the first model's projector
+    media_path: str | None = None  # the folder of images and audio that requests may name
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1  # processes

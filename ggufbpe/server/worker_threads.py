@@ -24,10 +24,17 @@ class Work:
 
     A thread takes one waiting request after another. When the chat templates of its request turn out to be slow, it
     finishes only that request, and another thread takes its place: `slow` limits how many such threads there are.
+    `tell` is called with the number of requests that wait for a thread or have one, whenever it changes.
     """
 
     def __init__(
-        self, threads: int, most_waiting: int, timeout: float, template_timeout: float, slow: SlowRequests
+        self,
+        threads: int,
+        most_waiting: int,
+        timeout: float,
+        template_timeout: float,
+        slow: SlowRequests,
+        tell: Callable[[int], object] = int,
     ) -> None:
         # The executor starts a thread only when no earlier one is idle.
         self._executor = ThreadPoolExecutor(threads + MOST_SLOW, thread_name_prefix="ggufbpe")
@@ -36,6 +43,7 @@ class Work:
         self._timeout = timeout
         self._template_timeout = template_timeout
         self._slow = slow
+        self._tell = tell
         self._begun = 0
         self._jobs: WeakSet[_Job[Any]] = WeakSet()
         self._changing = Lock()  # for the two below
@@ -55,7 +63,7 @@ class Work:
         """
         if self._begun >= self._most:
             raise RequestError(429, "too many requests at once", LATER)
-        self._begun += 1
+        self._count(1)
         job = _Job(function, TemplateTime(self._template_timeout, self._slow, self._give_up_place))
         awaited = asyncio.wrap_future(job.future)
         awaited.add_done_callback(self._end)
@@ -79,9 +87,14 @@ class Work:
 
     def _end(self, done: asyncio.Future[Any]) -> None:
         """Count a request no longer, and retrieve its error: asyncio complains about one that nobody was told of."""
-        self._begun -= 1
+        self._count(-1)
         if not done.cancelled():
             done.exception()
+
+    def _count(self, change: int) -> None:
+        """Count a request that begins or ends. Only the event loop does."""
+        self._begun += change
+        self._tell(self._begun)
 
     def _submit(self, job: _Job[Any]) -> None:
         """Put a job behind those that wait."""

@@ -10,22 +10,20 @@ vocabulary in vocabulary_facts.py, and chats in chat/chat_methods.py.
 
 from __future__ import annotations
 
-import operator
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal
 
+from .._util.arguments import integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.llama_cpp_states import FOLLOWED, checked_state
 from ..chat.chat_methods import ChatMethods
-from ..errors import escape_invisible
 from ..gguf.metadata import Metadata, Overrides
 from ..hub.model_location import ModelName, locate
 from ..models.loading import load, load_from, packed
-from ..models.vocabulary import GGUFWarning, Vocabulary, emit_warnings
+from ..models.vocabulary import Vocabulary, emit_warnings
 from ..native import REMEDY, native, warn_if_slow, why_not_native
 from .budget_methods import BudgetMethods
 from .decode_methods import DecodeMethods
@@ -114,11 +112,13 @@ class Tokenizer(
         `cache_bytes` limits the cache of encoded words, at least 1 MiB; the least recently used are evicted first.
         The reference engine counts words instead, 256 bytes each.
 
-        Raises a `GGUFError` that says what is wrong, where, and what to do: `UnsupportedTokenizerError` for a kind of
-        tokenizer that ggufbpe does not read, `ModelNameError` if a name matches no model or several. `OSError` if the
-        file cannot be opened, `RuntimeError` for engine="native" where it is not installed. Warns (`GGUFWarning`)
-        where llama.cpp does, and about a pre-tokenizer that is "default" or that cuts the model's own tokens apart.
-        `ValueError` for another `llama_cpp`.
+        Raises a `GGUFError`, which is a `ValueError`, for a file that cannot be used; it says what is wrong, where, and
+        what to do (`UnsupportedTokenizerError` for a kind of tokenizer that ggufbpe does not read). `FileNotFoundError`
+        for a path or name of nothing that is there, and another `OSError` if the file cannot be opened;
+        `ModelNameError`, a `ValueError` but no `GGUFError`, for a name that fits no form or several models.
+        `ValueError` for another `llama_cpp`, `RuntimeError` for engine="native" where it is not installed. Warns
+        (`GGUFWarning`) where llama.cpp does, and about a pre-tokenizer that is "default" or that cuts the model's own
+        tokens apart.
         """
         cache_bytes, llama_cpp = _checked_cache_bytes(cache_bytes), checked_state(llama_cpp)
         model = locate(path)
@@ -150,19 +150,9 @@ class Tokenizer(
         >>> tok = Tokenizer.from_huggingface("Qwen2-7B")                    # doctest: +SKIP
         """
         with IMPORT_LOCK:
-            from ..convert.in_memory import gguf_of_files
-        cache_bytes, llama_cpp = _checked_cache_bytes(cache_bytes), checked_state(llama_cpp)
-        name = os.fspath(path)
-        data, limits = gguf_of_files(name, pre)
-        vocabulary, metadata = load("", data=data, llama_cpp=llama_cpp)
-        for limit in limits:
-            warnings.warn(
-                f"{escape_invisible(name)}: not in the tokenizer that was made of it: {limit}",
-                GGUFWarning,
-                stacklevel=2,
-            )
-        emit_warnings(vocabulary)
-        return cls(vocabulary, engine, cache_bytes=cache_bytes, metadata=metadata, name=name)
+            from ..convert.in_memory import imported_model
+        model = imported_model(os.fspath(path), pre)
+        return cls.from_gguf(model, engine, llama_cpp=llama_cpp, cache_bytes=cache_bytes)
 
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
         """A tokenizer of the same file with some keys overridden, as in `from_gguf`; everything else is shared.
@@ -307,6 +297,8 @@ class Tokenizer(
         return self._like(self._vocabulary, self._metadata)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        from copy import deepcopy
+
         return self._like(deepcopy(self._vocabulary, memo), self._metadata)
 
     def _like(self, vocabulary: Vocabulary, metadata: Metadata | None) -> Tokenizer:
@@ -372,6 +364,21 @@ def _check_engine(engine: object) -> None:
 
 
 def _checked_cache_bytes(cache_bytes: int) -> int:
-    if isinstance(cache_bytes, bool) or operator.index(cache_bytes) < _LEAST_CACHE_BYTES:
+    if isinstance(cache_bytes, bool):
         raise ValueError(f"cache_bytes must be {_LEAST_CACHE_BYTES} or more, not {cache_bytes}")
-    return operator.index(cache_bytes)
+    return integer("cache_bytes", cache_bytes, least=_LEAST_CACHE_BYTES)
+
+
+def _name_methods_after_tokenizer() -> None:
+    """Let errors about arguments say `Tokenizer.encode()`, not the name of the base class that has the method.
+
+    `typing.get_overloads` finds overloads by the original name, so their method keeps it.
+    """
+    for base in Tokenizer.__mro__[1:-1]:
+        for name, method in vars(base).items():
+            if isinstance(method, FunctionType) and name != "apply_chat_template":
+                method.__qualname__ = f"{Tokenizer.__name__}.{name}"
+                method.__module__ = Tokenizer.__module__  # pickle looks both up
+
+
+_name_methods_after_tokenizer()

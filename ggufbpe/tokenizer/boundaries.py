@@ -11,20 +11,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-KeepSeparator = Literal["end", "start", False]
+from .._util.utf8 import to_bytes
 
-_LOOKED_AHEAD = 64  # bytes behind a place that may decide whether it is a boundary
-_LOOKED_BACK = 8  # bytes in front of a separator, such as the end of a sentence
-_FIRST_WINDOW = 256  # bytes in which the last boundary is looked for first
-_WHITE_SPACE = b" \t\r\n"
+KeepSeparator = Literal["end", "start", False]
+BoundaryName = Literal["paragraph", "sentence", "line", "word", "token", "markdown", "code"]
 
 
 class BoundaryLevel(NamedTuple):
     """One level of boundaries. `pattern` matches the separator, or has it as its first group that matches.
 
-    `hint` is in the text wherever the pattern matches. `is_dense` says that boundaries are so frequent that they are
-    looked for near a place instead of in the whole text. `in_fences` says whether they count within a fenced block of
-    Markdown, if the levels have one that ends at such blocks.
+    `hint` is in the text wherever the pattern matches. `in_fences` says whether boundaries count within a fenced block
+    of Markdown, if the levels have one that ends at such blocks. `is_dense` is ignored; kept for compatibility.
     """
 
     name: str
@@ -45,55 +42,42 @@ class BoundarySearch:
 
     def last(self, level: BoundaryLevel, start: int, end: int) -> int:
         """Return the last boundary after `start` and up to `end`; `start` if there is none."""
-        if not level.is_dense:
-            places = self._places(level)
-            index = bisect_right(places, end) - 1
-            return max(places[index], start) if index >= 0 else start
-        width = _FIRST_WINDOW
-        while True:
-            first = _before_white_space(self._data, max(start, end - width), start)
-            found = self._between(level, first, end)
-            if found and found[-1] > start:
-                return found[-1]
-            if first <= start:
-                return start
-            width *= 4
+        places = self.places(level)
+        index = bisect_right(places, end) - 1
+        return max(places[index], start) if index >= 0 else start
 
-    def first(self, level: BoundaryLevel, start: int, end: int, least: int = 0) -> int:
-        """Return the first boundary from `start` on and before `end`; `end` if there is none.
-
-        A separator that begins before `least` counts as beginning there.
-        """
-        if level.is_dense:
-            first = max(_before_white_space(self._data, start, least) - _LOOKED_BACK, 0)
-            found = self._between(level, first, end - 1)
-            return next((place for place in found if place >= start), end)
-        places = self._places(level)
+    def first(self, level: BoundaryLevel, start: int, end: int) -> int:
+        """Return the first boundary from `start` on and before `end`; `end` if there is none."""
+        places = self.places(level)
         index = bisect_left(places, start)
         return min(places[index], end) if index < len(places) else end
 
-    def _places(self, level: BoundaryLevel) -> list[int]:
-        """All boundaries of a level in ascending order."""
+    def places(self, level: BoundaryLevel) -> list[int]:
+        """Return all boundaries of a level in ascending order."""
         if level.name not in self._known:
             is_there = not level.hint or level.hint in self._data
-            self._known[level.name] = self._between(level, 0, len(self._data)) if is_there else []
+            self._known[level.name] = self._found(level) if is_there else []
         return self._known[level.name]
 
-    def _between(self, level: BoundaryLevel, start: int, end: int) -> list[int]:
-        matches = level.pattern.finditer(self._data, start, end + _LOOKED_AHEAD)
-        if not level.pattern.groups:
-            places = (
-                [match.start() for match in matches] if self._keep == "start" else [m.end() for m in matches]
-            )
-        elif self._keep == "start":
+    def _found(self, level: BoundaryLevel) -> list[int]:
+        matches = level.pattern.finditer(self._data)
+        if self._keep == "start":
             places = [match.start(match.lastindex or 0) for match in matches]
         else:
             places = [match.end(match.lastindex or 0) for match in matches]
-        while places and places[-1] > end:
-            places.pop()
         if self._fences and not level.in_fences:
             return [place for place in places if bisect_right(self._fences, place) % 2 == 0]
         return places
+
+
+def compiled_levels(
+    text: str | bytes, levels: Sequence[BoundaryLevel], keep: KeepSeparator
+) -> list[tuple[str, list[int], bool]]:
+    """Return levels as the compiled engine takes them: by name, or, if they are a caller's own, by their boundaries."""
+    if all(_LEVELS.get(level.name) == level for level in levels):
+        return [(level.name, [], level.in_fences) for level in levels]
+    search = BoundarySearch(to_bytes(text), levels, keep)
+    return [("", search.places(level), level.in_fences) for level in levels]
 
 
 def _fences(data: bytes) -> list[int]:
@@ -110,13 +94,6 @@ def _fences(data: bytes) -> list[int]:
     return found
 
 
-def _before_white_space(data: bytes, place: int, least: int) -> int:
-    """The beginning of the white space that ends at a place, since a separator may begin there."""
-    while place > least and data[place - 1] in _WHITE_SPACE:
-        place -= 1
-    return place
-
-
 def _level(name: str, pattern: bytes, hint: bytes = b"") -> BoundaryLevel:
     return BoundaryLevel(name, re.compile(pattern), hint)
 
@@ -124,15 +101,14 @@ def _level(name: str, pattern: bytes, hint: bytes = b"") -> BoundaryLevel:
 _FENCE = re.compile(rb"\n[ ]{0,3}(```|~~~)([^\n]*)")
 FENCED_BLOCK = "fenced block"
 
-_WORD = BoundaryLevel("word", re.compile(rb"[ \t\r\n]+"), is_dense=True, in_fences=True)
-_LINE = BoundaryLevel("line", re.compile(rb"\n(?:[ \t\r]*\n)*"), is_dense=True, in_fences=True)
+_WORD = BoundaryLevel("word", re.compile(rb"[ \t\r\n]+"), in_fences=True)
+_LINE = BoundaryLevel("line", re.compile(rb"\n(?:[ \t\r]*\n)*"), in_fences=True)
 # Before a small letter, a period belongs to an abbreviation. The ideographic 。！？ need no space behind them.
 _SENTENCE = BoundaryLevel(
     "sentence",
     re.compile(
         rb"[.!?][\"')\]]*([ \t\r\n]+)(?![a-z \t\r\n])|(?:\xe3\x80\x82|\xef\xbc[\x81\x9f])([ \t\r\n]*)"
     ),
-    is_dense=True,
 )
 _PARAGRAPH = _level("paragraph", rb"\n(?:[ \t\r]*\n)+", b"\n")
 # Runs of line breaks are matched from their beginning only: a match from each of them would take quadratic time.
@@ -150,7 +126,7 @@ _BLANK_LINES = rb"(?<![\r\n])\r*\n[\r\n]*\n"
 _DEFINITION = _level("definition", rb"%b(?=%b)" % (_BLANK_LINES, _STARTS), b"\n")
 _INNER_DEFINITION = _level("inner definition", rb"%b(?=[ \t]+%b)" % (_BLANK_LINES, _STARTS), b"\n")
 
-BOUNDARIES: Mapping[str, tuple[BoundaryLevel, ...]] = {
+BOUNDARIES: Mapping[BoundaryName, tuple[BoundaryLevel, ...]] = {
     "paragraph": (_PARAGRAPH, _SENTENCE, _LINE, _WORD),
     "sentence": (_SENTENCE, _LINE, _WORD),
     "line": (_LINE, _WORD),
@@ -159,7 +135,20 @@ BOUNDARIES: Mapping[str, tuple[BoundaryLevel, ...]] = {
     "markdown": (*_HEADINGS, _BLOCK, _RULE, _PARAGRAPH, _SENTENCE, _LINE, _WORD),
     "code": (_DEFINITION, _INNER_DEFINITION, _PARAGRAPH, _LINE, _WORD),
 }
-Boundaries = str | Sequence[BoundaryLevel]
+_LEVELS = {level.name: level for levels in BOUNDARIES.values() for level in levels}
+Boundaries = BoundaryName | Sequence[BoundaryLevel]
+
+
+class SplitRequest(NamedTuple):
+    """How a text is to be divided: the arguments of `Tokenizer.split`, and what its tokenizer knows."""
+
+    size: int
+    overlap: int
+    levels: Sequence[BoundaryLevel]
+    keep: KeepSeparator
+    parse_special: bool
+    split_point_rules: tuple[bool, bool, bool, bool, bool, int]  # SplitPoints.rules
+    token_lengths: bytes  # int32, in bytes of text, -1 for unknown; empty if tokens may stand for other text
 
 
 def levels_of(boundaries: Boundaries) -> tuple[BoundaryLevel, ...]:

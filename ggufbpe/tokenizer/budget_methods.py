@@ -5,10 +5,10 @@ The numbers are of a text's own ids, so BOS and EOS are added only if asked for.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from .._util.arguments import integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .engine import Text, numpy
 from .split_points import SplitPoints
@@ -103,21 +103,25 @@ class BudgetMethods:
         begins at a boundary such that it repeats at most so many ids of the part before it.
 
         One character that has more than `size` ids by itself is a part of its own. `ValueError` unless
-        `0 <= overlap < size`, and for an unknown name.
+        `0 <= overlap < size`, for an unknown name, and for a text with a lone surrogate.
 
         >>> tok.split("One two. Three four.", 4)                        # doctest: +SKIP
         [(0, 9), (9, 20)]
         """
         with IMPORT_LOCK:
-            from .boundaries import levels_of
-            from .splitting import TextSplitter, character_spans
+            from .boundaries import SplitRequest, levels_of
         check_overlap(size, overlap)
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
-        data = text.encode() if isinstance(text, str) else bytes(text)
-        levels = levels_of(boundaries)
-        tokenizer = cast("Tokenizer", self)
-        spans = TextSplitter(tokenizer, data, size, overlap, levels, keep_separator, parse_special).spans()
-        return character_spans(data, spans) if isinstance(text, str) else spans
+        request = SplitRequest(
+            size,
+            overlap,
+            levels_of(boundaries),
+            keep_separator,
+            parse_special,
+            self._split_points_for(parse_special).rules,
+            self._token_lengths,
+        )
+        return cast("Tokenizer", self)._engine.split(text, request)
 
     def encode_pair(self, a: str, b: str, *, limit: int | None = None) -> list[int]:
         """Return the ids of a query and a document as llama-server's `/rerank` forms them for a model that ranks.
@@ -133,7 +137,8 @@ class BudgetMethods:
         """
         from .model_inputs import encode_pair
 
-        return encode_pair(cast("Tokenizer", self), a, b, limit)
+        most = None if limit is None else integer("limit", limit, least=0)
+        return encode_pair(cast("Tokenizer", self), a, b, most)
 
     def encode_infill(
         self,
@@ -177,8 +182,7 @@ class BudgetMethods:
     ) -> int:
         with IMPORT_LOCK:
             from .budgets import count_up_to
-        if operator.index(limit) < 0:
-            raise ValueError(f"limit must be 0 or more, not {limit}")
+        limit = integer("limit", limit, least=0)
         tokenizer = cast("Tokenizer", self)
         return count_up_to(tokenizer, text, limit, add_special, parse_special, continues)
 
@@ -198,15 +202,27 @@ class BudgetMethods:
         return longest_piece(cast("Tokenizer", self))
 
     @cached_property
-    def _piece_lengths(self) -> Any:
-        return numpy().diff(cast("Tokenizer", self).token_bytes_to_numpy()[1])
+    def _token_lengths(self) -> bytes:
+        """The bytes of text that each token stands for, as int32; empty if the model changes text.
+
+        The unknown token stands for any character, whatever the bytes of its name are: it has -1.
+        """
+        tokenizer = cast("Tokenizer", self)
+        model = tokenizer.vocabulary.tokenizer_model
+        puts_spaces = tokenizer.vocabulary.pre_tokenizer.prepend_space
+        if model.drops_white_space or model.normalizes or model.has_sequences or puts_spaces:
+            return b""
+        lengths = numpy().diff(tokenizer.token_bytes_to_numpy()[1]).astype(numpy().int32)
+        unknown = tokenizer.unk_id
+        if unknown is not None and 0 <= unknown < len(lengths):
+            lengths[unknown] = -1
+        return cast("bytes", lengths.tobytes())
 
 
 def check_overlap(size: int, overlap: int) -> None:
     """Raise `ValueError` unless `0 <= overlap < size`."""
-    if operator.index(size) < 1:
-        raise ValueError(f"size must be 1 or more, not {size}")
-    if not 0 <= operator.index(overlap) < size:
+    size = integer("size", size, least=1)
+    if not 0 <= integer("overlap", overlap) < size:
         raise ValueError(f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from .._util.arguments import integer
 from .._util.lazy import cached_property
 from ..models.pieces import Pieces, all_pieces
 from ..models.vocabulary import Vocabulary
@@ -30,17 +30,24 @@ class DecodeMethods:
         remove_special: bool = False,
         unparse_special: bool = False,
         clean_spaces: bool = True,
+        continues: bool = False,
     ) -> str:
         """Return the text of `ids`. Invalid UTF-8, such as part of a character, becomes U+FFFD.
 
         `remove_special` leaves out the BOS and EOS that `encode` adds; `unparse_special` writes control tokens as
         text. llama.cpp's clean-up drops spaces before ".", ",", "!" and "?" and around apostrophes for the models
         whose pre-tokenizer asks for that, such as GPT-2, Llama 3 and Gemma 4; `clean_spaces=False` keeps all spaces.
+        `continues` means that the ids go on where others ended, such as an answer in two parts: a model that puts a
+        space before each text (Llama 2, Phi-3) then keeps the first one.
 
         Raises `ValueError` for an id out of range, `TypeError` for anything but integers.
         """
         data = self.decode_bytes(
-            ids, remove_special=remove_special, unparse_special=unparse_special, clean_spaces=clean_spaces
+            ids,
+            remove_special=remove_special,
+            unparse_special=unparse_special,
+            clean_spaces=clean_spaces,
+            continues=continues,
         )
         return data.decode("utf-8", "replace")
 
@@ -51,6 +58,7 @@ class DecodeMethods:
         remove_special: bool = False,
         unparse_special: bool = False,
         clean_spaces: bool = True,
+        continues: bool = False,
     ) -> list[str]:
         """Return the text of each list of ids in `batch`. The other arguments and the errors are those of `decode`."""
         return [
@@ -59,6 +67,7 @@ class DecodeMethods:
                 remove_special=remove_special,
                 unparse_special=unparse_special,
                 clean_spaces=clean_spaces,
+                continues=continues,
             )
             for ids in batch
         ]
@@ -70,6 +79,7 @@ class DecodeMethods:
         remove_special: bool = False,
         unparse_special: bool = False,
         clean_spaces: bool = True,
+        continues: bool = False,
     ) -> bytes:
         """Return the bytes of `ids`, as llama_detokenize gives them; the arguments are those of `decode`.
 
@@ -84,21 +94,33 @@ class DecodeMethods:
             token_ids(ids),
             remove_special,
             clean=clean_spaces and self._vocabulary.pre_tokenizer.clean_spaces,
+            continues=continues,
         )
 
     def decode_stream(
-        self, *, remove_special: bool = False, unparse_special: bool = False, clean_spaces: bool = True
+        self,
+        *,
+        remove_special: bool = False,
+        unparse_special: bool = False,
+        clean_spaces: bool = True,
+        continues: bool = False,
     ) -> DecodeStream:
         """Return a decoder that takes ids one by one and gives text as soon as it is certain.
 
-        The arguments are those of `decode`, which gives the same text for all ids at once.
+        `push(id)` returns the text that an id settles, often "", and `finish()` the rest, which is lost without it. The
+        arguments are those of `decode`, which gives the same text for all ids at once.
+
+        >>> stream = tok.decode_stream()                                # doctest: +SKIP
+        >>> "".join(map(stream.push, ids)) + stream.finish()            # doctest: +SKIP
+        'Hello world'
         """
         clean = clean_spaces and self._vocabulary.pre_tokenizer.clean_spaces
-        return DecodeStream(self._vocabulary, self._pieces[unparse_special], remove_special, clean=clean)
+        pieces = self._pieces[unparse_special]
+        return DecodeStream(self._vocabulary, pieces, remove_special, clean=clean, continues=continues)
 
     def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
         """The bytes of one token, exactly as llama_token_to_piece; empty for control tokens if not `special`."""
-        return self._pieces[special][operator.index(token)]
+        return self._pieces[special][integer("a token id", token)]
 
     @cached_property
     def token_bytes(self) -> tuple[bytes, ...]:

@@ -10,15 +10,16 @@ import operator
 import re
 from collections.abc import Iterable
 
+from .._util.arguments import integer
 from ..models.pieces import Pieces
 from ..models.vocabulary import Vocabulary
 
-# The three passes over the text of vocabularies with clean_spaces.
-_SPACE_BEFORE_MARK = re.compile(rb" (?=[?!.,])")
-_LONE_APOSTROPHE = re.compile(rb" ' ")
-_SPACE_BEFORE_SUFFIX = re.compile(rb" (?='(?:[sm]|[rv]e))")
+# The three passes over the text of vocabularies with clean_spaces. `re` compiles them when the first text needs them.
+_SPACE_BEFORE_MARK = rb" (?=[?!.,])"
+_LONE_APOSTROPHE = rb" ' "
+_SPACE_BEFORE_SUFFIX = rb" (?='(?:[sm]|[rv]e))"
 # A tail that later text could still change. For a run of spaces, the last two, since "  ' s" becomes "'s".
-_UNDECIDED_TAIL = re.compile(rb" {1,2}(?:'[ ']*[rv]?)?\Z")
+_UNDECIDED_TAIL = rb" {1,2}(?:'[ ']*[rv]?)?\Z"
 
 
 def clean_spaces(text: bytes) -> bytes:
@@ -27,9 +28,9 @@ def clean_spaces(text: bytes) -> bytes:
     >>> clean_spaces(b"It 's fine , they 're here !")
     b"It's fine, they're here!"
     """
-    text = _SPACE_BEFORE_MARK.sub(b"", text)
-    text = _LONE_APOSTROPHE.sub(b"'", text)
-    return _SPACE_BEFORE_SUFFIX.sub(b"", text)
+    text = re.sub(_SPACE_BEFORE_MARK, b"", text)
+    text = re.sub(_LONE_APOSTROPHE, b"'", text)
+    return re.sub(_SPACE_BEFORE_SUFFIX, b"", text)
 
 
 def token_ids(ids: Iterable[int]) -> list[int]:
@@ -37,17 +38,30 @@ def token_ids(ids: Iterable[int]) -> list[int]:
     values = ids.tolist() if hasattr(ids, "tolist") and not isinstance(ids, memoryview) else ids  # numpy
     if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
         raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
-    return list(map(operator.index, values))
+    try:
+        return list(map(operator.index, values))
+    except TypeError:
+        if not isinstance(values, (list, tuple)):  # an iterator has lost the one that is wrong
+            raise TypeError("ids must be integers") from None
+        wrong = (type(each).__name__ for each in values if not hasattr(type(each), "__index__"))
+        raise TypeError(f"ids must be integers, not {next(wrong, 'anything else')}") from None
 
 
 def detokenize(
-    vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_special: bool, *, clean: bool
+    vocabulary: Vocabulary,
+    pieces: Pieces,
+    ids: list[int],
+    remove_special: bool,
+    *,
+    clean: bool,
+    continues: bool = False,
 ) -> bytes:
     """Return the bytes of `ids`, as llama_detokenize gives them.
 
-    `remove_special` leaves out BOS and EOS, and `clean` says whether spaces are cleaned up.
+    `remove_special` leaves out BOS and EOS, `clean` says whether spaces are cleaned up, and `continues` keeps the space
+    before the text, which llama_detokenize does not.
     """
-    remove_space = vocabulary.add_space_prefix
+    remove_space = vocabulary.add_space_prefix and not continues
     start, end = 0, len(ids)
     special = vocabulary.special_ids
     if remove_special and vocabulary.add_bos and ids and ids[0] == special["bos"]:
@@ -74,7 +88,16 @@ class DecodeStream:
     'naïve'
     """
 
-    def __init__(self, vocabulary: Vocabulary, pieces: Pieces, remove_special: bool, *, clean: bool) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        pieces: Pieces,
+        remove_special: bool,
+        *,
+        clean: bool,
+        continues: bool = False,
+    ) -> None:
+        self._arguments = (vocabulary, pieces, remove_special), {"clean": clean, "continues": continues}
         self._vocabulary = vocabulary
         self._pieces = pieces
         self._remove_special = remove_special
@@ -82,12 +105,18 @@ class DecodeStream:
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._undecided = b""  # bytes that the clean-up may still change
         self._held: int | None = None  # an EOS that is dropped if nothing follows
-        self._remove_space = vocabulary.add_space_prefix
+        self._remove_space = vocabulary.add_space_prefix and not continues
         self._begun = False
 
+    def __repr__(self) -> str:
+        return f"<DecodeStream: {'begun' if self._begun else 'empty'}>"
+
     def push(self, token: int) -> str:
-        """The text that `token` settles; often empty. `ValueError` for an id out of range."""
-        token = operator.index(token)
+        """The text that `token` settles; often empty.
+
+        `ValueError` for an id out of range, `TypeError` for anything but an integer.
+        """
+        token = integer("a token id", token)
         self._pieces[token]  # an id out of range must not change the stream
         special = self._vocabulary.special_ids
         if not self._begun:
@@ -103,10 +132,11 @@ class DecodeStream:
         return text + self._add(token)
 
     def finish(self) -> str:
-        """The rest. The stream can then be used for another text."""
+        """The rest, which is lost without this call. The stream can then be used for another text."""
         rest = clean_spaces(self._undecided) if self._clean else self._undecided
         text = self._utf8.decode(rest, final=True)
-        self.__init__(self._vocabulary, self._pieces, self._remove_special, clean=self._clean)  # type: ignore[misc]
+        given, flags = self._arguments
+        self.__init__(*given, **flags)  # type: ignore[misc]
         return text
 
     def _add(self, token: int) -> str:
@@ -117,7 +147,7 @@ class DecodeStream:
         if not self._clean:
             return self._utf8.decode(piece)
         data = self._undecided + piece
-        tail = _UNDECIDED_TAIL.search(data)
+        tail = re.search(_UNDECIDED_TAIL, data)
         cut = tail.start() if tail else len(data)
         self._undecided = data[cut:]
         return self._utf8.decode(clean_spaces(data[:cut]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from .._util import utf8
+from .._util.arguments import integer
 from .._util.lazy import cached_property
 from .._util.processors import processors
 from ..models.vocabulary import Vocabulary
@@ -257,5 +257,4 @@ def _checked_batch(texts: Iterable[Text], threads: int | None) -> int:
 
 
 def _check_threads(threads: int) -> None:
-    if operator.index(threads) < 1:
-        raise ValueError(f"threads must be 1 or more, not {threads}")
+    integer("threads", threads, least=1)

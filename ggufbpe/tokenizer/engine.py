@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .boundaries import SplitRequest
+
     Ids = npt.NDArray[np.int32]  # of shape (number of tokens,)
     Offsets = npt.NDArray[np.int64]  # of shape (number of tokens, 2)
 
@@ -93,6 +95,9 @@ class Engine(Protocol):
         Special tokens are not considered. `continues` says whether the second part will be encoded with it, which
         models without a pre-tokenizer need. Returns `len(data)` where the engine knows no such position.
         """
+
+    def split(self, text: str | bytes, request: SplitRequest) -> list[tuple[int, int]]:
+        """Return the spans that `Tokenizer.split` describes."""
 
     def special_token_spans(self, data: bytes, parse_special: bool) -> list[tuple[int, int]]:
         """Return the span of the longest special token at each byte where one begins, overlapping or not."""

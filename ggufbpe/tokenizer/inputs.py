@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from .._util.wording import short_names
 from ..chat.request.body import body_with_fields
@@ -12,6 +12,8 @@ from ..errors import printable
 from ..hub.model_location import ModelLocation
 from . import Tokenizer
 from .engine import Text
+
+_Opened = TypeVar("_Opened")
 
 Model = Tokenizer | str | os.PathLike[str]
 TextOrPath = Text | os.PathLike[str]
@@ -24,7 +26,12 @@ def tokenizer_of(model: Model) -> Tokenizer:
 
 
 def tokenizers_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, Tokenizer]:
-    """The tokenizers by name: of a mapping its own names, else those of the files, or of the pre-tokenizers.
+    """The tokenizers by name, as `opened_by_name` names them."""
+    return opened_by_name(models, tokenizer_of)
+
+
+def opened_by_name(models: Any, open_model: Callable[[Any], _Opened]) -> dict[str, _Opened]:
+    """The models by name: of a mapping its own names, else those of the files, or of the pre-tokenizers.
 
     A file has as many of its folders in its name as tell it apart. `ValueError` where there is no model, or
     two have one name.
@@ -33,31 +40,38 @@ def tokenizers_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict
         names = list(map(str, models))
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two models have the name {printable(twice)}")
-        found = dict(zip(names, map(tokenizer_of, models.values())))
+        found = dict(zip(names, map(open_model, models.values())))
     else:
         single = isinstance(models, (Tokenizer, str, os.PathLike))
-        given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))
-        found = dict(zip(short_names([_name(model) for model in given]), map(tokenizer_of, given)))
+        given = [models] if single else list(models)
+        found = dict(zip(short_names([_name(model) for model in given]), map(open_model, given)))
     if not found:
         raise ValueError("no model: give a Tokenizer, or the path or name of a model")
     return found
 
 
-def _name(model: Model) -> str:
-    if isinstance(model, Tokenizer):
-        return model.name or model.pre
-    return model.name if isinstance(model, ModelLocation) else os.fspath(model)
+def _name(model: Any) -> str:
+    if isinstance(model, (str, os.PathLike)) and not isinstance(model, ModelLocation):
+        return os.fspath(model)
+    return getattr(model, "name", "") or getattr(model, "pre", "trained")
 
 
 def text_of(text: TextOrPath) -> bytes:
     """A text as bytes: a `str` in UTF-8, bytes as they are, and all that is in the file at a `pathlib.Path`.
 
-    `ValueError` for a `str` that UTF-8 cannot write, `OSError` where the file cannot be read.
+    `ValueError` for a `str` that UTF-8 cannot write, `OSError` where the file cannot be read, `TypeError` for
+    anything else.
     """
     if isinstance(text, os.PathLike):
         with open(text, "rb") as file:
             return file.read()
-    return text.encode() if isinstance(text, str) else bytes(memoryview(text))
+    if isinstance(text, str):
+        return text.encode()
+    try:
+        return bytes(memoryview(text))
+    except TypeError:
+        kind = type(text).__name__
+        raise TypeError(f"the text must be a str, bytes or a pathlib.Path, not {kind}") from None
 
 
 def request_body(chat: ChatOrBody) -> dict[str, Any]:

@@ -6,6 +6,7 @@ special tokens, what is added to a text ----------------+-> _native.Encoder -> i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +18,11 @@ from .token_offsets import TokenOffsets
 
 if TYPE_CHECKING:
     from ..native._native import Encoder, Splitter
+    from .boundaries import SplitRequest
     from .engine import Ids, Offsets, Text
     from .reference_engine import ReferenceEngine
+
+_NO_LIMIT = sys.maxsize // 2  # tokens: more than a text can have
 
 
 class NativeEngine:
@@ -100,10 +104,26 @@ class NativeEngine:
             return len(data)
         return self._splitter.cut(data, start)
 
+    def split(self, text: str | bytes, request: SplitRequest) -> list[tuple[int, int]]:
+        from .boundaries import compiled_levels
+
+        return self.encoder.parts(
+            text,
+            min(request.size, _NO_LIMIT),
+            min(request.overlap, _NO_LIMIT),
+            compiled_levels(text, request.levels, request.keep),
+            request.keep == "start",
+            request.keep is False,
+            request.parse_special,
+            request.split_point_rules,
+            self._splitter if self._vocabulary.tokenizer_model.has_pre_tokenizer else None,
+            request.token_lengths,
+        )
+
     @cached_property
     def _splitter(self) -> Splitter:
         """The splitter, kept here because looking an entry up takes longer than finding a place."""
-        from ..models.pretokenizers.automaton_tables import compiled_splitter
+        from ..models.pretokenizers.compiled_splitter import compiled_splitter
 
         return compiled_splitter(self._vocabulary.pre_tokenizer)
 

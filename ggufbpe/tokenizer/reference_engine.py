@@ -20,6 +20,7 @@ from .special_tokens import SpecialTokens
 if TYPE_CHECKING:
     from ..models.tokenizer_model import TextModel
     from ..models.vocabulary import Vocabulary
+    from .boundaries import SplitRequest
     from .engine import Ids, Offsets
 
 BYTES_OF_A_WORD = 256  # in the cache, with its ids and dictionary entry; most take less
@@ -90,7 +91,7 @@ class ReferenceEngine:
                 raise utf8.lone_surrogate(text, lone.start())
             return text.encode() if counts_bytes else text
         if not isinstance(text, (bytes, bytearray, memoryview)):
-            raise TypeError(f"text must be str or bytes, not {type(text).__name__}")
+            raise utf8.not_a_text(text)
         data = bytes(text)
         try:
             return data if counts_bytes else data.decode()
@@ -141,6 +142,13 @@ class ReferenceEngine:
     def find_split_point(self, data: bytes, start: int, continues: bool) -> int:
         """Return `len(data)`: this engine knows no places where a text can be split."""
         return len(data)
+
+    def split(self, text: str | bytes, request: SplitRequest) -> list[tuple[int, int]]:
+        from .splitting import TextSplitter, character_spans
+
+        data = utf8.to_bytes(text)
+        spans = TextSplitter(self, data, request).spans()
+        return character_spans(data, spans) if isinstance(text, str) else spans
 
     def special_token_spans(self, data: bytes, parse_special: bool) -> list[tuple[int, int]]:
         return self.special.places(data, parse_special)

@@ -19,9 +19,7 @@ from typing import NamedTuple
 
 from .._util.lazy import cached_property
 from ..models.special_order import sort_longest_first
-from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
-
-SPACES = " \t\n\v\f\r"  # isspace in the C locale
+from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, SPACES, UNKNOWN, Vocabulary
 
 
 class TextFragment(NamedTuple):

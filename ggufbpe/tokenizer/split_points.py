@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..models.vocabulary import LSTRIP, RSTRIP
-from .special_tokens import SPACES
+from ..models.vocabulary import LSTRIP, RSTRIP, SPACES
 
 if TYPE_CHECKING:
     from . import Tokenizer
@@ -56,6 +55,15 @@ class SplitPoints:
         # Text between white space is split separately there, so a cut must be before white space.
         spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
         self._before = spaces.encode() if model.drops_white_space else None
+        # The same for the compiled engine: the fields of SplitPointRules in native/src/tokenizer/split_points.h.
+        self.rules = (
+            self.strips,
+            self._kept_behind,
+            model.drops_white_space,
+            entry.escape_whitespaces,
+            model.has_sequences,
+            self.around,
+        )
 
     def next(self, text: bytes, start: int) -> int:
         """The first cut at or after `start`; the length of the text if there is none."""

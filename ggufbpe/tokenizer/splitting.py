@@ -3,25 +3,23 @@
     text -> where its tokens begin -> how far a part reaches -> the last of the strongest boundaries (boundaries.py)
 
 The tokens of the whole text say how far a part reaches; encoded by itself, a part may have others, so each part is
-counted by itself.
+counted by itself. The compiled engine does the same in C++ (native/src/tokenizer/text_parts.h).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from .boundaries import BoundaryLevel, BoundarySearch, KeepSeparator
-from .engine import numpy
+from .boundaries import BoundarySearch, SplitRequest
 
 if TYPE_CHECKING:
-    from . import Tokenizer
+    from .engine import Engine
 
 Span = tuple[int, int]
 
-_BLOCK = 1 << 18  # bytes that are encoded at a time
-_MEASURED = 1 << 15  # bytes; where tokens begin in a longer text follows from their lengths
 _CHARACTER = 4  # bytes at most
 _WHITE_SPACE = b" \t\r\n"
 
@@ -29,21 +27,12 @@ _WHITE_SPACE = b" \t\r\n"
 class TextSplitter:
     """Finds the parts of one text."""
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        data: bytes,
-        size: int,
-        overlap: int,
-        levels: Sequence[BoundaryLevel],
-        keep: KeepSeparator,
-        parse_special: bool,
-    ) -> None:
-        self._engine = tokenizer._engine
-        self._data, self._size, self._overlap, self._levels, self._keep = data, size, overlap, levels, keep
-        self._parse_special = parse_special
-        self._starts = token_starts(tokenizer, data, parse_special)
-        self._search = BoundarySearch(data, levels, keep)
+    def __init__(self, engine: Engine, data: bytes, request: SplitRequest) -> None:
+        self._engine, self._data, self._request = engine, data, request
+        self._size, self._overlap, self._keep = request.size, request.overlap, request.keep
+        self._levels = request.levels
+        self._starts = _token_starts(engine, data, request.parse_special)
+        self._search = BoundarySearch(data, request.levels, request.keep)
 
     def spans(self) -> list[Span]:
         """The parts in order, in bytes."""
@@ -65,7 +54,7 @@ class TextSplitter:
         if self._keep is False:
             start, end = self._stripped((start, end))
         part = self._data[start:end]
-        return self._engine.count(part, False, self._parse_special, 1, False) <= size
+        return self._engine.count(part, False, self._request.parse_special, 1, False) <= size
 
     def _reach(self, start: int) -> int:
         """How far a part from `start` reaches by the tokens of the whole text."""
@@ -115,9 +104,9 @@ class TextSplitter:
         first = max(bisect_left(self._starts, end) - self._overlap, 0)
         least = max(self._starts[first] if first < len(self._starts) else end, start + 1)
         for level in self._levels:
-            place = self._search.first(level, least, end, start)
+            place = self._search.first(level, least, end)
             while place < end and not self._fits(place, end, self._overlap):
-                place = self._search.first(level, place + 1, end, start)
+                place = self._search.first(level, place + 1, end)
             if place < end:
                 return place
         for index in range(bisect_left(self._starts, least), len(self._starts)):
@@ -134,43 +123,10 @@ class TextSplitter:
         return start + len(part) - len(part.lstrip(_WHITE_SPACE)), start + len(part.rstrip(_WHITE_SPACE))
 
 
-def token_starts(tokenizer: Tokenizer, data: bytes, parse_special: bool) -> memoryview:
-    """Return where the tokens of a text begin, in bytes; near the seams of blocks, one more or less.
-
-    In a long text they follow from the lengths of tokens, which takes half the time of finding their spans.
-    """
-    engine, np = tokenizer._engine, numpy()
-    found: list[Any] = [np.zeros(1, np.int64)]
-    at = 0
-    while at < len(data):
-        end = _seam(data, at)
-        block = data[at:end]
-        ends = None
-        if len(data) > _MEASURED:
-            ids = engine.encode_to_numpy(block, False, parse_special, True, 1)
-            ends = np.add.accumulate(tokenizer._piece_lengths[ids])
-            if len(ends) and ends[-1] != len(block):
-                ends = None
-        if ends is None:
-            _, spans = engine.encode_with_offsets_to_numpy(block, False, parse_special, at > 0)
-            ends = np.append(np.maximum.accumulate(spans[1:, 0]), len(block))
-        ends += at
-        found.append(ends)
-        at = end
-    return memoryview(np.concatenate(found))[:-1]
-
-
-def _seam(data: bytes, at: int) -> int:
-    """Where a block from `at` on ends: before white space if there is some."""
-    end = at + _BLOCK
-    if end >= len(data):
-        return len(data)
-    place = max(data.rfind(b" ", at + 1, end), data.rfind(b"\n", at + 1, end))
-    if place > at:
-        return place
-    while end > at + 1 and not is_character_start(data, end):
-        end -= 1
-    return end
+def _token_starts(engine: Engine, data: bytes, parse_special: bool) -> list[int]:
+    """Where the tokens of a text begin, in bytes."""
+    _, spans = engine.encode_with_offsets(data, False, parse_special, True)
+    return list(accumulate((start for start, _ in spans), max))
 
 
 def is_character_start(data: bytes, place: int) -> bool:

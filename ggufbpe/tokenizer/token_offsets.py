@@ -1,6 +1,6 @@
 """Computes where tokens begin and end, in a text or in a block of a longer text."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -56,16 +56,16 @@ class TokenOffsets(Sequence[tuple[int, int]]):
     def __repr__(self) -> str:
         return repr(list(self))
 
-    def __reduce__(self) -> tuple[type[TokenOffsets], tuple[bytes]]:
+    def __reduce__(self) -> "tuple[type[TokenOffsets], tuple[bytes]]":
         return TokenOffsets, (bytes(self._flat),)
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: "npt.DTypeLike | None" = None, copy: bool | None = None) -> "npt.NDArray[Any]":
         import numpy
 
         return numpy.array(numpy.frombuffer(self._flat, numpy.int64).reshape(-1, 2), dtype)  # always a copy
 
 
-def blocks_add_up(tokenizer: Tokenizer) -> bool:
+def blocks_add_up(tokenizer: "Tokenizer") -> bool:
     """Whether the counts of a text's blocks add up to those of the whole: its tokens stand for all of it."""
     vocabulary = tokenizer.vocabulary
     keeps_text = vocabulary.tokenizer_model.keeps_text and not vocabulary.pre_tokenizer.prepend_space
@@ -80,7 +80,7 @@ class Spans(NamedTuple):
     ends: list[int]
 
 
-def spans(tokenizer: Tokenizer, data: bytes, parse_special: bool, at: int = 0) -> Spans:
+def spans(tokenizer: "Tokenizer", data: bytes, parse_special: bool, at: int = 0) -> Spans:
     """The ids of a text to which nothing is added, and where each begins and ends.
 
     The text begins at `at`; if that is not 0, it continues another one.

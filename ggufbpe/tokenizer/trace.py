@@ -17,6 +17,7 @@ from .._util.utf8 import byte_length
 from .._util.wording import counted
 from ..errors import UnsupportedTokenizerError
 from ..gguf.constants import TokenizerKey
+from ..models.token_attribute import TokenAttribute
 from ..models.tracers.trace_types import (
     EncodedWord,
     Fragment,
@@ -26,7 +27,7 @@ from ..models.tracers.trace_types import (
     Tracer,
     Word,
 )
-from ..models.vocabulary import LSTRIP, RSTRIP, TokenAttribute
+from ..models.vocabulary import LSTRIP, RSTRIP
 
 if TYPE_CHECKING:
     from ..chat.token_origins import ChatTokens

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from typing import Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
+from .._util.arguments import integer
 from .._util.lazy import cached_property
 from ..gguf.constants import TokenizerKey as Key
-from ..models.vocabulary import CONTROL, UNKNOWN, TokenAttribute, Vocabulary
+from ..models.vocabulary import CONTROL, UNKNOWN, Vocabulary
+
+if TYPE_CHECKING:
+    from ..models.token_attribute import TokenAttribute
 
 T = TypeVar("T")
 
@@ -153,14 +156,16 @@ class VocabularyFacts:
 
     def token_attributes(self, token: int) -> TokenAttribute:
         """The token's attributes, as llama_token_get_attr gives them."""
+        from ..models.token_attribute import TokenAttribute
+
         return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
 
     def _checked(self, token: int) -> int:
-        if not 0 <= operator.index(token) < self.vocab_size:
+        if not 0 <= (number := integer("a token id", token)) < self.vocab_size:
             raise ValueError(
                 f"token id {token} is out of range: the vocabulary has ids 0 to {self.vocab_size - 1}"
             )
-        return operator.index(token)
+        return number
 
 
 def content_bytes(vocabulary: Vocabulary) -> bytes:

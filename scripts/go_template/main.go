@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -138,10 +139,22 @@ func text(value any, isNil bool) string {
 	return toJSON(value)
 }
 
+// toJSON writes a backspace as \b and a form feed as \f, as Go does since 1.22, where older ones write their numbers. It is
+// done here and not in the text that a template gives, of which a template may have counted the bytes.
 func toJSON(value any) string {
 	out, _ := json.Marshal(value)
-	return string(out)
+	return escapes.ReplaceAllStringFunc(string(out), func(found string) string {
+		switch found {
+		case `\u0008`:
+			return `\b`
+		case `\u000c`:
+			return `\f`
+		}
+		return found
+	})
 }
+
+var escapes = regexp.MustCompile(`\\(u[0-9a-f]{4}|.)`)
 
 type tool struct {
 	Type     string   `json:"type"`

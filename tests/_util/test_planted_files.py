@@ -20,7 +20,7 @@ from fix_cases import PRE, metadata, write_model
 import ggufbpe
 from ggufbpe import InterruptedChangeError
 from ggufbpe._util import files
-from ggufbpe._util.files import remove_abandoned, replacing, undo_record
+from ggufbpe._util.files import opened_regular, remove_abandoned, replacing, undo_record
 from ggufbpe.cli import main
 from ggufbpe.data.corpora.storage import LocalFolder
 
@@ -306,3 +306,23 @@ def test_a_file_system_without_links_still_overwrites_nothing(
             assert name == "old"
         assert (tmp_path / name).read_bytes() == expected
     assert sorted(os.listdir(tmp_path)) == ["new", "old"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_only_regular_files_are_opened_and_links_where_they_may_be_followed(tmp_path: Path) -> None:
+    file, link, pipe = (tmp_path / name for name in ("file", "link", "pipe"))
+    file.write_bytes(b"content")
+    link.symlink_to(file)
+    os.mkfifo(pipe)
+    for path, follow in ((file, True), (file, False), (link, True)):
+        with opened_regular(str(path), follow=follow) as opened:
+            assert opened.read() == b"content"
+    for path, follow in (
+        (link, False),
+        (pipe, True),
+        (pipe, False),
+        (tmp_path, True),
+        (tmp_path / "none", True),
+    ):
+        with pytest.raises(OSError, match=r"symbolic|not a regular file|No such file"):
+            opened_regular(str(path), follow=follow)

@@ -40,7 +40,9 @@ def base(request: pytest.FixtureRequest) -> Iterator[Base]:
     with mending.watch.busy():  # what is printed is run by these tests themselves
         yield found
     mending.watch.copies.clear()
-    for name in ("values", "tokenizer", "markers", "shown"):
+    if "facts" in vars(found):
+        found.facts.source.close()
+    for name in ("values", "tokenizer", "facts", "healthy", "markers", "shown"):
         vars(found).pop(name, None)
 
 
@@ -64,6 +66,7 @@ def test_what_is_printed_mends_and_never_harms(base: Base) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("base", [each.name for each in BASES], indirect=True)
 def test_no_change_of_a_healthy_model_is_proposed(base: Base) -> None:
     proposed = [found for found in proposals_for_healthy([*KINDS, "doctor"], [base.name]) if found[2]]
     assert proposed == []

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
-from chats import VOCABULARY
+from recorded_chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.assistant_mask import AssistantSpans, WrittenSpan, mask_of
@@ -180,6 +180,34 @@ def test_an_eos_that_the_tokenizer_adds_ends_the_last_turn() -> None:
             return_assistant_mask=parts,  # type: ignore[arg-type]
         )
         assert (ids[-1], mask[-1]) == (tok.eos_id, expected)
+
+
+@pytest.mark.parametrize("template", ["known:chatml", GENERATION])
+def test_messages_before_an_answer_can_be_left_out(template: str) -> None:
+    chat = [CHAT[0], CHAT[1], CHAT[2], CHAT[5]]
+    finder = AssistantSpans(TOK)
+    for first, texts in ((0, [b"Hello!", b"Yes."]), (2, [b"Yes."]), (3, [b"Yes."]), (4, [])):
+        rendered, spans = finder.find({"messages": chat}, template, left_out=range(first))
+        found = b"".join(rendered.prompt[span.start : span.end] for span in spans)
+        assert found == b"".join(text + b"<|im_end|>" for text in texts)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["deepseek-ai-DeepSeek-V3.1", "Qwen3.5-4B", "deepseek-ai-DeepSeek-V3.2", "NVIDIA-Nemotron-Nano-v2"],
+)
+@pytest.mark.parametrize(
+    "before",
+    [[CHAT[5]], [{"role": "system", "content": "x"}, CHAT[5]], [{"role": "user", "content": "/no_think"}]],
+)
+def test_what_is_found_does_not_depend_on_the_chats_before(name: str, before: list[Any]) -> None:
+    chats = [{"messages": [*before, *CHAT[:2]]}, {"messages": CHAT[:2]}]
+    if before[0]["role"] == "user":
+        chats[0]["messages"].insert(1, CHAT[1])
+    template = f"known:{name}"
+    forwards, backwards = AssistantSpans(TOK), AssistantSpans(TOK)
+    found = [forwards.find(chat, template) for chat in chats]
+    assert found == [backwards.find(chat, template) for chat in chats[::-1]][::-1]
 
 
 def test_what_cannot_be_asked() -> None:

@@ -10,7 +10,8 @@ from ggufbpe.chat.attributed_template import attributed_prompt
 from ggufbpe.chat.bos_eos import BosEos
 from ggufbpe.chat.origins import Origins
 from ggufbpe.chat.render import ChatTemplate
-from ggufbpe.chat.request.messages import Message, Request
+from ggufbpe.chat.request.chat_message import Message
+from ggufbpe.chat.request.messages import Request
 
 NOW = time.gmtime(0)
 NO_ENDS = BosEos(b"", b"", False, False)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from chat_kinds import CHATS
 from chat_server import Refusal
-from chats import Chat, recorded_chats, template_names
 from compare_chats import differ
 from record_chats import VOCABULARY, read_chats, write_vocabulary
+from recorded_chats import Chat, recorded_chats, template_names
 
 from ggufbpe import ChatError, Tokenizer
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reference import write_metadata
 from test_prompt_tokenizer import BytesTokenizer
 
-from ggufbpe import GGUFWarning
+from ggufbpe import ChatError, GGUFWarning
 from ggufbpe.chat.chat_methods import ChatMethods
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
@@ -53,6 +56,60 @@ def test_a_name_that_no_template_reads(chatting: Chatting) -> None:
         chatting.apply_chat_template([USER], color="red")
     with pytest.raises(TypeError, match="'colour' is given by name and in chat_template_kwargs"):
         chatting.apply_chat_template([USER], colour="red", chat_template_kwargs={"colour": "red"})
+    for name in ("truncation", "add_special_tokens"):  # no name is near
+        with pytest.raises(TypeError, match="does not read that name; chat_template_kwargs="):
+            chatting.apply_chat_template([USER], **{name: True})
+
+
+def test_tools_that_the_template_does_not_show(chatting: Chatting) -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    with pytest.warns(GGUFWarning, match="the chat template does not show the tools") as caught:
+        chatting.apply_chat_template([USER], tools=tools, chat_template="known:chatml")
+    assert caught[0].filename == __file__
+
+
+def test_a_template_is_a_text_a_name_or_a_file(chatting: Chatting, tmp_path: Path) -> None:
+    path = tmp_path / "t.jinja"
+    path.write_text("{{ messages[0].content }}!", encoding="utf-8")
+    assert chatting.apply_chat_template([USER], chat_template=path, tokenize=False) == "hi!"
+    assert (
+        chatting.apply_chat_template([USER], chat_template="one\nline more", tokenize=False)
+        == "one\nline more"
+    )
+    with pytest.raises(FileNotFoundError):
+        chatting.apply_chat_template([USER], chat_template=tmp_path / "nope.jinja")
+    (tmp_path / "empty.jinja").touch()
+    with pytest.raises(ValueError, match="is empty, so it has no chat template"):
+        chatting.apply_chat_template([USER], chat_template=tmp_path / "empty.jinja")
+    for given, problem in [
+        ("llama3", "'llama3' is neither the text of a template nor the name of one; near: known:"),
+        ("nope.jinja", "'nope.jinja' is neither the text"),
+        (str(path), "is the path of a file, not a template; as a pathlib.Path, it is opened"),
+    ]:
+        with pytest.raises(ValueError, match=problem):
+            chatting.apply_chat_template([USER], chat_template=given, tokenize=False)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
+def test_a_template_that_can_be_read_once(chatting: Chatting, tmp_path: Path) -> None:
+    """Warnings, names of arguments and the prompt are of one reading."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("{{ messages[0].content }}{{ a }}",))
+    writer.start()
+    assert chatting.apply_chat_template([USER], chat_template=pipe, tokenize=False, a="!") == "hi!"
+    writer.join()
+
+
+@pytest.mark.parametrize("message", [("user", "hi"), "hi", None])
+def test_a_message_that_is_no_mapping(chatting: Chatting, message: Any) -> None:
+    kind = type(message).__name__
+    with pytest.raises(ChatError, match=rf"messages\[1\] is of type {kind}; a message is a mapping, such as"):
+        chatting.apply_chat_template([USER, message])
+
+
+def test_repr_of_chats(chatting: Chatting) -> None:
+    assert repr(chatting.chats) == "<Chats: 2 templates in the model>"
 
 
 def test_without_a_template_the_prompt_is_chatml() -> None:

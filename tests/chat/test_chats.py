@@ -8,6 +8,7 @@ import pickle
 import re
 import sys
 import threading
+import time
 import typing
 import warnings
 from collections import UserDict
@@ -17,9 +18,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from chats import VOCABULARY, Chat, recorded_chats, template_names
 from conftest import GPT2, ROOT
 from gguf import GGUFWriter
+from recorded_chats import VOCABULARY, Chat, recorded_chats, template_names
 
 from ggufbpe import ChatError, GGUFWarning, Tokenizer
 from ggufbpe._util.extras import NotInstalledError
@@ -211,6 +212,15 @@ def test_nearest_known_templates(name: str) -> None:
         known_template(name)
 
 
+def test_a_long_unknown_name_is_refused_at_once() -> None:
+    """Only its beginning is compared: comparing all of it takes seconds, and a request may have megabytes."""
+    known_templates()
+    start = time.thread_time()
+    with pytest.raises(ValueError, match=r"of the name 'chatmlaaa.*…'; near: "):
+        known_template("chatml" + "a" * 400_000)
+    assert time.thread_time() - start < 1
+
+
 def test_a_model_without_a_template_warns_that_this_is_chatml(tok: Tokenizer) -> None:
     with pytest.warns(GGUFWarning, match="the model has no chat template, so this prompt is ChatML"):
         prompt = tok.apply_chat_template([USER])
@@ -284,7 +294,7 @@ def test_jinja2_is_missing(tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(
         NotInstalledError, match=r"a chat template takes the package jinja2: .*pip install 'ggufbpe\[chat\]'"
     ):
-        tok.apply_chat_template([USER], chat_template="never prepared before")
+        tok.apply_chat_template([USER], chat_template="{# never prepared before #}")
 
 
 def test_threads_share_a_template(tok: Tokenizer) -> None:
@@ -303,7 +313,12 @@ def test_threads_share_a_template(tok: Tokenizer) -> None:
 
 def test_named_template_for_tools(tok: Tokenizer) -> None:
     changed = tok.with_overrides({KEY: "plain", f"{KEY}.tool_use": "tools"})
-    chats = [{}, {"tools": TOOLS}, {"chat_template": "tool_use"}, {"chat_template": "mine", "tools": TOOLS}]
+    chats = [
+        {},
+        {"tools": TOOLS},
+        {"chat_template": "tool_use"},
+        {"chat_template": "{{ 'mine' }}", "tools": TOOLS},
+    ]
     found = [changed.apply_chat_template([USER], tokenize=False, **more) for more in chats]  # type: ignore[arg-type]
     assert found == ["plain", "tools", "tools", "mine"]
 
@@ -447,7 +462,7 @@ def test_command_warns_of_injected_text(files: Path, capfdbinary: pytest.Capture
 NOTES: dict[str, tuple[list[str], str]] = {
     "no template": (
         ["-p", "Hi"],
-        "the model has no chat template, so this is ChatML, as llama-server takes",
+        "the model has no chat template; like llama-server, this uses ChatML",
     ),
     "a template": (["-p", "Hi", "--chat-template-file", "template.jinja"], ""),
     "tools not shown": (
@@ -744,6 +759,17 @@ def test_a_finished_chat_is_closed(tok: Tokenizer) -> None:
     source = "known:chatml"
     assert not tok.chats.prompt(body, source).endswith(b"<|im_end|>\n")
     assert tok.chats.prompt(body, source, whole=True).endswith(b"assistant\n4<|im_end|>\n")
+
+
+def test_a_finished_chat_may_end_as_none_that_goes_on_can(tok: Tokenizer) -> None:
+    """With a call, or with two answers."""
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    for last in ([{"role": "assistant", "tool_calls": [call]}], 2 * [{"role": "assistant", "content": "4"}]):
+        body = {"messages": [USER, *last]}
+        with pytest.raises(ChatError):
+            tok.chats.prompt(body, "known:Qwen-Qwen3-0.6B")
+        prompt = tok.chats.prompt(body, "known:Qwen-Qwen3-0.6B", whole=True)
+        assert prompt.endswith(b"<|im_end|>\n")
 
 
 def test_a_template_is_required_of_what_is_to_be_kept() -> None:

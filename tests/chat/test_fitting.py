@@ -2,69 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import random
-from datetime import datetime
 from typing import Any
 
 import pytest
-from conftest import GPT2
+from budget_cases import CHATS as TOK
+from budget_cases import NOW, TEMPLATES, chat_count, check_fit_chat, random_chat, random_words
 
-from ggufbpe import ChatError, Tokenizer
+from ggufbpe import ChatError, ChatTooLongError, GGUFWarning
 from ggufbpe.chat.fitting import FitPolicy
-
-TOK = Tokenizer.from_gguf(GPT2)
-NOW = datetime(2026, 1, 1)
-TEMPLATES = ("known:Qwen-Qwen3-0.6B", "known:google-gemma-2-2b-it", "known:chatml")
-WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "runs", "away")
-
-
-def text(dice: random.Random, words: int) -> str:
-    return " ".join(dice.choices(WORDS, k=words))
-
-
-def random_chat(dice: random.Random, tools: bool) -> list[dict[str, Any]]:
-    found = [{"role": "system", "content": text(dice, 9)}] if dice.random() < 0.5 and tools else []
-    for number in range(dice.randint(1, 6)):
-        found.append({"role": "user", "content": text(dice, dice.randint(1, 30))})
-        if tools and dice.random() < 0.4:
-            call = {
-                "type": "function",
-                "id": f"call{number:05}",
-                "function": {"name": "f", "arguments": "{}"},
-            }
-            found.append({"role": "assistant", "content": "", "tool_calls": [call]})
-            content = text(dice, dice.choice((2, 40, 100)))
-            found.append({"role": "tool", "tool_call_id": call["id"], "content": content})
-        found.append({"role": "assistant", "content": text(dice, dice.randint(1, 30))})
-    return [*found, {"role": "user", "content": "end"}]
-
-
-def count(messages: list[dict[str, Any]], template: str) -> int:
-    return len(TOK.apply_chat_template(messages, chat_template=template, now=NOW))
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_fewest_turns_are_left_out(template: str) -> None:
     dice = random.Random(template)
-    for _ in range(25):
-        chat = random_chat(dice, tools="gemma" not in template)
-        limit = dice.randint(10, count(chat, template) + 2)
-        users = [number for number, message in enumerate(chat) if message["role"] == "user"]
-        system = [message for message in chat if message["role"] == "system"]
-        fitting = [
-            number
-            for number in users
-            if count(chat if number == users[0] else [*system, *chat[number:]], template) <= limit
-        ]
-        if not fitting:
-            with pytest.raises(ChatError, match="the chat does not fit"):
-                TOK.fit_chat(chat, limit, chat_template=template, now=NOW)
-            continue
-        fitted = TOK.fit_chat(chat, limit, chat_template=template, now=NOW)
-        assert fitted.messages == [*system, *chat[fitting[0] :]]
-        assert fitted.dropped == tuple(range(len(system), fitting[0]))
-        assert fitted.count == count(fitted.messages, template) <= limit
-        assert fitted.renderings <= 12
+    for _ in range(100):
+        check_fit_chat(template, dice)
 
 
 def test_the_fewest_results_are_cut() -> None:
@@ -72,7 +27,7 @@ def test_the_fewest_results_are_cut() -> None:
     keep = {"shorten": ["tool"], "shorten_to": 10}
     for _ in range(25):
         chat = random_chat(dice, tools=True)
-        full = count(chat, TEMPLATES[0])
+        full = chat_count(chat, TEMPLATES[0])
         limit = dice.randint(full // 2, full)
         try:
             fitted = TOK.fit_chat(chat, limit, keep=keep, chat_template=TEMPLATES[0], now=NOW)
@@ -91,13 +46,13 @@ def test_the_fewest_results_are_cut() -> None:
                 chat[last] if m.get("tool_call_id") == chat[last]["tool_call_id"] else m
                 for m in fitted.messages
             ]
-            assert count(more, TEMPLATES[0]) > limit
+            assert chat_count(more, TEMPLATES[0]) > limit
 
 
 def test_a_long_chat_takes_few_renderings() -> None:
     dice = random.Random(1)
     roles = ("user", "assistant")
-    chat = [{"role": roles[n % 2], "content": text(dice, dice.randint(5, 200))} for n in range(200)]
+    chat = [{"role": roles[n % 2], "content": random_words(dice, dice.randint(5, 200))} for n in range(200)]
     fitted = TOK.fit_chat([*chat, {"role": "user", "content": "end"}], 4096, chat_template=TEMPLATES[0])
     assert fitted.count <= 4096
     assert fitted.renderings <= 12
@@ -119,7 +74,7 @@ def test_what_stays(keep: dict[str, Any], dropped: tuple[int, ...]) -> None:
     ]
     chat.append({"role": "user", "content": "last"})
     kept = [message for number, message in enumerate(chat) if number not in dropped]
-    limit = count(kept, TEMPLATES[2])
+    limit = chat_count(kept, TEMPLATES[2])
     fitted = TOK.fit_chat(chat, limit, keep=keep, chat_template=TEMPLATES[2])
     assert (fitted.dropped, fitted.messages) == (dropped, kept)
     assert (
@@ -145,9 +100,78 @@ def test_the_tokens_of_each_part() -> None:
     assert (row["dropped"], row["shortened"], row["limit"]) == ([], [], 50)
 
 
+def test_messages_are_numbered_as_in_the_chat_that_was_given() -> None:
+    roles = ("system", "user", "assistant", "user")
+    chat = [{"role": role, "content": "word " * 20 + role} for role in roles[:3]]
+    chat.append({"role": "user", "content": "Why <|endoftext|>?"})
+    fitted = TOK.fit_chat(chat, 80, chat_template="known:chatml")
+    assert fitted.dropped == (1, 2)
+    shares = {row.get("index"): row for row in fitted.to_dict()["tokens_by_origin"]}
+    assert (shares[0]["role"], shares[3]["role"], shares.keys()) == ("system", "user", {None, 0, 3})
+    found = fitted.tokens
+    assert [share.origin.name for share in found.shares if share.role] == ["messages[0]", "messages[3]"]
+    assert {part.origin.index for part in found.rendered.parts} == {None, 0, 3}
+    [injected] = found.injected
+    assert injected.in_words().startswith("messages[3].content: '<|endoftext|>' of the user became")
+
+
+def test_arguments_for_the_template_by_name() -> None:
+    given: dict[str, Any] = {"chat_template": "known:Qwen-Qwen3-0.6B"}
+    chat = [{"role": "user", "content": "Hi"}]
+    by_name = TOK.fit_chat(chat, 60, **given, enable_thinking=False)
+    assert by_name == TOK.fit_chat(chat, 60, **given, chat_template_kwargs={"enable_thinking": False})
+    assert by_name.count > TOK.fit_chat(chat, 60, **given).count
+
+
+def test_what_does_not_fit_can_be_reacted_to() -> None:
+    chat = [{"role": "system", "content": "Be terse."}, {"role": "user", "content": "word " * 100}]
+    with pytest.raises(ChatTooLongError) as caught:
+        TOK.fit_chat(chat, 120, answer=20, chat_template="known:chatml")
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (error.count, error.limit) == (chat_count(chat, "known:chatml"), 100)
+    assert "messages[1] alone has more, and is cut with a keep such as {" in str(error)
+
+
+@pytest.mark.parametrize("limit", range(0, 120, 3))
+def test_the_remedy_of_a_chat_that_is_too_long_mends_it(limit: int) -> None:
+    """And there is none where the marker of the cut would not fit, or no message is too long by itself."""
+    chat = [{"role": "system", "content": "Be terse."}, {"role": "user", "content": "word " * 100}]
+    keep = {"marker": "[…]", "shorten": ["tool"]}
+    with pytest.raises(ChatTooLongError) as caught:
+        TOK.fit_chat(chat, limit, chat_template="known:chatml", keep=keep)
+    least = chat_count([chat[0], {"role": "user", "content": "[…]"}], "known:chatml")
+    if remedy := caught.value.remedy:
+        policy = json.loads(remedy.partition("such as ")[2])
+        assert (policy["marker"], policy["shorten"]) == ("[…]", ["tool", "user"])
+        assert TOK.fit_chat(chat, limit, chat_template="known:chatml", keep=policy).shortened == (1,)
+    else:
+        assert limit < least + 16 or TOK.fits(chat[1]["content"], limit)
+
+
+def test_warnings_are_those_of_apply_chat_template() -> None:
+    chat = [{"role": "user", "content": "Hi"}]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    with pytest.warns(GGUFWarning, match="the model has no chat template, so this prompt is ChatML"):
+        TOK.fit_chat(chat, 50)
+    with pytest.warns(GGUFWarning, match="the chat template does not show the tools"):
+        TOK.fit_chat(chat, 50, tools=tools, chat_template="known:chatml")
+
+
+def test_repr_is_one_line() -> None:
+    chat = [{"role": role, "content": "word " * 20} for role in ("user", "assistant", "user")]
+    fitted = TOK.fit_chat(chat, 50, chat_template="known:chatml")
+    assert repr(fitted) == f"<FittedChat: 1 message, 2 dropped; {fitted.count} of 50 tokens>"
+
+
 REFUSED = [
-    ({"limit": -1}, ValueError, "limit and answer must be 0 or more"),
-    ({"limit": 3}, ChatError, "the chat does not fit 3 tokens: what must stay has"),
+    ({"limit": -1}, ValueError, "limit must be 0 or more, not -1"),
+    ({"limit": 10.5}, TypeError, "limit must be an integer, not float"),
+    ({"limit": 40, "answer": -1}, ValueError, "answer must be 0 or more, not -1"),
+    ({"limit": 40, "answer": 100}, ValueError, "the answer alone exceeds the limit: 100 tokens of 40"),
+    ({"limit": 3}, ChatTooLongError, "the chat does not fit 3 tokens: what must stay has"),
+    ({"limit": 40, "keep": "system"}, TypeError, "keep must be a FitPolicy or a mapping .* not str"),
+    ({"limit": 40, "keep_last": 2}, TypeError, r"^fit_chat\(\) has no argument 'keep_last', and"),
+    ({"limit": 40, "messages": ["hi"]}, ChatError, r"messages\[0\] is of type str; a message is a mapping"),
     ({"limit": 50, "keep": {"last": 1}}, ValueError, "keep has no field 'last'"),
     ({"limit": 50, "keep": {"keep_last": True}}, ValueError, "keep_last must be of type integer"),
     ({"limit": 50, "keep": {"keep_last": -1}}, ValueError, "keep_last must be 0 or more"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from chats import VOCABULARY
+from recorded_chats import VOCABULARY
 
 from ggufbpe import Tokenizer
 from ggufbpe.chat.bos_eos import BosEos

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from chats import VOCABULARY, template_names
 from record_chats import read_chats
+from recorded_chats import VOCABULARY, template_names
 
 from ggufbpe import Tokenizer
 

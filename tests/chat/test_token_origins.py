@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chats import VOCABULARY, Chat, recorded_chats, template_names
+from recorded_chats import VOCABULARY, Chat, recorded_chats, template_names
 
 from ggufbpe import Tokenizer, explain
 from ggufbpe.analysis.views.chat_lines import chat_lines
 from ggufbpe.chat.origins import PromptInParts
-from ggufbpe.chat.request.messages import Message
+from ggufbpe.chat.request.chat_message import Message
 from ggufbpe.chat.token_origins import chat_tokens
 from ggufbpe.cli import main
 

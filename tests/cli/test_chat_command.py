@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 from commands import Run, call
+from conftest import GPT2
+from make_mmproj import AUDIO, make_mmproj
+from record_media import AUDIO_CONTENTS, CONTENTS, chat_of
 from small_models import small_model
 from stores import TEMPLATE as TEMPLATE_LAYER
 from stores import ollama_layer, ollama_model
 
-from ggufbpe import Tokenizer
+from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.known_templates import known_source, known_templates
 from ggufbpe.cli import chat, count
 from ggufbpe.cli._arguments import UsageError
 
 __all__ = ["call", "small_model"]  # fixtures
 
+CHATML = ("--chat-template", "known:chatml")
 MESSAGES = [{"role": "user", "content": "hello"}]
 PROMPT = b"<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
 
@@ -113,11 +117,81 @@ def test_fields_of_a_request_without_json_around_them(call: Run, small_model: Pa
     assert counted == [f"{len(Tokenizer.from_gguf(small_model).encode(prompt))}\n" for prompt in prompts]
 
 
+def test_a_chat_that_must_fit_keeps_the_numbers_of_its_messages(
+    call: Run, small_model: Path, tmp_path: Path
+) -> None:
+    roles = ("system", "user", "assistant", "user")
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([{"role": role, "content": "hello " * 9} for role in roles]))
+    given = ("-m", small_model, *CHATML, path)
+    shorter = Tokenizer.from_gguf(small_model).count(call(chat, *given).out) - 1
+    found = json.loads(call(chat, *given, "--fit", shorter, "--json").out)
+    assert found["fitted"]["dropped"] == [1, 2]
+    assert {share.get("index") for share in found["tokens_by_origin"]} == {None, 0, 3}
+    table = call(chat, *given, "--fit", shorter, "--by-message").text
+    assert "messages[3] user" in table
+    assert "messages[1]" not in table
+    with pytest.raises(ChatError, match=r"the chat does not fit 5 tokens: what must stay has \d+ tokens$"):
+        call(chat, *given, "--fit", "5")
+
+
+def test_images(call: Run, tmp_path: Path) -> None:
+    make_mmproj(tmp_path / "mmproj.gguf", "gemma3", {})
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(chat_of(CONTENTS[3])))
+    given = ("-m", GPT2, path, "--mmproj", tmp_path / "mmproj.gguf")
+    found = json.loads(call(chat, *given, "--json").out)
+    assert found["images"] == [{"width": 640, "height": 480, "image": 36, "marks": 14, "count": 50}]
+    assert call(chat, *given, "--count").text == f"{found['count']}\n"
+    assert call(chat, *given, "--prompt").text == found["prompt"]
+    assert call(chat, *given).text == (
+        f"image 1, 640 x 480: 36 tokens and 14 around it\n{found['count']} tokens in all\n"
+    )
+    assert call(count, "--chat", *given, *CHATML, "-q").text == f"{found['count']}\n"
+
+
+def test_audio(call: Run, tmp_path: Path) -> None:
+    make_mmproj(tmp_path / "mmproj.gguf", "gemma4ua", {}, usual=AUDIO)
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(chat_of(AUDIO_CONTENTS[1])))
+    given = ("-m", GPT2, path, "--mmproj", tmp_path / "mmproj.gguf")
+    found = json.loads(call(chat, *given, "--json").out)
+    assert found["audio"] == [{"samples": 12345, "audio": 20, "marks": 8, "count": 28}]
+    assert call(chat, *given).text == (
+        f"audio 1, 12345 samples: 20 tokens and 8 around it\n{found['count']} tokens in all\n"
+    )
+    assert (
+        json.loads(call(count, "--chat", *given, *CHATML, "--json").out)["total"]["tokens"] == found["count"]
+    )
+
+
+def test_chats_with_images_are_counted_line_by_line(call: Run, tmp_path: Path) -> None:
+    """Those that llama-server refuses are reported, and the others counted."""
+    make_mmproj(tmp_path / "mmproj.gguf", "gemma3", {})
+    path = tmp_path / "chats.jsonl"
+    path.write_text("".join(json.dumps(chat_of(CONTENTS[at])) + "\n" for at in (1, 3, -1)))
+    given = ("--chat", "-m", GPT2, path, "--mmproj", tmp_path / "mmproj.gguf", *CHATML, "--json")
+    result = call(count, *given)
+    assert result.code == 2
+    found = json.loads(result.out)
+    tok = Tokenizer.from_gguf(GPT2)
+    chats = [chat_of(CONTENTS[at])["messages"] for at in (1, 3)]
+    assert found["total"]["tokens"] == sum(
+        tok.count_chat(each, tmp_path / "mmproj.gguf", chat_template="known:chatml").count for each in chats
+    )
+    assert "audio input is not supported" in found["errors"][0]["error"]
+
+
 WRONG = [
     (chat, ["-p", "hello", "--date", "yesterday"], "--date takes a day or time"),
     (chat, ["-p", "hello", "--chat-template-kwargs", "[1]"], "takes a JSON object"),
     (chat, ["-p", "hello", "--chat-template-kwargs", "{"], "--chat-template-kwargs is not JSON"),
+    (chat, ["-p", "hello", "--media-path", "."], "give --mmproj"),
+    (chat, ["-p", "hello", "--mmproj", "x", "--ids"], "images and audio have no ids"),
+    (chat, ["-p", "hello", "--mmproj", "x", "--ollama"], "leave out --ollama"),
     (count, ["-p", "hello", "--date", "2020-01-02"], "--date needs a chat"),
+    (count, ["-p", "hello", "--mmproj", "x"], "--mmproj needs a chat"),
+    (count, ["--chat", "x", "--media-path", "."], "give --mmproj"),
     (count, ["-p", "hello", "--no-generation-prompt"], "--no-generation-prompt needs a chat"),
 ]
 

@@ -48,3 +48,32 @@ def test_arguments_that_make_no_sense(call: Run, shards: Path, small_model: Path
         call(check, shards, "--sample", "-1")
     with pytest.raises(CorpusError, match="there is no manifest"):
         call(check, shards / "nowhere")
+
+
+def test_a_file_is_no_folder_of_shards(call: Run, small_model: Path) -> None:
+    with pytest.raises(CorpusError, match=r"small.gguf is a file; give the folder that ggufbpe encode wrote"):
+        call(check, small_model)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nothing_is_ok_where_no_ids_were_compared(
+    is_there: bool, call: Run, small_model: Path, tmp_path: Path
+) -> None:
+    """The corpus has changed since, or is gone."""
+    source = tmp_path / "texts.jsonl"
+    source.write_text('{"text": "hello"}\n')
+    encode_corpus(source, small_model, tmp_path / "out", workers=1)
+    if is_there:
+        source.write_text('{"text": "hello"}\n{"text": "world"}\n')
+    else:
+        source.unlink()
+    why = "the file has changed since encoding began" if is_there else "No such file or directory"
+    done = call(check, tmp_path / "out", "-m", small_model)
+    assert (done.code, done.text) == (
+        1,
+        "1 shard is as written, but no ids were compared with the tokenizer's\n",
+    )
+    assert done.err == f"ggufbpe: no documents were encoded again: {source}: {why}\n"
+    found = json.loads(call(check, tmp_path / "out", "-m", small_model, "--json").out)
+    assert (found["verdict"], found["findings"][0]["severity"]) == ("warning", "warning")
+    assert call(check, tmp_path / "out").code == 0  # without a model nobody asked for it

@@ -256,7 +256,7 @@ def test_json_of_tokens(run: Run) -> None:
         (["-p"], "expected one argument"),
         (["a", "-p", "b"], "one of"),
         (["a", "b"], "one text only, not 2; between quotation marks it is one: 'a b'"),
-        (["-p", "a", "--bogus"], "there is no flag '--bogus'; as a text: -p --bogus"),
+        (["-p", "a", "--bogus"], "there is no flag '--bogus' (see"),
         (["-p", "a", "--idss"], "there is no flag '--idss'; did you mean --ids?"),
         (["a.gguf"], "a.gguf looks like a model, and no such file is there; did you mean -m?"),
         (["a.gguf", "b"], "did you mean -m? ggufbpe tokenize -m a.gguf ..."),
@@ -1381,7 +1381,18 @@ HEAVY = {
 @pytest.mark.parametrize(
     ("arguments", "others"),
     [
-        (["tokenize", "-p", "Hello world", "--ids"], {"ggufbpe.cli.count", "ggufbpe.cli.info"}),
+        (
+            ["tokenize", "-p", "Hello world", "--ids"],
+            {
+                "copy",
+                "weakref",
+                "ggufbpe.analysis.verify.align",
+                "ggufbpe.cli.count",
+                "ggufbpe.cli.info",
+                "ggufbpe.models.token_attribute",
+                "ggufbpe.tokenizer.special_tokens",
+            },
+        ),
         (["detokenize", "15496"], {"ggufbpe.cli.tokenize"}),
         (["count", "-p", "Hello world"], {"ggufbpe.cli.tokenize"}),
         (["list-pre"], {"ggufbpe.tokenizer", "ggufbpe._util.unicode_classes"}),
@@ -1393,7 +1404,41 @@ def test_a_command_imports_only_what_it_needs(arguments: list[str], others: set[
         "import sys\nfrom ggufbpe.cli import main\n"
         f"code = main({arguments!r})\nprint(*sys.modules, file=sys.stderr)\nsys.exit(code)"
     )
-    done = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, timeout=60, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.decode().splitlines()[-1].split())
     assert not loaded & (HEAVY | others)
+
+
+def test_a_command_compiles_no_annotation() -> None:
+    """`typing` compiles those of a NamedTuple that are strings, which takes some of a short command's time."""
+    script = (
+        "import builtins, sys\ncompiled = []\nreal = compile\n"
+        "def counted(source, *arguments, **options):\n"
+        "    if isinstance(source, str):\n"
+        "        compiled.append(source)\n"
+        "    return real(source, *arguments, **options)\n"
+        "builtins.compile = counted\nfrom typing import NamedTuple\n"
+        "NamedTuple('Counted', [('one', 'int')])\nfrom ggufbpe.cli import main\n"
+        "code = main(['tokenize', '-p', 'Hello world', '--ids'])\nprint(compiled, file=sys.stderr)\nsys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.decode().splitlines()[-1] == "['int']"  # of the one above: the count works
+
+
+@pytest.mark.slow
+def test_a_command_compiles_no_pattern_that_it_does_not_use() -> None:
+    script = (
+        "import re, sys\ncompiled = []\nreal = re.compile\n"
+        "def compile(pattern, flags=0):\n"
+        "    compiled.append(sys._getframe(1).f_globals['__name__'])\n"
+        "    return real(pattern, flags)\n"
+        "re.compile = compile\nfrom ggufbpe.cli import main\n"
+        "code = main(['tokenize', '-p', 'Hello world', '--ids'])\nprint(*compiled, file=sys.stderr)\nsys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    compiled = done.stderr.decode().splitlines()[-1].split()
+    assert "gettext" in compiled  # argparse's: the count works
+    assert not [name for name in compiled if name.startswith("ggufbpe")]

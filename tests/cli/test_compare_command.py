@@ -59,6 +59,20 @@ def test_texts_from_elsewhere(call: Run, small_model: Path, letters: Path, tmp_p
     assert call(compare, "-m", small_model, "-m", letters, "-p", "hello").out == expected
 
 
+def test_a_page(call: Run, small_model: Path, letters: Path, tmp_path: Path) -> None:
+    path = tmp_path / "both.html"
+    asked = (small_model, letters, "-p", "hello <b>", "--html", path)
+    found = call(compare, *asked)
+    assert (found.code, found.out, found.err) == (1, b"", f"ggufbpe: the page is in {path}\n")
+    assert "<b>" not in path.read_text()
+    with pytest.raises(UsageError, match="already exists; --force overwrites it"):
+        call(compare, *asked)
+    assert call(compare, *asked, "--force").code == 1
+    with pytest.raises(UsageError, match="give --html or --json, not both"):
+        call(compare, *asked, "--force", "--json")
+    assert call(compare, small_model, small_model, "-p", "hello", "--html", "-").out.startswith(b"<!DOCTYPE")
+
+
 def test_arguments_that_make_no_sense(call: Run, small_model: Path) -> None:
     with pytest.raises(UsageError, match="two models or more, not 1"):
         call(compare, small_model, "-p", "hello")

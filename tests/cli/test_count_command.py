@@ -37,3 +37,15 @@ def test_a_chat_is_made_to_fit(tmp_path: Path, capsysbinary: pytest.CaptureFixtu
     assert json.loads(out)["fitted"] == {"limit": 40, "dropped": [0, 1], "shortened": []}
     assert main([*given, "3"]) == 2
     assert b"the chat does not fit 3 tokens" in capsysbinary.readouterr().err
+
+
+def test_a_text_in_the_place_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, said in (
+        ("Hello world", "No such file or directory; a text needs -p: -p 'Hello world'"),
+        ("no.txt", ""),
+    ):
+        assert main(["count", "-m", str(GPT2), name]) == 2
+        shown = capsys.readouterr().err
+        assert f"{name}: No such file or directory" in shown
+        assert said in shown
+        assert ("-p" in shown) is bool(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Run, call
@@ -65,3 +66,32 @@ def test_json(call: Run, shards: Path, small_model: Path) -> None:
 def test_what_is_not_there(flags: list[str], words: str, call: Run, shards: Path, small_model: Path) -> None:
     with pytest.raises(UsageError, match=words):
         call(decode, shards, "-m", small_model, *flags)
+
+
+@pytest.mark.parametrize("form", ["mask", "labels"])
+def test_what_the_assistant_wrote(form: Any, call: Run, small_model: Path, tmp_path: Path) -> None:
+    """With control tokens, since the end of a turn is one; in either form of a mask."""
+    chat = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": " world" * 40}]
+    source = tmp_path / "chats.jsonl"
+    source.write_text(json.dumps({"messages": chat}))
+    encode_corpus(source, small_model, tmp_path / "out", format="npy", chats=True, mask=True, mask_form=form)
+    answer = " world" * 40
+    head = "<|im_start|>user\\nhello<|im_end|>\\n<|im_start|>assistant\\n"
+    lines = call(decode, tmp_path / "out", "-m", small_model, "--mask").text.splitlines()
+    assert lines[0] == "     0     63 tokens"
+    assert lines[1] == f'           20 tokens  -      "{head}"'
+    assert lines[2].startswith('           41 tokens  label  " world world')
+    assert lines[3] == '            2 tokens  -      "\\n<|im_end|>"'
+    assert "…" in lines[2]
+    whole = call(decode, tmp_path / "out", "-m", small_model, "--mask", "--document", "0").text
+    assert f'label  "{answer}<|im_end|>"' in whole
+    assert "<|im_end|>" in call(decode, tmp_path / "out", "-m", small_model, "--special").text
+    found = json.loads(call(decode, tmp_path / "out", "-m", small_model, "--mask", "--json").text)
+    assert (len(found["mask"]), sum(found["mask"])) == (len(found["ids"]), 41)
+    with pytest.raises(UsageError, match="--mask shows text"):
+        call(decode, tmp_path / "out", "-m", small_model, "--mask", "--ids")
+
+
+def test_shards_without_a_mask(call: Run, shards: Path, small_model: Path) -> None:
+    with pytest.raises(ValueError, match="these shards have no mask"):
+        call(decode, shards, "-m", small_model, "--mask")

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from commands import Run, call
 from reference import write_metadata
-from small_models import K, Keys, small_keys, small_model
+from small_models import CHATML, K, Keys, family_keys, small_keys, small_model, with_template
 
+from ggufbpe.analysis.doctor.finding import Finding
+from ggufbpe.analysis.verify import upstream
 from ggufbpe.cli import doctor
 from ggufbpe.cli._arguments import UsageError
 from ggufbpe.gguf.constants import GGUFValueType
@@ -63,6 +65,12 @@ def test_a_warning(flags: list[str], code: int, call: Run, model: Path) -> None:
     assert found.text.startswith(f"1 warning, 1 note (--verbose shows notes, too): {model}\n")
 
 
+def test_what_is_unlike_other_files_of_the_family(call: Run, model: Path) -> None:
+    write(model, family_keys("DeepSeek Coder", add_bos_token=True, add_eos_token=True))
+    said = "Unlike DeepSeek Coder files: EOS is added to every text. This may be intended."
+    assert said in call(doctor, model).text.splitlines()
+
+
 def test_several_findings_have_one_command(call: Run, model: Path) -> None:
     write(model, {**small_keys("<|x|>", kind=1), K.ADD_BOS: (0, GGUFValueType.UINT8)})
     assert "fix: this one command mends all 2 findings:" in call(doctor, model).text
@@ -85,3 +93,83 @@ def test_without_a_model(call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LLAMA_ARG_MODEL", raising=False)
     with pytest.raises(UsageError, match="ggufbpe doctor --help"):
         call(doctor)
+
+
+# ---- --security and --sarif -----------------------------------------------------------------------------
+
+
+def test_an_audit(call: Run, model: Path) -> None:
+    hostile = CHATML + "\n{{ ''.__class__ }}"
+    write(model, {**with_template(hostile), "general.name": "a\x1b[2Jb"})
+    found = call(doctor, model, "--security", "--sarif", model.with_suffix(".sarif"))
+    lines = found.text.splitlines()
+    assert found.code == 1
+    assert "\x1b" not in found.text
+    assert "error: terminal_escape" in lines
+    assert "  where: tokenizer.chat_template, line 5, column 6" in lines
+    [run] = json.loads(model.with_suffix(".sarif").read_text())["runs"]
+    assert {"terminal_escape", "sandbox_escape"} <= {result["ruleId"] for result in run["results"]}
+    said = json.loads(call(doctor, model, "--security", "--json").out)
+    assert said["verdict"] == "error"
+    [escape] = [each for each in said["findings"] if each["id"] == "sandbox_escape"]
+    assert escape["where"] == {
+        "key": "tokenizer.chat_template",
+        "token": None,
+        "offset": None,
+        "line": 5,
+        "column": 6,
+    }
+
+
+@pytest.mark.parametrize(("more", "is_told"), [("", False), ("\n{{ ''.__class__ }}", True)])
+def test_an_examination_points_to_an_audit_that_finds_something(
+    more: str, is_told: bool, call: Run, model: Path
+) -> None:
+    write(model, with_template(CHATML + more))
+    found = call(doctor, model)
+    told = "ggufbpe: what this file can do to its user was examined, too: 1 error"
+    assert (told in found.err) is is_told
+    assert ("(--security)" in found.err) is is_told
+    assert found.text.startswith("OK: nothing to fix")
+
+
+def test_an_audit_that_finds_nothing(call: Run, small_model: Path) -> None:
+    found = call(doctor, small_model, "--security", "--strict")
+    assert found.code == 0
+    assert found.text.startswith("OK: nothing found (2 notes; --verbose shows them): ")
+
+
+def test_an_audit_compares_with_nothing(call: Run, small_model: Path) -> None:
+    with pytest.raises(UsageError, match="leave out --upstream"):
+        call(doctor, small_model, "--security", "--upstream")
+
+
+def test_sarif_of_an_examination(call: Run, model: Path) -> None:
+    write(model, {**small_keys(), K.ADD_BOS: (0, GGUFValueType.UINT8)})
+    call(doctor, model, "--sarif", model.with_suffix(".sarif"))
+    [run] = json.loads(model.with_suffix(".sarif").read_text())["runs"]
+    assert run["results"][0]["ruleId"] == "wrong_type"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["MODEL", "--upstream"], ""),
+        (["--upstream", "MODEL"], ""),  # the flag takes the model for a name, and gives it back
+        (["MODEL", "--upstream", "hf:org/model"], "hf:org/model"),
+        (["-m", "MODEL", "--upstream", "folder"], "folder"),
+    ],
+)
+def test_the_original_to_compare_with(
+    call: Run, small_model: Path, arguments: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def compared(model: str, name: str, **how: object) -> tuple[Finding, ...]:
+        asked.append((str(model), name))
+        return (Finding("warning", "upstream_template_differs", "It differs.", "So.", "mend it"),)
+
+    monkeypatch.setattr(upstream, "upstream", compared)
+    found = call(doctor, *(str(small_model) if each == "MODEL" else each for each in arguments))
+    assert asked == [(str(small_model), name)]
+    assert (found.code, "warning: upstream_template_differs" in found.text) == (0, True)

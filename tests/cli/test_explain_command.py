@@ -105,3 +105,16 @@ def test_how_a_word_that_is_taken_whole_would_have_been_merged(run: Run, tmp_pat
     plain = json.loads(run("explain", "-m", GPT2, "Hello", "--word", "0", "--json").out)
     assert (found["merges"], found["alone"]) == ([], {"merges": plain["merges"], "symbols": ["Hello"]})
     assert "alone" not in json.loads(run(*command, "--json").out)
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_page_has_the_merges_of_a_word_that_is_taken_whole(
+    is_asked: bool, run: Run, tmp_path: Path
+) -> None:
+    model, page = tmp_path / "m.gguf", tmp_path / "page.html"
+    run("fix", GPT2, "--set", "tokenizer.ggml.pre=llama-bpe", "-o", model)
+    run("explain", "-m", model, "Hello", *["--merges"] * is_asked, "--html", page)
+    shown = page.read_text()
+    assert "taken whole (ignore_merges)" in shown
+    for part in ("By its merges, it would be:", '<td class="number">10853', "They end in the same token:"):
+        assert (part in shown) == is_asked

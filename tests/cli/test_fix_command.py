@@ -8,12 +8,14 @@ import pytest
 from commands import Run, call
 from fix_cases import ADD_BOS, EOS, PRE, TYPES, metadata, write_model
 
+import ggufbpe
 from ggufbpe.cli import fix
 from ggufbpe.cli._arguments import UsageError
 
 __all__ = ["call"]  # the fixture
 
 TEMPLATE = "tokenizer.chat_template"
+PAD = "tokenizer.ggml.padding_token_id"
 
 
 @pytest.fixture
@@ -31,6 +33,9 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--set", "my.key=UINT32:5"], "my.key", 5, "my.key: missing -> 5"),
         (["--remove", EOS], EOS, None, f"{EOS}: 0 -> removed"),
         (["--set-token-type", "2=CONTROL"], TYPES, None, f"{TYPES}[2]: 1 (NORMAL) -> 3 (CONTROL)"),
+        (["--set-token-type", "2=control"], TYPES, None, f"{TYPES}[2]: 1 (NORMAL) -> 3 (CONTROL)"),
+        (["--set", f"{PAD}=<|endoftext|>"], PAD, 0, f"{PAD}: missing -> 0"),
+        (["--set", f"{PAD}=0x2"], PAD, 2, f"{PAD}: missing -> 2"),
         (["--chat-template", "known:Qwen-Qwen3-0.6B"], TEMPLATE, None, f"{TEMPLATE}: missing -> "),
     ],
 )
@@ -47,6 +52,25 @@ def test_changes(flags: list[str], key: str, value: object, line: str, call: Run
         assert key not in metadata(copy)
     else:
         assert metadata(copy)[key] != metadata(model).get(key)
+
+
+@pytest.mark.parametrize("name", [TEMPLATE, f"{TEMPLATE}.tool_use"])
+def test_a_template_that_is_set_as_a_key_is_tried(name: str, call: Run, model: Path) -> None:
+    broken = "{% for m in messages %}{{ m.content }}"
+    copy = model.with_name("fixed.gguf")
+    with pytest.raises(ggufbpe.ChatError, match="nothing was written"):
+        call(fix, model, "--set", f"{name}=STRING:{broken}", "-o", copy)
+    assert not copy.exists()
+    call(fix, model, "--set", f"{name}=STRING:{broken}", "-o", copy, "--force")
+    assert metadata(copy)[name] == broken
+
+
+def test_the_template_in_the_settings_of_transformers(call: Run, model: Path) -> None:
+    settings, copy = model.with_name("tokenizer_config.json"), model.with_name("fixed.gguf")
+    settings.write_text('{"chat_template": "{{ messages[0].content }}"}')
+    for given in (settings, model.parent):
+        call(fix, model, "--chat-template", given, "-o", copy, "--force")
+        assert metadata(copy)[TEMPLATE] == "{{ messages[0].content }}"
 
 
 def test_in_place(call: Run, model: Path) -> None:
@@ -73,6 +97,12 @@ def test_a_template_from_a_file_and_from_standard_input(call: Run, model: Path) 
         ([], "nothing to change: give one of --set, --remove, --set-token-type, --chat-template"),
         (["--remove", EOS], "where should the copy go"),
         (["--remove", EOS, "-o", "x", "--in-place"], "where should the copy go"),
+        (["--set", "tokenizer.ggml.ad_bos_token=true", "-o", "x"], rf"did you mean {ADD_BOS}\?"),
+        (["--set", f"{EOS}=<|no token|>", "-o", "x"], "is neither an id nor the text of a special token"),
+        (
+            ["--set", f"{EOS}=b", "-o", "x"],
+            "'b' is neither an id .* give .* the id of a token, or remove the key",
+        ),
         (["--set", "a=INT32:1", "--set", "a=INT32:2", "-o", "x"], "'a' is changed twice"),
         (
             ["--set", f"{ADD_BOS}=true", "--override-kv", f"{ADD_BOS}=bool:false", "-o", "x"],
@@ -89,7 +119,7 @@ def test_a_template_from_a_file_and_from_standard_input(call: Run, model: Path) 
     ],
 )
 def test_arguments_that_make_no_sense(flags: list[str], words: str, call: Run, model: Path) -> None:
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises((UsageError, ValueError), match=words):
         call(fix, model, *flags)
 
 
@@ -100,3 +130,13 @@ def test_a_file_that_is_there(call: Run, model: Path) -> None:
         call(fix, model, "--remove", EOS, "-o", there)
     assert there.read_text() == "mine"
     assert call(fix, model, "--remove", EOS, "-o", there, "--force").code == 0
+
+
+def test_the_end_of_a_key_is_no_key(call: Run, model: Path) -> None:
+    """In Python, too, where a new key would be added without a word."""
+    said = "pre is not a whole key; write tokenizer.ggml.pre"
+    with pytest.raises((UsageError, ValueError), match=said):
+        call(fix, model, "--set", "pre=gpt-2", "-o", "out.gguf")
+    with pytest.raises(ValueError, match=said):
+        ggufbpe.fix(model, "out.gguf", set={"pre": "gpt-2"})
+    ggufbpe.fix(model, "out.gguf", set={"my.pre": "gpt-2"})

@@ -9,7 +9,7 @@ from ggufbpe.cli import COMMANDS
 
 __all__ = ["run"]  # the fixture
 
-OPENING = sorted(COMMANDS.keys() - {"completion", "import", "list-pre", "models", "train"})
+OPENING = sorted(COMMANDS.keys() - {"completion", "import", "list-pre", "models", "page", "train"})
 SHARED = ("--hf-repo", "--hf-file", "--model-url", "--offline", "--refresh")
 
 

@@ -57,12 +57,13 @@ def test_a_table(call: Run, ollama: Path) -> None:
             "pre-tokenizer",
             "template",
             "doctor",
+            "security",
             "name",
         )
     ]
     facts = lines[1].split()
     assert facts[-1] == "ollama:small:latest"
-    assert facts[-8:-1] == ["268", "-", "gpt2", "gpt2", "gpt-2", "yes", "healthy"]
+    assert facts[-9:-1] == ["268", "-", "gpt2", "gpt2", "gpt-2", "yes", "healthy", "healthy"]
     assert lines[-1].startswith("broken ollama:broken:latest: ")
 
 
@@ -96,3 +97,17 @@ def test_other_stores(call: Run, home: Path, small_model: Path) -> None:
 def test_a_repository_is_listed_alone(call: Run) -> None:
     with pytest.raises(UsageError, match="takes no MODEL_NAME beside it"):
         call(models, "x", "--remote", "hf:a/b")
+
+
+def test_a_folder_is_no_pattern(call: Run, tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"is a path: this command lists the models of Ollama.* `ggufbpe info PATH`"
+    ):
+        call(models, tmp_path)
+
+
+def test_without_a_draft_the_command_for_a_file_is_told(call: Run, small_model: Path) -> None:
+    assert (
+        "`ggufbpe diff --draft TARGET DRAFT` checks a file in any folder"
+        in call(models, "--drafts-for", small_model).err
+    )

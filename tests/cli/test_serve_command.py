@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Any
 
 import pytest
 from commands import Run, call
-from small_models import small_model
+from make_mmproj import make_mmproj
+from reference import write_metadata
+from small_models import small_keys, small_model
 
 from ggufbpe.cli import serve
-from ggufbpe.cli._arguments import UsageError
+from ggufbpe.cli._arguments import Parser, UsageError
+from ggufbpe.cli._llama_server_flags import INSTEAD
 from ggufbpe.server.settings import Settings
 
 __all__ = ["call", "small_model"]  # fixtures
@@ -53,6 +57,7 @@ def test_defaults(call: Run, started: list[Settings], small_model: Path) -> None
         (["--read-timeout", "9", "--log-requests"], {"read_timeout": 9, "logs_requests": True}),
         (["--allowed-host", "a", "--allowed-host", "b"], {"allowed_hosts": ("a", "b")}),
         (["--allowed-origin", "https://a"], {"allowed_origins": ("https://a",)}),
+        (["--allowed-origin", "*"], {"allowed_origins": ("*",)}),
         (["--models-max", "1"], {"most_open": 1}),
         (["--api-key", "a, b", "--api-key", "c"], {"api_keys": ("a", "b", "c")}),
         (["--override-kv", "tokenizer.ggml.pre=str:qwen2"], {"overrides": {"tokenizer.ggml.pre": "qwen2"}}),
@@ -98,8 +103,12 @@ def test_a_server_that_others_can_reach(
     [
         (["--port", "65536"], "--port must be 0 to 65535, not 65536"),
         (["--port", "-1"], "--port must be 0 to 65535, not -1"),
-        (["--workers", "0"], "--workers"),
-        (["--timeout", "x"], "--timeout"),
+        (["--workers", "0"], "argument --workers: must be a whole number of 1 or more, not '0'"),
+        (["--max-body", "-1"], "argument --max-body: must be a whole number of 1 or more, not '-1'"),
+        (["--timeout", "x"], "argument --timeout: must be a whole number of 1 or more, not 'x'"),
+        (["--allowed-origin", "example.org"], "argument --allowed-origin: must be an origin such as https"),
+        (["--allowed-origin", "https://a/b"], "argument --allowed-origin: must be an origin such as https"),
+        (["--host", "/tmp/a.sock"], "--host takes an address or a name; Unix sockets are not supported"),
     ],
 )
 def test_values_that_make_no_sense(
@@ -123,3 +132,39 @@ def test_a_port_that_cannot_be_had(
         UsageError if is_taken else OSError, match="port 8080 is already in use" if is_taken else "no"
     ):
         call(serve, "-m", small_model)
+
+
+@pytest.mark.parametrize(("length", "warns"), [(16, True), (8, False)])
+def test_a_projector_of_another_model_is_warned_of(
+    length: int, warns: bool, call: Run, started: list[Settings], tmp_path: Path
+) -> None:
+    make_mmproj(tmp_path / "mmproj.gguf", "gemma3", {})
+    write_metadata(tmp_path / "model.gguf", {**small_keys(), "gpt2.embedding_length": length})
+    found = call(serve, "-m", tmp_path / "model.gguf", "--mmproj", tmp_path / "mmproj.gguf")
+    assert ("the projector is for another model" in found.err) is warns
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["-c", "4096"], "there is no flag '-c' (it concerns the weights, which this server does not read"),
+        (["--n-gpu-layers", "9"], "there is no flag '--n-gpu-layers' (it concerns the weights"),
+        (["--alias", "x"], "there is no flag '--alias' (-m NAME=PATH gives a model its name)"),
+        (["--alias=x"], "there is no flag '--alias' (-m NAME=PATH gives a model its name)"),
+        (["--jinja"], "there is no flag '--jinja' (chats are always rendered as with --jinja: leave it out)"),
+        (["--chat-template", "x"], "ggufbpe fix MODEL --chat-template ... -o COPY"),
+    ],
+)
+def test_flags_of_llama_server_say_what_to_do_instead(
+    flags: list[str], words: str, call: Run, started: list[Settings], small_model: Path
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        call(serve, "-m", small_model, *flags)
+    assert started == []
+
+
+def test_flags_that_serve_has_are_not_sent_elsewhere() -> None:
+    parser = Parser("ggufbpe serve")
+    serve.add_arguments(parser)
+    assert INSTEAD.keys() & parser.flags().keys() == {"--threads"}  # which is of both

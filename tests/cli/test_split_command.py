@@ -52,3 +52,18 @@ def test_bytes_that_are_not_utf8(call: Run, tmp_path: Path) -> None:
 def test_an_overlap_that_is_too_large(call: Run) -> None:
     with pytest.raises(UsageError, match="overlap must be at least 0 and less than size"):
         call(split, *GIVEN, "--overlap", 7)
+
+
+def test_the_flag_of_truncate_is_taken_too(call: Run) -> None:
+    arguments = ("-m", GPT2, "-p", "one two three four")
+    assert call(split, *arguments, "--limit", 2).out == call(split, *arguments, "--size", 2).out
+    assert len(call(split, *arguments, "--limit", 2).out.splitlines()) == 3
+
+
+def test_a_text_or_file_without_its_flag(call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(UsageError, match=r"a.txt' needs a flag: -f .*a.txt"):
+        call(split, "-m", GPT2, "a.txt")
+    with pytest.raises(UsageError, match="'one two' needs a flag: -p 'one two'"):
+        call(split, "-m", GPT2, "one two")

@@ -39,6 +39,11 @@ def test_writes_a_vocabulary_and_says_what_it_is(run: Run, corpus: Path, tmp_pat
     assert (tok.vocab_size, tok.pre, tok.add_bos, tok.eos_id) == (265, "gpt-2", False, 0)
 
 
+def test_one_word_is_singular(run: Run, tmp_path: Path) -> None:
+    command = ("train", "-", "--vocab-size", "258", "--special", "<s>", "-o", tmp_path / "v.gguf")
+    assert run(*command, stdin=b"abcd").text.endswith(", learned from 1 distinct word\n")
+
+
 def test_standard_input_and_files_give_the_same(run: Run, corpus: Path, tmp_path: Path) -> None:
     one, other = tmp_path / "a.json", tmp_path / "b.json"
     assert run("train", corpus, "--vocab-size", "265", "-o", one).code == 0
@@ -79,6 +84,19 @@ def test_no_control_token_is_said(run: Run, corpus: Path, tmp_path: Path) -> Non
     assert "--special" in result.err
 
 
+@pytest.mark.parametrize(
+    ("flags", "bos"), [([], "'<0x00>' (0)"), (["--special", "<s>"], "'<s>' (0)"), (["--bos", "<s>"], None)]
+)
+def test_bos_that_nobody_asked_for_is_said(
+    flags: list[str], bos: str | None, run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "v.gguf"
+    result = run("train", corpus, "--pre", "gemma4", "--vocab-size", "300", *flags, "-o", out)
+    said = f"llama.cpp puts BOS before each text, whatever the file says: here {bos}; name the token for it with --bos"
+    assert (said in result.err, "puts BOS" in result.err) == (bos is not None, bos is not None)
+    assert Tokenizer.from_gguf(out).encode("low")[0] == 0
+
+
 def test_what_directories_have_beside_text_is_said(run: Run, corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\0")
     result = run("train", tmp_path, "--vocab-size", "258", "--trace")
@@ -98,6 +116,10 @@ WRONG = [
     (["CORPUS", "--vocab-size", "300", "-o", "v.gguf", "--unk", "?"], "no unknown token"),
     (["CORPUS", "--vocab-size", "300", "-o", "v.gguf", "--pre", "gpt2"], "near: gpt-2"),
     (["CORPUS", "--vocab-size", "10", "-o", "v.gguf"], "no room"),
+    (
+        ["CORPUS", "--vocab-size", "5", "--pre", "words", "--units", "chars", "--trace"],
+        "; --limit-alphabet N makes them fewer",
+    ),
     (["nowhere", "--vocab-size", "300", "-o", "v.gguf"], "nowhere: No such file"),
     (["bad", "--vocab-size", "300", "-o", "v.gguf"], "bad: byte 3: 0xff is not UTF-8"),
     (["--word-counts", "bad", "--vocab-size", "300", "-o", "v.json"], "bad: byte 3 is not UTF-8"),

@@ -109,6 +109,8 @@ def test_an_override_is_as_if_it_stood_in_the_file(
         ({K.PRE: b"gpt-2"}, TypeError, "cannot hold"),
         ({K.PRE: {}}, TypeError, "cannot hold"),
         ({K.PRE: "\ud800"}, TypeError, "cannot hold"),
+        ({K.LIST: ["a", "\ud800", "b"]}, TypeError, "cannot hold"),
+        ({K.LIST: ["a", 1]}, TypeError, "cannot hold"),
         ({K.EOS_ID: 2**64}, TypeError, "cannot hold"),
         ({K.TOKEN_TYPE: [1, "two"]}, TypeError, "cannot hold"),
         ({K.PRE: 5}, WrongTypeError, "it is overridden"),

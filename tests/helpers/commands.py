@@ -83,6 +83,23 @@ def run_process(*arguments: str | bytes | Path, stdin: bytes = b"", **options: A
     return Result(done.returncode, done.stdout, done.stderr.decode())
 
 
+_COMMAND_ON_FEWER_TEXTS = """\
+#!{python}
+import sys
+import ggufbpe.analysis.conversion.parity as check
+from ggufbpe.cli import main
+check.agreement.__kwdefaults__["random_texts"] = 20
+check._characters = lambda: list(range(9, 128))
+sys.exit(main())
+"""
+
+
+def write_command(path: Path) -> None:
+    """Write the command `ggufbpe` to a file; it compares with libraries on fewer texts than the real one."""
+    path.write_text(_COMMAND_ON_FEWER_TEXTS.format(python=sys.executable))
+    path.chmod(0o755)
+
+
 def assert_error(result: Result, *words: str) -> None:
     """Exit code 2, nothing on stdout but an error as JSON, and one line that says what is wrong."""
     lines = [line for line in result.err.splitlines() if line + "\n" != NOTE]

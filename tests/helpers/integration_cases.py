@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from typing import Any
 
@@ -29,8 +30,32 @@ DOCUMENT = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")[
 ] + "\n\nnaïve 者也 😀👩‍👩‍👧 <|endoftext|> end"
 KILOBYTE = DOCUMENT[:1000]
 
+SPLIT = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+
 NUMBERS = r"(a|é|😀)[0-9]{2}"  # a regular expression whose texts `of_numbers` lists
 NUMBER_TEXTS = [f"{letter}{number:02}".encode() for letter in "aé😀" for number in range(100)]
+
+NAMES, AGES = ["Zoe", "<|endoftext|>"], [7, 42]
+JSON_SCHEMA = {  # whose texts, with one space after each comma and colon, are JSON_TEXTS
+    "type": "object",
+    "properties": {"name": {"enum": NAMES}, "age": {"enum": AGES}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+JSON_TEXTS = [json.dumps({"name": name, "age": age}) for name in NAMES for age in AGES]
+
+
+def real_tiktoken() -> Any:
+    """A `tiktoken.Encoding` of GPT-2's vocabulary, whose ranks are the ids: these are in the order of its merges."""
+    ranks = {data: token for token, data in enumerate(TOK.token_bytes) if token != END}
+    return library("tiktoken").Encoding(
+        "gpt2", pat_str=SPLIT, mergeable_ranks=ranks, special_tokens={"<|endoftext|>": END}
+    )
+
+
+def allowed_in_json(generated: bytes) -> set[int]:
+    """`allowed` for the texts of JSON_SCHEMA."""
+    return allowed(generated, [text.encode() for text in JSON_TEXTS])
 
 
 def allowed(generated: bytes, texts: list[bytes] = NUMBER_TEXTS) -> set[int]:

@@ -73,7 +73,8 @@ def family_keys(name: str, **keys: Any) -> Keys:
         tokens[index] = text
     special = {pair[0] for pair in (family.bos, family.eos) if pair}
     ids = {"bos_token_id": family.bos, "eos_token_id": family.eos}
-    made = small_keys(tokens=tokens, merges=['! "'], pre=family.pres[0])
+    made = small_keys(tokens=tokens, merges=['! "'], pre=family.pres[0] if family.pres else None)
+    made[K.MODEL] = family.model
     made[K.TOKEN_TYPE] = [CONTROL if index in special else NORMAL for index in range(size)]
     made |= {f"tokenizer.ggml.{key}": pair[0] for key, pair in ids.items() if pair}
     made |= {f"tokenizer.ggml.{key}": value for key, value in keys.items()}

@@ -18,6 +18,11 @@ from remote_server import Served, remote_server
 
 MODEL = "application/vnd.ollama.image.model"
 TEMPLATE = "application/vnd.ollama.image.template"
+GO_TEMPLATE = b"""\
+{{ range .Messages }}<start_of_turn>{{ if eq .Role "assistant" }}model{{ else }}{{ .Role }}{{ end }}
+{{ .Content }}<end_of_turn>
+{{ end }}<start_of_turn>model
+"""
 
 
 def ollama_layer(models: Path, data: bytes, kind: str = MODEL) -> dict[str, Any]:
@@ -79,3 +84,17 @@ def lm_studio_file(folder: Path, place: str, data: bytes | os.PathLike[str]) -> 
     else:
         path.symlink_to(data)
     return path
+
+
+def make_named_stores(home: Path, model: bytes) -> None:
+    """The models that examples name, where Ollama, the hub's library and LM Studio keep them below `home`."""
+    for tag in ("4b", "latest"):
+        models = home / ".ollama/models"
+        layers = [ollama_layer(models, model), ollama_layer(models, GO_TEMPLATE, TEMPLATE)]
+        ollama_model(models, f"registry.ollama.ai/library/gemma3/{tag}", layers)
+    for repository, file in (
+        ("google/gemma-3-4b-it-qat-q4_0-gguf", "gemma-3-4b-it-q4_0.gguf"),
+        ("bartowski/Llama-3.2-1B-Instruct-GGUF", "Llama-3.2-1B-Instruct-Q8_0.gguf"),
+    ):
+        hub_cache(home / ".cache/huggingface/hub", repository, {file: model})
+    lm_studio_file(home / ".lmstudio/models", "someone/tiny/tiny-Q8_0.gguf", model)

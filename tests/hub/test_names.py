@@ -293,10 +293,10 @@ def test_a_name_that_fits_several(stores: Path) -> None:
 
 
 NOT_HERE = {
-    "nothing": "No such file or directory, and no model of Ollama, Hugging Face, llama.cpp, LM Studio on this machine; "
-    "from the network it would be ollama:nothing",
-    "owner/nothing:Q8_0": "from the network it would be hf:owner/nothing:Q8_0",
-    "qwen": "(did you mean ollama:qwen3:8b?); from the network it would be ollama:qwen",
+    "nothing": "No such file or directory, and Ollama, Hugging Face, llama.cpp and LM Studio have no model of this "
+    "name here; ollama:nothing would read one from the network",
+    "owner/nothing:Q8_0": "hf:owner/nothing:Q8_0 would read one from the network",
+    "qwen": "(did you mean ollama:qwen3:8b?); ollama:qwen would read one from the network",
     "qwen3:9b": "did you mean ollama:qwen3:8b?",
     "lmstudio:pub/mod": "no such model on this machine (did you mean lmstudio:pub/Mod-GGUF@Q6_K?)",
     "nothing.gguf": "No such file or directory: 'nothing.gguf'",
@@ -527,8 +527,8 @@ def test_what_was_chosen_is_said(stores: Path, capsysbinary: pytest.CaptureFixtu
         for name in ("hf:bart/Llama-GGUF", "bart/Llama-GGUF", "hf:bart/Llama-GGUF:Q4_K_M")
     ]
     assert told == [
-        "ggufbpe: hf:bart/Llama-GGUF:Q4_K_M, of the files on this machine\n",
-        "ggufbpe: hf:bart/Llama-GGUF:Q4_K_M, of Hugging Face\n",
+        "ggufbpe: using hf:bart/Llama-GGUF:Q4_K_M, the file on this machine\n",
+        "ggufbpe: using hf:bart/Llama-GGUF:Q4_K_M, a model of Hugging Face\n",
         "",
     ]
 
@@ -820,9 +820,10 @@ def test_the_list_for_people(stores: Path, capsysbinary: pytest.CaptureFixture[b
             "pre-tokenizer",
             "template",
             "doctor",
+            "security",
             "name",
         ],
-        ["1.8", "MB", "50257", "1024", "gpt2", "gpt2", "gpt-2", "no", "-", "ollama:gemma3:4b"],
+        ["1.8", "MB", "50257", "1024", "gpt2", "gpt2", "gpt-2", "no", "-", "-", "ollama:gemma3:4b"],
         ["=", "ollama:gemma3:latest"],
     ]
     assert lines[4][:2] == ["broken", "lmstudio:pub/gemma3@Q4_K_M:"]

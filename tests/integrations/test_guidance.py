@@ -15,5 +15,8 @@ def test_guidance_encodes_and_decodes() -> None:
     assert ids == TOK.encode_ordinary(DOCUMENT)
     assert made.decode(ids) == DOCUMENT.encode()
     assert (made.bos_token_id, made.eos_token_id) == (END, END)
+    assert made.encode(b"a<|endoftext|>b") == [64, END, 65]
+    assert made.encode(b"a<|endoftext|>b", parse_special=False) == TOK.encode_ordinary("a<|endoftext|>b")
+    assert made.decode(made.encode(b"caf\xc3")) == b"caf\xc3"
     assert made.is_special_token(END)
     assert not made.is_special_token(0)

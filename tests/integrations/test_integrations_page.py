@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import GPT2, ROOT
 from integration_cases import library
+from packaging.requirements import Requirement
 
 PAGE = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
 FIRST, *EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -17,11 +18,31 @@ LIBRARIES = {
     "lm_format_enforcer": "lmformatenforcer",
     "vllm": "transformers",
 }
+TESTED = dict(re.findall(r"^\| ✓ \| ([\w-]+) \| (\S+) \|", PAGE, re.MULTILINE))
+PINS = dict(
+    re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "scripts" / "integrations.txt").read_text(), re.MULTILINE)
+)
+EXTRA = re.search(
+    r"^integrations = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL | re.MULTILINE
+)
 MODULES = {path.stem for path in (ROOT / "ggufbpe" / "integrations").glob("[a-z]*.py")}
 
 
 def test_every_module_has_an_example() -> None:
     assert set(re.findall(r"from ggufbpe\.integrations\.(\w+) import", PAGE)) == MODULES
+
+
+def test_the_versions_are_those_that_are_pinned() -> None:
+    pinned = {name.replace("_", "-").lower(): version for name, version in PINS.items()}
+    pinned["llama-cpp-python"] = "0.3.36"  # of the extra of this name in pyproject.toml
+    assert {name: pinned.get(name) for name in TESTED} == TESTED
+
+
+def test_every_library_of_the_extra_is_listed_and_pinned_within_its_limits() -> None:
+    assert EXTRA is not None
+    wanted = [Requirement(each) for each in re.findall(r'"(.*?)"', EXTRA[1]) if "ggufbpe" not in each]
+    assert {each.name for each in wanted} | {"llama-cpp-python", "outlines-core", "xgrammar"} == set(TESTED)
+    assert [each.name for each in wanted if TESTED[each.name] not in each.specifier] == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
-from integration_cases import DOCUMENT, END, NUMBERS, TOK, allowed, ids_of_bits, library
+from integration_cases import (
+    DOCUMENT,
+    END,
+    JSON_SCHEMA,
+    JSON_TEXTS,
+    NUMBERS,
+    TOK,
+    allowed,
+    allowed_in_json,
+    ids_of_bits,
+    library,
+)
 
 llguidance = library("llguidance")
 
@@ -22,10 +34,25 @@ def test_the_tokens_and_the_ids_of_a_text() -> None:
 
 @pytest.mark.parametrize("text", ["a42", "é07", "😀99"])
 def test_masks_of_a_regular_expression(text: str) -> None:
-    matcher = llguidance.LLMatcher(LL, llguidance.LLMatcher.grammar_from_regex(NUMBERS))
+    for mask, generated, _ in masks(llguidance.LLMatcher.grammar_from_regex(NUMBERS), text):
+        assert mask == allowed(generated)
+
+
+@pytest.mark.parametrize("text", JSON_TEXTS)
+def test_masks_of_a_json_schema(text: str) -> None:
+    """Where only one text can come, llguidance allows of its tokens the one that our encoding has."""
+    separators = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    grammar = llguidance.LLMatcher.grammar_from_json_schema(JSON_SCHEMA, separators)
+    for mask, generated, token in masks(grammar, text):
+        assert mask in ({token}, allowed_in_json(generated))
+
+
+def masks(grammar: str, text: str) -> Iterator[tuple[set[int], bytes, int]]:
+    """The mask before each token of a text and EOS, what was generated before, and the token."""
+    matcher = llguidance.LLMatcher(LL, grammar)
     generated = b""
-    for token in [*TOK.encode(text), END]:
-        assert ids_of_bits(matcher.compute_bitmask()) == allowed(generated)
+    for token in [*TOK.encode_ordinary(text), END]:
+        yield ids_of_bits(matcher.compute_bitmask()), generated, token
         assert matcher.consume_token(token)
         generated += TOK.token_bytes[token]
     assert matcher.is_stopped()

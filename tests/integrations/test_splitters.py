@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
-from integration_cases import DOCUMENT, TOK, library
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
+import pytest
+from integration_cases import DOCUMENT, TOK, library, real_tiktoken
+
+from ggufbpe import NotInstalledError
 from ggufbpe.integrations._protocol import length_function
 
 count = length_function(TOK)
 SIZES = [1, 7, 64, 10_000]
+
+
+def slices(spans: Sequence[tuple[int, int]]) -> list[str]:
+    return [DOCUMENT[start:end] for start, end in spans]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -17,9 +28,68 @@ def test_langchain(size: int) -> None:
     from ggufbpe.integrations.langchain import text_splitter
 
     splitter = text_splitter(TOK, chunk_size=size, chunk_overlap=0)
-    spans = TOK.split(DOCUMENT, size, boundaries="token", parse_special=False)
-    assert splitter.split_text(DOCUMENT) == [DOCUMENT[start:end] for start, end in spans]
+    assert splitter.split_text(DOCUMENT) == slices(TOK.split(DOCUMENT, size, parse_special=False))
     assert "".join(each.page_content for each in splitter.create_documents([DOCUMENT])) == DOCUMENT
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({"boundaries": "token"}, ("token", "end")),
+        ({"boundaries": "markdown", "keep_separator": True}, ("markdown", "start")),
+        ({"keep_separator": "start"}, ("paragraph", "start")),
+        ({"keep_separator": False}, ("paragraph", False)),
+        ({"strip_whitespace": True}, ("paragraph", False)),
+    ],
+)
+def test_options_of_langchain(options: dict[str, Any], asked: tuple[Any, Any]) -> None:
+    library("langchain_text_splitters")
+    from ggufbpe.integrations.langchain import text_splitter
+
+    found = text_splitter(TOK, 32, 8, **options).split_text(DOCUMENT)
+    assert found == slices(TOK.split(DOCUMENT, 32, 8, *asked, parse_special=False))
+
+
+def test_documents_of_langchain_say_where_they_begin() -> None:
+    library("langchain_text_splitters")
+    from ggufbpe.integrations.langchain import text_splitter
+
+    text = "One two. " * 40  # in which LangChain would find other places
+    metadata = {"source": ["a.md"]}
+    documents = text_splitter(TOK, 16, 6, add_start_index=True).create_documents([text, ""], [metadata, {}])
+    starts = [each.metadata["start_index"] for each in documents]
+    assert starts == [start for start, _ in TOK.split(text, 16, 6, parse_special=False)]
+    assert all(text.startswith(each.page_content, at) for each, at in zip(documents, starts))
+    assert documents[0].metadata["source"] == ["a.md"]
+    assert documents[0].metadata["source"] is not metadata["source"]
+
+
+def test_langchain_takes_a_tokenizer_and_sound_arguments() -> None:
+    library("langchain_text_splitters")
+    from ggufbpe.integrations.langchain import text_splitter
+
+    with pytest.raises(TypeError, match=r"must be a Tokenizer, not str; Tokenizer\.from_gguf\(path\) opens"):
+        text_splitter("model.gguf", 256, 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="boundaries is one of"):
+        text_splitter(TOK, 256, 0, boundaries="page")  # type: ignore[arg-type]
+
+
+def test_messages_of_langchain_become_openais() -> None:
+    library("langchain_text_splitters")
+    messages = library("langchain_core.messages")
+    chat = [
+        messages.SystemMessage("Be terse."),
+        messages.HumanMessage("Hi " * 50),
+        messages.HumanMessage("Hi"),
+    ]
+
+    def count(chat: list[Any]) -> int:
+        return len(
+            TOK.apply_chat_template(messages.convert_to_openai_messages(chat), chat_template="known:chatml")
+        )
+
+    trimmed = messages.trim_messages(chat, max_tokens=70, token_counter=count, include_system=True)
+    assert trimmed == [chat[0], chat[2]]
 
 
 def test_langchain_counts_by_us() -> None:
@@ -37,9 +107,14 @@ def test_llama_index() -> None:
     from ggufbpe.integrations.llama_index import tokenizer
 
     parsers = library("llama_index.core.node_parser")
-    splitter = parsers.TokenTextSplitter(chunk_size=64, chunk_overlap=0, tokenizer=tokenizer(TOK))
-    parts = splitter.split_text(DOCUMENT)
-    assert max(map(count, parts)) <= 64
+    parts, theirs = (
+        parsers.TokenTextSplitter(chunk_size=64, chunk_overlap=0, tokenizer=each).split_text(DOCUMENT)
+        for each in (tokenizer(TOK), real_tiktoken().encode_ordinary)
+    )
+    assert parts == theirs
+    assert (
+        max(map(count, parts)) <= 64 + 2
+    )  # it adds up the tokens of words, of which joined text can have more
     assert "".join("".join(parts).split()) == "".join(DOCUMENT.split())  # it strips white space
     core.set_global_tokenizer(tokenizer(TOK))
     assert library("llama_index.core.utils").get_tokenizer()(DOCUMENT) == TOK.encode_ordinary(DOCUMENT)
@@ -72,3 +147,21 @@ def test_semantic_text_splitter() -> None:
         parts = splitter.chunks(DOCUMENT)
         assert "".join(parts) == DOCUMENT
         assert max(map(count, parts)) <= 64
+
+
+@pytest.mark.parametrize(
+    ("adapter", "function", "module"),
+    [
+        ("langchain", "text_splitter", "langchain_text_splitters"),
+        ("lm_format_enforcer", "tokenizer_data", "lmformatenforcer"),
+        ("outlines", "vocabulary", "outlines_core"),
+    ],
+)
+def test_the_error_without_a_library_names_the_adapter(
+    adapter: str, function: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"ggufbpe.integrations.{adapter}"
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(NotInstalledError, match=rf"^{re.escape(name)} needs the package "):
+        getattr(import_module(name), function)(TOK)

@@ -8,19 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from integration_cases import DOCUMENT, END, TOK, library
+from integration_cases import DOCUMENT, END, TOK, library, real_tiktoken
 
 tiktoken = library("tiktoken")
 
 from ggufbpe.integrations.tiktoken import encoding  # noqa: E402 - after its library
 
-SPLIT = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 OURS = encoding(TOK, "gpt2")
-# The real one, whose ranks are the ids: those of GPT-2 are in the order of its merges.
-RANKS = {data: token for token, data in enumerate(TOK.token_bytes) if token != END}
-THEIRS = tiktoken.Encoding(
-    "gpt2", pat_str=SPLIT, mergeable_ranks=RANKS, special_tokens={"<|endoftext|>": END}
-)
+THEIRS = real_tiktoken()
 IDS = TOK.encode_ordinary(DOCUMENT)
 
 CALLS: list[Callable[[Any], Any]] = [
@@ -68,9 +63,10 @@ def test_each_call_gives_what_tiktoken_gives(call: int) -> None:
         (lambda it: it.encode_single_token("no such token"), KeyError),
         (lambda it: it.decode_single_token_bytes(len(TOK)), KeyError),
         (lambda it: it.decode([len(TOK)]), KeyError),
+        (lambda it: it.decode([0, -1]), (KeyError, OverflowError)),  # tiktoken has no negative ids at all
     ],
 )
-def test_errors_are_those_of_tiktoken(call: Callable[[Any], Any], error: type[Exception]) -> None:
+def test_errors_are_those_of_tiktoken(call: Callable[[Any], Any], error: Any) -> None:
     for it in (OURS, THEIRS):
         with pytest.raises(error):
             call(it)

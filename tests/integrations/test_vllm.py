@@ -1,6 +1,7 @@
 """vLLM's protocol for tokenizers, which is too large a package to be installed here.
 
-The members are those of vllm/tokenizers/protocol.py at commit 0259646 and the call of vllm/tokenizers/registry.py.
+The members are those of vllm/tokenizers/protocol.py at commit 0259646, and the call is in vllm/tokenizers/registry.py.
+In vllm/frontend/processing/tokenizers/protocol.py at b59bcca, they are the same but for get_chat_template.
 """
 
 from __future__ import annotations
@@ -79,6 +80,23 @@ def test_ids_and_texts_are_those_of_the_gguf() -> None:
     assert made.decode(ids, skip_special_tokens=True) == "naïve 者也 "
     assert (made.max_token_id, made.is_fast, made.num_special_tokens_to_add()) == (len(TOK) - 1, True, 0)
     assert made.max_chars_per_token == max(len(piece.decode("utf-8", "replace")) for piece in TOK.token_bytes)
+
+
+@pytest.mark.parametrize(
+    "text", ["naïve 者也 😀👩‍👩‍👧 it's fine , isn't it?\n\n  two", "<|endoftext|> end", ""]
+)
+@pytest.mark.parametrize("prompt", ["", "Hello", "a b c d e f g h i j"])
+def test_text_that_is_streamed_is_the_text(prompt: str, text: str) -> None:
+    """As vLLM detokenizes a slow tokenizer's ids, one by one: the text of a window of tokens less that before it."""
+    made = opened()
+    begun = made.convert_ids_to_tokens(made.encode(prompt))
+    begin, end, streamed = max(len(begun) - 5, 0), len(begun), ""
+    for token in [*made.encode(text), len(made)]:  # the last one is none
+        begun += made.convert_ids_to_tokens([token]) if token < len(made) else [""]
+        before, now = (made.convert_tokens_to_string(begun[begin:at]) for at in (end, None))
+        if len(now) > len(before) and not now.endswith("\ufffd"):
+            begin, end, streamed = end, len(begun), streamed + now[len(before) :]
+    assert streamed == text
 
 
 def test_chats_are_those_of_llama_server() -> None:

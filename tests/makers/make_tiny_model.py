@@ -48,7 +48,7 @@ def make_tiny_model(
     writer.add_feed_forward_length(HIDDEN)
     writer.add_head_count(HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
-    tokens = _copy_tokenizer(writer, vocabulary, changes or {})
+    tokens = copy_tokenizer(writer, vocabulary, changes or {})
     for name, tensor in _tensors(tokens):
         writer.add_tensor(name, tensor)
     writer.write_header_to_file()
@@ -58,7 +58,7 @@ def make_tiny_model(
     return out
 
 
-def _copy_tokenizer(writer: GGUFWriter, vocabulary: str | os.PathLike[str], changes: dict[str, Any]) -> int:
+def copy_tokenizer(writer: GGUFWriter, vocabulary: str | os.PathLike[str], changes: dict[str, Any]) -> int:
     """Copy the keys of the tokenizer, with changes; returns the number of tokens."""
     with GGUFFile(vocabulary) as file:
         for key in file:

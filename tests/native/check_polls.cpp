@@ -174,7 +174,7 @@ void check_vocabulary() {
     };
     for (size_t i = 0; i < COUNT; ++i) append("token" + std::to_string(i));
     auto tokens = std::make_shared<Strings>();
-    check("scanning", 10, [&](const Poll &poll) {
+    check("scanning", 7, [&](const Poll &poll) {
         CHECK(scan(file.data(), file.size(), 0, COUNT, 4, IS_BIG_ENDIAN, tokens.get(), poll).plain);
     });
     check("indexing", 8, [&](const Poll &poll) { CHECK(tokens->index(poll) == Strings::NOT_FOUND); });

@@ -289,6 +289,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     model::Vocabulary v = random_vocabulary(choices, made.entry->escape_spaces, made.entry->name);
     v.strict_utf8 = choices.one_in(2);
     const uint64_t begun = work_done();
+    v.has_tables_of_file = choices.one_in(8);
     const auto encoder = v.encoder(made.splitter, choices.one_in(2) ? 0 : BPEModel::CACHE_BYTES);
     uint64_t bytes = 0;
     for (const auto *strings : {&v.tokens, &v.merges}) {

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "encoder.h"
 #include "harness.h"
 #include "split/splitter.h"
+#include "table_file.h"
 #include "unicode_classes.h"
 
 namespace model {
@@ -422,6 +425,26 @@ struct Vocabulary {
     std::vector<ggufbpe::SpecialToken> special;
     int32_t bos = -1, eos = -1;
     bool strict_utf8 = true;
+    bool has_tables_of_file = false;  // the model reads its tables from a file that another one wrote
+
+    static std::shared_ptr<const ggufbpe::TableFile> table_file(const ggufbpe::BPEModel &model) {
+        const ggufbpe::HashKey secret = {1, 2, 3, 4, 5, 6, 7, 8};
+        ggufbpe::TableWriter writer;
+        model.write(writer);
+        const std::string content = writer.finish(secret, {9, 10});
+        std::FILE *file = std::tmpfile();
+        if (!file || std::fwrite(content.data(), 1, content.size(), file) != content.size()) throw std::runtime_error("no file");
+        std::rewind(file);
+#if defined(_WIN32)
+        const int descriptor = _fileno(file);
+#else
+        const int descriptor = fileno(file);
+#endif
+        auto read = ggufbpe::TableFile::read(descriptor, content.size(), secret, {9, 10});
+        std::fclose(file);
+        if (!read) throw std::runtime_error("a file that was written is not read");
+        return read;
+    }
 
     std::unique_ptr<ggufbpe::Encoder> encoder(std::shared_ptr<const Splitter> splitter, size_t cache_bytes) const {
         auto strings = std::make_shared<ggufbpe::Strings>();
@@ -430,6 +453,10 @@ struct Vocabulary {
         ggufbpe::Strings pairs;
         for (const std::string &merge : merges) pairs.add(merge);
         auto made = std::make_unique<ggufbpe::BPEModel>(strings, pairs, splitter, options, own_step, cache_bytes);
+        if (has_tables_of_file) {
+            made = std::make_unique<ggufbpe::BPEModel>(strings, pairs, splitter, options, own_step, cache_bytes, ggufbpe::NO_POLL,
+                                                       table_file(*made));
+        }
         return std::make_unique<ggufbpe::Encoder>(std::move(made), strings, special, one_or_none(bos), one_or_none(eos),
                                                   strict_utf8);
     }

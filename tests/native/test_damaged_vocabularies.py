@@ -117,12 +117,12 @@ def test_models_of_wrong_parts_are_refused() -> None:
 
 def _try_wrong_parts() -> None:
     """Print what each way to build a model wrongly gives, and its first ids if it is not refused."""
-    from ggufbpe.models.pretokenizers import automaton_tables, registry
+    from ggufbpe.models.pretokenizers import compiled_splitter, registry
     from ggufbpe.native import native
 
     assert native is not None
     cache = 1 << 20
-    splitter = automaton_tables.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"])
+    splitter = compiled_splitter.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"])
     texts = ["<unk>", "a", "\u2581", "ab"]
     plain, tokens = native.Strings.of(texts), native.Strings.of(texts)
     tokens.index()

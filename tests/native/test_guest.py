@@ -296,7 +296,7 @@ def test_what_a_handler_raises_in_the_child_ends_the_child(work: str) -> None:
 tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
 words = b" ".join(b"x%d" % (7919 * number) for number in range(300_000))
 from ggufbpe.native import native
-from ggufbpe.models.pretokenizers import automaton_tables as tables
+from ggufbpe.models.pretokenizers import compiled_splitter as tables
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 def train(text):
     native.WordCounter(4).add(tables.compiled_splitter(PRE_TOKENIZERS["gpt-2"]), text * 3)
@@ -383,7 +383,7 @@ def test_counters_and_learners_may_be_shared_by_threads() -> None:
         import sys, threading
         from ggufbpe import Tokenizer
         from ggufbpe.native import native
-        from ggufbpe.models.pretokenizers import automaton_tables as tables
+        from ggufbpe.models.pretokenizers import compiled_splitter as tables
         from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
         splitter = tables.compiled_splitter(PRE_TOKENIZERS["gpt-2"])
         counter = native.WordCounter(2)

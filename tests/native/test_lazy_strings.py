@@ -50,7 +50,7 @@ from ggufbpe.native.lazy_strings import (
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled module")
 
 FIXTURES = ROOT / "fixtures"
-CACHE = Path(os.environ.get("GGUFBPE_CACHE") or ROOT / ".cache") / "vocabs"  # of scripts/reference.py
+CACHE = Path(os.environ.get("GGUFBPE_REFERENCE") or ROOT / ".cache") / "vocabs"  # of scripts/reference.py
 FILES = [
     GPT2,
     *(path for path in sorted(FIXTURES.rglob("*")) if path.is_file() and path.suffix != ".json"),
@@ -193,18 +193,46 @@ def test_scan(strings: list[bytes], layout: tuple[int, bool], before: bytes, aft
     assert scanned(data[:end], len(strings), *layout, start=start) == expected
     assert scanned(data, len(strings), *layout, start=start) == expected
     for block in (1, 3, 40):
-        assert read_in_blocks(data, start, end, len(strings), layout, block) == expected
-    assert read_in_blocks(data[: end - 1], start, end, len(strings), layout, 40) is None or start == end
-    assert read_in_blocks(data, start, end + 1, len(strings), layout, 40) is None
+        assert read_in_blocks(data[:end], start, len(strings), layout, block) == expected
+    assert read_in_blocks(data[: end - 1], start, len(strings), layout, 40) is None or start == end
 
 
 def read_in_blocks(
-    data: bytes, start: int, end: int, count: int, layout: tuple[int, bool], block: int
+    data: bytes, position: int, count: int, layout: tuple[int, bool], block: int
 ) -> list[str] | None:
-    """What is read of a file in blocks."""
+    """What a `Scanner` makes of blocks, each of which is larger if no string fits in it."""
     assert native is not None
-    found = native.Strings.read(lambda at, size: data[at : at + size], block, start, end, count, *layout)
+    scanner, left, size = native.Scanner(count), count, block
+    while left and size <= len(data) + block:
+        done, end = scanner.add(data[position : position + size], 0, left, *layout)
+        position, left, size = position + end, left - done, block if done else size + block
+    found = scanner.take()
     return None if found is None else found.to_list()
+
+
+def test_a_scanner_takes_no_more_strings_than_it_was_made_for() -> None:
+    assert native is not None
+    data, scanner = packed([b"a", b"b"], 8, False), native.Scanner(1)
+    assert scanner.add(data, 0, 2, 8, False) == (1, 9)
+    assert scanner.add(data, 9, 1, 8, False) == (0, 9)
+    assert scanner.take().to_list() == ["a"]
+    assert scanner.take().to_list() == []  # they were taken
+    assert scanner.add(data, 0, 2, 8, False) == (0, 0)
+
+
+def test_a_scanner_grows() -> None:
+    assert native is not None
+    texts = ["a" * 5000, *map(str, range(3000)), "b" * 100_000]
+    data, scanner = packed([text.encode() for text in texts], 8, False), native.Scanner(len(texts))
+    assert scanner.add(data, 0, len(texts), 8, False) == (len(texts), len(data))
+    assert scanner.take().to_list() == texts
+
+
+def test_a_count_that_lies_takes_no_memory() -> None:
+    assert native is not None
+    scanner = native.Scanner(2**32 - 2)
+    assert scanner.add(packed([b"a"], 8, False), 0, 2**32 - 2, 8, False) == (1, 9)
+    assert scanner.take() is None
 
 
 @bounded(200)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ def gpt2(tmp_path: Path) -> Case:
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCHMARKS / script), *arguments]
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+def test_modules_that_are_imported_by_name_alone_differ_in_it() -> None:
+    """Tests put these folders on the path, and the first of two modules of one name hides the other."""
+    folders = ("benchmarks", "scripts", "tests/helpers", "tests/makers")
+    names = Counter(path.stem for folder in folders for path in (ROOT / folder).glob("*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 # ---- the whole ------------------------------------------------------------------------------------------
@@ -110,7 +118,7 @@ def test_what_is_not_there_is_said(arguments: list[str], message: str) -> None:
 def test_a_vocabulary_that_is_not_prepared_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GGUFBPE_CACHE", str(tmp_path))
+    monkeypatch.setenv("GGUFBPE_REFERENCE", str(tmp_path))
     left_out: dict[str, str] = {}
     found = [each.name for each in cases(["llama-3", "gpt-2"], tmp_path, left_out)]
     assert found == ["gpt-2"]

@@ -142,6 +142,7 @@ def test_every_public_error_and_warning_is_exported() -> None:
     for name in named - {
         "GGUFWarning",
         "ChatError",
+        "ChatTooLongError",
         "ModelNameError",
     }:  # of a chat or name, no file is to blame
         assert issubclass(getattr(ggufbpe, name), ggufbpe.GGUFError)
@@ -152,7 +153,8 @@ def test_every_public_error_and_warning_is_exported() -> None:
 )
 def test_errors_that_a_page_names_can_be_caught(page: str) -> None:
     named = set(re.findall(r"`(\w+(?:Error|Warning))`", (ROOT / page).read_text(encoding="utf-8")))
-    assert named <= {*ggufbpe.__all__, *dir(builtins)}
+    of_javascript = {"TokenizerError"} if page == "docs/javascript.md" else set()
+    assert named - of_javascript <= {*ggufbpe.__all__, *dir(builtins)}
 
 
 def test_a_path_is_no_vocabulary() -> None:
@@ -262,3 +264,19 @@ def test_every_public_name_of_the_tokenizer_is_documented() -> None:
         if not name.startswith("_") and not (isinstance(member, Fact) and member.__doc__ != Fact.__doc__)
     }
     assert {f"Tokenizer.{name}" for name in methods} <= set(parts)
+
+
+def test_files_that_the_table_of_places_names_exist() -> None:
+    """A stranger opens the file that docs/design.md names for a new command, model or pre-tokenizer."""
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    table = page.partition("## Where something new goes\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([\w./]+\.(?:py|cpp|txt|md))`", table))
+    files = [
+        path.relative_to(ROOT).as_posix()
+        for folder in ("ggufbpe", "scripts", "tests", "docs")
+        for path in (ROOT / folder).rglob("*")
+    ]
+    assert len(named) >= 30
+    assert [
+        name for name in sorted(named) if not any(f"/{file}".endswith(f"/{name}") for file in files)
+    ] == []

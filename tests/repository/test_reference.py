@@ -39,7 +39,7 @@ def test_a_state_that_is_not_there_is_named_with_what_gets_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("GGUFBPE_CACHE", str(tmp_path))
+    monkeypatch.setenv("GGUFBPE_REFERENCE", str(tmp_path))
     with pytest.raises(NotPreparedError, match=f"prepare {part}"):
         Oracle(gpt2_path, state)
     assert children == []

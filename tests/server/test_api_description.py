@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ggufbpe.chat.fitting import FitPolicy
 from ggufbpe.server.api_description import description, description_page
 from ggufbpe.server.endpoints import ENDPOINTS
 
@@ -13,7 +16,8 @@ OPERATIONS = {
 
 
 def test_every_endpoint_is_described_once() -> None:
-    assert set(OPERATIONS) == {(each.path, each.method.lower()) for each in ENDPOINTS.values()}
+    endpoints = {(each.path, each.method.lower()) for each in ENDPOINTS.values()}
+    assert set(OPERATIONS) == {*endpoints, ("/metrics", "get")}
     ids = [operation["operationId"] for operation in OPERATIONS.values()]
     assert len(set(ids)) == len(ids)
 
@@ -22,7 +26,7 @@ def test_an_operation_has_its_summary_examples_and_types() -> None:
     for endpoint in ENDPOINTS.values():
         operation = OPERATIONS[endpoint.path, endpoint.method.lower()]
         assert operation["summary"] == endpoint.summary
-        assert set(operation["responses"]) == {"200", "400", "401", "403", "413", "429", "503"}
+        assert set(operation["responses"]) == {"200", "400", "401", "403", "413", "415", "429", "503"}
         assert [each["name"] for each in operation.get("parameters", [])] == list(endpoint.query)
         assert ("requestBody" in operation) == bool(endpoint.examples)
         if endpoint.examples:
@@ -31,11 +35,36 @@ def test_an_operation_has_its_summary_examples_and_types() -> None:
             assert set(content["schema"]["properties"]) == {"model"}.union(*endpoint.examples)
 
 
+def properties_of(path: str) -> Any:
+    """The fields of a request."""
+    operation = OPERATIONS[path, "post"]
+    return operation["requestBody"]["content"]["application/json"]["schema"]["properties"]
+
+
 def test_types_of_fields() -> None:
-    [operation] = [each for (path, _), each in OPERATIONS.items() if path == "/v1/count"]
-    properties = operation["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    properties = properties_of("/v1/count")
     assert properties["model"] == {"type": "string"}
     assert properties["texts"] == {"type": ["array", "string"]}  # of both examples
+
+
+def test_fields_of_few_values_have_them() -> None:
+    assert properties_of("/v1/truncate")["side"] == {"enum": ["right", "left", "middle"]}
+    assert properties_of("/v1/truncate")["at"] == {"enum": ["character", "word"]}
+    assert properties_of("/v1/split")["keep_separator"] == {"enum": ["end", "start", False]}
+    assert {"paragraph", "token"} <= set(properties_of("/v1/split")["boundaries"]["enum"])
+    keep = properties_of("/v1/fit")["keep"]
+    assert keep["properties"]["shorten_to"] == {"type": "integer", "default": 256}
+    assert keep["properties"]["shorten"] == {"type": "array", "items": {"type": "string"}, "default": []}
+    assert keep["properties"]["side"]["enum"] == ["right", "left", "middle"]
+    assert FitPolicy.of({name: each["default"] for name, each in defaults(keep)}) == FitPolicy()
+
+
+def defaults(keep: Any) -> Any:
+    """The fields of `keep`, with arrays as Python has them."""
+    return [
+        (name, {**each, "default": tuple(each["default"])} if each["type"] == "array" else each)
+        for name, each in keep["properties"].items()
+    ]
 
 
 def test_the_page_names_every_endpoint() -> None:

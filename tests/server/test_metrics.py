@@ -16,6 +16,8 @@ def test_counts_of_requests() -> None:
     metrics.note("/tokenize", 200, 0.2, received=1, sent=2)
     metrics.note("/tokenize", 400, 0.2, received=0, sent=5)
     metrics.models_open.set(2)
+    metrics.slow.set(3)
+    metrics.in_threads.labels("long").inc()
     lines = metrics.exposition().decode().splitlines()
     for line in (
         'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 2.0',
@@ -25,6 +27,8 @@ def test_counts_of_requests() -> None:
         'ggufbpe_bytes_total{direction="in"} 11.0',
         'ggufbpe_bytes_total{direction="out"} 107.0',
         "ggufbpe_models_open 2.0",
+        "ggufbpe_requests_slow 3.0",
+        'ggufbpe_requests_in_threads{work="long"} 1.0',
     ):
         assert line in lines
 

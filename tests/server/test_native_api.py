@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from conftest import GPT2, RAW_UTF8
 
 from ggufbpe import Tokenizer
 from ggufbpe.server import native_api
+from ggufbpe.server.budgets_api import fit_answer
 from ggufbpe.server.failures import RequestError
+from ggufbpe.server.other_servers import tokenize_either
 from ggufbpe.server.served_models import Models
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
@@ -33,6 +36,28 @@ def test_explain_and_why_not(models: Models) -> None:
     assert "why_not" not in answer
     why = native_api.explain_answer(models, {"text": "Hello", "why_not": "ell"})
     assert why["piece"] == "ell"
+
+
+CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
+
+
+def test_explain_obeys_the_template_of_a_request(models: Models) -> None:
+    body = {**CHAT, "chat_template": "{{ messages[0].content }}"}
+    assert native_api.explain_answer(models, body)["ids"] == [15496]
+    known = native_api.explain_answer(models, {**CHAT, "chat_template": "known:chatml"})
+    assert known["ids"] == native_api.explain_answer(models, CHAT)["ids"] != [15496]
+
+
+@pytest.mark.parametrize("answer", [fit_answer, native_api.explain_answer, tokenize_either])
+def test_the_template_of_a_request_is_no_path(
+    models: Models, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client must not be able to find out which files there are."""
+    asked, exists = [], os.path.exists
+    monkeypatch.setattr("os.path.exists", lambda path: asked.append(path) or exists(path))
+    with pytest.raises(RequestError, match="is neither the text of a template nor the name of one"):
+        answer(models, {**CHAT, "limit": 99, "chat_template": __file__})
+    assert __file__ not in asked
 
 
 def test_diff(models: Models) -> None:

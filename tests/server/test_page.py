@@ -46,7 +46,7 @@ WITH_TOOLS = """\
 {% endfor %}
 {%- if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
-MODELS = ("gpt2", "again", "chat", "tools", "unigram", "wpm", "rwkv", "empty")
+MODELS = ("gpt2", "again", "digits", "chat", "tools", "unigram", "wpm", "rwkv", "empty")
 VOCABULARIES = GPT2.parents[2] / "fixtures" / "vocabs"
 
 Open = Callable[..., Page]
@@ -54,17 +54,30 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with GPT-2's vocabulary twice, one of each other kind, two with tokens of chats, and a file without any.
+    """A server with GPT-2's vocabulary thrice, one of each other kind, two with tokens of chats, and one without any.
+
+    `digits` has Llama 3's pre-tokenizer.
 
     The template of the second, `tools`, writes tools and calls; emojis are tokens of it.
     """
     chat = tmp_path_factory.mktemp("page") / "chat.gguf"
     ggufbpe.train(["Hello world, hello you. " * 9], vocab_size=280, special=SPECIAL).save(chat)
-    plain, tools, empty = (chat.with_name(f"{name}.gguf") for name in ("plain", "tools", "empty"))
+    plain, tools, empty, digits = (chat.with_name(f"{n}.gguf") for n in ("plain", "tools", "empty", "digits"))
+    ggufbpe.fix(GPT2, digits, set={"tokenizer.ggml.pre": "llama-bpe"})
     ggufbpe.train(["Hello world. " * 9], vocab_size=280, special=[*SPECIAL, *EMOJIS]).save(plain)
     ggufbpe.fix(plain, tools, chat_template=WITH_TOOLS)
     empty.write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 0, 0))
-    files = (GPT2, GPT2, chat, tools, UNIGRAM, VOCABULARIES / "wpm.gguf", VOCABULARIES / "rwkv.gguf", empty)
+    files = (
+        GPT2,
+        GPT2,
+        digits,
+        chat,
+        tools,
+        UNIGRAM,
+        VOCABULARIES / "wpm.gguf",
+        VOCABULARIES / "rwkv.gguf",
+        empty,
+    )
     paths = dict(zip(MODELS, files, strict=True))
     with serving(*(word for name, path in paths.items() for word in ("-m", f"{name}={path}"))) as address:
         yield address
@@ -133,7 +146,7 @@ def enter(page: Page, text: str) -> None:
         page.get_by_role("textbox", name="Text").fill(text)
     expect(page.locator("#status")).to_have_text("")
     count = f"{len(text):,} character"
-    expect(page.locator(".view h2").first).to_contain_text(count)
+    expect(page.locator(".view .stats").first).to_contain_text(count)
     if text:
         expect(page.locator(".token").first).to_be_visible()
 
@@ -158,7 +171,11 @@ def pieces(page: Page, view: int = 0) -> list[str]:
 def test_tokens_and_counts_are_shown(opened: Open) -> None:
     page = opened()
     assert pieces(page) == ["Hello", " world", "!", " naïve", r" \xe8", r"\x80", r"\x85", r"\n", "12", "34"]
-    expect(page.locator(".view h2")).to_have_text("gpt210 tokens, 25 characters, 28 bytes")
+    expect(page.locator(".view h2")).to_have_text("gpt2")
+    expect(page.locator(".view .count")).to_have_text("10 tokens")
+    expect(page.locator(".view .stats")).to_have_text(
+        "25 characters · 28 bytes · 2.50 characters per token · 0.98% of its context of 1,024"
+    )
     assert page.locator(".token").nth(1).locator(".space").count() == 1  # white space can be seen
 
 
@@ -181,7 +198,7 @@ def test_hovering_tells_of_a_token(opened: Open) -> None:
     page = opened()
     page.locator(".token").nth(3).hover()
     expect(page.get_by_role("tooltip")).to_have_text(
-        "id 41492  naïve20 6e 61 c3 af 76 65bytes 12–19, normal, token 3"
+        "id 41492  naïve20 6e 61 c3 af 76 65token 4 of 10, byte offsets 12 to 18, normal"
     )
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_be_hidden()
@@ -191,7 +208,7 @@ def test_a_tap_tells_of_a_token(opened: Open) -> None:
     page = opened(has_touch=True)
     page.locator(".token").nth(5).tap()
     details = page.locator("#details")
-    expect(details).to_contain_text("token 5 of 10, bytes 21 to 22")
+    expect(details).to_contain_text("token 6 of 10, byte offset 21")
     expect(details).to_contain_text("id222")
 
 
@@ -204,10 +221,10 @@ def test_ids_are_copied_as_a_list(opened: Open) -> None:
 
 def test_a_file_is_opened(opened: Open) -> None:
     page = opened()
-    page.get_by_label("open a file").set_input_files(
+    page.get_by_label("Open a file").set_input_files(
         {"name": "a.txt", "mimeType": "text/plain", "buffer": b"Hello\r\nworld"}
     )
-    expect(page.locator(".view h2")).to_contain_text("12 characters")
+    expect(page.locator(".view .stats")).to_contain_text("12 characters")
     assert pieces(page) == ["Hello", r"\r", r"\n", "world"]
 
 
@@ -235,30 +252,49 @@ LOOKS = """Array.from(document.querySelectorAll(".tokens .token"), token => {
 
 
 def test_where_models_part_is_ringed_with_the_step(opened: Open) -> None:
-    page = opened("Hello 12")
-    choose(page, "gpt2", "chat")
+    page = opened("Hello 1234")
+    choose(page, "gpt2", "digits")
     parting = page.locator("#parting")
-    expect(parting).to_contain_text("gpt2 and chat first differ in this step: vocabulary")
-    ringed = page.locator(".view").first.locator(".differs").all_inner_texts()
-    assert ringed == [" 12"]
+    expect(parting).to_contain_text("gpt2 and digits first differ in this step: words")
+    assert page.locator(".view").first.locator(".differs").all_inner_texts() == [" 12", "34"]
     page.get_by_role("button", name="use it as the text").click()
-    expect(page.locator("#text")).not_to_have_value("Hello 12")
-    assert len(page.locator("#text").input_value()) <= 3  # the smallest that shows it
+    expect(page.locator("#text")).not_to_have_value("Hello 1234")
+    assert len(page.locator("#text").input_value()) <= 5  # the smallest that shows it
 
 
-def test_the_first_of_three_parts_with_the_one_that_differs(opened: Open) -> None:
+def test_unlike_vocabularies_are_compared_by_their_splits(opened: Open) -> None:
+    page = opened("Hello 12, Hello 12")
+    choose(page, "gpt2", "chat")
+    expect(page.locator("#parting")).to_contain_text("It is one word for both, with other tokens for it.")
+    ringed = [page.locator(".view").nth(at).locator(".differs").all_inner_texts() for at in range(2)]
+    assert ringed == [[" 12"], [" ", "1", "2"]]  # the first place alone
+    assert page.locator("#parting .token").all_inner_texts() == [" 12", " ", "1", "2"]
+
+
+def test_models_that_split_alike_have_no_rings(opened: Open) -> None:
+    page = opened("Hello")
+    choose(page, "gpt2", "again")
+    expect(page.locator("#parting")).to_have_text("All models split the text alike.")
+    assert page.locator(".differs").count() == 0
+
+
+def test_the_others_are_compared_with_the_one_that_is_chosen(opened: Open) -> None:
     page = opened("Hello 12")
     choose(page, "gpt2", "again", "chat")
-    counts = [line.partition(",")[0] for line in page.locator(".view h2 span").all_inner_texts()]
-    assert counts == ["2 tokens", "2 tokens (as many as gpt2)", "4 tokens (100% more than gpt2)"]
-    expect(page.locator("#parting")).to_contain_text("gpt2 and chat first differ in this step: vocabulary")
+    stats = page.locator(".view .stats")
+    expect(stats.nth(1)).to_contain_text("as many as gpt2 · ")
+    expect(stats.nth(2)).to_contain_text("100% more than gpt2 · ")
+    page.get_by_label("compared with").select_option("chat")
+    expect(stats.nth(0)).to_contain_text("50% fewer than chat · ")
+    expect(page.locator("#parting")).to_contain_text("chat has ")
 
 
 def test_a_model_that_cannot_be_used_does_not_hide_the_others(opened: Open) -> None:
     page = opened("Hello", is_refused=True)
     page.get_by_role("checkbox", name="empty").check()
-    expect(page.locator("#status.bad")).to_contain_text("empty: ")
-    expect(page.locator(".view h2")).to_have_text(["gpt21 token, 5 characters, 5 bytes"])
+    expect(page.locator(".view.refused .bad")).not_to_be_empty()
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "empty"])
+    expect(page.locator(".view .count")).to_have_text(["1 token"])
 
 
 def test_at_most_four_models_are_chosen_and_at_least_one(opened: Open) -> None:
@@ -269,6 +305,116 @@ def test_at_most_four_models_are_chosen_and_at_least_one(opened: Open) -> None:
     expect(page.get_by_role("checkbox", name="gpt2")).to_be_focused()
     choose(page, "gpt2", "again", "chat", "unigram")
     expect(page.get_by_role("checkbox", name="empty")).to_be_disabled()
+
+
+# ---- what one looks at --------------------------------------------------------------------------------
+
+
+def test_ids_are_shown_in_place_of_the_text_or_beneath_it(opened: Open) -> None:
+    page = opened("Hello world")
+    token, shown = page.locator(".token").first, "token => getComputedStyle(token, '::after').content"
+    assert token.evaluate(shown) == "none"
+    page.get_by_role("radio", name="Both").check()
+    assert (token.evaluate(shown), token.inner_text()) == ('"15496"', "Hello")
+    page.get_by_role("radio", name="Ids").check()
+    assert (token.evaluate(shown), token.inner_text()) == ('"15496"', "")
+
+
+def test_a_token_lights_up_its_bytes_in_all_models(opened: Open) -> None:
+    page = opened("Hello 12")
+    choose(page, "gpt2", "chat")
+    page.locator(".view").first.locator(".token", has_text="12").hover()
+    lit = page.locator(".view").nth(1).locator(".linked")
+    expect(lit).to_have_count(3)
+    assert lit.all_inner_texts() == [" ", "1", "2"]
+    page.get_by_role("listbox").last.focus()
+    page.keyboard.press("Home")
+    expect(page.get_by_role("tooltip")).to_contain_text("token 1 of 4")
+    expect(page.locator(".view").first.locator(".linked")).to_have_text(["Hello"])
+
+
+def test_a_changed_count_is_announced(opened: Open) -> None:
+    page = opened("Hello world")
+    expect(page.locator("#announcement")).to_have_text("gpt2: 2 tokens")
+
+
+def test_spaces_are_marked_or_not(opened: Open) -> None:
+    page = opened("Hello world")
+    image = "space => getComputedStyle(space).backgroundImage"
+    assert page.locator(".tokens .space").evaluate(image) != "none"
+    page.get_by_label("mark white space").uncheck()
+    assert page.locator(".tokens .space").evaluate(image) == "none"
+
+
+def test_tokens_run_on_in_the_line(opened: Open) -> None:
+    """Blocks of tokens are drawn together, and end no line."""
+    page = opened(" a" * 300)
+    tops = [page.locator(".token").nth(at).bounding_box()["y"] for at in range(120, 136)]  # type: ignore[index]
+    lefts = [page.locator(".token").nth(at).bounding_box()["x"] for at in range(120, 136)]  # type: ignore[index]
+    for at in range(1, 16):
+        assert tops[at] == tops[at - 1] or lefts[at] < 500 < lefts[at - 1]
+
+
+def test_ids_become_text(opened: Open) -> None:
+    page = opened("Hello", is_refused=True)
+    page.get_by_role("tab", name="Ids").click()
+    page.get_by_label("Ids, with anything between them").fill("[15496, 995]")
+    expect(page.locator("#text-of-ids")).to_have_text("Text: Hello world")
+    assert pieces(page) == ["Hello", " world"]
+    page.get_by_label("Ids, with anything between them").fill("50257000")
+    expect(page.locator("#status.bad")).to_contain_text("the vocabulary has no id 50257000")
+
+
+def test_the_vocabulary_is_searched(opened: Open) -> None:
+    page = opened("Hello")
+    page.get_by_text("Search the vocabulary").click()
+    page.get_by_label("Part of a token").fill("ello")
+    page.get_by_role("button", name="Search").click()
+    answer = page.locator("#vocabulary-answer")
+    expect(answer.locator(".token").first).to_have_text("ello")
+    page.get_by_label("Part of a token").fill("15496")
+    page.get_by_role("button", name="Search").click()
+    expect(answer.locator(".token").first).to_have_text("Hello")
+
+
+def test_an_example_is_taken_and_cleared(opened: Open) -> None:
+    page = opened("Hello")
+    page.get_by_role("button", name="Code").click()
+    assert "def" in pieces(page)
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator(".view .count")).to_have_text("0 tokens")
+    expect(page.locator("#text")).to_be_focused()
+
+
+def test_a_file_is_dropped(opened: Open) -> None:
+    page = opened("Hello")
+    page.evaluate(
+        """() => {
+        const data = new DataTransfer();
+        data.items.add(new File(["dropped"], "a.txt", { type: "text/plain" }));
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }"""
+    )
+    expect(page.locator("#text")).to_have_value("dropped")
+
+
+def test_the_address_is_copied_and_help_opens(opened: Open) -> None:
+    page = opened("Hello")
+    page.get_by_role("button", name="Share").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    page.get_by_role("button", name="Help").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_what_refuses_a_chat_says_so_beside_the_others(opened: Open) -> None:
+    page = opened("Hello", is_refused=True)
+    choose(page, "chat", "empty")
+    page.get_by_role("tab", name="Chat").click()
+    expect(page.locator("#chat > div")).to_have_count(1)
+    expect(page.locator(".view.refused")).to_contain_text("empty")
 
 
 # ---- a word, step by step --------------------------------------------------------------------------
@@ -374,7 +520,7 @@ LABELS = "Array.from(document.querySelectorAll('.tokens .token'), token => token
 
 def test_a_list_without_ids_is_not_sent(opened: Open) -> None:
     page = opened("")
-    expect(page.locator(".view h2")).to_have_text("gpt20 tokens, 0 characters, 0 bytes")
+    expect(page.locator(".view .count")).to_have_text("0 tokens")
     page.get_by_text("Other ids were expected").click()
     page.get_by_role("button", name="Find out why").click()
     expect(page.locator("#ids-answer")).to_have_text("The list contains no ids.")
@@ -410,9 +556,10 @@ def test_a_chat_has_its_prompt_by_origin_and_tokens_by_message(chat: Page) -> No
         "message 1",
         "message 2",
         "generation prompt",
+        "total",
     ]
-    total = chat.locator(".view h2 span").inner_text()
-    assert sum(int(row.split("\t")[2]) for row in rows[1:]) == int(total.split()[0])
+    total = int(chat.locator(".view .count strong").inner_text())
+    assert sum(int(row.split("\t")[2]) for row in rows[1:-1]) == int(rows[-1].split("\t")[2]) == total
 
 
 def test_text_that_becomes_a_special_token_is_shown_in_red(chat: Page) -> None:
@@ -497,11 +644,11 @@ def test_a_chat_is_opened_from_a_file(chat: Page) -> None:
     ]
     body = {"messages": messages, "tools": [{"type": "function", "function": {"name": "f"}}]}
     file = {"name": "chat.json", "mimeType": "application/json", "buffer": json.dumps(body).encode()}
-    chat.get_by_label("open a chat").set_input_files(file)
+    chat.get_by_label("Open a chat").set_input_files(file)
     expect(chat.get_by_label("Arguments of call 1 of message 2")).to_have_value('{"x":1}')
     expect(chat.get_by_label("Message 2", exact=True)).to_have_value("")
     expect(chat.get_by_label("The prompt of chat", exact=True)).to_contain_text("From a file")
-    chat.get_by_label("open a chat").set_input_files({**file, "buffer": b"[]x"})
+    chat.get_by_label("Open a chat").set_input_files({**file, "buffer": b"[]x"})
     expect(chat.locator("#status.bad")).to_contain_text("chat.json: ")
 
 
@@ -524,6 +671,9 @@ def test_what_a_template_refuses_is_said(chat: Page) -> None:
     chat.get_by_text("Tools", exact=True).click()
     chat.get_by_label("Tools: a JSON array").fill("[1")
     expect(chat.locator("#status.bad")).to_contain_text("Tools:")
+    expect(chat.locator("#output")).to_have_class("stale")  # what is shown is of the chat before
+    chat.get_by_label("Tools: a JSON array").fill("[]")
+    expect(chat.locator("#output")).not_to_have_class("stale")
 
 
 # ---- texts that are hard to show -------------------------------------------------------------------
@@ -532,13 +682,13 @@ def test_what_a_template_refuses_is_said(chat: Page) -> None:
 def test_of_a_megabyte_only_what_is_seen_is_drawn(opened: Open) -> None:
     page = opened()
     text = "".join(f"line {number} of many\n" for number in range(50_000))
-    page.get_by_label("open a file").set_input_files(
+    page.get_by_label("Open a file").set_input_files(
         {"name": "a", "mimeType": "text/plain", "buffer": text.encode()}
     )
-    expect(page.locator(".view h2")).to_contain_text(f"{len(text):,} characters", timeout=120_000)
+    expect(page.locator(".view .stats")).to_contain_text(f"{len(text):,} characters", timeout=120_000)
     assert 0 < page.locator(".token").count() < 3000
     page.locator(".tokens").evaluate("list => list.scrollTo(0, list.scrollHeight)")
-    count = int(page.locator(".view h2").inner_text().split()[1].replace(",", ""))
+    count = int(page.locator(".view .count strong").inner_text().replace(",", ""))
     expect(page.locator(".token").last).to_have_id(f"gpt2/{count - 1}")
     assert page.locator(".token").count() < 6000
     assert page.evaluate("document.querySelectorAll('*').length") < 25_000
@@ -590,7 +740,7 @@ def test_the_keyboard_is_enough(opened: Open) -> None:
     page.get_by_role("listbox").focus()
     for key in ("ArrowRight", "ArrowRight", "Enter"):
         page.keyboard.press(key)
-    expect(page.locator("#details h2")).to_have_text("Token 1 of gpt2")
+    expect(page.locator("#details h2")).to_have_text("Token 2 of gpt2")
     active = page.get_by_role("listbox").get_attribute("aria-activedescendant")
     assert page.locator(f"[id='{active}']").get_attribute("aria-label") == " world, id 995"
     page.get_by_role("tab", name="Text").focus()
@@ -616,9 +766,9 @@ def test_the_page_is_accessible_and_fits(tab: str, width: int, scheme: str, open
         page.get_by_role("button", name="Edit message 2 as JSON").click()
         expect(page.locator("#chat tr", has_text="message 3")).to_have_count(2)
     else:
-        expect(page.locator("#parting button")).to_be_visible()
+        expect(page.locator("#parting")).not_to_be_empty()
     expect(page.locator("#status")).to_have_text("")
-    page.locator(".token").nth(1).click()
+    page.locator(".tokens .token").nth(1).click()
     expect(page.locator("#details")).to_contain_text("Its word")
     page.get_by_text("Why is a piece not used?").click()
     page.get_by_label("Piece").fill("ell")
@@ -690,7 +840,7 @@ def test_a_key_is_asked_for_where_the_server_wants_one(browser: Any) -> None:
     with serving("-m", f"gpt2={GPT2}", "--api-key", "secret") as address:
         page = browser.new_page()
         page.goto(f"{address}/")
-        expect(page.locator("#status")).to_have_text("Invalid API Key")
+        expect(page.get_by_text("This server wants an API key.")).to_be_visible()
         page.get_by_label("API key").fill("secret")
         page.keyboard.press("Enter")
         expect(page.locator(".token").first).to_be_visible()

@@ -8,7 +8,7 @@ import pytest
 from conftest import GPT2, RAW_UTF8
 
 from ggufbpe.server.failures import RequestError
-from ggufbpe.server.page_api import parting_answer, tokens_answer, why_answer, word_answer
+from ggufbpe.server.page_api import parting_answer, tokens_answer, vocabulary_answer, why_answer, word_answer
 from ggufbpe.server.served_models import Models
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
@@ -49,6 +49,32 @@ def test_tokens_of_a_chat(models: Models) -> None:
     assert any(part.get("field") == "content" for part in answer["parts"])
 
 
+def test_tokens_of_ids(models: Models) -> None:
+    answer = tokens_answer(models, {"ids": [15496, 50256, 995]})
+    assert answer["text"] == "Hello<|endoftext|> world"
+    assert answer["spans"].tolist() == [0, 5, 5, 18, 18, 24]
+    assert tokens_answer(models, {"ids": []})["spans"].tolist() == []
+
+
+@pytest.mark.parametrize("token", [-1, 50257, 10**30])
+def test_ids_that_do_not_exist_are_refused(models: Models, token: int) -> None:
+    with pytest.raises(RequestError) as error:
+        tokens_answer(models, {"ids": [0, token]})
+    assert error.value.status == 400
+
+
+def test_the_vocabulary_is_searched_by_text_and_by_id(models: Models) -> None:
+    answer = vocabulary_answer(models, {"query": "ello"})
+    found = [each["piece"] for each in answer["found"]]
+    assert found[0] == "ello"  # the shortest
+    assert {"Hello", " Hello"} < set(found)
+    assert answer["count"] == len(answer["found"]) > 5
+    by_id = vocabulary_answer(models, {"query": "995"})["found"]
+    assert (by_id[0]["id"], by_id[0]["piece"]) == (995, " world")
+    assert vocabulary_answer(models, {"query": "\x00\x00"}) == {"found": [], "count": 0}
+    assert len(vocabulary_answer(models, {"query": "a"})["found"]) == 200
+
+
 def test_a_word(models: Models) -> None:
     answer = word_answer(models, {"text": "a Hello", "token": 1})
     assert answer["in_word"]["shown"]["ĠH"] == {"piece": " H", "bytes": "2048"}
@@ -58,6 +84,20 @@ def test_a_word(models: Models) -> None:
 def test_why(models: Models) -> None:
     [first, *_] = why_answer(models, {"text": "Hello", "piece": "ell"})["sentences"]
     assert {"text": "ell"} in first
+
+
+@pytest.mark.parametrize(
+    ("piece", "said"),
+    [
+        ("Hell", "byte offsets 0 to 3: in the word  (word 1), "),
+        ("d", "byte offset 10: in the word  (word 2), "),
+        (" world", " (token 995) was produced: token 2 (byte offsets 5 to 10)."),
+    ],
+)
+def test_why_counts_as_the_page_does(piece: str, said: str, models: Models) -> None:
+    """From 1, and with the last byte, as its words on a chosen token."""
+    sentences = why_answer(models, {"text": "Hello world", "piece": piece})["sentences"]
+    assert said in "".join(part for part in sentences[-1] if isinstance(part, str))
 
 
 SMALLEST: dict[str, tuple[dict[str, Any], bool]] = {

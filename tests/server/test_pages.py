@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import GPT2
 
+import ggufbpe.server.pages as pages_module
 from ggufbpe.server.metrics import Metrics
 from ggufbpe.server.pages import pages
 from ggufbpe.server.served_models import Models
@@ -42,7 +44,11 @@ def get(path: str) -> tuple[int, dict[str, str], bytes]:
     return sent[0]["status"], headers, b"".join(message.get("body", b"") for message in sent[1:])
 
 
-FILES = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
+STATIC = Path(pages_module.__file__).with_name("static")
+KINDS = {".css": "text/css", ".js": "text/javascript"}
+FILES = {"/": "text/html"} | {
+    f"/{path.name}": KINDS[path.suffix] for path in STATIC.iterdir() if path.suffix in KINDS
+}
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -12,6 +12,7 @@ from ggufbpe.server.failures import RequestError
 from ggufbpe.server.request_body import (
     field,
     given_flag,
+    given_template,
     given_texts,
     has_field,
     parsed_body,
@@ -102,3 +103,16 @@ def test_refused(message: str) -> None:
         call()
     assert refusal.value.status == status
     assert refusal.value.message.endswith(message)
+
+
+@pytest.mark.parametrize("given", [None, "", "{{ messages }}", "a\nb", "chatml", "known:chatml", "tool_use"])
+def test_given_template(given: str | None) -> None:
+    assert given_template({"chat_template": given}, ["tool_use"]) == given
+
+
+@pytest.mark.parametrize("given", [__file__, "/no/such/file", "tool_user"])
+def test_a_path_is_no_template_whether_or_not_there_is_a_file(given: str) -> None:
+    words = "'chat_template' is neither the text of a template nor the name of one"
+    with pytest.raises(RequestError) as refusal:
+        given_template({"chat_template": given}, ["tool_use"])
+    assert (refusal.value.status, refusal.value.message) == (400, words)

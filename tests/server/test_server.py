@@ -625,6 +625,15 @@ def test_host_and_origin(headers: dict[str, str], status: int) -> None:
     assert answer.headers.get("access-control-allow-origin") == shown_to
 
 
+def test_all_origins_may_be_allowed() -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, allowed_origins=("*",)))
+    headers = {"host": "localhost", "origin": "https://any.example"}
+    answer = ask(app, "/tokenize", {"content": "a"}, headers=headers)
+    assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "https://any.example")
+    foreign = {**headers, "host": "rebound.example"}
+    assert ask(app, "/tokenize", {"content": "a"}, headers=foreign).status == 403
+
+
 def test_preflight_of_an_allowed_origin() -> None:
     app = Application(Settings({"gpt2": str(GPT2)}, allowed_origins=("https://a.example",), api_keys=("k",)))
     answers = [
@@ -692,6 +701,41 @@ def test_the_failure_of_a_key_is_llama_servers() -> None:
 def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status: int) -> None:
     app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
     assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
+
+
+@pytest.mark.parametrize(("encoding", "status"), [("gzip", 415), ("br", 415), ("Identity", 200)])
+def test_compressed_bodies_are_refused(app: Application, encoding: str, status: int) -> None:
+    headers = {"content-encoding": encoding}
+    answer = ask(app, "/tokenize", {"content": "a"}, headers=headers)
+    assert (answer.status, "uncompressed" in answer.body.decode()) == (status, status == 415)
+    at_once = app.at_once("/tokenize", {b"content-encoding": encoding.encode()}, b'{"content": "a"}')
+    assert at_once is None
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [("/tokenize", {}, 413), ("/tokenize", {"host": "evil.example"}, 403), ("/v1/embeddings", {}, 501)],
+)
+def test_the_rest_of_a_refused_body_is_dropped_before_the_answer_ends(
+    path: str, headers: dict[str, str], status: int
+) -> None:
+    """A connection that is closed while its client sends is broken for the client, which reads no answer."""
+    app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
+    order: list[str] = []
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b""}
+    coming = [{"type": "http.request", "body": b"a" * 600, "more_body": number} for number in range(5)]
+
+    async def receive() -> Any:
+        order.append("received")
+        return coming.pop()
+
+    async def send(message: Any) -> None:
+        order.append(str(message.get("status", "more" if message.get("more_body") else "end")))
+
+    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+    asyncio.run(app({**scope, "headers": sent}, receive, send))
+    assert order[order.index(str(status)) :][:2] == [str(status), "more"]
+    assert (order[-1], order.count("received"), coming) == ("end", 5, [])
 
 
 _MANY = 1 << 20
@@ -765,7 +809,7 @@ def test_large_answers_are_never_held(
 def test_bodies_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of 1000 bytes and no more; the room is there again when they are answered."""
     monkeypatch.setattr("ggufbpe.server.app.HELD_BODIES", 2)
-    app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
+    app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000, read_timeout=0.1))
     body = b'{"content": "a"}' + b" " * 884
     scope = {"type": "http", "method": "POST", "path": "/tokenize", "query_string": b"", "headers": []}
 
@@ -1034,6 +1078,7 @@ def test_slow_templates_leave_the_threads_to_others() -> None:
     async def all_of_it() -> list[int]:
         first = [slow("gpt2") for _ in range(MOST_SLOW_OF_MODEL)]
         await until(lambda: app._slow.count("gpt2") == MOST_SLOW_OF_MODEL)
+        assert b"ggufbpe_requests_slow %d.0" % MOST_SLOW_OF_MODEL in app.metrics.exposition()
         statuses = [await slow("gpt2").status()]
         other = slow("raw")
         await until(lambda: app._slow.count("raw") == 1)
@@ -1115,7 +1160,30 @@ def test_metrics(caplog: pytest.LogCaptureFixture) -> None:
     assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 1.0' in numbers
     assert 'ggufbpe_requests_total{endpoint="(other)",status="404"} 1.0' in numbers
     assert "ggufbpe_models_open 1.0" in numbers
+    ask(app, "/v1/count", {"texts": "a"})
+    assert 'ggufbpe_requests_in_threads{work="ordinary"} 0.0' in ask(app, "/metrics").body.decode()
     assert "secret" not in numbers
+
+
+def test_a_thread_that_is_busy_counts_after_its_client_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread cannot be stopped, so the metrics must show that it is still held."""
+    finish = threading.Event()
+    monkeypatch.setattr("ggufbpe.server.app._answered", lambda *_: finish.wait(60) and b"{}")
+    app = Application(Settings({"gpt2": str(GPT2)}, timeout=0.05))
+
+    def numbers() -> str:
+        return app.metrics.exposition().decode()
+
+    async def ask_once() -> None:
+        asking = Asking(app, {"texts": "a"}, "/v1/count")
+        try:
+            assert await asking.status() == 503
+            assert 'ggufbpe_requests_in_threads{work="ordinary"} 1.0' in numbers()
+        finally:
+            finish.set()
+        await until(lambda: 'ggufbpe_requests_in_threads{work="ordinary"} 0.0' in numbers())
+
+    asyncio.run(ask_once())
 
 
 def test_logs_have_no_texts(caplog: pytest.LogCaptureFixture) -> None:
@@ -1124,10 +1192,80 @@ def test_logs_have_no_texts(caplog: pytest.LogCaptureFixture) -> None:
         ask(app, "/tokenize?q=secret", {"content": "a secret"})
         ask(app, "/secret", {"content": "a secret"})
         ask(app, "/v1/explain", {"text": "a secret", "why_not": "secret"})
+        ask(app, "/v1/count", {"texts": "a", "model": "secret"})  # the only model has any name
     told = [(record.getMessage(), vars(record)["told"]) for record in caplog.records]
     assert [(event, each["path"], each["status"]) for event, each in told] == [
         ("request", "/tokenize", 200),
         ("request", "(other)", 404),
         ("request", "/v1/explain", 200),
+        ("request", "/v1/count", 200),
     ]
     assert "secret" not in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "expected"),
+    [
+        ("/tokenize", {"content": "a"}, {}, {"model": "gpt2"}),
+        ("/v1/count", {"texts": "a", "model": "raw"}, {}, {"model": "raw"}),
+        ("/props?model=raw", None, {}, {"model": "raw"}),
+        ("/health", None, {}, {}),
+        ("/v1/diff", {"models": ["gpt2", "raw"]}, {}, {}),
+        ("/v1/count", {"texts": "a", "model": "secret"}, {}, {"reason": "model not found"}),
+        ("/api/show", {"model": "secret"}, {}, {"reason": "model not found"}),
+        ("/tokenize", b"{secret", {}, {"reason": "the body is not JSON"}),
+        ("/v1/count", {"texts": 1}, {}, {"model": "gpt2", "reason": "'texts' must be a string"}),
+        (
+            "/v1/fit",
+            {"messages": [{"role": "secret"}]},
+            {},
+            {"model": "gpt2", "reason": "'limit' is required"},
+        ),
+        (
+            "/v1/fit",
+            {"messages": "secret", "limit": 9},
+            {},
+            {"model": "gpt2", "reason": "the chat is refused"},
+        ),
+        ("/apply-template", {"messages": "secret"}, {}, {"model": "gpt2", "reason": "the chat is refused"}),
+        (
+            "/tokenize",
+            {"content": "a"},
+            {"host": "secret.example"},
+            {"reason": "the name in the Host header"},
+        ),
+        ("/tokenize", {"content": "a"}, {"origin": "http://secret"}, {"reason": "pages of this origin"}),
+        ("/tokenize", {"content": "a"}, {"content-length": "99999999"}, {"reason": "the body has more than"}),
+    ],
+)
+def test_the_log_says_which_model_answers_and_why_a_request_is_refused(
+    path: str, body: Any, headers: dict[str, str], expected: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    app = Application(Settings({"gpt2": str(GPT2), "raw": str(RAW_UTF8)}, logs_requests=True))
+    with caplog.at_level("INFO", logger="ggufbpe.server"):
+        ask(app, path, body, headers=headers)
+    [told] = [vars(record)["told"] for record in caplog.records]
+    found = {name: told[name] for name in ("model", "reason") if name in told}
+    assert found.keys() == expected.keys()
+    assert all(found[name].startswith(value) for name, value in expected.items())
+    assert "secret" not in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/v1/embeddings", "POST", 501),
+        ("/slots", "GET", 501),
+        ("/metrics", "GET", 200),
+        ("/docs", "GET", 200),
+    ],
+)
+def test_the_log_and_the_metrics_name_every_path_of_the_server(
+    path: str, method: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, logs_requests=True))
+    with caplog.at_level("INFO", logger="ggufbpe.server"):
+        ask(app, path, method=method)
+    [told] = [vars(record)["told"] for record in caplog.records]
+    assert (told["path"], told["method"], told["status"]) == (path, method, status)
+    assert f'requests_total{{endpoint="{path}",status="{status}"}} 1.0' in ask(app, "/metrics").body.decode()

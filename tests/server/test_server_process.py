@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
@@ -267,6 +268,15 @@ def test_only_the_head_of_a_request_lets_it_in(guarded_server: Server, request_:
     assert found.startswith(b"HTTP/1.1 %d " % status)
     if status != 200:
         assert "error" in json.loads(found.partition(b"\r\n\r\n")[2])
+
+
+def test_clients_that_send_before_they_read_learn_why_a_body_is_refused(quick_server: Server) -> None:
+    """As Python's do: what they still send when the connection is closed breaks it."""
+    for _ in range(3):
+        with pytest.raises(HTTPError) as error:
+            urlopen(Request(f"{quick_server.url}/tokenize", b"a" * (3 << 20)), timeout=20)
+        assert error.value.code == 413
+        assert "more than 1048576 bytes" in json.load(error.value)["error"]["message"]
 
 
 def test_many_connections_at_once(quick_server: Server) -> None:
@@ -578,6 +588,30 @@ def test_several_processes() -> None:
     assert time.monotonic() < deadline
     assert answers == [json.loads(IDS)] * 20
     assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 20.0' in numbers
+    assert server.stop()[0] == 0
+
+
+@pytest.mark.slow
+def test_a_restart_replaces_the_processes_while_the_server_answers() -> None:
+    server = Server("--workers", "2")
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    for _ in range(20):  # until both have opened the model
+        server.ask("/tokenize", {"content": "Hello world"})
+    before = set(children.read_text().split())
+    server.process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + 120
+    while len(before & set(children.read_text().split())) > 1:  # multiprocessing's own process stays
+        assert server.ask("/tokenize", {"content": "Hello world"}) == json.loads(IDS)
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    open_models = 0.0
+    while (
+        not 1 <= open_models <= 2
+    ):  # of the new processes alone, as soon as one of them has opened the model
+        assert time.monotonic() < deadline, open_models
+        server.ask("/tokenize", {"content": "Hello world"})
+        [number] = re.findall(r"^ggufbpe_models_open (.*)$", server.numbers(), re.MULTILINE)
+        open_models = float(number)
     assert server.stop()[0] == 0
 
 

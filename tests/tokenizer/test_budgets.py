@@ -8,6 +8,7 @@ import pytest
 from budget_texts import KINDS, random_text, tokenizer_of_kind
 
 from ggufbpe import Tokenizer
+from ggufbpe.tokenizer.budget_methods import check_overlap
 from ggufbpe.tokenizer.budgets import TextStream
 
 
@@ -62,6 +63,9 @@ def test_what_is_no_budget() -> None:
             call("a", -1)
     with pytest.raises(TypeError):
         tok.fits(5, 1)  # type: ignore[arg-type]
+    for call in (tok.fits, lambda text, limit: tok.count(text, limit=limit), tok.truncate):
+        with pytest.raises(TypeError, match="limit must be an integer, not str"):
+            call("a", "3")  # type: ignore[operator]
 
 
 def test_bos_counts_if_asked_for() -> None:
@@ -81,3 +85,10 @@ def test_words_behind_a_very_long_one_count(kind: str) -> None:
     count = tok.count(text, add_special=False)
     assert tok.count(text, add_special=False, limit=10**7) == count
     assert [tok.fits(text, count - 1), tok.fits(text, count)] == [False, True]
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(0, 0), (-1, 0), (3, 3), (3, 4), (3, -1)])
+def test_an_overlap_is_less_than_the_size(size: int, overlap: int) -> None:
+    check_overlap(3, 2)
+    with pytest.raises(ValueError, match=f"{size}"):
+        check_overlap(size, overlap)

@@ -16,6 +16,7 @@ from synthetic import BYTE_LEVEL, bounded, byte_tokens, make_vocabulary, texts, 
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED
+from ggufbpe.native.lazy_strings import lazy_strings
 from ggufbpe.tokenizer.detokenization import clean_spaces
 
 pytestmark = pytest.mark.both_engines
@@ -71,14 +72,17 @@ ONE_TOKEN = [
     ("<0xfF>", BYTE, "gpt-2"),
     ("▁a▁", NORMAL, "gemma4"),
     ("a\0b", NORMAL, "gemma4"),
+    ("一▁\u2580", NORMAL, "gemma4"),
     ("▁a", USER_DEFINED, "gemma4"),
 ]
 
 
 @pytest.mark.parametrize(("token", "attribute", "pre"), ONE_TOKEN)
 def test_token_bytes(token: str, attribute: int, pre: str) -> None:
-    tok = Tokenizer(make_vocabulary(["x", token, "yĠ"], attributes={token: attribute}, pre=pre))
-    assert tok.token_bytes == tuple(map(tok.token_to_piece, range(3)))
+    vocabulary = make_vocabulary(["x", token, "yĠ"], attributes={token: attribute}, pre=pre)
+    for tokens in (vocabulary.tokens, lazy_strings(list(vocabulary.tokens))):
+        tok = Tokenizer(vocabulary._replace(tokens=tokens))
+        assert tok.token_bytes == tuple(map(tok.token_to_piece, range(3)))
 
 
 def test_token_bytes_of_fixtures() -> None:
@@ -289,6 +293,9 @@ ALL = [
         ("Ã b ÿ", "", "\ufffdb\ufffd"),
         ("ðŁ Ļ", "", "\ufffd"),
         ("<x> Ġa", "unparse_special", " a"),
+        ("Ġa Ġa", "add_space_prefix continues", " a a"),  # behind ids that were decoded before
+        ("Ġ Ġ .", "clean add_space_prefix continues", " ."),
+        ("<s> Ġa", "add_space_prefix add_bos remove_special continues", " a"),
     ],
 )
 def test_decode(tokens: str, switches: str, text: str) -> None:
@@ -300,6 +307,25 @@ def test_decode(tokens: str, switches: str, text: str) -> None:
     assert tok.decode(ids, **how) == text
     stream = tok.decode_stream(**how)
     assert "".join(map(stream.push, ids)) + stream.finish() == text
+
+
+def test_the_parts_of_an_answer_join_to_the_whole() -> None:
+    tok = tokenizer(add_space_prefix=True)
+    ids = [list(TOKENS).index(token) for token in ("Ġa", "b", "Ġa", "Ġa")]
+    for cut in range(1, len(ids)):
+        rest = ids[cut:]
+        assert tok.decode(ids[:cut]) + tok.decode(rest, continues=True) == "ab a a"
+        assert tok.decode_batch([rest], continues=True) == [tok.decode_bytes(rest, continues=True).decode()]
+        stream = tok.decode_stream(continues=True)
+        for _ in range(2):  # after `finish`, the stream serves another text that goes on
+            assert tok.decode(ids[:cut]) + "".join(map(stream.push, rest)) + stream.finish() == "ab a a"
+
+
+def test_repr_of_a_stream() -> None:
+    stream = tokenizer().decode_stream()
+    assert repr(stream) == "<DecodeStream: empty>"
+    stream.push(list(TOKENS).index("b"))
+    assert repr(stream) == "<DecodeStream: begun>"
 
 
 def test_user_defined_tokens_stand_as_they_are() -> None:

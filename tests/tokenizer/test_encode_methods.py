@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
     ("encode_batch", ("one text",), {}, TypeError, "a batch is several texts; for one, use encode"),
     ("encode_batch", ([],), {"threads": 0}, ValueError, "threads must be 1 or more, not 0"),
     ("count", ("t",), {"threads": 0}, ValueError, "threads must be 1 or more, not 0"),
-    ("encode_to_numpy", ("t",), {"threads": 1.5}, TypeError, "cannot be interpreted as an integer"),
+    ("encode_to_numpy", ("t",), {"threads": 1.5}, TypeError, "threads must be an integer, not float"),
     (
         "encode_with_offsets",
         ("t",),
@@ -111,3 +112,12 @@ def test_units_of_offsets(
 def test_cut_is_deprecated() -> None:
     with pytest.warns(DeprecationWarning, match=r"Tokenizer\.cut is now Tokenizer\.find_split_point"):
         assert Tokenizer(VOCABULARY, "reference").cut(b"a b", 1) == 3
+
+
+def test_a_method_can_be_pickled_and_is_called_the_tokenizers() -> None:
+    for method in (Tokenizer.encode, Tokenizer.split, Tokenizer.decode, Tokenizer.apply_chat_template):
+        assert pickle.loads(pickle.dumps(method)) is method
+    with pytest.raises(
+        TypeError, match=r"^Tokenizer\.encode\(\) got an unexpected keyword argument 'add_bos'"
+    ):
+        Tokenizer(VOCABULARY).encode("a", add_bos=True)  # type: ignore[call-arg]

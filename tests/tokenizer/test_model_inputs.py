@@ -14,6 +14,7 @@ from make_tiny_model import make_tiny_model
 from reference import NotPreparedError
 
 from ggufbpe import Tokenizer
+from ggufbpe.tokenizer.model_inputs import encode_pair
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 FIXTURES = ROOT / "fixtures" / "vocabs"
@@ -38,7 +39,9 @@ def test_pairs(keys: dict[str, Any], expected: list[int | str]) -> None:
     tok = with_ids(**keys)
     texts = {"a": "a query<|endoftext|>", "b": "a document"}
     ids = [tok.encode_ordinary(texts[each]) if isinstance(each, str) else [each] for each in expected]
-    assert tok.encode_pair(texts["a"], texts["b"]) == list(chain.from_iterable(ids))
+    pair = list(chain.from_iterable(ids))
+    assert tok.encode_pair(texts["a"], texts["b"]) == pair
+    assert encode_pair(tok, texts["a"], texts["b"], limit=len(pair)) == pair
 
 
 def test_pairs_by_the_template_of_the_file() -> None:

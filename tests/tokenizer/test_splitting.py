@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
-from budget_texts import KINDS, random_text, tokenizer_of_kind
+from budget_cases import check_split
+from budget_texts import KINDS, PIECES, random_text, tokenizer_of_kind
+from conftest import ROOT
 
-from ggufbpe import BoundaryLevel
+from ggufbpe import BoundaryLevel, Tokenizer
 from ggufbpe.tokenizer.boundaries import BOUNDARIES
 from ggufbpe.tokenizer.splitting import is_character_start
 
@@ -19,23 +24,8 @@ TOK = tokenizer_of_kind("gpt-2")
 @pytest.mark.parametrize("kind", KINDS)
 def test_parts_cover_the_text_and_fit(kind: str) -> None:
     tok, dice = tokenizer_of_kind(kind), random.Random(kind)
-    for _ in range(40):
-        text = random_text(dice, dice.choice((0, 1, 2, 10, 60)))
-        size = dice.choice((1, 2, 3, 8, 20, 100))
-        overlap = dice.choice((0, 0, dice.randrange(size)))
-        boundaries, keep = dice.choice([*BOUNDARIES]), dice.choice(("end", "start"))
-        spans = tok.split(text, size, overlap, boundaries, keep)  # type: ignore[arg-type]
-        done = 0
-        for start, end in spans:
-            assert start <= done < end
-            assert tok.fits(text[start:end], size) or end == start + 1
-            assert start == done or tok.fits(text[start:done], overlap)
-            done = end
-        assert done == len(text)
-        in_bytes = tok.split(text.encode(), size, overlap, boundaries, keep)  # type: ignore[arg-type]
-        assert [len(text[:place].encode()) for span in spans for place in span] == [
-            place for span in in_bytes for place in span
-        ]
+    for _ in range(40 if kind == "reference" else 100):
+        check_split(tok, dice)
 
 
 @pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm", "reference"])
@@ -108,6 +98,26 @@ def test_what_is_refused(arguments: tuple[object, ...], problem: str) -> None:
         TOK.split("a b", *arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments", "problem"),
+    [
+        (Path("chat.json"), (3,), "text must be str or bytes, not PosixPath"),
+        (5, (3,), "text must be str or bytes, not int"),
+        ([104, 105], (3,), "text must be str or bytes, not list"),
+        ("a b", (2.5,), "size must be an integer, not float"),
+        ("a b", (3, "1"), "overlap must be an integer, not str"),
+    ],
+)
+def test_arguments_of_a_wrong_type(text: Any, arguments: tuple[Any, ...], problem: str) -> None:
+    with pytest.raises(TypeError, match=problem.replace("PosixPath", type(Path()).__name__)):
+        TOK.split(text, *arguments)
+
+
+def test_a_lone_surrogate() -> None:
+    with pytest.raises(ValueError, match=r"lone surrogate, U\+D800, at character 1, .* give bytes"):
+        TOK.split("a\ud800b", 3)
+
+
 def test_where_characters_begin() -> None:
     data = "é".encode() + b"\x80\xff" + "者".encode()
     assert [place for place in range(len(data)) if is_character_start(data, place)] == [0, 2, 3, 4]
@@ -131,3 +141,80 @@ def test_runs_take_linear_time(text: str, arguments: dict[str, Any]) -> None:
     spans = tok.split(text, 64, **arguments)
     assert (spans[0][0], spans[-1][1]) == (0, len(text))
     assert all(tok.fits(text[slice(*span)], 64) for span in spans)
+
+
+LINES = (
+    "# A\n", "## B c\n", "```\n", "```py\n", "~~~\n", "   ```\n", "    ```\n", "---\n", "***  \r\n", "def f():\n",
+    "@x\n", "    def g():\n", "pub(crate) fn f<T>\n", "export default class A\n", "template<T>\n", "publicity\n",
+    "\n", "\n\n", " \n", "\t\r\n", "\r\n", "One. Two e.g. three! ", '"Why?" Yes. ', "一。二！ 三",
+    "words of a line\n", "####### no\n", "`````\n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm", "mmbert", "plamo2", "unigram"])
+def test_both_engines_divide_alike(kind: str) -> None:
+    native, dice = tokenizer_of_kind(kind), random.Random(kind)
+    reference = Tokenizer(native.vocabulary, "reference")
+    for _ in range(60):
+        text = "".join(dice.choice(LINES + PIECES) for _ in range(dice.choice((5, 30))))
+        size = dice.choice((3, 9, 25, 60))
+        given: Any = (
+            size,
+            dice.choice((0, size // 3)),
+            dice.choice([*BOUNDARIES]),
+            dice.choice(("end", "start", False)),
+        )
+        assert native.split(text, *given) == reference.split(text, *given), (text, given)
+
+
+def test_lengths_that_add_up_by_chance_do_not_measure_a_text() -> None:
+    """A token strips the space behind it, and the text after another begins with one that is put there."""
+    tok = tokenizer_of_kind("spm that strips")
+    text = "!</s>  \r\n<|endoftext|> world\t x. Y\n```\n者\n\n<s>x. Y!。\r\n4567 don'ta😀the quick brownthe quick brown"
+    text += "ि\r\n don't者Hello\n\ndef f():\n  </s>...ab😀... don't</s>\t123. \t!😀zzzzzz <|endoftext|>the quick brown"
+    text += "\n\né\n```\n123. é\n\ndef f():\nab world\r\n。x. Y worldzzzzzz<s>"
+    spans = tok.split(text, 8, 4, "code")
+    assert [span for span in spans if not tok.fits(text[slice(*span)], 8)] == []
+    overlaps = [text[start:end] for (_, end), (start, _) in itertools.pairwise(spans)]
+    assert [overlap for overlap in overlaps if not tok.fits(overlap, 4)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "size"),
+    [
+        ("spm", "éa</s>b▁▁c hello </s></s></s> </s>hello b a</s></s>hello chello hello </s></s>", 30),
+        ("spm", b"a\xff\xe2\x96\x81b " * 20, 9),
+        ("spm-without-prefix", b"\xff\xff \xe2\x96\x81\xe2\x96\x81 hello " * 9, 7),
+        ("rwkv-unknown-missing", "zq zq hello zq" * 20, 9),
+        ("mmbert", "é\né▁", 3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")  # the last one has no token for line breaks
+def test_tokens_that_stand_for_other_text_do_not_measure_it(name: str, text: str | bytes, size: int) -> None:
+    """A space that is put before a word and U+FFFD have more bytes than the text, U+2581 fewer; some ids have none."""
+    native = Tokenizer.from_gguf(ROOT / f"fixtures/vocabs/{name}.gguf")
+    reference = Tokenizer(native.vocabulary, "reference")
+    spans = native.split(text, size, boundaries="word")
+    assert spans == reference.split(text, size, boundaries="word")
+    assert all(native.fits(text[start:end], size) for start, end in spans)
+
+
+@pytest.mark.parametrize("size", [sys.maxsize, 1 << 64, 10**30])
+def test_a_size_beyond_all_texts(size: int) -> None:
+    assert tokenizer_of_kind("gpt-2").split("One two.", size, size - 1) == [(0, 8)]
+
+
+def test_a_lone_surrogate_with_own_levels() -> None:
+    level = BoundaryLevel("mine", re.compile(b"\n"))
+    with pytest.raises(ValueError, match=r"lone surrogate, U\+D800, at character 1"):
+        tokenizer_of_kind("gpt-2").split("a\ud800b", 3, boundaries=[level])
+
+
+@pytest.mark.parametrize("keep", ["end", "start"])
+def test_own_levels_find_what_the_compiled_ones_find(keep: Any) -> None:
+    dice = random.Random(keep)
+    for _ in range(100):
+        text = "".join(dice.choice(LINES) for _ in range(20))
+        name = dice.choice([*BOUNDARIES])
+        own = [level._replace(hint=b"") for level in BOUNDARIES[name]]
+        assert TOK.split(text, 12, 0, own, keep) == TOK.split(text, 12, 0, name, keep), (text, name)

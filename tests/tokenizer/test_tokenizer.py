@@ -49,10 +49,17 @@ def test_from_gguf_of_a_file_that_is_not_there(tmp_path: Path) -> None:
         Tokenizer.from_gguf(tmp_path / "no.gguf")
 
 
+@pytest.mark.parametrize("model", [None, 5, ["model.gguf"]])
+def test_from_gguf_of_what_is_no_path(model: Any) -> None:
+    kind = type(model).__name__
+    with pytest.raises(TypeError, match=f"a model is given by its path or name, .* not {kind}"):
+        Tokenizer.from_gguf(model)
+
+
 # ---- names and defaults ---------------------------------------------------------------------------------
 
 ENCODING = "(self, text, *, add_special=True, parse_special=True)"
-DECODING = "(self, ids, *, remove_special=False, unparse_special=False, clean_spaces=True)"
+DECODING = "(self, ids, *, remove_special=False, unparse_special=False, clean_spaces=True, continues=False)"
 
 
 @pytest.mark.parametrize(
@@ -367,7 +374,7 @@ def test_id_out_of_range(token: int) -> None:
 @pytest.mark.parametrize("token", [1.0, "64", None, b"a", [64], np.float32(1), np.array([1.5]), int])
 def test_id_of_a_wrong_type(token: Any) -> None:
     for ask in ONE_ID:
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match=r"(a token id|ids) must be (an integer|integers), not"):
             ask(token)
 
 
@@ -376,14 +383,34 @@ def test_id_of_a_wrong_type(token: Any) -> None:
 )
 def test_ids_of_a_wrong_type(ids: Any) -> None:
     for decode in (GPT2.decode, GPT2.decode_bytes):
-        with pytest.raises(TypeError, match="integer"):
+        with pytest.raises(TypeError, match=r"ids must be (a sequence of )?integers, not "):
             decode(ids)
+
+
+def test_the_type_of_an_id_that_is_none_is_named() -> None:
+    with pytest.raises(TypeError, match="ids must be integers, not str"):
+        GPT2.decode([15496, "995"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"ids must be integers$"):
+        GPT2.decode(each for each in ("995",))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("token", [995, b"a", None])
 def test_token_text_of_a_wrong_type(token: Any) -> None:
     with pytest.raises(TypeError, match=f"a token is a str, not {type(token).__name__}"):
         GPT2.token_to_id(token)
+
+
+def test_errors_about_arguments_name_the_class_that_people_know() -> None:
+    for call, problem in [
+        (lambda: GPT2.encode("a", add_bos=False), r"Tokenizer\.encode\(\) got an unexpected"),  # type: ignore[call-arg]
+        (lambda: GPT2.truncate("a", max_tokens=2), r"Tokenizer\.truncate\(\)"),  # type: ignore[call-arg]
+        (
+            lambda: GPT2.fit_chat([]),
+            r"Tokenizer\.fit_chat\(\) missing 1 required positional argument: 'limit'",
+        ),  # type: ignore[call-arg]
+    ]:
+        with pytest.raises(TypeError, match=f"^{problem}"):
+            call()
 
 
 # ---- the forms of encoding agree ------------------------------------------------------------------------

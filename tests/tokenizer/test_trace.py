@@ -27,8 +27,9 @@ from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import option_texts, options, parse
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.pretokenizers.splitter import splitter
+from ggufbpe.models.token_attribute import TokenAttribute
 from ggufbpe.models.tracers.trace_types import Cut, Merge, TracedStage
-from ggufbpe.models.vocabulary import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute
+from ggufbpe.models.vocabulary import CONTROL, LSTRIP, RSTRIP, USER_DEFINED
 from ggufbpe.tokenizer.trace import Trace
 
 pytestmark = pytest.mark.both_engines

@@ -6,38 +6,28 @@ import random
 from typing import Any
 
 import pytest
+from budget_cases import check_truncate
 from budget_texts import KINDS, random_text, tokenizer_of_kind
 
-from ggufbpe import Tokenizer
-
-
-def longest(tok: Tokenizer, text: str, limit: int, side: str, marker: str) -> str | None:
-    """The longest part by brute force; None if even the marker does not fit."""
-    if tok.count(text, add_special=False) <= limit:
-        return text
-    for size in range(len(text) - 1, -1, -1):
-        head = {"right": size, "left": 0, "middle": (size + 1) // 2}[side]
-        part = text[:head] + marker + text[len(text) - size + head :]
-        if tok.count(part, add_special=False) <= limit:
-            return part
-    return None
+from ggufbpe.tokenizer.truncation import longest_part
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_truncated_texts_are_the_longest(kind: str) -> None:
     tok, dice = tokenizer_of_kind(kind), random.Random(kind)
-    for _ in range(60):
-        text = random_text(dice, dice.choice((1, 2, 5, 20, 80)))
-        limit = dice.randint(0, tok.count(text, add_special=False) + 1)
-        side, marker = dice.choice(("right", "left", "middle")), dice.choice(("", "…", " [..] "))
-        expected = longest(tok, text, limit, side, marker)
-        if expected is None:
-            with pytest.raises(ValueError, match="the marker alone has"):
-                tok.truncate(text, limit, side=side, marker=marker)  # type: ignore[arg-type]
-            continue
-        assert tok.truncate(text, limit, side=side, marker=marker) == expected  # type: ignore[arg-type]
-        found = tok.truncate(text.encode(), limit, side=side, marker=marker)  # type: ignore[arg-type]
-        assert found == expected.encode()
+    for _ in range(30 if kind == "reference" else 150):
+        check_truncate(tok, dice)
+    for _ in range(8):
+        check_truncate(tok, dice, (80,))
+
+
+def test_undecodable_bytes_are_surrogates_in_the_longest_part() -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    text = b"\xff one two three".decode("utf-8", "surrogateescape")
+    for limit in range(1, tok.count(b"\xff one two three", add_special=False)):
+        found = longest_part(tok, text, limit, "right", "", "character", True)
+        assert text.startswith(found)
+        assert tok.truncate(b"\xff one two three", limit) == found.encode("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize("side", ["right", "left", "middle"])

@@ -42,10 +42,15 @@ class Exported(NamedTuple):
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write all files into `folder`, which is made if necessary, replacing files there. Return their paths.
 
-        Either all files are written or none. `OSError` if that is not possible.
+        An export of one file may be given the path of that file instead, with its suffix. Either all files are written
+        or none. `OSError` if that is not possible.
         """
-        os.makedirs(folder, exist_ok=True)
-        contents = {os.path.join(folder, name): data for name, data in self.files.items()}
+        suffixes = {os.path.splitext(name)[1] for name in (*self.files, os.fspath(folder))}
+        if len(self.files) == len(suffixes) == 1 and not os.path.isdir(folder):
+            contents = dict(zip([os.fspath(folder)], self.files.values()))
+        else:
+            os.makedirs(folder, exist_ok=True)
+            contents = {os.path.join(folder, name): data for name, data in self.files.items()}
         files.write_files(contents)
         return list(contents)
 
@@ -125,8 +130,9 @@ def stem_of(model: ModelName) -> str:
     """Return the name, without suffix, of a file that is made of the model."""
     if not isinstance(model, ModelLocation):
         return os.path.basename(os.fspath(model)).removesuffix(".gguf")
-    name = model.name if model.store or model.remote else model.path
-    return re.sub(r"[^\w.-]+", "-", os.path.basename(name.partition(":")[2] or name)).removesuffix(".gguf")
+    name = model.name if model.store else os.fspath(model)
+    plain = re.sub(r"[^\w.-]+", "-", os.path.basename(name.partition(":")[2] or name))
+    return plain.removesuffix(".json" if model.is_imported else ".gguf")
 
 
 def _chat_template(model: ModelName) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..._util import files
 from ..._util.extras import NotInstalledError
-from ...convert.imported import pack
+from ...convert.imported import NotImportableError, pack
 from ...convert.importers.import_files import detect_format, file_in, import_file
 from ...convert.incompatibilities import Incompatibility
 from ...errors import printable
@@ -80,7 +80,12 @@ def import_vocabulary(
     >>> found.save("vocab.gguf")                                                # doctest: +SKIP
     """
     source = file_in(os.fspath(path))
-    imported = import_file(source, pre=pre, architecture=architecture, name=name)
+    try:
+        imported = import_file(source, pre=pre, architecture=architecture, name=name)
+    except NotImportableError as error:
+        if str(source) in str(error):
+            raise
+        raise NotImportableError(f"{source}: {error}") from None
     data = pack(imported.metadata)
     told = _agreement(data, source, sample, check)
     reason = told if isinstance(told, str) else ""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..._util.extras import imported
 from ..._util.unicode_classes import STARTS, class_of
 from ..._util.wording import counted
+from ...convert.character_limits import CHARACTERS
 from ...convert.export_formats import FORMATS, Export
 from ...convert.importers.import_files import detect_format
 from ...convert.incompatibilities import Incompatibility
@@ -285,7 +286,7 @@ def _checked(name: str, adapter: library_adapters.Adapter) -> CheckedLibrary:
         except BaseException:  # a panic in Rust is not an Exception
             return None
 
-    return CheckedLibrary(f"{name} {adapter.version}", encode, *adapter[2:])
+    return CheckedLibrary(f"{name} {adapter.version}", encode, adapter.adds_special, adapter.parses_special)
 
 
 # ---- differences that are known ---------------------------------------------------------------------------
@@ -296,23 +297,9 @@ def unexplained(found: Agreement | str | None, limits: Iterable[Incompatibility]
     if not isinstance(found, Agreement) or found.same:
         return False
     causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
-    if causes <= _CHARACTERS.keys():
+    if causes <= CHARACTERS.keys():
         examples = [example.text for example in found.examples]
         return not (
-            causes and all(any(_CHARACTERS[c](char) for c in causes for char in text) for text in examples)
+            causes and all(any(CHARACTERS[c](char) for c in causes for char in text) for text in examples)
         )
     return False
-
-
-def _class_of(char: str) -> str:
-    return class_of(ord(char)) if char > "\x7f" else ""
-
-
-# Limits about characters, and whether they concern a given one.
-_CHARACTERS: dict[str, Callable[[str], bool]] = {
-    "newer_unicode": lambda char: _class_of(char) == "-",
-    "long_s": lambda char: char == "\u017f",
-    "older_punctuation": lambda char: _class_of(char) == "P" or char in "\u166d\U000111c9",
-    "escaped_spaces": lambda char: char == "\u2581",
-    "border_character": lambda char: char == "\ufdef",
-}

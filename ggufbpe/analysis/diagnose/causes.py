@@ -19,7 +19,8 @@ from ...models.pieces import quoted_token
 from ...models.pretokenizers.families import Evidence
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.special_ids import MADE_CONTROL
-from ...models.vocabulary import TokenAttribute, Vocabulary
+from ...models.token_attribute import TokenAttribute
+from ...models.vocabulary import Vocabulary
 from .cause import Cause
 
 _K = TokenizerKey

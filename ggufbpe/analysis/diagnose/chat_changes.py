@@ -17,6 +17,18 @@ from ...errors import printable
 from ...gguf.change import Change
 from .cause import Cause
 from .dates import dates_in
+from .message_edits import (
+    SYSTEM_ROLES,
+    Messages,
+    adding_system,
+    merging_system,
+    removable_stretches,
+    system_message,
+    with_contents,
+    without_field,
+    without_stretch,
+    without_system,
+)
 
 Body = Mapping[str, Any]
 
@@ -189,8 +201,6 @@ def _thinking(name: str, value: bool, what: str) -> ChatChange:
 
 # ---- messages -------------------------------------------------------------------------------------------
 
-Messages = list[Any]
-
 
 def _by_messages(
     cause: str, change: str, what: str, fix: str, apply: Callable[[Messages], Messages]
@@ -205,7 +215,6 @@ def _by_messages(
     return ChatChange(Cause(cause, {"what": what, "change": change}, fix), applied)
 
 
-_SYSTEM = ("system", "developer")
 _GIVE_SYSTEM = "give the other tool the system message as one of the messages"
 _DEFAULTS = ("", "You are a helpful assistant.", "You are a helpful assistant")
 
@@ -217,16 +226,16 @@ def _of_messages(body: Body) -> Iterator[ChatChange]:
             change or "both ends",
             f"white space {f'{change} of' if change else 'around'} contents is removed",
             "remove it from the contents before giving them to both tools",
-            _with_contents(strip),
+            with_contents(strip),
         )
     yield _by_messages(
         "reasoning",
         "missing",
         "the reasoning of earlier answers is not in the prompt",
         'give the other tool "reasoning_content" under the name that its template reads; or remove it here',
-        lambda messages: [_without(message, "reasoning_content") for message in messages],
+        lambda messages: [without_field(message, "reasoning_content") for message in messages],
     )
-    yield _by_messages("system", "missing", "the system message is missing", _GIVE_SYSTEM, _without_system)
+    yield _by_messages("system", "missing", "the system message is missing", _GIVE_SYSTEM, without_system)
     for between, name in (
         ("\n\n", "an empty line"),
         ("\n", "a line break"),
@@ -238,7 +247,7 @@ def _of_messages(body: Body) -> Iterator[ChatChange]:
             f"merged with {name}",
             f"the system message is prepended to the first user message, with {name} between them",
             _GIVE_SYSTEM,
-            _merging_system(between),
+            merging_system(between),
         )
     yield _by_messages(
         "system",
@@ -246,7 +255,8 @@ def _of_messages(body: Body) -> Iterator[ChatChange]:
         "the system message is written as a user message",
         _GIVE_SYSTEM,
         lambda messages: [
-            {**message, "role": "user"} if message.get("role") in _SYSTEM else message for message in messages
+            {**message, "role": "user"} if message.get("role") in SYSTEM_ROLES else message
+            for message in messages
         ],
     )
     for text in _DEFAULTS:
@@ -255,90 +265,19 @@ def _of_messages(body: Body) -> Iterator[ChatChange]:
             "system",
             f"added: {text}",
             f"there is a system message, {shown}, which is not in this chat",
-            f"let the other tool add none; or add it to the messages here: {json.dumps(_system(text))}",
-            _adding_system(text),
+            f"let the other tool add none; or add it to the messages here: {json.dumps(system_message(text))}",
+            adding_system(text),
         )
     messages = body.get("messages")
-    for start, end in _stretches(messages) if isinstance(messages, list) else ():
+    for start, end in removable_stretches(messages) if isinstance(messages, list) else ():
         one = f"message {start}" if end - start == 1 else f"messages {start} to {end - 1}"
         yield _by_messages(
             "messages",
             f"without {one}",
             f"{one} of the chat, counted from 0, {'is' if end - start == 1 else 'are'} missing",
             "give both tools the same messages",
-            _without_stretch(start, end),
+            without_stretch(start, end),
         )
-
-
-def _stretches(messages: Messages) -> Iterator[tuple[int, int]]:
-    """(first, end) of messages that may be missing: single ones, the beginning of the chat, or its end."""
-    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
-    begin, count = sum(role in _SYSTEM for role in roles[:1]), len(messages)
-    for start in range(begin, count):
-        for end in range(start + 1, count + 1):
-            some = end - start < count - begin
-            if some and (
-                end - start == 1 or ((start == begin) != (end == count) and count <= _MOST_MESSAGES)
-            ):
-                yield start, end
-
-
-_MOST_MESSAGES = 40
-
-
-def _system(text: str) -> dict[str, str]:
-    return {"role": "system", "content": text}
-
-
-def _without(message: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in message.items() if key != name}
-
-
-def _with_contents(change: Callable[[str], str]) -> Callable[[Messages], Messages]:
-    def changed(message: dict[str, Any]) -> dict[str, Any]:
-        content = message.get("content")
-        if isinstance(content, str):
-            return {**message, "content": change(content)}
-        if isinstance(content, list):
-            parts = [
-                {**part, "text": change(part["text"])}
-                if isinstance(part, dict) and isinstance(part.get("text"), str)
-                else part
-                for part in content
-            ]
-            return {**message, "content": parts}
-        return message
-
-    return lambda messages: list(map(changed, messages))
-
-
-def _without_system(messages: Messages) -> Messages:
-    return [message for message in messages if message.get("role") not in _SYSTEM]
-
-
-def _merging_system(between: str) -> Callable[[Messages], Messages]:
-    def merged(messages: Messages) -> Messages:
-        if len(messages) < 2 or messages[0].get("role") not in _SYSTEM:
-            return messages
-        system, first, *rest = messages
-        texts = [message.get("content") for message in (system, first)]
-        if not all(isinstance(text, str) for text in texts):
-            return messages
-        return [{**first, "content": between.join(map(str, texts))}, *rest]
-
-    return merged
-
-
-def _adding_system(text: str) -> Callable[[Messages], Messages]:
-    def added(messages: Messages) -> Messages:
-        has_one = any(message.get("role") in _SYSTEM for message in messages)
-        return messages if has_one else [_system(text), *messages]
-
-    return added
-
-
-def _without_stretch(start: int, end: int) -> Callable[[Messages], Messages]:
-    return lambda messages: [*messages[:start], *messages[end:]]
 
 
 # ---- dates ----------------------------------------------------------------------------------------------

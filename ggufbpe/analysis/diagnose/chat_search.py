@@ -18,6 +18,8 @@ from ...chat.known_templates import CHATML, PREFIX, KnownTemplate, known_templat
 from ...errors import ChatError
 from ...gguf.change import Change
 from ...tokenizer import Tokenizer
+from ..doctor.chat_markers import markers_of
+from ..doctor.token_checks import BARS
 from . import chat_changes as changing
 from .agreement import agreeing_share
 from .cause import CAUSES, Cause
@@ -223,7 +225,21 @@ class ChatSearch:
             "let the other tool use the template that is used here; or here, in Python, with "
             'chat_template="chatml"; llama-server has --chat-template chatml'
         )
-        yield changing.other_template("ChatML", CHATML, fix)
+        name, change = "ChatML", Change()
+        if self.own.chat.chat_template is None and self._writes_foreign_markers:
+            name += "; the file's own is for another model, since its markers are no tokens here"
+            change = Change(templates={"": f"{PREFIX}chatml"})
+        yield changing.other_template(name, CHATML, fix, change)
+
+    @property
+    def _writes_foreign_markers(self) -> bool:
+        """Whether the file's template wrote markers with bars into the prompt that are no tokens of the model."""
+        known, prompt = self._tokenizer.vocabulary.token_to_id, self.own.prompt or b""
+        of_template = markers_of(self._tokenizer.chat_templates.get("", ""))
+        return any(
+            BARS.search(marker) and marker not in known and marker.encode() in prompt
+            for marker in of_template
+        )
 
     # ---- rendering ------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Finds dates in a text, in the formats in which templates write today's date."""
+"""Finds dates in a text and leaves them out, in the formats in which templates write today's date."""
 
 from __future__ import annotations
 
@@ -39,3 +39,15 @@ def dates_in(text: str) -> list[datetime]:
                 continue
             found.setdefault(moment, match.start())
     return sorted(found, key=lambda moment: found[moment])[:_MOST_DATES]
+
+
+def without_dates(text: bytes) -> bytes:
+    """A text without its dates.
+
+    >>> without_dates(b"Today: 26 Jul 2024.")
+    b'Today: .'
+    """
+    written = text.decode("utf-8", "surrogateescape")
+    for pattern, _ in _DATES:
+        written = pattern.sub("", written)
+    return written.encode("utf-8", "surrogateescape")

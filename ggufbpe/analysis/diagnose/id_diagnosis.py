@@ -30,7 +30,7 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
 from ..doctor.proposal import Trial, prove, prove_by_parts
-from ..doctor.texts_with_ids import TextWithIds, encoding
+from ..doctor.texts_with_ids import TextWithIds, encoding, with_exchange
 from . import vocabulary_causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
@@ -144,9 +144,13 @@ def proposed(
             proposal = None
             expected = expected_of(item, tokenizer.vocabulary, add_special) if item.change else None
             if not has_command and expected is not None:
-                # only what several causes leave open can be compared by parts
-                tried = prove if item.expected is None else prove_by_parts
-                proposal = tried(trial, item.change, [compared], encode=encode, expected=expected)
+                if item.expected is None:
+                    proposal = prove(trial, item.change, [compared], encode=encode, expected=expected)
+                else:  # only what several causes leave open can be compared by parts
+                    exchanged = item.variant.exchanged if item.variant else ()
+                    proposal = prove_by_parts(
+                        trial, item.change, [compared], encode=encode, expected=expected, exchanged=exchanged
+                    )
                 has_command = bool(proposal.command)
             explanations.append(Explanation(item.causes, item.explains, proposal))
     return explanations
@@ -184,10 +188,16 @@ def search(
             vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]
             told.update(map(repr, vague))
         more = [item for item in found if not told.issuperset(map(repr, item.causes))]
-        return sorted([*several, *more], key=lambda item: (not _has_exchange(item), -item.explains))
+        return _alike(sorted([*several, *more], key=lambda item: (-item.explains, not _has_exchange(item))))
     finally:
         for each in searches:
             each.variants.forget_texts()
+
+
+def _alike(found: list[Answer]) -> list[Answer]:
+    """Return answers without those that explain all ids with fewer or more causes than the first one that does."""
+    count = len(found[0].causes)
+    return [item for item in found if item.explains < 1 or len(item.causes) == count]
 
 
 def _has_exchange(answer: Answer) -> bool:
@@ -235,7 +245,7 @@ def _several(
     variant = several.variant(found.state, compared.text)
     if found.explains == 1:
         return [Answer(found.causes, 1.0, variant, found.expected)]
-    ids = variant.with_exchange(compared.ids)
+    ids = with_exchange(compared.ids, variant.exchanged)
     rest = Nearest(several.tokenizer(found.state), compared.text, ids, *flags).partial()[0]
     known = {cause.id for cause in found.causes}
     more = tuple(cause for cause in rest.causes if cause.id not in known)

@@ -126,8 +126,10 @@ def shown(data: bytes) -> str:
 
 
 def are_alike(ours: bytes, theirs: bytes) -> bool:
-    """Whether two texts have many trigrams in common; short texts count as alike."""
-    if min(len(ours), len(theirs)) < 3 or ours in theirs or theirs in ours:
+    """Whether two texts have many trigrams in common; of texts that have none, whether they have a byte in common."""
+    if ours in theirs or theirs in ours:
         return True
+    if min(len(ours), len(theirs)) < 3:
+        return not set(ours).isdisjoint(theirs)
     one, two = (Counter(zip(text, text[1:], text[2:])) for text in (ours[:_COMPARED], theirs[:_COMPARED]))
     return (one & two).total() >= _ALIKE * max(1, min(one.total(), two.total()))

@@ -11,6 +11,7 @@ from functools import cached_property, reduce
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
+from ...native.lazy_strings import as_dict
 from ..doctor.marker_tokens import MarkerTokens, find_marker_tokens
 from ..doctor.texts_with_ids import TextWithIds
 from . import causes
@@ -192,9 +193,9 @@ class Steps(States):
             for shift in shifts(ours, each.ids):
                 yield SearchStep("vocabulary", lambda given, s=shift: given._replace(shift=s))  # type: ignore[misc]
             if len(ours) == len(each.ids):
-                pairs.update((a, b) for a, b in zip(ours, each.ids) if a != b)
+                pairs.update(zip(ours, each.ids))
         others = Counter(token for token, _ in pairs)
-        # both must have come in the other's place, or another word in the text would do as well
+        # both must have come in the other's place, and never in their own, or another text would do as well
         sure = tuple(
             sorted((a, b) for a, b in pairs if a < b and (b, a) in pairs and others[a] == others[b] == 1)
         )
@@ -222,7 +223,7 @@ def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
         special = (token for token, kind in zip(more, kinds) if kind & SPECIAL_TYPES)
         vocabulary = own._replace(
             tokens=[*own.tokens, *texts],
-            token_to_id={**dict(own.token_to_id), **dict(zip(texts, more))},
+            token_to_id={**as_dict(own.token_to_id), **dict(zip(texts, more))},
             attributes=[*own.attributes, *kinds],
             special_token_ids=(*own.special_token_ids, *special),
             scores=[*own.scores, *[0.0] * len(more)] if own.scores else (),

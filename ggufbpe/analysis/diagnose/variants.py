@@ -25,9 +25,11 @@ from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
 from ...tokenizer.engine import Text
 from ...tokenizer.reference_engine import ReferenceEngine
-from ...tokenizer.special_tokens import SpecialTokens
+from ...tokenizer.special_tokens import SpecialTokens, TextFragment
+from ..doctor.texts_with_ids import with_exchange
 
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts, and characters of each; at most about 300 MB
+_REMEMBERED_FRAGMENTS = 64  # texts; at most about 300 MB, if each character is a special token
 
 
 class RanksById(PairRanks):
@@ -80,14 +82,9 @@ class Variant(NamedTuple):
         tokenizer = variants.tokenizer(self.vocabulary, self.way)
         return self._around(encoded(tokenizer, self.text, self.parse_special).first(count))[:count]
 
-    def with_exchange(self, ids: list[int]) -> list[int]:
-        """Return `ids` in which the `exchanged` tokens have each other's ids; applied again, `ids` themselves."""
-        others = {a: b for pair in self.exchanged for a, b in (pair, pair[::-1])}
-        return [others.get(token, token) for token in ids] if others else ids
-
     def _around(self, core: list[int]) -> list[int]:
         start, by = self.shift
-        ids = [*self.head, *self.with_exchange(core)[slice(*self.kept)], *self.tail]
+        ids = [*self.head, *with_exchange(core, self.exchanged)[slice(*self.kept)], *self.tail]
         return [token + by if token >= start else token for token in ids] if by else ids
 
 
@@ -100,14 +97,34 @@ class _Splits:
 
     def iterate(self, text: str) -> Iterable[str]:
         """The words of `text`, as `Splitter.iterate` gives them."""
-        iterate = splitter(self._entry).iterate
         if len(text) > _REMEMBERED_LENGTH:
-            return iterate(text)
+            return splitter(self._entry).iterate(text)
         key = self._entry.family, text
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            self._known[key] = list(iterate(text))
+            self._known[key] = list(splitter(self._entry).iterate(text))
+        return self._known[key]
+
+
+class _Special(SpecialTokens):
+    """Special tokens that cache the fragments of short texts; of all variants, those of few texts are kept."""
+
+    def __init__(
+        self, vocabulary: Vocabulary, known: dict[tuple[int, str | bytes, bool], list[TextFragment]]
+    ) -> None:
+        super().__init__(vocabulary)
+        self._known = known
+
+    def partition(self, source: str | bytes, parse_special: bool) -> list[TextFragment]:
+        """The fragments of `source`, as `SpecialTokens.partition` gives them; the list must not be changed."""
+        if len(source) > _REMEMBERED_LENGTH:
+            return super().partition(source, parse_special)
+        key = id(self), source, parse_special
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED_FRAGMENTS:
+                self._known.clear()
+            self._known[key] = super().partition(source, parse_special)
         return self._known[key]
 
 
@@ -117,8 +134,9 @@ class Variants:
     def __init__(self, tokenizer: Tokenizer) -> None:
         vocabulary = tokenizer.vocabulary
         self._splits: dict[tuple[str, str], list[str]] = {}
+        self._fragments: dict[tuple[int, str | bytes, bool], list[TextFragment]] = {}
         self._vocabulary = vocabulary
-        self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer.pipeline.special)}
+        self._special: dict[int, tuple[Sequence[int], _Special]] = {}
         # Only a weak reference to the tokenizer itself: `_VARIANTS` keeps variants as long as the tokenizer exists.
         self._own_key, self._own = _heeded(vocabulary, ""), ref(tokenizer)
         self._tokenizers: dict[tuple[object, ...], Tokenizer] = {}
@@ -145,7 +163,7 @@ class Variants:
             return self._tokenizers[key]
         found = self._special.get(id(vocabulary.attributes))
         if found is None:
-            found = vocabulary.attributes, SpecialTokens(vocabulary)
+            found = vocabulary.attributes, _Special(vocabulary, self._fragments)
             self._special[id(vocabulary.attributes)] = found
         splits = _Splits(vocabulary.pre_tokenizer, self._splits)
         plain_text = vocabulary.tokenizer_model.text_model(vocabulary)
@@ -155,8 +173,9 @@ class Variants:
         return Tokenizer(vocabulary, ReferenceEngine(vocabulary, special=found[1], plain_text=plain_text))
 
     def forget_texts(self) -> None:
-        """Empty the caches of words."""
+        """Empty the caches of words and fragments."""
         self._splits.clear()
+        self._fragments.clear()
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ...gguf.change import Change, all_of
 from .facts import Facts
+from .family_checks import other_values
 from .finding import Finding
 from .proposal import Proposal, Trial, changes_of, grave_findings, prove
 
@@ -48,6 +49,18 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
         for index, each in enumerate(findings)
     )
     return told, proposal._replace(differing=len(wanted), explained=len(wanted) - left, unit="finding")
+
+
+def left_unlike_family(model: Facts, proposal: Proposal | None) -> tuple[str, ...]:
+    """Return which values differ from those of the model's family after the proposed change, in words.
+
+    Each of them is right in some models, so no command changes it.
+    """
+    left = tuple(other_values(model))
+    if not left or proposal is None or not proposal.command:
+        return left
+    with Trial(model.tokenizer, facts=model) as trial:
+        return tuple(other_values(trial.changed(proposal.change)))
 
 
 def _key(finding: Finding) -> tuple[str, str | None]:

@@ -13,6 +13,7 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from .chat_markers import without_comments
 from .facts import Facts
 from .finding import Finding, Where
+from .pretokenizer_checks import is_of_other_family
 
 _K = TokenizerKey
 
@@ -26,6 +27,8 @@ def bos_is_eos(model: Facts) -> Iterator[Finding]:
     of_family = family is not None and not family.add_bos and bos == model.id_of_family(_K.EOS_ID)
     if not (bos == tokenizer.eos_id or of_family) or model.is_normal(bos):  # which other checks report
         return
+    if _K.ADD_BOS not in model.file and model.kind.has_pre_tokenizer and is_of_other_family(model):
+        return  # it is the wrong pre-tokenizer that adds it
     if bos == tokenizer.eos_id:
         told = f"BOS is added, and BOS and EOS are both token {bos}, {model.quoted(bos)}."
         told += f" {family.name} files do not add BOS." if family and not family.add_bos else ""

@@ -13,7 +13,7 @@ from ...gguf.constants import TokenizerKey
 from ...models import SUPPORTED
 from .bos_checks import bos_is_eos, bos_switched_off
 from .facts import Facts
-from .family_checks import known_family
+from .family_checks import added_text, known_family, last_tokens_missing
 from .finding import SEVERITIES, Finding, Where
 from .known_template_check import template_differs
 from .merge_checks import exchanged_tokens, merge_parts, unreachable
@@ -29,8 +29,24 @@ from .pretokenizer_checks import hugging_face_splitting, pre_tokenizer
 from .role_checks import chats_refused, messages_lost, tools_not_shown
 from .round_trip_checks import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
-from .template_checks import bos_twice, chat_markers, other_bos, template_errors, turn_ends
-from .token_checks import control_types, corrections, duplicates, empty_tokens, made_control, padding_tokens
+from .template_checks import (
+    bos_twice,
+    chat_markers,
+    eos_behind_prompts,
+    other_bos,
+    template_errors,
+    template_is_settings,
+    turn_ends,
+)
+from .token_checks import (
+    control_shown,
+    control_types,
+    corrections,
+    duplicates,
+    empty_tokens,
+    made_control,
+    padding_tokens,
+)
 from .value_checks import lengths, wrong_types
 
 _K = TokenizerKey
@@ -98,6 +114,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
     empty_tokens,
     wrong_special_ids,
     template_errors,
+    template_is_settings,
     chat_markers,
     padding_tokens,
 )
@@ -120,18 +137,23 @@ CHECKS: tuple[Check, ...] = (
     bos_is_eos,
     bos_switched_off,
     control_types,
+    added_text,
+    control_shown,
     made_control,
     template_errors,
+    template_is_settings,
     chat_markers,
     turn_ends,
     chats_refused,
     messages_lost,
     merge_parts,
+    last_tokens_missing,
     exchanged_tokens,
     unreachable,
     lost_bytes,
     round_trips,
     line_break,
+    eos_behind_prompts,
     bos_twice,
     other_bos,
     template_differs,
@@ -158,5 +180,14 @@ BYTE_PAIR_CHECKS = frozenset(
 # Those whose findings depend on tokens and merges, which no proposed change touches, so that a proof (proposal.py) need
 # not run them again. Some read types as well, but only to be silent about tokens that are no text.
 CHECKS_OF_TOKENS = frozenset(
-    (unconverted_pieces, duplicates, empty_tokens, merge_parts, exchanged_tokens, unreachable, padding_tokens)
+    (
+        unconverted_pieces,
+        duplicates,
+        empty_tokens,
+        merge_parts,
+        last_tokens_missing,
+        exchanged_tokens,
+        unreachable,
+        padding_tokens,
+    )
 )

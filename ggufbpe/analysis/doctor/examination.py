@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ...gguf.metadata import Overrides
 from ...gguf.reader import GGUFFile
 from ...hub.model_location import ModelName, locate
-from .advice import advised
+from .advice import advised, left_unlike_family
 from .checks import findings_of, in_order
 from .facts import Facts
 from .finding import Examination, Finding
@@ -37,4 +37,6 @@ def doctor(
         found = in_order([*findings_of(model), *also])
         if broken := list(broken_tensors(file)):  # `fix` refuses such a file, so that no command is proposed
             return Examination(model_file.name, tuple(in_order([*broken, *found])), None)
-        return Examination(model_file.name, *advised(model, found))
+        told, proposal = advised(model, found)
+        family = model.family.name if model.family else ""
+        return Examination(model_file.name, told, proposal, family, left_unlike_family(model, proposal))

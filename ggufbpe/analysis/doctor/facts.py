@@ -10,8 +10,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from ..._util.extras import NotInstalledError
+from ..._util.spelling import BYTE_TOKENS
 from ...chat.known_templates import PREFIX, KnownTemplate
 from ...errors import GGUFError
+from ...gguf.change import PLACEHOLDER, template_argument
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...gguf.edit import CONVERT_VERSION_1
 from ...gguf.edit_arguments import id_ranges
@@ -170,6 +172,22 @@ class Facts:
         return found if found is not None and found.model == self.model else None
 
     @cached_property
+    def byte_tokens(self) -> dict[int, int]:
+        """The tokens that are written as bytes, such as "<0x0A>", by byte; none in models without byte fallback."""
+        if not (self.kind.needs_bytes and self.kind.has_scores):  # RWKV writes them as escapes
+            return {}
+        return {byte: self.ids[text] for byte, text in enumerate(BYTE_TOKENS) if text in self.ids}
+
+    @property
+    def unknown_token(self) -> int | None:
+        """The token that stands for unknown text, by its key or its usual text, in models that have one."""
+        if self.kind.has_pre_tokenizer:
+            return None
+        if isinstance(token := self.scalar(_K.UNK_ID), int) and 0 <= token < len(self.tokens):
+            return token
+        return next((self.ids[text] for text in TEXTS_OF_IDS[_K.UNK_ID] if text in self.ids), None)
+
+    @cached_property
     def names(self) -> list[str]:
         """What the metadata calls the models that this one was made from, and the model itself."""
         keys = ("general.base_model.0.name", "general.base_model.1.name", "general.basename", KEY_NAME)
@@ -280,14 +298,17 @@ class Facts:
             return CONVERT_VERSION_1
         return fix_command(self.file.path, changes)
 
-    def set_template_file(self) -> str:
-        """The command that sets the chat template to the contents of FILE, which is for the user to supply."""
-        return self.command("--chat-template", "FILE")
+    def set_template_file(self, name: str = "") -> str:
+        """The command that sets the template called `name` to the contents of FILE, which is for the user to supply."""
+        return self.command("--chat-template", template_argument(PLACEHOLDER, name))
+
+    def set_own_template(self) -> str:
+        """The command that sets the chat template to the one in the JSON that is in its place."""
+        return self.command("--chat-template", template_argument(self.file.path))
 
     def set_template(self, known: KnownTemplate) -> str:
         """The command that sets the chat template to one of llama.cpp's."""
-        name = f"{known.variant}=" if known.variant else ""
-        return self.command("--chat-template", f"{name}{PREFIX}{known.name}")
+        return self.command("--chat-template", template_argument(f"{PREFIX}{known.name}", known.variant))
 
     def set(self, key: str, value: object) -> str:
         return self.command("--set", f"{key}={value}")
@@ -323,8 +344,23 @@ class Facts:
             return None
         return expected[0]
 
+    @cached_property
+    def likely_pre(self) -> str:
+        """The name of the pre-tokenizer that the tokens point to; "" if nothing points to one.
+
+        That is the one of the known family if it keeps as many tokens whole as the likeliest one does: where merges are
+        missing, so are the tokens that would tell the two apart.
+        """
+        found = self.evidence
+        names = self.family.pres if self.family and found.name else ()
+        if names and not any(name in each.names for name in names for each in found.best):
+            theirs = next((each for each in found.found if names[0] in each.names), None)
+            if theirs is not None and theirs.kept >= found.best[0].kept:
+                return names[0]
+        return found.name
+
     def set_pre(self) -> str:
         """How to set the pre-tokenizer that the tokens point to."""
-        if self.evidence.name:
-            return self.set(_K.PRE, self.evidence.name)
+        if self.likely_pre:
+            return self.set(_K.PRE, self.likely_pre)
         return f"set {_K.PRE} to the name of the model's pre-tokenizer (`ggufbpe list-pre` shows all names)"

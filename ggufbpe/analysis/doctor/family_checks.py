@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..._util.wording import counted
+from ..._util.wording import counted, listed
 from ...errors import printable
 from ...gguf.constants import KEY_NAME, TokenizerKey
 from ...models.known_families import KnownFamily, family_of_names
@@ -17,6 +17,7 @@ from .facts import Facts
 from .finding import Finding
 
 _K = TokenizerKey
+_NEARLY_ALL = 0.9  # of the tokens are in a file that has lost some
 
 
 def known_family(model: Facts) -> Iterator[Finding]:
@@ -27,7 +28,9 @@ def known_family(model: Facts) -> Iterator[Finding]:
         if named is not None and named[0].model == model.model and model.tokens:
             yield _other_tokens(model, *named)
         return
-    differences = list(_differences(model, family))
+    differences = list(other_values(model))
+    if len(model.tokens) < family.size:
+        differences.insert(0, f"the vocabulary has {len(model.tokens)} tokens instead of {family.size}")
     what = f"This is {family.vocabulary}"
     if differences:
         what += f", but the file differs from {family.name} files in {counted(len(differences), 'point')}"
@@ -42,6 +45,63 @@ def known_family(model: Facts) -> Iterator[Finding]:
         model.key(_K.LIST),
         {"family": family.name, "differences": differences, "named": named[1] if named else None},
         called + ("; ".join(differences) + "." if differences else same),
+    )
+
+
+def last_tokens_missing(model: Facts) -> Iterator[Finding]:
+    """The last tokens of a known vocabulary that a file lacks, beyond those that only fill it up."""
+    family = model.family
+    named = family_of_names(model.names)
+    if named is not None and _lacks_few_of(model, named[0]):
+        family = named[0]  # without its last tokens, the vocabulary may look like that of another family
+    if family is None or len(model.tokens) > family.last_used[0]:
+        return
+    first = len(model.tokens)
+    index, text = family.last_used
+    yield Finding(
+        "warning",
+        "lost_tokens",
+        f"The last tokens of {family.vocabulary} are missing.",
+        "Texts that contain them are encoded as other tokens, and ids that the model generates for them have no text.",
+        "convert the model again",
+        model.key(_K.LIST),
+        {"family": family.name, "first": first, "last": index},
+        f"The file has {counted(first, 'token')}. {family.name} files have more, such as {printable(text)} with id "
+        f"{index}.",
+    )
+
+
+def _lacks_few_of(model: Facts, family: KnownFamily) -> bool:
+    """Check that a vocabulary begins as those of the family do, and has nearly as many tokens."""
+    has_most = _NEARLY_ALL * family.size <= len(model.tokens) <= family.size
+    return has_most and family.model == model.model and family.begins(model.tokens)
+
+
+def added_text(model: Facts) -> Iterator[Finding]:
+    """Tokens of plain text that files of the family find in texts as they find markers, and this file does not.
+
+    Only those that no merge makes are reported: as normal tokens, they never come out of a text.
+    """
+    family = model.family
+    if family is None or model.tokenizer is None or len(model.tokens) < family.added_text.stop:
+        return
+    found = [
+        index
+        for index in family.added_text
+        if model.is_normal(index) and model.tokens[index] not in model.merged
+    ]
+    if not found:
+        return
+    yield Finding(
+        "warning",
+        "added_text_is_normal",
+        f"{counted(len(found), 'added token is', 'added tokens are')} never produced.",
+        "They were added to the vocabulary, so no merge makes them. Only a user-defined token is found without merges.",
+        model.set_types(USER_DEFINED=found),
+        model.token(found[0]),
+        {"count": len(found), "ids": found},
+        f"{counted(len(found), 'token is', 'tokens are')} of type NORMAL and not USER_DEFINED: "
+        f"{listed(found, len(found), shown=model.quoted)}.",
     )
 
 
@@ -61,10 +121,11 @@ def _other_tokens(model: Facts, family: KnownFamily, name: str) -> Finding:
     )
 
 
-def _differences(model: Facts, family: KnownFamily) -> Iterator[str]:
-    """What the file has that the files of its family do not, in words."""
-    if len(model.tokens) < family.size:
-        yield f"the vocabulary has {len(model.tokens)} tokens instead of {family.size}"
+def other_values(model: Facts) -> Iterator[str]:
+    """Yield the values that a file has and those of its family do not, in words."""
+    family = model.family
+    if family is None:
+        return
     if not model.kind.ignores_pre and family.pres and not splits_like(model.pre, family):
         own = f"is {printable(model.pre)}" if model.pre else "is missing"
         yield f"{_K.PRE} {own} instead of {family.pres[0]}"
@@ -73,6 +134,9 @@ def _differences(model: Facts, family: KnownFamily) -> Iterator[str]:
     for name, is_theirs in (("bos", family.add_bos), ("eos", family.add_eos)):
         if model.obeys_flags and model.adds(name) != is_theirs:
             yield f"{name.upper()} is {'not added to texts' if is_theirs else 'added to every text'}"
+    vocabulary = model.tokenizer.vocabulary
+    if "add_space_prefix" in model.kind.flags and not vocabulary.add_space_prefix:  # which all families have
+        yield f"no space is put before texts ({_K.ADD_PREFIX})"
     ids = (("BOS", model.tokenizer.bos_id, family.bos), ("EOS", model.tokenizer.eos_id, family.eos))
     for name, token, expected in ids:
         if expected is not None and token != expected[0]:

@@ -20,11 +20,16 @@ SEVERITIES = ("error", "warning", "note")
 
 
 class Where(NamedTuple):
-    """The place of a finding: metadata key, token id, byte offset in the file; None for what does not apply."""
+    """The place of a finding: metadata key, token id, byte offset in the file, line and column of the template.
+
+    None for what does not apply; lines and columns are counted from 1.
+    """
 
     key: str | None = None
     token: int | None = None
     offset: int | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 class Finding(NamedTuple):
@@ -51,6 +56,10 @@ class Examination:
     findings: tuple[Finding, ...]
     # the change that mends them, as it was tried; None if no finding has a command
     proposal: Proposal | None = None
+    family: str = ""  # the known family of models that the tokens are from
+    unlike_family: tuple[
+        str, ...
+    ] = ()  # values that differ from its files' after the proposed change, in words
 
     @property
     def fix(self) -> str:

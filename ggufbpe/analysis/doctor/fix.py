@@ -5,8 +5,10 @@ Nothing is written if the tokenizer would be worse than before, or a key that wa
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
+import shlex
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,23 +21,25 @@ from ..._util.wording import counted
 from ...errors import (
     GGUFError,
     InvalidUTF8Error,
+    NotGGUFError,
     StoreError,
     TensorError,
     UnsupportedTokenizerError,
     printable,
 )
-from ...gguf.constants import TokenType
+from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.edit import Edit, write_edited
-from ...gguf.edit_arguments import Tokens, edit_from_value, parse_remove, set_token_types
+from ...gguf.edit_arguments import edit_from_value, parse_remove
 from ...gguf.in_place import recover
 from ...gguf.reader import GGUFFile
 from ...gguf.schema import errors_in
 from ...gguf.tensors import check_tensors
+from ...gguf.token_edits import USUAL_ADDED, Token, TokenChanges, Tokens, token_edits
 from ...gguf.value_types import Field, Value
 from ...hub.model_location import ModelName, locate
 from ...models.loading import load
 from ...models.vocabulary import GGUFWarning
-from .template_edits import ChatTemplates, template_edits
+from .template_edits import ChatTemplates, template_edits, try_template
 
 _NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
 
@@ -79,6 +83,9 @@ def fix(
     remove: str | Iterable[str] = (),
     token_types: Mapping[Tokens, str | TokenType] | Iterable[tuple[Tokens, str | TokenType]] = (),
     chat_template: ChatTemplates | None = None,
+    add_tokens: Mapping[str, str | TokenType] | Iterable[str | tuple[str, str | TokenType]] = (),
+    remove_tokens: Token | Iterable[Token] = (),
+    rename_tokens: Mapping[Token, str] | Iterable[tuple[Token, str]] = (),
     force: bool = False,
 ) -> Fixed:
     """Write a copy of a model with changed metadata to `output`, or with `in_place` change the model itself.
@@ -86,8 +93,15 @@ def fix(
     `set` has keys with their new values, which are Python's: keys of the tokenizer get the type that llama.cpp expects,
     others the type that they have in the file, new ones one that holds the value; `gguf.values.Field` sets another.
     `remove` is a key, or several. `token_types` maps tokens (an id, a text, or a range of ids) to types such as
-    "CONTROL". `chat_template` is a template, the `pathlib.Path` of one, "known:NAME" for llama.cpp's of that name, or a
-    mapping from names ("tool_use") to these. A template that fails on a chat of one message is a `ChatError`.
+    "CONTROL". `chat_template` is a template, "known:NAME" for llama.cpp's of that name, the `pathlib.Path` of a
+    template or of a model or folder of transformers that has one, the name of a model ("hf:OWNER/REPO"), or a mapping
+    from names ("tool_use") to these. A template that fails on a chat of one message is a `ChatError`.
+
+    `rename_tokens` maps tokens (an id or a text) to new texts; a token that merges make or use cannot be renamed.
+    `add_tokens` has texts of new tokens, which get the ids behind the last one, mapped to their types ("USER_DEFINED"
+    without one). `remove_tokens` are ids or texts, and all ids behind them move, in other keys too. Ids are those of
+    the model as it is. Tensors that have a row for each token forbid both: a `TensorError` names them. A chat template
+    that has the text of a token that is gone is a `GGUFWarning`.
 
     The tensors stay byte for byte. The copy is opened as a tokenizer before it is put in place: if it has an error that
     the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. A
@@ -104,32 +118,101 @@ def fix(
     `InterruptedChangeError` if another process is changing the file, `OSError`.
     """
     source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
-    if isinstance(token_types, str):
-        raise TypeError(
-            f'token_types has a type for each token, {{id: "CONTROL"}}, not {printable(token_types)}'
-        )
-    types = list(token_types.items() if isinstance(token_types, Mapping) else token_types)
-    is_change = bool(set or removed or types or chat_template is not None)
+    tokens = _token_changes(rename_tokens, add_tokens, token_types, remove_tokens)
+    is_change = bool(set or removed or tokens or chat_template is not None)
     recovered = (recover(source) or "") if in_place or not is_change else ""
     if recovered and not is_change:
         return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
     target = _target(source, output, in_place, force)
     with GGUFFile(source) as file:
-        edits = [edit_from_value(file, key, value) for key, value in set.items()]
-        edits += [parse_remove(file, key) for key in removed]
-        edits += [set_token_types(file, types)] if types else []
-        edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)
-        if not edits:
-            raise ValueError("nothing to change: give set, remove, token_types or chat_template")
-        keys = [edit.key for edit in edits]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise ValueError(f"{printable(twice)} is changed twice")
+        edits = _edits(file, set, removed, tokens, chat_template, force)
         changes = tuple(_change(file, edit) for edit in edits)
+        lost = _lost_markers(file, changes)
         tensors = file.tensor_count
         if not force:
             _require_sound_tensors(file)
     written = write_fixed(source, target, edits, check=not force, overwrite=force)
+    _warn_of_lost_markers(target, lost)
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
+
+
+def _edits(
+    file: GGUFFile,
+    changed: Mapping[str, Value | Field],
+    removed: Iterable[str],
+    tokens: TokenChanges,
+    chat_template: ChatTemplates | None,
+    force: bool,
+) -> list[Edit]:
+    """The edits that make these changes; `ValueError` if there are none, or two of one key."""
+    edits = [edit_from_value(file, key, value) for key, value in changed.items()]
+    edits += [parse_remove(file, key) for key in removed]
+    edits += token_edits(file, tokens, [edit.key for edit in edits]) if tokens else []
+    if not force:
+        _try_templates(edits)
+    edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)
+    if not edits:
+        raise ValueError("nothing to change: give set, remove, token_types, chat_template or tokens")
+    keys = [edit.key for edit in edits]
+    if twice := next((key for key in keys if keys.count(key) > 1), None):
+        raise ValueError(f"{printable(twice)} is changed twice")
+    return edits
+
+
+def _try_templates(edits: Iterable[Edit]) -> None:
+    """Try the chat templates that are set as keys; `ChatError` for one that cannot be parsed or refuses a chat."""
+    for edit in edits:
+        key, _, name = edit.key.partition(TokenizerKey.CHAT_TEMPLATE)
+        if not key and name[:1] in ("", ".") and isinstance(edit.value, str):
+            try_template(edit.value, name[1:])
+
+
+def _lost_markers(file: GGUFFile, changes: Iterable[KeyChange]) -> list[str]:
+    """The tokens that are gone, and that the chat template of the changed file still writes."""
+    changed = {change.key: change for change in changes}
+    listed, template = changed.get(TokenizerKey.LIST), changed.get(TokenizerKey.CHAT_TEMPLATE)
+    if listed is None or listed.before is None or listed.after is None:
+        return []
+    try:
+        text = template.after if template else file[TokenizerKey.CHAT_TEMPLATE]
+    except (KeyError, InvalidUTF8Error):
+        return []
+    gone = builtins.set(listed.before) - builtins.set(listed.after)
+    return sorted(token for token in gone if len(token) > 2 and token in str(text))
+
+
+def _warn_of_lost_markers(path: str, lost: list[str]) -> None:
+    if lost:
+        shown = ", ".join(map(printable, lost[:5]))
+        message = f"{path}: the chat template still has {shown}, which is no token any more"
+        warnings.warn(message, GGUFWarning, stacklevel=frames_to_caller())
+
+
+def _token_changes(
+    renamed: Mapping[Token, str] | Iterable[tuple[Token, str]],
+    added: Mapping[str, str | TokenType] | Iterable[str | tuple[str, str | TokenType]],
+    types: Mapping[Tokens, str | TokenType] | Iterable[tuple[Tokens, str | TokenType]],
+    removed: Token | Iterable[Token],
+) -> TokenChanges:
+    """The changes of tokens, in lists; `TypeError` for a type without its token."""
+    if isinstance(types, str):
+        raise TypeError(f'token_types has a type for each token, {{id: "CONTROL"}}, not {printable(types)}')
+    return TokenChanges(
+        list(renamed.items() if isinstance(renamed, Mapping) else renamed),
+        _added(added),
+        list(types.items() if isinstance(types, Mapping) else types),
+        [removed] if isinstance(removed, (int, str)) else list(removed),
+    )
+
+
+def _added(
+    tokens: Mapping[str, str | TokenType] | Iterable[str | tuple[str, str | TokenType]],
+) -> list[tuple[str, str | TokenType]]:
+    """Texts of new tokens with their types."""
+    if isinstance(tokens, Mapping):
+        return list(tokens.items())
+    given = [tokens] if isinstance(tokens, str) else tokens
+    return [(each, USUAL_ADDED) if isinstance(each, str) else each for each in given]
 
 
 def _require_sound_tensors(file: GGUFFile) -> None:
@@ -147,6 +230,12 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
     The file of a model given by name belongs to another program: it is found by its digest, and may be in use.
     """
     found = locate(model)
+    if found.is_imported:
+        raise NotGGUFError(
+            "this is a tokenizer of another program, and only a GGUF can be changed",
+            path=found.name,
+            remedy=f"`ggufbpe import {shlex.quote(found.name)}` writes vocab.gguf, to give instead",
+        )
     if found.remote is not None:
         from ...hub.stores.all_stores import how_to_download
 

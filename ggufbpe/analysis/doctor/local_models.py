@@ -1,7 +1,7 @@
 """Lists the models on this machine for `ggufbpe models`, with their metadata and doctor's verdict.
 
 Only the metadata of each file is read, and a file with several names once. The verdict takes the longest; it is cached
-for all files whose metadata differs only in the quantization.
+for all files whose metadata differs only in the quantization, that of an audit for those with the same metadata.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import fnmatch
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ... import LLAMA_CPP, __version__
+from ..._util.extras import NotInstalledError
 from ..._util.files import replacing
 from ..._util.progress import OnProgress, Progress
 from ...errors import GGUFError
@@ -26,9 +27,11 @@ from ...hub.quantization import model_parts
 from ...hub.stores import all_stores
 from ...hub.stores.stored_model import StoredModel, entries
 from .examination import doctor
+from .finding import Examination
+from .security.audit import audit
 
 HEALTHY, BROKEN = "healthy", "broken"
-_MOST_VERDICTS = 2000  # in the cache
+_MOST_VERDICTS = 4000  # in the cache
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class LocalModel:
     context: int | None = None  # tokens that the model was trained with
     chat_template: int | None = None  # characters
     verdict: str | None = None  # "healthy", "warning", "error" or "broken"; None if not requested
+    security: str | None = (
+        None  # the verdict of an audit, likewise, but never "broken"; None without jinja2, too
+    )
     problem: str | None = None  # why it is broken
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,13 +124,14 @@ def _model(path: str, names: list[StoredModel], kept: _Verdicts | None) -> Local
             known |= _facts(file)
             check_tensors(file)
             check_parts(file, first.path)
-            key = None if kept is None else _key(file)
-        verdict = None if kept is None else kept.of(key, first.path)
+            keys = (None, None) if kept is None else (_key(file, _NOT_EXAMINED), _key(file))
+        verdict = None if kept is None else kept.of(keys[0], first.path)
+        security = None if kept is None else kept.security_of(keys[1], first.path)
     except GGUFError as error:
         return LocalModel(**known, verdict=BROKEN, problem=error.problem)
     except OSError as error:
         return LocalModel(**known, verdict=BROKEN, problem=error.strerror or str(error))
-    return LocalModel(**known, verdict=verdict)
+    return LocalModel(**known, verdict=verdict, security=security)
 
 
 def model_size(path: str) -> int:
@@ -156,7 +163,7 @@ def _string(file: GGUFFile, key: str) -> str | None:
 
 # ---- verdicts -------------------------------------------------------------------------------------------
 
-# What differs between quantizations of a model, and doctor ignores.
+# What differs between quantizations of a model, and doctor ignores; an audit examines all strings.
 _NOT_EXAMINED = (
     "general.file_type",
     "general.quantization_version",
@@ -166,15 +173,15 @@ _NOT_EXAMINED = (
 )
 
 
-def _key(file: GGUFFile) -> str | None:
-    """A digest of all metadata that doctor may examine."""
+def _key(file: GGUFFile, but: tuple[str, ...] = ()) -> str | None:
+    """A digest of all metadata but the keys that begin so; None if it cannot be made."""
     try:
         spans = file.spans()
     except GGUFError:  # version 1
         return None
     digest = hashlib.sha256(f"{__version__} {LLAMA_CPP} {file.version} {file.byteorder}".encode())
     for key, span in spans.items():
-        if not key.startswith(_NOT_EXAMINED):
+        if not key.startswith(but):
             for block in file.blocks(span):
                 digest.update(block)
     return digest.hexdigest()
@@ -187,7 +194,7 @@ class _Verdicts:
         self._path: str | None = None
         self._known: dict[str, str] = {}
         with suppress(ImportError, OSError, ValueError, RecursionError):
-            from ...hub.remote.metadata_cache import cache_folder
+            from ..._util.cache_folder import cache_folder
 
             self._path = os.path.join(cache_folder(), "verdicts.json")
             with open(self._path, "rb") as file:
@@ -199,9 +206,23 @@ class _Verdicts:
 
     def of(self, key: str | None, path: str) -> str:
         """The verdict on the file. Raises `GGUFError` and `OSError` as `doctor` does."""
+        return self._verdict(key, path, doctor)
+
+    def security_of(self, key: str | None, path: str) -> str | None:
+        """The verdict of an audit, likewise; None if jinja2 is missing, "error" if the audit fails."""
+        try:
+            return self._verdict(None if key is None else f"security {key}", path, audit)
+        except NotInstalledError:
+            return None
+        except (GGUFError, OSError):
+            raise
+        except Exception:  # one hostile file must not hide the other models
+            return "error"
+
+    def _verdict(self, key: str | None, path: str, examine: Callable[[str], Examination]) -> str:
         if key is not None and key in self._known:
             return self._known[key]
-        findings = doctor(path).findings
+        findings = examine(path).findings
         grave = findings[0].severity if findings else "note"
         word = HEALTHY if grave == "note" else grave
         if key is not None:

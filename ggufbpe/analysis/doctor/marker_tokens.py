@@ -7,7 +7,6 @@ the vocabulary that is special or a marker as well. Added text, such as runs of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -16,10 +15,8 @@ from ...models.bpe.merge import BYTE_CHARS, texts_made_by
 from ...models.special_ids import MADE_CONTROL
 from ...models.vocabulary import BYTE, CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
-from .token_checks import BARS, CONTROL_LIKE, NEAR, PADDING, lacks_merges
+from .token_checks import BARS, BRACKETED, CONTROL_LIKE, NEAR, PADDING, lacks_merges
 
-# The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
-_BRACKETED = re.compile(r"(<\|?|<｜|\[|>>)[^\s<>|｜\[\]]+(?: [^\s<>|｜\[\]]+)*(\|?>|｜>|\]|<<)")
 _OF_NO_TEXT = frozenset(
     BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))
 )  # bytes that UTF-8 lacks
@@ -74,7 +71,7 @@ class MarkerTokens:
 
         Merges may produce a text that llama.cpp takes for a control token anyway, as "</s>" of Qwen 2.
         """
-        if not 0 <= token < len(self._tokens) or not _BRACKETED.fullmatch(self._tokens[token]):
+        if not 0 <= token < len(self._tokens) or not BRACKETED.fullmatch(self._tokens[token]):
             return False
         if self._tokens[token] in MADE_CONTROL:
             return True
@@ -85,7 +82,7 @@ class MarkerTokens:
         text = self._tokens[token]
         if text in self._results:
             return True
-        return self._lacks_merges and text not in self._of_no_text and not _BRACKETED.fullmatch(text)
+        return self._lacks_merges and text not in self._of_no_text and not BRACKETED.fullmatch(text)
 
     @cached_property
     def _results(self) -> Container[str]:
@@ -117,7 +114,7 @@ class MarkerTokens:
             at = token if step == 1 else token - 1
             while 0 <= at < len(self._tokens) and not self._is_merged(at):
                 run.append(at)
-                if _BRACKETED.fullmatch(self._tokens[at]):
+                if BRACKETED.fullmatch(self._tokens[at]):
                     has_markers = True
                 elif len(found) == _MOST_ADDED:
                     return run, []
@@ -166,7 +163,7 @@ class MarkerTokens:
 
     def _brackets(self, token: int) -> tuple[object, ...]:
         """Return the kind of brackets of a marker: "<|x|>", "<|x>" and "<x|>" are of one kind."""
-        match = _BRACKETED.fullmatch(self._tokens[token])
+        match = BRACKETED.fullmatch(self._tokens[token])
         return (*(part.replace("|", "") for part in match.groups()), "|" in match[0]) if match else ()
 
     def types_of(self, parsed: Iterable[int]) -> dict[int, int]:

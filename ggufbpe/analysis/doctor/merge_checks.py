@@ -10,8 +10,9 @@ from operator import contains, gt
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
+from ...gguf.merges import parts
 from ...models.bpe.bpe_model import merging_alone
-from ...models.bpe.merge import WordEncoder, parts, results
+from ...models.bpe.merge import WordEncoder, results
 from ...tokenizer import Tokenizer
 from .facts import Facts
 from .finding import Finding, Where
@@ -138,10 +139,13 @@ def longest_ascending(numbers: Sequence[int]) -> list[int]:
     places: list[int] = []  # where that is
     before: list[int] = []  # for each place, the one before it in the longest part that it ends
     for place, number in enumerate(numbers):
-        length = bisect_left(least, number)
+        length = bisect_left(least, number) if least and number <= least[-1] else len(least)
         before.append(places[length - 1] if length else -1)
-        least[length : length + 1] = [number]
-        places[length : length + 1] = [place]
+        if length == len(least):
+            least.append(number)
+            places.append(place)
+        else:
+            least[length], places[length] = number, place
     found = []
     at = places[-1] if places else -1
     while at >= 0:

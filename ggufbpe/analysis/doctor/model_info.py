@@ -16,7 +16,8 @@ from ...hub.model_location import ModelName, locate
 from ...models import SUPPORTED, tokenizer_model
 from ...models.loading import load
 from ...models.pretokenizers.registry import names_alike
-from ...models.vocabulary import TokenAttribute, Vocabulary, emit_warnings
+from ...models.token_attribute import TokenAttribute
+from ...models.vocabulary import Vocabulary, emit_warnings
 from ...native import native
 from .tensor_checks import broken_tensors
 
@@ -84,7 +85,9 @@ def info(model: ModelName, *, overrides: Overrides | None = None) -> ModelInfo:
         facts = _file_facts(file)
         if location.store or location.remote:
             facts["file"]["name"] = location.name
-            facts["file"] |= {"note": location.note} if location.note else {}
+        if location.is_imported:
+            facts["file"]["path"] = location.name
+        facts["file"] |= {"note": location.note} if location.note else {}
         if TokenizerKey.MODEL not in file:
             facts["tokenizer"] |= {"description": "no tokenizer in this file"}
             facts["metadata"] = _tokenizer_metadata(file)

@@ -12,9 +12,11 @@ from ...models.pretokenizers.families import Family
 from ...models.pretokenizers.hf_splitting import DIFFERENCES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from .facts import Facts
+from .family_checks import splits_like
 from .finding import Finding
 
 _K = TokenizerKey
+_COSTS_MORE = 0.5  # than the family's own pre-tokenizer, in terms of `Family.cost`
 
 _SPLIT_WHY = (
     "The pre-tokenizer splits text into words before merging. With another one than in training, ids differ from "
@@ -29,7 +31,8 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
     if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8, which other checks report
         return
     found = model.evidence
-    problem, own = found.problem, found.own
+    own = found.own
+    problem = found.problem or ("doubtful" if is_of_other_family(model) else "")
     if not problem:
         return
     severity, why = "warning", _SPLIT_WHY
@@ -44,14 +47,16 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
             "The pre-tokenizer that the file names does not fit the tokens.",
             f"{_K.PRE} is {found.pre}",
         )
-        told += f", which cuts {own.of - own.kept} of {own.of} tokens ({listed(own.cut, 9)})." if own else "."
+        if own and own.cut:
+            told += f", which cuts {own.of - own.kept} of {own.of} tokens ({listed(own.cut, 9)})"
+        told += "."
     else:
         what, told = (
             "The file does not say which pre-tokenizer the tokens were made with.",
             f"{_K.PRE} is {problem}.",
         )
         why = f"llama.cpp then splits like `default`, which hardly any model was trained with. {_SPLIT_WHY}"
-        if found.name and not found.is_against:
+        if found.name and found.name == model.likely_pre and not found.is_against:
             severity = "note"
     if model.family and model.family.pres:
         says = {
@@ -62,15 +67,31 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
     fix = model.set_pre()
     if severity == "note":
         fix = f"nothing to do, or {fix}" if problem == "missing" else "nothing to do"
+    said = found.sentence
+    if found.name != model.likely_pre:
+        said += f" {model.likely_pre} keeps as many whole, and all files of the family have it."
     detail = {
         "pre": model.pre,
-        "suggested": found.name or None,
+        "suggested": model.likely_pre or None,
         "families": [_family_json(family) for family in found.best],
         "next": [_family_json(family) for family in found.found if family not in found.best][:3],
     }
-    yield Finding(
-        severity, f"pre_{problem}", what, why, fix, model.key(_K.PRE), detail, f"{told} {found.sentence}"
-    )
+    yield Finding(severity, f"pre_{problem}", what, why, fix, model.key(_K.PRE), detail, f"{told} {said}")
+
+
+def is_of_other_family(model: Facts) -> bool:
+    """Check that the tokens are of a known family, whose pre-tokenizer is another, and that they fit that one better.
+
+    The one in use may cut none of them: Qwen 2 has no token of three digits, which Llama 3's pre-tokenizer allows.
+    """
+    family = model.family
+    if family is None or not family.pres or model.pre not in PRE_TOKENIZERS or splits_like(model.pre, family):
+        return False
+    found = model.evidence
+    theirs = {PRE_TOKENIZERS[name].family for name in family.pres}
+    costs = [each.cost for each in found.found if each.family in theirs]
+    is_likely = any(each.family in theirs for each in found.best)
+    return is_likely and found.own is not None and found.own.cost > min(costs) + _COSTS_MORE
 
 
 def _family_json(family: Family) -> dict[str, Any]:

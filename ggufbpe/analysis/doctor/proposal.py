@@ -33,8 +33,10 @@ from .facts import Facts
 from .finding import Finding
 from .marker_tokens import MarkerTokens
 from .merge_checks import unreachable
+from .model_checks import charsmap
 from .pretokenizer_checks import pre_tokenizer
 from .template_edits import template_edits
+from .template_sources import template_source
 from .texts_with_ids import Encode, TextWithIds, encoding, ends_of, parts_of
 
 _K = TokenizerKey
@@ -145,7 +147,8 @@ class Trial:
     def _overrides(self, change: Change) -> dict[str, Value | None]:
         """Return the values of the keys that a change sets; None removes a key."""
         file = self.before.source
-        edits = [*change.edits(file), *template_edits(file, change.templates)]
+        templates = {name: template_source(given) for name, given in change.templates.items()}
+        edits = [*change.edits(file), *template_edits(file, templates)]
         return {
             edit.key: None if edit.type is None else edit.value
             for edit in edits
@@ -232,17 +235,20 @@ def prove_by_parts(
     *,
     encode: Encode | None = None,
     expected: Encode | None = None,
+    exchanged: Iterable[tuple[int, int]] = (),
 ) -> Proposal:
     """Try a change in memory as `prove` does; where it explains no whole text, on lines, and then on their ends alone.
 
-    Something else may be wrong in each text that no command can mend, such as merges or scores.
+    Something else may be wrong in each text that no command can mend, such as merges or scores. `exchanged` are pairs
+    of tokens that have each other's ids on the other side.
     """
     proposal = prove(trial, change, compared, encode=encode, expected=expected)
     tokenizer = trial.before.tokenizer if proposal.differing and not proposal.explained else None
     if tokenizer is None:
         return proposal
-    for unit, parts in (("line", parts_of), (ENDS, ends_of)):
-        some = [part for each in compared for part in parts(tokenizer, each)]
+    lines = [part for each in compared for part in parts_of(tokenizer, each, exchanged)]
+    ends = [part for each in compared for part in ends_of(tokenizer, each)]
+    for unit, some in (("line", lines), (ENDS, ends)):
         found = prove(trial, change, some, encode=encode, expected=expected, unit=unit)
         if found.command and found.explained:  # there may be no parts, and then nothing is shown
             return found
@@ -317,10 +323,14 @@ def new_findings(trial: Trial, after: Facts) -> list[Finding]:
 def checks_left_out(one: Facts, other: Facts) -> frozenset[Check]:
     """Return the checks that need not run on two files of one vocabulary to tell them apart.
 
-    Under one pre-tokenizer, that is what the tokens reveal about it, which takes long to find out.
+    Under one pre-tokenizer, that is what the tokens reveal about it, which takes long to find out, and with one
+    charsmap, whether it is damaged.
     """
-    is_same = one.pre == other.pre and one.model == other.model
-    return CHECKS_OF_TOKENS | {pre_tokenizer} if is_same else CHECKS_OF_TOKENS
+    left = CHECKS_OF_TOKENS
+    if (one.pre, one.model) != (other.pre, other.model):
+        return left
+    is_same = one.array(_K.PRECOMPILED_CHARSMAP) == other.array(_K.PRECOMPILED_CHARSMAP)
+    return left | {pre_tokenizer, charsmap} if is_same else left | {pre_tokenizer}
 
 
 def grave_findings(model: Facts, but: Container[Check] = CHECKS_OF_TOKENS) -> list[Finding]:

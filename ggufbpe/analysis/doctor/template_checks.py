@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..._util.extras import NotInstalledError
 from ..._util.wording import counted, listed
 from ...errors import ChatError, printable
-from ...gguf.constants import TokenizerKey, TokenType
+from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ...models.loading import load
 from ...models.vocabulary import SPECIAL_TYPES
 from ..oracles.chat_answers import Refused
@@ -20,10 +20,12 @@ from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
 from .known_template_check import replacement
 from .sample_prompts import QUESTION, SamplePrompts
+from .template_sources import template_in_settings, transformers_settings
 
 _K = TokenizerKey
 
 _END = re.compile(r"(?i)end|eo[stm]\b|</|sep|close|stop|return|done|\[/|e~")  # of tokens that end something
+_EMBEDS = re.compile(r"(?i)embed|rerank|\b(bge|e5|gte)\b")  # in names of models that write no answers
 _PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2
 
 
@@ -90,6 +92,52 @@ def _said(error: ChatError | Refused) -> str:
     return where + printable(error.reason, 300)[1:-1]
 
 
+def template_is_settings(model: Facts) -> Iterator[Finding]:
+    """A file of transformers in place of the chat template that is in it."""
+    for name, source in model.templates.items():
+        settings = transformers_settings(source)
+        if settings is None:
+            continue
+        yield Finding(
+            "error",
+            "template_is_json",
+            "The chat template is a JSON file, such as transformers' tokenizer_config.json, and no template.",
+            "llama-server writes that file into each prompt.",
+            f"take the template out of it: {model.set_own_template()}"
+            if not name and template_in_settings(settings)
+            else f"set the right one: {model.set_template_file(name)}",
+            model.key(f"{_K.CHAT_TEMPLATE}.{name}" if name else _K.CHAT_TEMPLATE),
+            {"keys": list(settings)[:20]},
+            f"Its keys are {listed(list(settings)[:20], len(settings))}.",
+        )
+
+
+def eos_behind_prompts(model: Facts) -> Iterator[Finding]:
+    """An EOS that is added behind a prompt which an answer follows: models whose last token is an embedding want it.
+
+    Source: tools/server, which encodes prompts of chats with special tokens added, as any other text.
+    """
+    tokenizer = model.tokenizer
+    if tokenizer is None or not model.rendered or not model.adds("eos") or not model.obeys_flags:
+        return
+    is_wanted = (model.family and model.family.add_eos) or any(map(_EMBEDS.search, model.names))
+    if is_wanted or f"{model.text(KEY_ARCHITECTURE)}.pooling_type" in model.source:
+        return
+    prompt, eos = model.rendered.prompt("user"), tokenizer.eos_id
+    if eos is None or not prompt or tokenizer.encode(prompt)[-1:] != [eos]:
+        return
+    yield Finding(
+        "warning",
+        "eos_behind_prompts",
+        "Prompts end with the token that ends answers.",
+        "To the model, the answer is then over before it has begun, so that it is empty or about something else.",
+        model.set(_K.ADD_EOS, "false"),
+        Where(_K.ADD_EOS, eos, model.key(_K.ADD_EOS).offset),
+        {"token": eos},
+        f"{_K.ADD_EOS} is true, so llama-server adds token {eos}, {model.quoted(eos)}, behind the prompts of chats.",
+    )
+
+
 def bos_twice(model: Facts) -> Iterator[Finding]:
     """BOS twice in llama-server's prompts, or in those of programs that run the template themselves."""
     tokenizer = model.tokenizer
@@ -123,7 +171,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "bos_twice",
-            "Both the file and the chat template add BOS.",
+            "Both llama.cpp and the chat template add BOS.",
             "llama-server removes one. A program that renders the template itself and then encodes the prompt with "
             "special tokens added gets two, and many models answer worse with that.",
             "nothing to do for llama-server; elsewhere, encode prompts without adding BOS"

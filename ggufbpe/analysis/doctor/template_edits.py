@@ -1,4 +1,4 @@
-"""Reads a chat template for `fix`, tries it with a chat, and turns it into edits of a file.
+"""Tries a chat template for `fix` with a chat, and turns it into edits of a file.
 
 Source: add_chat_template in gguf-py/gguf/gguf_writer.py, which writes named templates and a list of their names. Of
 those, llama.cpp uses the one named `tool_use` (common_chat_templates_init in common/chat.cpp), listed or not.
@@ -6,20 +6,18 @@ those, llama.cpp uses the one named `tool_use` (common_chat_templates_init in co
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._util.extras import NotInstalledError
-from ...chat.known_templates import known_source
-from ...chat.template.lexer import MOST_SOURCE
 from ...errors import ChatError, GGUFError, printable
 from ...gguf.constants import GGUFValueType, TokenizerKey
 from ...gguf.edit import Edit
 from ...gguf.reader import GGUFFile
 from ...tokenizer.inputs import TextOrPath
+from .template_sources import template_text
 
 _T = GGUFValueType
 NAMES_KEY = "tokenizer.chat_templates"
@@ -32,9 +30,9 @@ ChatTemplates = TextOrPath | Mapping[str, TextOrPath]
 def template_edits(file: GGUFFile, given: ChatTemplates, *, check: bool = True) -> Iterator[Edit]:
     """The edits that set these templates: one, or several by name; "" and "default" are the default template.
 
-    A template is its text, a path, or "known:NAME" for one of llama.cpp's. With `check`, a template that cannot be
-    parsed or refuses a chat of one message is a `ChatError`, and `NotInstalledError` is raised without jinja2.
-    `ValueError` for an invalid name, text or size; `OSError` for a path that cannot be read.
+    A template is given as `template_text` takes it, with its errors. With `check`, one that cannot be parsed or refuses
+    a chat of one message is a `ChatError`, and `NotInstalledError` is raised without jinja2. `ValueError` for an
+    invalid name.
     """
     templates = given if isinstance(given, Mapping) else {"": given}
     named = []
@@ -46,7 +44,7 @@ def template_edits(file: GGUFFile, given: ChatTemplates, *, check: bool = True) 
             )
         text = template_text(template)
         if check:
-            _try(text, name)
+            try_template(text, name)
         named += [name] if name else []
         yield Edit(
             f"{TokenizerKey.CHAT_TEMPLATE}.{name}" if name else TokenizerKey.CHAT_TEMPLATE, _T.STRING, text
@@ -56,36 +54,12 @@ def template_edits(file: GGUFFile, given: ChatTemplates, *, check: bool = True) 
         yield Edit(NAMES_KEY, _T.ARRAY, [*listed, *new], _T.STRING)
 
 
-def template_text(template: TextOrPath) -> str:
-    """The text of a template that is given as text, as a path, or as known:NAME; `ValueError` if it is invalid."""
-    what = "the chat template"
-    if isinstance(template, os.PathLike):
-        what = printable(os.fspath(template))
-        with open(template, "rb") as file:
-            template = file.read(MOST_SOURCE + 1)
-    if isinstance(template, str) and (known := known_source(template)) is not None:
-        return known
-    data = template.encode() if isinstance(template, str) else bytes(memoryview(template))
-    if len(data) > MOST_SOURCE:
-        raise ValueError(f"{what} has more than {MOST_SOURCE:,} bytes, too many for a chat template")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from None
-    if not text.strip():
-        raise ValueError(
-            f"{what} is empty; to remove the model's, remove the key {TokenizerKey.CHAT_TEMPLATE}"
-        )
-    if "\0" in text:
-        raise ValueError(f"{what} contains a NUL character, where llama.cpp would end it")
-    return text
-
-
-def _try(text: str, name: str) -> None:
-    """Make a prompt with the template. Its markers are not checked; doctor does that."""
+def try_template(text: str, name: str) -> None:
+    """Make a prompt with the template called `name`; `ChatError` if it cannot. Doctor checks its markers."""
     from ...chat.bos_eos import BosEos
     from ...chat.render import ChatTemplate
-    from ...chat.request.messages import Message, Request
+    from ...chat.request.chat_message import Message
+    from ...chat.request.messages import Request
 
     tools = ({"type": "function", "function": {"name": "f", "description": "", "parameters": {}}},)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -41,14 +41,18 @@ _LINE = re.compile(rb"\n(?=[^\s])")
 _SPACE = re.compile(rb"\s+")
 
 
-def parts_of(tokenizer: Tokenizer, compared: TextWithIds, least: int = 0) -> list[TextWithIds]:
-    """Cut a text with its ids into lines of at least `least` bytes; the text alone where that cannot be done.
+def parts_of(
+    tokenizer: Tokenizer, compared: TextWithIds, exchanged: Iterable[tuple[int, int]] = ()
+) -> list[TextWithIds]:
+    """Cut a text with its ids into lines; return the text alone where that cannot be done.
 
     It is cut behind a line break that ends a token of the other side and is not followed by white space: there, every
-    pre-tokenizer begins a word. What is before and behind the text stays with the first and the last part.
+    pre-tokenizer begins a word. What is before and behind the text stays with the first and the last part. `exchanged`
+    are pairs of tokens that have each other's ids on the other side.
     """
     size, text = len(tokenizer.vocabulary.tokens), compared.text
-    pieces = [tokenizer.token_to_piece(token) if 0 <= token < size else b"" for token in compared.ids]
+    read = with_exchange(compared.ids, exchanged)
+    pieces = [tokenizer.token_to_piece(token) if 0 <= token < size else b"" for token in read]
     cuts = {match.end() for match in _LINE.finditer(text)}
     found: list[TextWithIds] = []
     start = at = begin = 0
@@ -60,12 +64,22 @@ def parts_of(tokenizer: Tokenizer, compared: TextWithIds, least: int = 0) -> lis
         if end < 0:
             return [compared]
         at = end
-        if at in cuts and at - start >= least:
+        if at in cuts:
             found.append(TextWithIds(text[start:at], compared.ids[begin : index + 1], not found, False))
             start, begin = at, index + 1
     if at < len(text) or not found:
         return [compared]
     return [*found, TextWithIds(text[start:], compared.ids[begin:], False)]
+
+
+def with_exchange(ids: list[int], pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Return ids in which the tokens of each pair have each other's ids; applied again, `ids` themselves.
+
+    >>> with_exchange([5, 6, 7], [(5, 7)])
+    [7, 6, 5]
+    """
+    others = {a: b for pair in pairs for a, b in (pair, pair[::-1])}
+    return [others.get(token, token) for token in ids] if others else ids
 
 
 def end_of_token(piece: bytes, text: bytes, at: int) -> int:

@@ -9,7 +9,7 @@ from itertools import compress, islice, repeat
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.token_table import tokens_with
-from ...models.vocabulary import CONTROL
+from ...models.vocabulary import CONTROL, USER_DEFINED
 from .facts import Facts
 from .finding import Finding
 
@@ -24,6 +24,8 @@ CONTROL_LIKE = re.compile(
     r"<(?:BOS_TOKEN|EOS_TOKEN|PAD|EOT|EOS|BOS|\|?endoftext\|?)>|"
     r"\[/?INST\]|\[(?:BOS|EOS|PAD|CLS|SEP|MASK|EOT|gMASK|/?TOOL_[A-Z]+|/?SYSTEM_PROMPT|/?AVAILABLE_TOOLS)\]"
 )
+# The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
+BRACKETED = re.compile(r"(<\|?|<｜|\[|>>)[^\s<>|｜\[\]]+(?: [^\s<>|｜\[\]]+)*(\|?>|｜>|\]|<<)")
 BARS = re.compile(r"[|｜]")
 NEAR = 64  # ids: how far apart markers of one group may be
 _BRACKETS = ("<", "[", ">")  # what markers begin with
@@ -128,15 +130,41 @@ def _unmerged_names(model: Facts) -> list[int]:
     ]
 
 
+def _is_plain(model: Facts, index: int) -> bool:
+    """Check that a token is normal, and neither padding nor made normal by llama.cpp."""
+    is_normal = model.is_normal(index) and not model.is_made_normal(index)
+    return is_normal and not PADDING.fullmatch(model.tokens[index])
+
+
+def _beside_markers(model: Facts, markers: Container[int]) -> list[int]:
+    """Return the other normal tokens in brackets, which no merge makes, that stand beside special ones or `markers`.
+
+    None where merges do not tell added tokens from text, nor in vocabularies with HTML, where they may be more of it.
+    """
+    if not model.merges or "<i>" in model.ids or lacks_merges(model.tokens, model.merged):
+        return []
+    tokens = model.tokens
+    names = [
+        index
+        for index in bracketed(model)
+        if BRACKETED.fullmatch(tokens[index])
+        and tokens[index] not in model.merged
+        and _is_plain(model, index)
+    ]
+    found: set[int] = set()
+    for order, step in ((names, -1), (names[::-1], 1)):
+        for index in order:
+            near = index + step
+            if near in markers or near in found or (0 <= near < len(tokens) and not model.is_normal(near)):
+                found.add(index)
+    return sorted(index for index in found if index not in markers)
+
+
 def control_types(model: Facts) -> Iterator[Finding]:
     """Normal tokens that look like control tokens."""
-    found = [
-        index
-        for index in marker_like(model)
-        if model.is_normal(index)
-        and not model.is_made_normal(index)
-        and not PADDING.fullmatch(model.tokens[index])
-    ]
+    found = [index for index in marker_like(model) if _is_plain(model, index)]
+    of_family = [index for index in _markers_of_family(model) if model.is_normal(index)]
+    found = sorted({*found, *_beside_markers(model, frozenset(found)), *of_family})
     if found:
         names = [model.tokens[index] for index in found]
         yield Finding(
@@ -150,6 +178,46 @@ def control_types(model: Facts) -> Iterator[Finding]:
             {"count": len(found), "ids": found[:100], "texts": names[:100]},
             counted(len(found), "token looks like a marker and is", "tokens look like markers and are")
             + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}.",
+        )
+
+
+def _markers_of_family(model: Facts) -> list[int]:
+    """Return the tokens that are control tokens in all files of the family, and still have names as such.
+
+    A model that was made of one of the family may have put others in their place, such as <think>, which is shown.
+    """
+    family = model.family
+    if family is None:
+        return []
+    ids = {*family.control, *(pair[0] for pair in (family.bos, family.eos) if pair)}
+    size = len(model.tokens)
+    return sorted(index for index in ids if index < size and CONTROL_LIKE.fullmatch(model.tokens[index]))
+
+
+def control_shown(model: Facts) -> Iterator[Finding]:
+    """Control tokens of the family that are user-defined, and so shown, and taken out of every text."""
+    tokenizer = model.tokenizer
+    if tokenizer is None or model.family is None:
+        return
+    attributes = tokenizer.vocabulary.attributes
+    found = [index for index in _markers_of_family(model) if attributes[index] == USER_DEFINED]
+    if found:
+        yield Finding(
+            "warning",
+            "control_shown",
+            "Users can type control tokens as text, and generated ones are displayed.",
+            "llama.cpp takes a token of type USER_DEFINED out of every text, even if it is told not to parse special "
+            "tokens, so that what a user writes can begin or end a message. When the model generates the token, it is "
+            "shown as text.",
+            model.set_types(CONTROL=found),
+            model.token(found[0]),
+            {
+                "count": len(found),
+                "ids": found[:100],
+                "texts": [model.tokens[index] for index in found[:100]],
+            },
+            f"{counted(len(found), 'token is', 'tokens are')} of type USER_DEFINED, and CONTROL in "
+            f"{model.family.name} files: {listed(found, len(found), shown=model.quoted)}.",
         )
 
 
@@ -191,7 +259,7 @@ def corrections(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "corrected",
-            "llama.cpp corrects a token when it loads the file.",
+            f"llama.cpp corrects a {'value' if correction.token is None else 'token'} when it loads the file.",
             "Other programs that read the file may not do so.",
             "nothing to do for llama.cpp",
             model.key(TokenizerKey.LIST) if correction.token is None else model.token(correction.token),

@@ -68,13 +68,20 @@ def lengths(model: Facts) -> Iterator[Finding]:
                 f"There {'is' if length == 1 else 'are'} {counted(length, name[:-1])} for {counted(size, 'token')}.",
             )
     if model.tokens and _K.TOKEN_TYPE not in model.file and model.kind.is_supported:
-        like = marker_like(model)
+        unknown = model.unknown_token
+        types = {
+            "CONTROL": [index for index in marker_like(model) if index != unknown],
+            "UNKNOWN": [] if unknown is None else [unknown],
+            "BYTE": list(model.byte_tokens.values()),
+        }
         yield Finding(
             "warning",
             "types_missing",
             "The file does not say which tokens are special.",
             "Special tokens in a prompt, such as <|im_start|>, are then encoded like other text.",
-            model.set_types(CONTROL=like) if like else "nothing to do if there are no special tokens",
+            model.set_types(**types)
+            if any(types.values())
+            else "nothing to do if there are no special tokens",
             model.key(_K.TOKEN_TYPE),
             None,
             f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal.",

@@ -10,12 +10,15 @@ from datetime import datetime
 from typing import Any, cast
 
 from ..._util.lazy import IMPORT_LOCK
+from ...data.training.load_vocabulary import trained_vocabulary_of, utf8_text
+from ...data.training.trace_text import trace_text
+from ...data.training.trained_vocabulary import TrainedVocabulary
 from ...tokenizer.inputs import Model, TextOrPath, text_of, tokenizer_of
 from ...tokenizer.trace import Trace
 
 
 def explain(
-    model: Model,
+    model: Model | TrainedVocabulary,
     text: TextOrPath | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     *,
     add_special: bool = True,
@@ -25,9 +28,9 @@ def explain(
 ) -> Trace:
     """Return the `Trace` of a text: its special tokens, what normalization changed, words, merges and tokens.
 
-    `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, or the `pathlib.Path` of a file; the flags
-    are those of `Tokenizer.encode`. All of it is kept, in memory about a thousand times the text. Offsets are in bytes
-    of the text. `UnsupportedTokenizerError` for a model whose steps cannot be traced.
+    `model` is a `Tokenizer`, a `TrainedVocabulary` or the path of a file, `text` a `str`, bytes, or the `pathlib.Path`
+    of a file; the flags are those of `Tokenizer.encode`. All of it is kept, in memory about a thousand times the text.
+    Offsets are in bytes of the text. `UnsupportedTokenizerError` for a model whose steps cannot be traced.
 
     A list of messages, or the whole body of a request, is a chat: its prompt is explained, and the `chat` of the trace
     says which part of that the template says, which a message, and what of a message became a special token.
@@ -37,8 +40,15 @@ def explain(
     >>> [merge.rank for merge in found.words[0].merges]              # doctest: +SKIP
     [44, 66, 1621]
     """
-    tokenizer = tokenizer_of(model)
-    if not isinstance(text, (Mapping, list, tuple)):
+    is_chat = isinstance(text, (Mapping, list, tuple))
+    trained = trained_vocabulary_of(model)
+    if trained is not None:
+        if is_chat:
+            raise ValueError("a vocabulary that was trained has no chats; save it as a GGUF")
+        plain = utf8_text(text_of(cast(TextOrPath, text)))
+        return trace_text(trained, plain, parse_special=parse_special)
+    tokenizer = tokenizer_of(cast(Model, model))
+    if not is_chat:
         return tokenizer.trace(
             text_of(cast(TextOrPath, text)), add_special=add_special, parse_special=parse_special
         )

@@ -194,10 +194,24 @@ def _in_word(word: Word, span: tuple[int, int], own: tuple[Merge, ...] | None) -
         if start <= first and last <= end:
             done += 1
         elif done < len(own):
-            return Place("part", 0, 0, merge=step, needed=own[done])
+            taken = max(first, start) - start, min(last, end) - start
+            return Place("part", 0, 0, merge=step, needed=_needing(taken, own[done:]))
         else:
             return Place("longer", 0, 0, merge=step)
     return Place("produced", 0, 0)
+
+
+def _needing(taken: tuple[int, int], own: tuple[Merge, ...]) -> Merge:
+    """The first of a piece's own merges that needs the characters `taken`, or one of a higher rank before that."""
+    index, needing = next((at, step) for at, step in enumerate(own) if _overlaps(step, taken))
+    span = needing.position, needing.position + len(needing.left) + len(needing.right)
+    awaited = [step for step in own[:index] if _overlaps(step, span)]
+    return max([needing, *awaited], key=lambda step: step.rank)
+
+
+def _overlaps(merge: Merge, span: tuple[int, int]) -> bool:
+    """Whether a merge joins any of the characters `span`."""
+    return merge.position < span[1] and span[0] < merge.position + len(merge.left) + len(merge.right)
 
 
 def _in_matches(word: Word, at: int, piece: Sought) -> Place:

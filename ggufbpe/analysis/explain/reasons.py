@@ -17,7 +17,8 @@ class Place(NamedTuple):
     - "boundary": the stage of `cuts` splits the text at `boundary`; the cuts are those of the pieces on both sides, as
       far as they are near, and `sides` is their text there
     - "whole": the word, `word`, was taken as one token, by the flag `whole`
-    - "part": `merge`, in `word`, took a part of it before `needed`, one of its own merges, had its turn
+    - "part": `merge`, in `word`, took a part of it before `needed` had its turn: the one of its own merges that needs
+      this part, or one of a higher rank that must come before that
     - "longer": the piece was made, and `merge` made it a part of a longer token
     - "merges": its own merges end elsewhere: see `WhyNot.alone`
     - "produced": it is a symbol there

@@ -13,7 +13,15 @@ from ...errors import ModelNameError, printable
 from .oracle import OracleError
 
 # Each of these may be followed by a colon and an argument.
-COMMANDS = ("llama-tokenize", "llama-cpp", "llama-cpp-python", "xllamacpp", "server", "tiktoken")
+COMMANDS = (
+    "llama-tokenize",
+    "llama-cpp",
+    "llama-cpp-python",
+    "xllamacpp",
+    "server",
+    "tiktoken",
+    "transformers",
+)
 _OLDER = {"hf": "tokenizers", "sentencepiece": "sentencepiece", "ids": "ids", "gguf": "gguf"}
 _NAMES = {  # of a folder's files, the first that is there counts
     "tokenizer.json": "tokenizers",
@@ -51,6 +59,20 @@ def against_of(given: str) -> Against:
     if os.path.dirname(given) or os.path.splitext(given)[1]:
         raise OracleError(f"{given}: {os.strerror(2)}")
     raise OracleError(f"{printable(given)} is not something to compare with; give one of {', '.join(USAGES)}")
+
+
+def for_chats(meant: Against) -> Against:
+    """`meant` where it is to make prompts of chats: a folder of transformers, whose templates only that package runs.
+
+    >>> for_chats(Against("hub", "hf:Qwen/Qwen3-0.6B"))
+    Against(kind='chats of hub', rest='hf:Qwen/Qwen3-0.6B', note='')
+    """
+    if meant.kind in _NAMES.values() and os.path.isdir(meant.rest):
+        return meant._replace(kind="transformers")
+    return meant._replace(kind=CHATS_OF_HUB) if meant.kind == "hub" else meant
+
+
+CHATS_OF_HUB = "chats of hub"
 
 
 def kind_of_file(path: str) -> str:
@@ -147,6 +169,7 @@ NEED_ARGUMENT = {
     "llama-cpp": "a folder with llama.cpp's library (libllama.so, .dylib or llama.dll)",
     "server": "the address of a llama-server, such as server:http://127.0.0.1:8080",
     "hf": "a repository on the hub, such as hf:OWNER/REPO",
+    "transformers": "a folder or a repository, such as transformers:hf:OWNER/REPO",
     "tiktoken": "a .tiktoken file or the name of an encoding",
     "sentencepiece": "the path of a tokenizer.model",
     "ids": "the path of a file of ids",
@@ -161,4 +184,5 @@ USAGES = (
     "PATH",
     "hf:OWNER/REPO",
     "tiktoken:ENCODING",
+    "transformers:FOLDER",
 )

@@ -13,9 +13,9 @@ def parse_ids(data: bytes) -> list[list[int]]:
     """The ids in `data`, a list for each text.
 
     JSON: `[1, 2]` for one text, `[[1, 2], [3]]` for several, objects with the ids under "ids", "tokens" or
-    "input_ids" (of llama-server and tokenizers), or one object per token with its "id" (of `ggufbpe tokenize
-    --json`); also one such value per line. Otherwise the output of llama-tokenize, or numbers separated by white
-    space or commas. `ValueError` for anything else.
+    "input_ids" (of llama-server and tokenizers, also as Python prints a dict), or one object per token with its "id"
+    (of `ggufbpe tokenize --json`); also one such value per line. Otherwise the output of llama-tokenize, or numbers
+    separated by white space or commas. `ValueError` for anything else.
 
     >>> parse_ids(b"[9906, 1917]"), parse_ids(b"9906 1917"), parse_ids(b'{"tokens": [9906, 1917]}')
     ([[9906, 1917]], [[9906, 1917]], [[9906, 1917]])
@@ -23,6 +23,8 @@ def parse_ids(data: bytes) -> list[list[int]]:
     import json
 
     data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    if data.startswith(b"{'"):  # as Python prints it
+        data = data.replace(b"'", b'"')
     if data[:1] in (b"[", b"{"):
         try:
             return _texts(json.loads(data))

@@ -8,14 +8,18 @@ not accept the file. library_child.py runs this module without ggufbpe, so it im
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 Encode = Callable[[str, bool, bool], "list[int]"]
 """The ids of a text, given whether to add special tokens and whether to parse those in the text."""
+Question = dict[str, Any]
 
 
 class Adapter(NamedTuple):
@@ -25,6 +29,7 @@ class Adapter(NamedTuple):
     encode: Encode
     adds_special: bool = True  # whether it can add BOS and EOS
     parses_special: bool = True  # whether it can find control tokens in a text
+    answer: Callable[[Question], Any] | None = None  # to a question about chats, where it has templates
 
 
 def open_tokenizers(data: bytes) -> Adapter:
@@ -130,3 +135,65 @@ def open_sentencepiece(data: bytes, *, add_bos: bool = False, add_eos: bool = Fa
         return list(processor.encode(text, add_bos=add_special and add_bos, add_eos=add_special and add_eos))
 
     return Adapter(metadata.version("sentencepiece"), encode, parses_special=False)
+
+
+_MEMORY = 1 << 32  # bytes that a folder and its templates may take
+_LONGEST = 1 << 26  # characters of a prompt
+
+
+def open_transformers(folder: str) -> Adapter:
+    """Hugging Face's `transformers` with the tokenizer and the chat templates of a folder.
+
+    Its templates run in jinja2's sandbox, and no code of the folder is run. The process may take `_MEMORY` bytes from
+    here on. A question has the arguments of `apply_chat_template`, and as "now" the time that the clock shows, in
+    ISO 8601, if it is not to be the real one; the answer is the prompt and its ids. The empty question is answered with
+    what the tokenizer has: templates, special and added tokens.
+    """
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    sys.modules.setdefault("torch", None)  # type: ignore[arg-type] # takes seconds, and no tokenizer needs it
+    package: Any = import_module("transformers")
+    tokenizer = package.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
+        flags = {"add_special_tokens": add_special, "split_special_tokens": not parse_special}
+        return list(tokenizer(text, **flags)["input_ids"])
+
+    def answer(question: Question) -> Any:
+        if not question:
+            return _of_tokenizer(tokenizer)
+        with _clock_at(question.pop("now", None)):
+            prompt = tokenizer.apply_chat_template(**question, tokenize=False)
+        if len(prompt) > _LONGEST:
+            raise ValueError(f"the prompt has {len(prompt)} characters")
+        return {"prompt": prompt, "ids": encode(prompt, False, True)}
+
+    return Adapter(str(package.__version__), encode, answer=answer)
+
+
+def _of_tokenizer(tokenizer: Any) -> dict[str, Any]:
+    """The templates by name, in which the default one is "", the special tokens by name, and the added ones by id."""
+    templates = tokenizer.chat_template or {}
+    named = templates if isinstance(templates, dict) else {"default": templates}
+    added = tokenizer.added_tokens_decoder
+    return {
+        "templates": {"" if name == "default" else name: text for name, text in named.items()},
+        "special": {name: str(text) for name, text in tokenizer.special_tokens_map.items()},
+        "added": {str(token): [added[token].content, bool(added[token].special)] for token in added},
+    }
+
+
+@contextmanager
+def _clock_at(now: str | None) -> Iterator[None]:
+    """The time that templates are told by `strftime_now` of transformers."""
+    templates: Any = import_module("transformers.utils.chat_template_utils")
+    real = templates.datetime
+    if now is not None:
+        templates.datetime = SimpleNamespace(now=lambda: real.fromisoformat(now))
+    try:
+        yield
+    finally:
+        templates.datetime = real

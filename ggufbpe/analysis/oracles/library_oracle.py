@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 from .oracle import Answer, Failure, Oracle, OracleError, check_file, not_installed, of_crash
 
-_EXTRAS = {name: name for name in ("sentencepiece", "tiktoken", "tokenizers")}
+_EXTRAS = {name: name for name in ("sentencepiece", "tiktoken", "tokenizers", "transformers")}
 
 
 class LibraryOracle(Oracle):
@@ -32,10 +32,15 @@ class LibraryOracle(Oracle):
         return [self._encode(text, add_special | parse_special << 1) for text in texts]
 
     def _encode(self, text: bytes, flags: int) -> Answer:
+        answer = self._answer(flags, text)
+        return answer if isinstance(answer, Failure) else array("i", answer).tolist()
+
+    def _answer(self, flags: int, data: bytes) -> bytes | Failure:
+        """What the child answers to a message."""
         child = self._started()
-        answer = child.ask(bytes([flags]) + text, self._seconds)
+        answer = child.ask(bytes([flags]) + data, self._seconds)
         if answer[:1] == b"+":
-            return array("i", answer[1:]).tolist()
+            return answer[1:]
         if answer[:1] == b"-":
             return Failure("refused", answer[1:].decode("utf-8", "replace"))
         self._child = None

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...tokenizer import Tokenizer
-from .against import NEED_ARGUMENT, Against, against_of
-from .hub_oracle import on_the_hub
+from .against import CHATS_OF_HUB, NEED_ARGUMENT, Against, against_of
+from .hub_oracle import chats_on_the_hub, on_the_hub
 from .library_oracle import tiktoken_library, tokenizers_library
 from .llama_library import library_folder, llama_library
 from .llama_tokenize import LlamaTokenize
@@ -19,6 +19,7 @@ from .oracle import Oracle, OracleError
 from .recorded_ids import other_model, recorded
 from .sentencepiece_oracle import sentencepiece_library
 from .server_oracle import Server
+from .transformers_oracle import transformers_library
 
 
 def open_oracle(given: str | Against, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
@@ -47,5 +48,7 @@ ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "ids": recorded,
     "gguf": other_model,
     "hub": on_the_hub,
+    CHATS_OF_HUB: chats_on_the_hub,
+    "transformers": transformers_library,
 }
 OPEN_THE_FILE = frozenset(("llama-tokenize", "llama-cpp", "llama-cpp-python", "xllamacpp"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..._util import utf8
 from ..._util.utf8 import Offsets, char_ends
@@ -28,6 +28,12 @@ class Placed(NamedTuple):
     piece: bytes
     start: int
     end: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The token as `ggufbpe compare --json` writes it; a piece that is not UTF-8 also has hexadecimal bytes."""
+        piece = self.piece.decode("utf-8", "replace")
+        row = {"id": self.id, "piece": piece, "start": self.start, "end": self.end}
+        return row if piece.encode() == self.piece else {**row, "bytes": self.piece.hex()}
 
 
 Row = list[Placed]

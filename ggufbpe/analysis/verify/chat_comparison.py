@@ -23,6 +23,8 @@ from ..diagnose.explanation import Explanation
 from ..diagnose.id_evidence import text_difference
 from ..oracles.chat_answers import ChatAnswer, Prompt, Refused, answered
 from ..oracles.oracle import Failure, Oracle
+from ..oracles.transformers_oracle import TransformersOracle
+from .as_transformers import AsTransformers, is_same_answer
 from .result import Text
 from .shrink import SECONDS, Shrinking, shrunk_json
 
@@ -161,6 +163,11 @@ class ComparingChats:
         self._kinds: dict[str, ChatDifference] = {}
         self._seconds = _SECONDS  # left to look for causes
         self._templates: Sequence[ChatChange] | None = None
+        self._transformers = (
+            AsTransformers(tokenizer, oracle, chat_template)
+            if isinstance(oracle, TransformersOracle)
+            else None
+        )
         self.result = ChatResult()
 
     def texts(self, chats: Iterable[Chat]) -> Iterator[Text]:
@@ -191,7 +198,7 @@ class ComparingChats:
                 Progress(f"shrinking chat {number + 1}/{len(kinds)}", self.result.chats, None, "chats")
             )
             seconds = min((end - time.monotonic()) / (min(len(kinds), _SHRUNK) - number), SECONDS)
-            differ = partial(self._have, each.kind, each.first)
+            differ = partial(self._have, each)
             body = shrunk_json(each.first.chat.body, Shrinking(differ, seconds=seconds))
             theirs = self._oracle.chat(body)
             if not isinstance(theirs, Failure):
@@ -248,12 +255,15 @@ class ComparingChats:
     def _explanation(self, example: ChatExample) -> Explanation | None:
         """Why the answers differ: another template that the other side says it runs, or what `diagnose` finds."""
         body, theirs = example.chat.body, example.theirs
+        if self._transformers is not None:
+            causes = self._transformers.causes(body)
+            return Explanation(causes, 1.0) if causes else None
         from ..diagnose.chat_changes import Rendering
         from ..diagnose.prompt_diagnosis import diagnose_prompt
 
         asked = Rendering(body, self._template)
         for change in self._other_templates():
-            if _same(answered(self._tokenizer, body, change.apply(asked).chat_template), theirs):
+            if is_same_answer(answered(self._tokenizer, body, change.apply(asked).chat_template), theirs):
                 return Explanation((change.cause,), 1.0)
         if isinstance(theirs, Refused) or self._seconds < 0:
             return None
@@ -287,17 +297,23 @@ class ComparingChats:
 
     # ---- shrinking ------------------------------------------------------------------------------
 
-    def _have(self, kind: str, first: ChatExample, bodies: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Which chats differ like the first one: in the same kind, and if refused, for the same reason."""
-        return [self._differs_alike(kind, first, body) for body in bodies]
+    def _have(self, like: ChatDifference, bodies: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """Which chats differ like the first one: in the same kind, and if refused, for the same reason.
 
-    def _differs_alike(self, kind: str, first: ChatExample, body: Mapping[str, Any]) -> bool:
+        Where transformers is asked, for the same causes.
+        """
+        return [self._differs_alike(like, body) for body in bodies]
+
+    def _differs_alike(self, like: ChatDifference, body: Mapping[str, Any]) -> bool:
+        kind, first, causes_key = like.kind, like.first, _causes_key(like.causes)
         theirs: ChatAnswer = self._oracle.chat(body)
         if isinstance(theirs, Failure):
             return False
         example = ChatExample(Chat("", body), self._ours(body), theirs)
         if self._kind(example) != kind:
             return False
+        if self._transformers is not None:
+            return _causes_key(self._transformers.causes(body)) == causes_key
         pairs = ((example.ours, first.ours), (example.theirs, first.theirs))
         return all(
             _without_numbers(one.reason) == _without_numbers(other.reason)
@@ -317,13 +333,6 @@ def _key(difference: ChatDifference, example: ChatExample) -> str:
 
 def _causes_key(causes: Iterable[Cause]) -> str:
     return repr([(cause.id, cause.detail.get("change")) for cause in causes])
-
-
-def _same(one: Prompt | Refused, other: Prompt | Refused) -> bool:
-    """Whether two answers are the same prompt, or both refusals."""
-    if isinstance(one, Refused) or isinstance(other, Refused):
-        return isinstance(one, Refused) and isinstance(other, Refused)
-    return one.text == other.text
 
 
 def _without_numbers(text: str) -> str:

@@ -148,9 +148,13 @@ class Explaining:
         return proposal._replace(command="", objection=why)
 
     def _proved(self, trial: Trial, change: Change) -> Proposal:
-        expected = self.found.expected if self.found else None
-        compared = [*self._differing, *self._agreeing]
-        return prove_by_parts(trial, change, compared, encode=encoding(*self._flags), expected=expected)
+        compared, encode = [*self._differing, *self._agreeing], encoding(*self._flags)
+        if self.found is None:
+            return prove_by_parts(trial, change, compared, encode=encode)
+        exchanged = self.found.state.exchanged
+        return prove_by_parts(
+            trial, change, compared, encode=encode, expected=self.found.expected, exchanged=exchanged
+        )
 
 
 def share_most_tokens(one: Vocabulary, other: Vocabulary) -> bool:

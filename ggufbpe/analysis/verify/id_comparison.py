@@ -24,7 +24,7 @@ from ...hub.model_location import ModelLocation
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import ChatOrBody, Model, tokenizer_of
 from ..oracles.against import Against as Meant
-from ..oracles.against import against_of, kind_of_file
+from ..oracles.against import against_of, for_chats, kind_of_file
 from ..oracles.open_oracle import open_oracle
 from ..oracles.oracle import Oracle, OracleError
 from ..oracles.recorded_ids import OtherModel, Recorded
@@ -70,8 +70,9 @@ def verify(
     JSON lines are recognized by their names, and `field` is the text of JSON lines. Without `read_ignored`, files that
     git ignores are left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
 
-    `chats` are messages or bodies of requests; the other side must make prompts, as "server:URL" and other models do.
-    Prompts and refusals are compared first, then the ids of prompts. `chat_template` is that of `apply_chat_template`.
+    `chats` are messages or bodies of requests; the other side must make prompts, as "server:URL" and other models do,
+    and the folders and repositories of transformers, whose templates that package runs. Prompts and refusals are
+    compared first, then the ids of prompts. `chat_template` is that of `apply_chat_template`.
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is called
@@ -86,6 +87,8 @@ def verify(
     meant = _meant(against)
     if isinstance(meant, Meant) and meant.note:
         warnings.warn(meant.note, DeprecationWarning, stacklevel=2)
+    if isinstance(meant, Meant) and given:
+        meant = for_chats(meant)
     reading, tell = ReadingTexts(report or raised, field, read_ignored, escape), progress or (lambda _: None)
     with _oracle(meant, tokenizer, timeout) as oracle:
         _require_possible(oracle, bool(given), add_special and parse_special, fuzz)
@@ -111,7 +114,9 @@ def _require_possible(oracle: Oracle, has_chats: bool, has_special: bool, fuzz: 
     if fuzz and oracle.recorded:
         raise ValueError("recorded ids are of texts that you have, and random ones are new")
     if has_chats and not oracle.takes_chats:
-        raise OracleError(f"{oracle.name} makes no prompts: compare chats with server:URL or another GGUF")
+        raise OracleError(
+            f"{oracle.name} makes no prompts: compare chats with server:URL, another GGUF, or a folder of transformers"
+        )
     if has_chats and not has_special:
         raise ValueError(
             "the ids of chats are those with special tokens added and parsed, as llama-server has them"

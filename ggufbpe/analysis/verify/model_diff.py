@@ -28,7 +28,7 @@ from .id_comparison import ids_compared
 from .result import Verification
 from .template_diff import template_differences
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
-from .weighing import change_to, weigh
+from .weighing import change_to, template_change, weigh
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +137,7 @@ def _proposal(
 ) -> Proposal | None:
     """Return the change that makes the broken model like the good one."""
     compared = [TextWithIds(text, good.encode(text)) for text in texts]
-    change = change_to(trial, good_trial)
+    change = change_to(trial, good_trial) | template_change(trial, good_trial)
     proposal = prove(trial, change, compared)
     if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
         return proposal

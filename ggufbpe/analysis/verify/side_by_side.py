@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from ..._util.wording import counted
-from ...tokenizer.inputs import Model, TextOrPath, text_of, tokenizers_of
-from .stretches import Stretches
+from ...data.training.load_vocabulary import trained_vocabulary_of, utf8_text
+from ...data.training.trace_text import trace_text
+from ...data.training.trained_vocabulary import TrainedVocabulary
+from ...tokenizer import Tokenizer
+from ...tokenizer.inputs import Model, TextOrPath, opened_by_name, text_of, tokenizer_of
+from .stretches import SplittingModel, Stretches
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,12 +53,15 @@ class Comparison:
 
 
 def compare(
-    models: Iterable[Model] | Mapping[str, Model], text: TextOrPath, *, parse_special: bool = True
+    models: Iterable[Model | TrainedVocabulary] | Mapping[str, Model | TrainedVocabulary],
+    text: TextOrPath,
+    *,
+    parse_special: bool = True,
 ) -> Comparison:
     """Split a text with several models: the stretches between the places where all of them split it, in order.
 
-    `models` are of any kind, each a `Tokenizer` or the path of a file; a mapping gives them names. `text` is a `str`,
-    bytes, or the `pathlib.Path` of a file. BOS and EOS are not added.
+    `models` are of any kind, each a `Tokenizer`, a `TrainedVocabulary` or the path of a file; a mapping gives them
+    names. `text` is a `str`, bytes, or the `pathlib.Path` of a file. BOS and EOS are not added.
 
     >>> for stretch in compare(["a.gguf", "b.gguf"], "Hello 123").stretches:        # doctest: +SKIP
     ...     print(stretch.start, [[token.piece for token in row] for row in stretch.tokens])
@@ -64,5 +72,27 @@ def compare(
     byte of it, such as a space that a model puts before it, belong to the stretch that follows. `ValueError` if no
     model is given, `GGUFError` for one that cannot be used.
     """
-    tokenizers, data = tokenizers_of(models), text_of(text)
-    return Comparison(tuple(tokenizers), data, Stretches(list(tokenizers.values()), data, parse_special))
+    named, data = opened_by_name(models, _opened), text_of(text)
+    splits = [_splits(model, parse_special) for model in named.values()]
+    return Comparison(tuple(named), data, Stretches(splits, data))
+
+
+def _opened(model: Model | TrainedVocabulary) -> Tokenizer | TrainedVocabulary:
+    return trained_vocabulary_of(model) or tokenizer_of(cast(Model, model))
+
+
+def _splits(model: Tokenizer | TrainedVocabulary, parse_special: bool) -> SplittingModel:
+    if isinstance(model, Tokenizer):
+        encode = model.encode_with_offsets_to_numpy
+        return SplittingModel(
+            partial(encode, add_special=False, parse_special=parse_special), model.token_to_piece
+        )
+
+    def offsets(text: bytes) -> tuple[Any, Any]:
+        import numpy as np
+
+        tokens = trace_text(model, utf8_text(text), parse_special=parse_special).tokens
+        spans = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2)
+        return np.array([token.id for token in tokens], np.int32), spans
+
+    return SplittingModel(offsets, model.token_bytes)

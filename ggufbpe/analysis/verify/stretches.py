@@ -6,10 +6,9 @@ stretches that are requested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from ...tokenizer import Tokenizer
 from .align import Placed, Row
 
 if TYPE_CHECKING:
@@ -32,25 +31,26 @@ class Stretch(NamedTuple):
     tokens: list[Row]
 
     def to_dict(self) -> dict[str, Any]:
-        """The stretch as `ggufbpe compare --json` writes it; a piece that is not UTF-8 also has hexadecimal bytes."""
-        rows = [list(map(_object, row)) for row in self.tokens]
+        """The stretch as `ggufbpe compare --json` writes it."""
+        rows = [[token.to_dict() for token in row] for row in self.tokens]
         return {"start": self.start, "end": self.end, "same": self.is_same, "tokens": rows}
 
 
-def _object(token: Placed) -> dict[str, Any]:
-    piece = token.piece.decode("utf-8", "replace")
-    row = {"id": token.id, "piece": piece, "start": token.start, "end": token.end}
-    return row if piece.encode() == token.piece else {**row, "bytes": token.piece.hex()}
+class SplittingModel(NamedTuple):
+    """How a model splits texts: to ids and offsets, arrays as from `encode_with_offsets_to_numpy`, and to pieces."""
+
+    offsets: Callable[[bytes], tuple[Any, Any]]
+    piece: Callable[[int], bytes]
 
 
 class Stretches(Sequence[Stretch]):
     """All stretches of a text, in order; each is made when it is requested."""
 
-    def __init__(self, tokenizers: Sequence[Tokenizer], text: bytes, parse_special: bool) -> None:
+    def __init__(self, models: Sequence[SplittingModel], text: bytes) -> None:
         import numpy as np
 
-        self._tokenizers = tokenizers
-        self._cuts: list[_Cut] = [_cut(each, text, parse_special) for each in tokenizers]
+        self._models = models
+        self._cuts: list[_Cut] = [_cut(each, text) for each in models]
         is_end = np.ones(len(text) + 1, np.bool_)
         for cut in self._cuts:
             is_end &= cut.is_end(len(text))
@@ -76,8 +76,8 @@ class Stretches(Sequence[Stretch]):
             return [self[number] for number in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         rows = [
-            _row(tokenizer, cut, int(bound[index]), int(bound[index + 1]))
-            for tokenizer, cut, bound in zip(self._tokenizers, self._cuts, self._bounds)
+            _row(model, cut, int(bound[index]), int(bound[index + 1]))
+            for model, cut, bound in zip(self._models, self._cuts, self._bounds)
         ]
         return Stretch(int(self._starts[index]), int(self._ends[index]), bool(self._same[index]), rows)
 
@@ -123,12 +123,10 @@ class _Cut(NamedTuple):
         return bounds[: len(ends) + 1]
 
 
-def _cut(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> _Cut:
+def _cut(model: SplittingModel, text: bytes) -> _Cut:
     import numpy as np
 
-    ids, offsets = tokenizer.encode_with_offsets_to_numpy(
-        text, add_special=False, parse_special=parse_special
-    )
+    ids, offsets = model.offsets(text)
     kind = np.int32 if len(text) < 1 << 31 else np.int64  # half of the memory, where that does
     starts, ends = np.ascontiguousarray(offsets.T, kind)
     return _Cut(ids, starts, ends, np.maximum.accumulate(ends))
@@ -152,6 +150,6 @@ def _are_same(cuts: Sequence[_Cut], bounds: Sequence[Numbers], number: int) -> T
     return same
 
 
-def _row(tokenizer: Tokenizer, cut: _Cut, first: int, last: int) -> Row:
+def _row(model: SplittingModel, cut: _Cut, first: int, last: int) -> Row:
     ids, starts, ends = (each[first:last].tolist() for each in (cut.ids, cut.starts, cut.ends))
-    return [Placed(token, tokenizer.token_to_piece(token), *span) for token, *span in zip(ids, starts, ends)]
+    return [Placed(token, model.piece(token), *span) for token, *span in zip(ids, starts, ends)]

@@ -87,10 +87,10 @@ class Comparing:
         result.seconds += between - began
         for text, ids, answer in zip(batch, ours, theirs):
             result.bytes += len(text.data)
-            result.tokens += len(ids)
             if isinstance(answer, Failure):
                 self._failed(text, answer)
             else:
+                result.tokens += len(ids)
                 result.oracle_tokens += len(answer)
                 (self._agreeing if answer == ids else self._differing).add(TextWithIds(text.data, answer))
                 if answer != ids:

@@ -1,15 +1,18 @@
 """Checks that a model's ids are those of the repository that it was made from, and finds what is at fault if not.
 
-The first repository that the metadata names and that has a tokenizer.json counts: sources come before base models.
+The repository is given, or a folder with its files: then transformers runs its chat templates, too (upstream_chats.py).
+Otherwise the first one that the metadata names and that has a tokenizer.json counts: sources come before base models.
 The texts are random ones, made for the tokenizer. A tokenizer.json is read by the package tokenizers, whose own bugs
 look like those of the repository.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 
 from ..._util.wording import counted
 from ...errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
@@ -21,10 +24,15 @@ from ...hub.remote.huggingface import downloaded
 from ...models.vocabulary import GGUFWarning
 from ...tokenizer import Tokenizer
 from ..doctor.finding import Finding, Where
+from ..oracles.transformers_oracle import TransformersOracle, folder_of_repository
 from .id_comparison import verify
 from .result import Difference, Verification
+from .upstream_chats import FINDERS
+from .upstream_tokenizer import known_limit, limit_findings, other_tokenizer
 
 TEXTS = 300
+_IN_FOLDER = ("tokenizer.json", "tokenizer_config.json")  # files for which their folder is meant
+_SECONDS = 30.0  # for an answer of transformers
 _MOST = 8  # repositories that are tried; a merged model may name many
 # Where a GGUF names repositories (gguf-py/gguf/constants.py, Keys.General; older files: docs/gguf.md of ggml).
 _KEYS = re.compile(
@@ -34,22 +42,48 @@ _ORDER = ("general.source.", "general.base_model.", "general.")
 
 
 def upstream(
-    model: ModelName, *, overrides: Overrides | None = None, offline: bool = False
+    model: ModelName, name: str = "", *, overrides: Overrides | None = None, offline: bool = False
 ) -> tuple[Finding, ...]:
-    """Find what differs between a model's ids and those of its original tokenizer.json, and what is at fault.
+    """Find what differs between a model and its original: its ids, and with a `name` also tokens and chat templates.
 
-    A note if nothing does. `RemoteNotFoundError` if the metadata names no repository on the hub, or none that has a
-    tokenizer.json; `OracleError` if the package tokenizers cannot read it.
+    `name` is a folder or a repository such as "hf:OWNER/REPO"; "" is the repository that the metadata names. Notes say
+    what does not differ, and each difference says what is at fault. `RemoteNotFoundError` if no repository has a
+    tokenizer.json, or with a `name` a tokenizer_config.json; `OracleError` if the packages tokenizers and transformers
+    cannot read it, or are not installed.
     """
     found = locate(model, offline=offline)
-    with GGUFFile(found.opened()) as file:
-        named = repositories(file)
-    repository, key, path = _tokenizer_json(found.name, named, offline)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GGUFWarning)  # doctor has the same among its findings
         tokenizer = Tokenizer.from_gguf(found, overrides=overrides)
-    result = verify(tokenizer, path, fuzz=TEXTS)
-    return tuple(_findings(result, repository.repository, key))
+    if os.path.basename(name) in _IN_FOLDER and os.path.isfile(name):
+        name = os.path.dirname(name) or os.curdir
+    if name:
+        return tuple(_of_folder(tokenizer, name, offline))
+    with GGUFFile(found.opened()) as file:
+        named = repositories(file)
+    repository, key, path = _tokenizer_json(found.name, named, offline)
+    if other := other_tokenizer(tokenizer.vocabulary, path, repository.repository):
+        return (other,)
+    return tuple(_findings(verify(tokenizer, path, fuzz=TEXTS), repository.repository, key, tokenizer))
+
+
+def _of_folder(tokenizer: Tokenizer, name: str, offline: bool) -> Iterator[Finding]:
+    """What differs from a folder, or a repository, that is asked for."""
+    is_folder = os.path.isdir(name)
+    folder = name if is_folder else folder_of_repository(name, offline=offline)
+    repository = (
+        "" if is_folder else str(parse_name(name))
+    )  # as `fix` takes it, which a web page's address is not
+    with closing(TransformersOracle(folder, tokenizer, _SECONDS, repository)) as oracle:
+        path = os.path.join(folder, "tokenizer.json")
+        has_tokens = os.path.exists(path)
+        if has_tokens and (other := other_tokenizer(tokenizer.vocabulary, path, oracle.source)):
+            yield other
+            return
+        for find in FINDERS:
+            yield from find(tokenizer, oracle)
+        if has_tokens:
+            yield from _findings(verify(tokenizer, path, fuzz=TEXTS), oracle.source, None, tokenizer)
 
 
 def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
@@ -85,13 +119,20 @@ def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool)
     raise RemoteNotFoundError("the metadata names no repository on the hub", path=model, remedy=remedy)
 
 
-def _findings(result: Verification, repository: str, key: str) -> Iterator[Finding]:
+def _findings(
+    result: Verification, repository: str, key: str | None, tokenizer: Tokenizer
+) -> Iterator[Finding]:
     told = f"the tokenizer.json of {repository}"
     for group in result.failures[:1] if result.failed else ():
         failed = f"{told[0].upper()}{told[1:]} gives no ids for {counted(result.failed, 'text')} of {result.texts}."
         why = f"At fault is the package tokenizers or the repository ({printable(group.detail)})."
         yield Finding("warning", "upstream_fails", failed, why, "ask the repository's owner", Where(key))
+    limits = []
     for difference in result.differences:
+        is_unknown = all(cause.id == "unknown" for cause in difference.causes)
+        if is_unknown and (limit := known_limit(difference, tokenizer.vocabulary)):
+            limits.append((limit, difference))
+            continue
         whose, fix = fault(difference, result.fix)
         differ = counted(difference.places, "place differs", "places differ")
         causes = "; ".join(str(cause.detail.get("what", cause.id)) for cause in difference.causes)
@@ -104,9 +145,11 @@ def _findings(result: Verification, repository: str, key: str) -> Iterator[Findi
             "causes": [cause.id for cause in difference.causes],
             "text": example.text.data[:200].decode("utf-8", "backslashreplace"),
         }
-        why = f"The metadata says that the file was made from this repository. At fault is {_FAULTS[whose]}."
+        why = "The metadata says that the file was made from this repository. " if key else ""
+        why += f"At fault is {_FAULTS[whose]}."
         what = f"Some texts get other ids than with {told}."
         yield Finding("warning", "upstream_differs", what, why, fix, Where(key), detail, evidence)
+    yield from limit_findings(limits, told)
     if result.same:
         same = f"The ids of {counted(result.compared, 'text')} are those of {told}."
         why = "So the tokenizer is that of the repository."

@@ -6,6 +6,7 @@ compared in model_diff.py, with the second model as an oracle.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
@@ -13,12 +14,14 @@ from typing import Any, NamedTuple
 
 from ..._util.spelling import escape_spaces
 from ...errors import printable
-from ...models.bpe.merge import parts
+from ...gguf.merges import parts
 from ...models.pieces import quoted_text, quoted_token
 from ...models.pretokenizers.registry import PreTokenizer
 from ...models.pretokenizers.splitter import splitter
+from ...models.token_attribute import TokenAttribute
 from ...models.token_table import tokens_that_differ
-from ...models.vocabulary import TokenAttribute, Vocabulary
+from ...models.vocabulary import Vocabulary
+from ...native.lazy_strings import as_dict
 from ..doctor.round_trip_checks import SAMPLES
 
 _EXAMPLES = 100  # kept of each difference
@@ -101,8 +104,12 @@ class _Side(NamedTuple):
 def _listed(
     name: str, what: str, number: int, rows: Iterable[tuple[Any, str]]
 ) -> Iterator[VocabularyDifference]:
-    """The difference with the first of what is `found`, each as data and as a line; nothing if `number` is 0."""
+    """The difference with the first of the `rows`, each as data and as a line; nothing if `number` is 0.
+
+    `what` begins with a plural, whose last letter is left out where there is only one.
+    """
     if number:
+        what = re.sub(r"\b(token|merge)s\b", r"\1", what, count=1) if number == 1 else what
         examples, lines = zip(*islice(rows, _EXAMPLES))
         yield VocabularyDifference(name, what, number, examples=examples, lines=lines)
 
@@ -116,11 +123,12 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     if len(a.tokens) != len(b.tokens):
         yield VocabularyDifference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
     for name, side, others in (("only_a", one, b), ("only_b", other, a)):
-        tokens = side.vocabulary.tokens
-        only_here = [i for i, token in enumerate(tokens) if token not in others.token_to_id]
+        tokens, ids = side.vocabulary.tokens, as_dict(others.token_to_id)
+        only_here = [i for i, token in enumerate(tokens) if token not in ids]
         shown = (({"id": i, "token": tokens[i]}, f"{i} {side.shown(i)}") for i in only_here)
         yield from _listed(name, f"tokens only in {side.name}", len(only_here), shown)
-    moved = [(i, j) for i, token in enumerate(a.tokens) if (j := b.token_to_id.get(token, i)) != i]
+    id_in_b = as_dict(b.token_to_id).get
+    moved = [(i, j) for i, token in enumerate(a.tokens) if (j := id_in_b(token, i)) != i]
     by = {j - i for i, j in moved}
     what = "tokens with different ids" + (f", all shifted by {by.pop():+}" if len(by) == 1 else "")
     shown = (
@@ -135,7 +143,7 @@ def _scores(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     a, b = one.vocabulary, other.vocabulary
     if not (a.tokenizer_model.has_scores and b.tokenizer_model.has_scores) or not (a.scores and b.scores):
         return
-    ids = ((i, b.token_to_id.get(token)) for i, token in enumerate(a.tokens))
+    ids = enumerate(map(as_dict(b.token_to_id).get, a.tokens))
     differing = [(i, j) for i, j in ids if j is not None and a.scores[i] != b.scores[j]]
     shown = (
         (
@@ -152,11 +160,8 @@ def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     if a.tokens == b.tokens:
         differing = [(i, i) for i in tokens_that_differ(a.attributes, b.attributes)]
     else:
-        differing = [
-            (i, j)
-            for i, token in enumerate(a.tokens)
-            if (j := b.token_to_id.get(token)) is not None and a.attributes[i] != b.attributes[j]
-        ]
+        ids = enumerate(map(as_dict(b.token_to_id).get, a.tokens))
+        differing = [(i, j) for i, j in ids if j is not None and a.attributes[i] != b.attributes[j]]
     shown = (
         (
             {"token": a.tokens[i], "id": i, "a": kind, "b": other_kind},

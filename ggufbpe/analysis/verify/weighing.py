@@ -17,7 +17,7 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ...models.pieces import quoted_token
 from ...models.special_ids import SPECIAL_IDS
 from ...models.token_table import tokens_that_differ
-from ...models.vocabulary import NORMAL, SPECIAL_TYPES, Vocabulary
+from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, Vocabulary
 from ..doctor.facts import TEXTS_OF_IDS, Facts
 from ..doctor.finding import Finding
 from ..doctor.proposal import Trial, checks_left_out
@@ -94,10 +94,25 @@ def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
             written = ours.tokens[ids[0]], theirs.tokens[ids[1]]
             if written[0] not in texts and written[1] in texts:
                 yield 1, f"{name.upper()} is {printable(written[0])}"
-    for array, what in (("tokens", "token"), ("merges", "merge")):
-        missing = len(getattr(theirs, array)) - len(getattr(ours, array))
-        if missing > 0:
-            yield 1, f"it has {counted(missing, what)} fewer"
+    if not _is_extended(ours, theirs):
+        for array, what in (("tokens", "token"), ("merges", "merge")):
+            missing = len(getattr(theirs, array)) - len(getattr(ours, array))
+            if missing > 0:
+                yield 1, f"it has {counted(missing, what)} fewer"
+
+
+def _is_extended(ours: Vocabulary, theirs: Vocabulary) -> bool:
+    """Whether the other vocabulary goes on where ours ends, in tokens and in merges, as `train` extends a seed.
+
+    A file that lost its end is no seed: control tokens or special ids are among the tokens that it lacks.
+    """
+    size = len(ours.tokens)
+    goes_on = size < len(theirs.tokens) and all(
+        list(other[: len(mine)]) == list(mine)
+        for mine, other in ((ours.tokens, theirs.tokens), (ours.merges, theirs.merges))
+    )
+    has_lost_control = any(attributes & CONTROL for attributes in theirs.attributes[size:])
+    return goes_on and not has_lost_control and all((id_ or 0) < size for id_ in theirs.special_ids.values())
 
 
 def _unusual_pre(own: Facts, ours: Vocabulary, theirs: Vocabulary) -> Iterator[tuple[int, str]]:
@@ -145,6 +160,20 @@ def change_to(one: Trial, other: Trial) -> Change:
     if own.tokenizer is None or others.tokenizer is None:
         return Change()
     return all_of(_differences(own, others, one))
+
+
+def template_change(one: Trial, other: Trial) -> Change:
+    """Return the change by which a file takes the chat template of the other; none unless doctor warns of its own."""
+    own, others = one.before, other.before
+    findings = one.grave_before(checks_left_out(own, others))
+    is_broken = any(each.id in _OF_TEMPLATE and each.where.key == _K.CHAT_TEMPLATE for each in findings)
+    if not is_broken or not others.template or own.template == others.template:
+        return Change()
+    return Change(templates={"": other.path})
+
+
+# Findings of doctor by which a template is broken, or that of another model.
+_OF_TEMPLATE = frozenset(("template_error", "template_is_json", "chat_marker", "bos_differs"))
 
 
 def _differences(own: Facts, other: Facts, trial: Trial) -> Iterator[Change]:

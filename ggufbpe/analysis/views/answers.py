@@ -159,6 +159,9 @@ def shards(found: Checked, path: str, model: str | None) -> dict[str, Any]:
     """Return what `check --json` prints."""
     findings = [finding("shards", problem) for problem in found.problems]
     verdict = HEALTHY if found.is_right else ERROR
+    if found.is_right and not found.is_compared:
+        verdict = WARNING
+        findings.append(finding("not_compared", found.not_sampled, severity=WARNING))
     return answer(found.to_dict(), model=model, path=path, verdict=verdict, findings=findings)
 
 

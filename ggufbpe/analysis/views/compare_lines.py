@@ -12,6 +12,7 @@ from ..verify.align import Row
 from ..verify.side_by_side import Comparison
 from . import terminal
 from .answers import DIFFERENT, SAME, answer
+from .compare_page import rates, result_in_words
 from .drawing import beside, columns, drawn, piece, unbroken
 
 SHOWN = 20  # stretches that differ, unless all are asked for
@@ -21,9 +22,10 @@ _BAR = "│"
 
 def compared_as_json(compared: Comparison) -> Iterator[bytes]:
     """Yield `compared.to_dict()` as JSON, stretch by stretch, with the verdict."""
-    verdict = SAME if compared.is_same else DIFFERENT
     stretches = (stretch.to_dict() for stretch in compared.stretches)
-    return terminal.json_parts(answer(compared.summary(), verdict=verdict), "stretches", stretches)
+    return terminal.json_parts(
+        answer(compared.summary(), verdict=SAME if compared.is_same else DIFFERENT), "stretches", stretches
+    )
 
 
 def shown_lines(
@@ -34,26 +36,21 @@ def shown_lines(
 
 
 def _parts(compared: Comparison, ids: bool, everything: bool, width: int) -> Iterator[RenderableType]:
-    parted = compared.stretches.differing
-    size = counted(len(compared.text), "byte")
-    verdict = f"cut differently in {counted(parted, 'place')}" if parted else "cut alike by all"
-    yield f"{size}, {verdict}"
+    yield result_in_words(compared)
     names = [terminal.one_line(name) for name in compared.names]
-    characters = len(compared.text.decode("utf-8", "replace"))
-    rates = [f"{characters / count:.2f}" if count else "-" for count in compared.counts]
     if width < _WIDTH_OF_TABLE:
         yield from (
             f"{name}: {counted(count, 'token')}, {rate} chars/token"
-            for name, count, rate in zip(names, compared.counts, rates)
+            for name, count, rate in zip(names, compared.counts, rates(compared))
         )
     else:
-        rows = zip(map(str, compared.counts), rates, names)
+        rows = zip(map(str, compared.counts), rates(compared), names)
         yield columns([("tokens", "chars/token", "model"), *rows], 2)
     label = min(max(map(len, names)), max(width // 3, 8))
     stretches = compared.stretches
     for shown, stretch in enumerate(stretches if everything else stretches.only_differing()):
         if shown == SHOWN and not everything:
-            yield f"\nand {parted - SHOWN} more places; --all shows them"
+            yield f"\nand {stretches.differing - SHOWN} more places; --all shows them"
             return
         data = compared.text[stretch.start : stretch.end]
         head = f"byte {stretch.start}: {terminal.shown_text(data, max(width - 20, 20))}"

@@ -25,6 +25,15 @@ def of_one(whole: Parts, word: int | None, token: int | None, *, merges: bool = 
     yield terminal.json_text(found, indent=2) + "\n"
 
 
+def of_trace(trace: Trace, model: str, word: int | None = None, token: int | None = None) -> dict[str, Any]:
+    """A text that was traced as a whole, or one word or token of it, as the functions above write them."""
+    if word is not None:
+        found = as_json(trace.words[word])
+    else:
+        found = trace.to_dict() if token is None else token_in_word(trace, token, Totals())
+    return answers.answer(found, model=model)
+
+
 def _one(whole: Parts, word: int | None, token: int | None, merges: bool) -> dict[str, Any]:
     for before, trace in whole.parts:
         if word is not None and word - before.words < len(trace.words):

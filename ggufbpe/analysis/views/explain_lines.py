@@ -242,7 +242,7 @@ class ExplainLines:
         ranks = max((len(merge_order(merge)) for merge in word.merges), default=0)
         indent = max(ranks, 4) + 4
         widths = (
-            [symbol_cell(read(char)).cell_len + 1 for char in word.written]
+            [symbol_cell(read(symbol)).cell_len + 1 for symbol in word.unmerged]
             if len(word.written) <= self._width
             else []
         )
@@ -254,8 +254,8 @@ class ExplainLines:
         beside = sum(widths) + 2 + pairs <= room
         if word.merges:
             head = styled(f"{merge_order_name(word.merges[0]):>{indent - 2}}  ", "dim")
-            yield head + _symbols(widths, list(enumerate(word.written)), None, read) if fits else head
-        symbols = dict(enumerate(word.written))
+            yield head + _symbols(widths, list(enumerate(word.unmerged)), None, read) if fits else head
+        symbols = dict(enumerate(word.unmerged))
         shown = word.merges if self._all else word.merges[:_MERGES]
         for merge in shown:
             symbols[merge.position] += symbols.pop(merge.position + len(merge.left))

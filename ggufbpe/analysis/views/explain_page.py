@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from ...chat.origins import Origin
 from ...chat.token_origins import ChatTokens
-from ...models.tracers.trace_types import Merge, RewrittenText, Word
+from ...models.tracers.trace_types import Alone, Merge, RewrittenText, Word
 from ...tokenizer.trace import Token, Totals, Trace
 from ..explain.long_text_parts import Parts
 from ..explain.reasons import WhyNot
@@ -41,10 +41,12 @@ def html(
     answer: WhyNot | None = None,
     model: str = "",
     chat: ChatTokens | None = None,
+    alone: Callable[[str], Alone | None] | None = None,
 ) -> Iterator[str]:
     """A text as one HTML file, in pieces, with its first `words` words and the tokens up to there.
 
-    `model` is what the page calls the model: the path of its file. `NotInstalledError` without jinja2.
+    `model` is what the page calls the model: the path of its file. `alone` merges a word that was taken whole, to show
+    what merges would make of it. `NotInstalledError` without jinja2.
     """
     seen = survey_whole(given) if isinstance(given, Trace) else given
     chat = given.chat if isinstance(given, Trace) else chat
@@ -73,6 +75,7 @@ def html(
         changed=changed,
         words=islice(_words_of(seen), shown),
         words_shown=shown,
+        alone=alone or (lambda written: None),
         merges_of=_merges_of,
         merges_shown=_MERGES_SHOWN,
         clipped=_clipped,
@@ -87,7 +90,10 @@ def html(
 
 
 def _color_of(origin: Origin) -> str:
-    """The color of what comes from a message or a tool, as server/static/page.js has it; "" for the template's own."""
+    """The color of what comes from a message or a tool, as server/static/chat_prompt.js has it.
+
+    "" for the template's own.
+    """
     if origin.kind == "message" and origin.index is not None:
         return f"hsl({(origin.index * 67 + 210) % 360} 60% 50%)"
     return "var(--muted)" if origin.kind in ("message", "tool", "argument") else ""
@@ -135,12 +141,14 @@ def _said_of(trace: Trace, word: Word) -> list[Sentence]:
     return [sentence for sentence in said if sentence]
 
 
-def _merges_of(word: Word, read: Callable[[str], bytes]) -> Iterator[tuple[str, _Shown, Merge | None]]:
+def _merges_of(
+    word: Word, merges: Sequence[Merge], read: Callable[[str], bytes]
+) -> Iterator[tuple[str, _Shown, Merge | None]]:
     """The symbols of a word, and again after each merge, with its rank or score. Of a long word only the merges."""
-    symbols = list(word.written)
+    symbols = word.unmerged
     wide = len(symbols) > _ROW_LENGTH  # a row of all symbols for each merge would be a square
     yield "", [] if wide else [(read(text), False) for text in symbols], None
-    for merge in word.merges[:_MERGES_SHOWN]:
+    for merge in merges[:_MERGES_SHOWN]:
         symbols[merge.position], symbols[merge.position + len(merge.left)] = merge.left + merge.right, ""
         shown = (
             [] if wide else [(read(text), at == merge.position) for at, text in enumerate(symbols) if text]

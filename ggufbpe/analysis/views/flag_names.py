@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 # What messages of the library say: what is typed on the command line instead.
 FLAGS = {
     "add_special=False": "--no-bos",
     "alphabet=…": "--alphabet",
     "another pre": "another --pre",
+    "bos=NAME": "--bos NAME",
     "bos=True": "--bos",
+    "chat_column=NAME": "--chat-column NAME",
     "chat_template=…": "--chat-template-file",
+    "with chats=True": "with `ggufbpe encode --chats` or `ggufbpe count --chat`",
     'chat_template="known:chatml"': "--chat-template known:chatml",
     "code_points=True": "--code-points",
     "eos=False": "--no-eos",
@@ -19,6 +23,7 @@ FLAGS = {
     "field=NAME": "--field NAME",
     "force=True": "--force",
     "in_place=True": "--in-place",
+    "limit_alphabet=N": "--limit-alphabet N",
     "llama_cpp=": "--llama-cpp ",
     "offline=True": "--offline",
     "on_error='skip'": "--on-error skip",
@@ -26,6 +31,8 @@ FLAGS = {
     "parse_special=False": "--no-parse-special",
     "pre=NAME": "--pre NAME",
     "pre='gemma4'": "--pre gemma4",
+    "preference='chosen'": "--preference chosen",
+    "preference='rejected'": "--preference rejected",
     "refresh=True": "--refresh",
     "renumber=True": "--renumber",
     "resume=True": "--resume",
@@ -34,7 +41,6 @@ FLAGS = {
     "units='chars'": "--units chars",
     "unk='<unk>'": "--unk '<unk>'",
 }
-_ANY = re.compile("|".join(rf"(?<![\w=]){re.escape(each)}" for each in FLAGS))
 
 
 def with_flags(text: str) -> str:
@@ -43,4 +49,10 @@ def with_flags(text: str) -> str:
     >>> with_flags("out.gguf already exists; force=True overwrites it")
     'out.gguf already exists; --force overwrites it'
     """
-    return _ANY.sub(lambda found: FLAGS[found[0]], text)
+    return _any_argument().sub(lambda found: FLAGS[found[0]], text)
+
+
+@cache
+def _any_argument() -> re.Pattern[str]:
+    """Return a pattern for Python's arguments, compiled when the first message is shown."""
+    return re.compile("|".join(rf"(?<![\w=]){re.escape(each)}" for each in FLAGS))

@@ -47,7 +47,7 @@ def _environment() -> Any:
 def hue(token: int) -> str:
     """The hue of an id in degrees: neighbours are far apart, and equal ids have one color wherever they stand.
 
-    server/static/page.js has the same rule.
+    server/static/pieces.js has the same rule.
 
     >>> hue(995)
     '20.5'

@@ -15,6 +15,8 @@ from ...data.training.training_steps import CutWord, PairCount, TrainingStep
 from . import terminal
 from .drawing import beside, drawn, unbroken
 
+BYTE_ALPHABET = "bytes are written as in GPT-2's vocabulary: Ġ is a space, Ċ a line break"
+
 
 def trace_lines(vocabulary: TrainedVocabulary, *, color: bool, width: int | None) -> Iterator[str]:
     """Yield the merges in order: those whose circumstances were recorded in full, others in a line each."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...data.training.trained_vocabulary import TrainedVocabulary
 from ...data.training.training_steps import replayed
 from .html_page import rendered
-from .training_lines import tie_in_words, token_shown
+from .training_lines import BYTE_ALPHABET, tie_in_words, token_shown
 
 
 def training_html(vocabulary: TrainedVocabulary) -> Iterator[str]:
@@ -19,6 +19,7 @@ def training_html(vocabulary: TrainedVocabulary) -> Iterator[str]:
         steps=list(replayed(vocabulary.steps)),
         merges=len(vocabulary.trace),
         words=vocabulary.word_count,
+        alphabet=BYTE_ALPHABET if vocabulary.form.splitting.units == "bytes" else "",
         token_shown=token_shown,
         tie_in_words=tie_in_words,
     )

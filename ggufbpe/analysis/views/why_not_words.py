@@ -26,18 +26,24 @@ PLACES_SHOWN = 5  # of the places of a piece
 _EDGES_SHOWN = 24  # of a long path, those that differ
 
 
-def answer_in_words(trace: Trace, answer: WhyNot) -> Iterator[Sentence]:
-    """Why a piece was not produced."""
+def answer_in_words(trace: Trace, answer: WhyNot, *, from_one: bool = False) -> Iterator[Sentence]:
+    """Why a piece was not produced.
+
+    `from_one` counts as the server's page does: words and tokens from 1, and the last byte belongs to a range.
+    """
     name: Sentence = [Quote(answer.piece)]
     if answer.token is None:
-        yield [*name, " is not a token of this vocabulary.", *_instead(" There is ", answer)]
+        is_number = answer.piece.isascii() and answer.piece.isdigit()
+        as_text = " It was looked up as text, not as an id." if is_number else ""
+        yield [*name, f" is not a token of this vocabulary.{as_text}", *_instead(" There is ", answer)]
         return
     name.append(f" (token {answer.token})")
     if answer.reason == "produced":
-        yield [*name, " was produced: ", _spans(answer)]
+        yield [*name, " was produced: ", _spans(answer, from_one)]
     elif answer.reason == "not_parsed":
+        place = _bytes(answer.places[0].start, answer.places[0].end, from_one)
         yield [*name, " is a special token, and special tokens are not parsed here, so its text is "
-               f"encoded like any other. It is at {_bytes(answer.places[0])}."]  # fmt: skip
+               f"encoded like any other. It is at {place}."]  # fmt: skip
     elif answer.reason == "not_added":
         why = "the model does not ask for it" if trace.add_special else "that was not asked for"
         yield [
@@ -51,20 +57,20 @@ def answer_in_words(trace: Trace, answer: WhyNot) -> Iterator[Sentence]:
     elif answer.reason == "absent":
         yield [*name, " does not occur in the text.", *_instead(" But this does: ", answer)]
     else:
-        yield from _by_place(trace, answer, name)
+        yield from _by_place(trace, answer, name, from_one)
 
 
-def _by_place(trace: Trace, answer: WhyNot, name: Sentence) -> Iterator[Sentence]:
+def _by_place(trace: Trace, answer: WhyNot, name: Sentence, from_one: bool) -> Iterator[Sentence]:
     count = len(answer.places)
     times = "once" if count == 1 else f"{count}{' or more' * (count == PLACES)} times"
     yield [*name, f" occurs {times} in the text, but was not produced."]
     for place in answer.places[:PLACES_SHOWN]:
-        yield [f"{_bytes(place)}: ", *_reason(trace, answer, place)]
+        yield [f"{_bytes(place.start, place.end, from_one)}: ", *_reason(trace, answer, place, from_one)]
     if count > PLACES_SHOWN:
         yield [f"… and {'at least ' * (count == PLACES)}{count - PLACES_SHOWN} more places"]
 
 
-def _reason(trace: Trace, answer: WhyNot, place: Place) -> Sentence:
+def _reason(trace: Trace, answer: WhyNot, place: Place, from_one: bool) -> Sentence:
     if place.reason == "special":
         return [
             "the special token ",
@@ -75,7 +81,8 @@ def _reason(trace: Trace, answer: WhyNot, place: Place) -> Sentence:
         return _boundary(trace, place)
     if place.reason == "normalized":
         return _normalized(place)
-    word: Sentence = ["the word ", Quote(place.text), f" (word {place.word})"]
+    number = None if place.word is None else place.word + from_one
+    word: Sentence = ["the word ", Quote(place.text), f" (word {number})"]
     if place.reason == "not_for_text":
         return [*word, " contains its text, but plain text never becomes a token of this type."]
     if place.match is not None:
@@ -134,7 +141,7 @@ def _matched(place: Place, word: Sentence) -> Sentence:
         ["took ", Quote(longest.text), f" ({longest.token})"] if longest else ["took an unknown byte"]
     )
     if place.reason == "earlier_match":
-        return ["in ", *word, ", the match before it ", *took, ", and with it a part of this one."]
+        return ["in ", *word, ", the match before it ", *took, ", which overlaps this one."]
     return ["in ", *word, ", the longest match here ", *took, ", which is longer."]
 
 
@@ -185,13 +192,16 @@ def _instead(words: str, answer: WhyNot) -> Sentence:
     return [*said, "."] if said else []
 
 
-def _bytes(place: Place) -> str:
-    return f"bytes {place.start} to {place.end}"
+def _bytes(start: int, end: int, from_one: bool) -> str:
+    """A range of bytes; with `from_one` as `range` in the page's dom.js."""
+    if not from_one:
+        return f"bytes {start} to {end}"
+    return f"byte offset {start:,}" if end - start == 1 else f"byte offsets {start:,} to {end - 1:,}"
 
 
-def _spans(answer: WhyNot) -> str:
+def _spans(answer: WhyNot, from_one: bool) -> str:
     shown = [
-        f"token {number} (bytes {start} to {end})"
+        f"token {number + from_one} ({_bytes(start, end, from_one)})"
         for number, (start, end) in zip(answer.tokens[:PLACES_SHOWN], answer.spans)
     ]
     rest = (answer.times or 0) - len(shown)

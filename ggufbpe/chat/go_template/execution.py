@@ -101,6 +101,8 @@ class GoRun:
             jump = self._walk(node.body, value if node.word == "with" else dot)
         else:
             jump = self._walk(node.other or (), dot)
+            if node.word == "range" and jump == "break":
+                jump = ""  # Go has left the loop that is empty when it finds a break in its else
         del self._variables[outer:]
         return jump
 

@@ -70,6 +70,8 @@ def _action(source: str, at: int, found: list[GoToken]) -> int:
     """Add the tokens of an action, whose inside begins at `at`; return the place after it."""
     while not (after := _after_action(source, at)):
         match = _TOKEN.match(source, at)
+        if source[at : at + 1] == "'":
+            fail(source, at, "a constant of one character is not supported")
         if match is None:
             fail(source, at, f"unexpected {source[at]}" if at < len(source) else "unclosed action")
         kind, text, end = match.lastgroup or "", match[0], match.end()

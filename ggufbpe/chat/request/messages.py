@@ -2,87 +2,40 @@
 
 A field of the wrong type is mostly ignored, and its default used. Refusals are in llama-server's words.
 
-Source: oaicompat_chat_params_parse in tools/server/server-common.cpp; common_chat_msgs_parse_oaicompat,
-common_chat_tools_parse_oaicompat and common_chat_msg::to_json_oaicompat in common/chat.cpp.
+Source: oaicompat_chat_params_parse in tools/server/server-common.cpp; common_chat_msgs_parse_oaicompat
+and common_chat_tools_parse_oaicompat in common/chat.cpp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from ...errors import ChatError
 from ..template.run_limits import ChatSize, measure_chat, size_in_bytes
-from ..template.values import WHITE_SPACE
+from .chat_message import MEDIA_MARKER, Message
 from .json_text import dumped, kind_name
 
 Continuation = Literal["", "auto", "content", "reasoning"]
 
 
-@dataclass(frozen=True)
-class Message:
-    """One message; a content is a text or parts, each with a type and a text."""
-
-    role: str
-    content: str = ""
-    parts: tuple[tuple[str, str], ...] = ()
-    calls: tuple[tuple[str, str, str], ...] = ()  # name, arguments, id
-    reasoning: str = ""
-    name: str = ""
-    call_id: str = ""
+class Media(Protocol):
+    """What takes the images and recordings of a request, in order."""
 
     @property
-    def empty(self) -> bool:
-        """Whether it has nothing but a role."""
-        return self == Message(self.role)
+    def marker(self) -> str:
+        """The text that stands for an image or a recording in the prompt."""
 
-    def rendered_content(self) -> str:
-        """The text, or the texts of its parts with empty lines between them."""
-        out = self.content
-        for kind, text in self.parts if not out else ():
-            if kind == "text":
-                out += ("\n\n" if out else "") + text
-        return out
+    @property
+    def kinds(self) -> Set[str]:
+        """The types of parts that are taken: "image_url", "input_audio"."""
 
-    def texts(self) -> Iterator[str]:
-        """All texts of the message but its role."""
-        yield from (self.content, self.reasoning, self.name, self.call_id)
-        for group in (*self.parts, *self.calls):
-            yield from group
+    def begin(self) -> None:
+        """Forget what was taken before: the messages are read from the first."""
 
-    def as_json(self) -> dict[str, Any]:
-        """The message as templates get it."""
-        out: dict[str, Any] = {"role": self.role, "content": self.content}
-        if self.parts and not self.content:
-            out["content"] = [{"type": kind, "text": text} for kind, text in self.parts]
-        if self.reasoning:
-            out["reasoning_content"] = self.reasoning
-        if self.name:
-            out["name"] = self.name
-        if self.call_id:
-            out["tool_call_id"] = self.call_id
-        if self.calls:
-            out["tool_calls"] = [
-                {
-                    "type": "function",
-                    "function": {"name": name, "arguments": arguments},
-                    **({"id": identity} if identity else {}),
-                }
-                for name, arguments, identity in self.calls
-            ]
-        return out
-
-    def trimmed(self) -> Message:
-        """A copy of the message without white space around its texts."""
-        return replace(
-            self,
-            content=self.content.strip(WHITE_SPACE),
-            reasoning=self.reasoning.strip(WHITE_SPACE),
-            parts=tuple(
-                (kind, text.strip(WHITE_SPACE) if kind == "text" else text) for kind, text in self.parts
-            ),
-        )
+    def load(self, part: Mapping[str, Any]) -> None:
+        """Take the image or recording of a part; `ChatError` where llama-server refuses it."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +80,14 @@ class _Body:
         return name in self.fields
 
 
-def parse_request(body: Mapping[str, Any], supports_thinking: bool) -> Request:
+def parse_request(
+    body: Mapping[str, Any], supports_thinking: bool, media: Media | None = None, whole: bool = False
+) -> Request:
     """The request in the body of `/apply-template`. `ChatError` where llama-server refuses it.
 
-    `supports_thinking`, whether the template knows about thinking, is the default of `enable_thinking`.
+    `supports_thinking`, whether the template knows about thinking, is the default of `enable_thinking`. `media` takes
+    images and audio; without it, a request with these is refused. A `whole` chat is over, so it may end with any
+    message: nothing is continued, and no answer begun.
     """
     fields = _Body(body)
     tool_choice = fields.get("tool_choice", "auto")
@@ -140,14 +97,18 @@ def parse_request(body: Mapping[str, Any], supports_thinking: bool) -> Request:
     given = fields.any("messages")
     if not isinstance(given, list):
         raise ChatError("Expected 'messages' to be an array")
+    if media is not None:
+        media.begin()
     for message in given:
-        _check_content(message)
-    messages = _messages(given)
+        _check_content(message, media)
+    messages = _messages(given, "" if media is None else media.marker)
     tools = _tools(fields.any("tools"))
     if tool_choice not in ("auto", "none", "required"):
         raise ChatError(f"Invalid tool_choice: {tool_choice}")
-    add_prompt = fields.get("add_generation_prompt", True)
-    continuation, add_prompt = _continuation(fields, messages, add_prompt)
+    continuation: Continuation = ""
+    add_prompt = not whole and fields.get("add_generation_prompt", True)
+    if not whole:
+        continuation, add_prompt = _continuation(fields, messages, add_prompt)
     if "reasoning_format" in fields:
         _check_reasoning_format(fields.any("reasoning_format"))
     if tools and tool_choice != "none" and "grammar" in fields:
@@ -196,7 +157,7 @@ def _schema(fields: _Body) -> Any:
     return {"type": "object"} if schema == {} and isinstance(schema, dict) else schema
 
 
-def _check_content(message: Any) -> None:
+def _check_content(message: Any, media: Media | None) -> None:
     fields = _Body(message)
     role = fields.get("role", "")
     if role != "assistant" and "content" not in fields:
@@ -212,6 +173,9 @@ def _check_content(message: Any) -> None:
         raise ChatError("Expected 'content' to be a string or an array")
     for part in content:
         kind = _Body(part).get("type", "")
+        if media is not None and kind in media.kinds:
+            media.load(part)
+            continue
         if kind in _MEDIA:
             raise ChatError(
                 f"{_MEDIA[kind]} input is not supported - hint: if this is unexpected, "
@@ -238,14 +202,14 @@ def _member(fields: Any, name: str) -> Any:
     return fields[name]
 
 
-def _messages(given: list[Any]) -> tuple[Message, ...]:
+def _messages(given: list[Any], marker: str) -> tuple[Message, ...]:
     try:
-        return tuple(map(_message, given))
+        return tuple(_message(each, marker) for each in given)
     except ChatError as error:
         raise ChatError(f"Failed to parse messages: {error.reason}") from None
 
 
-def _message(given: Any) -> Message:
+def _message(given: Any, marker: str) -> Message:
     if not isinstance(given, dict):
         raise ChatError(f"Expected 'message' to be an object, got {dumped(given)}")
     if "role" not in given:
@@ -254,7 +218,10 @@ def _message(given: Any) -> Message:
     content = given.get("content")
     parts: tuple[tuple[str, str], ...] = ()
     if isinstance(content, list):
-        parts = tuple((part["type"], _text(_member(part, "text"))) for part in content)
+        parts = tuple(
+            (MEDIA_MARKER, marker) if part["type"] in _MEDIA else (part["type"], _text(_member(part, "text")))
+            for part in content
+        )
     calls = tuple(map(_call, _each(given.get("tool_calls"))))
     return Message(
         role,

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..template.attributed_text import with_origin_of
 from ..template.values import WHITE_SPACE, viewed
+from .chat_message import Message
 from .continuation_check import FENCE, may_begin
 from .json_text import JSONError, parsed_as_llama_cpp
-from .messages import Message, Request
+from .messages import Request
 from .schemas import schemas_of_answer, schemas_of_tools
 
 Messages = list[dict[str, Any]]

@@ -70,33 +70,48 @@ class LexerError(ValueError):
         super().__init__(reason)
 
 
+class TooLargeError(LexerError):
+    """A source beyond a limit that llama.cpp does not have."""
+
+
 class _Cursor:
     """Where the lexer is, and the last tokens."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, by_position: bool) -> None:
         self.source = source
+        self.by_position = by_position
         self.position = 0
         self.last = ""
         self.braces = 0
         self._counted = (0, 1)
 
     def line(self, position: int) -> int:
+        if self.by_position:
+            return position
         at, line = self._counted
         line += self.source.count("\n", at, position)
         self._counted = position, line
         return line
 
 
-def tokens(source: str) -> Iterator[Token]:
-    """The tokens of a template. `LexerError` where llama.cpp's lexer raises its exception."""
+def uniform_breaks(source: str) -> str:
+    """A source whose lines all end in a line feed."""
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def tokens(source: str, by_position: bool = False) -> Iterator[Token]:
+    """The tokens of a template. `LexerError` where llama.cpp's lexer raises its exception.
+
+    With `by_position`, each token has its position in the source with `uniform_breaks` in the place of its line.
+    """
     ends_in_break = source.endswith("\n")
-    source = source.replace("\r\n", "\n").replace("\r", "\n")
-    cursor = _Cursor(source[:-1] if ends_in_break else source)
+    source = uniform_breaks(source)
+    cursor = _Cursor(source[:-1] if ends_in_break else source, by_position)
     count = 0
     while cursor.position < len(cursor.source):
         count += 1
         if count > MOST_TOKENS:
-            raise LexerError(f"a chat template of more than {MOST_TOKENS:,} tokens", cursor.position)
+            raise TooLargeError(f"a chat template of more than {MOST_TOKENS:,} tokens", cursor.position)
         if cursor.last in _ENDS:
             start = cursor.position
             data = _text(cursor)

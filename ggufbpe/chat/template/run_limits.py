@@ -131,6 +131,11 @@ class Bounds:
         self.characters = self._most_characters = MOST_CHARACTERS
         self._chat_size: Callable[[], ChatSize] | None = chat_size
 
+    @property
+    def steps_taken(self) -> int:
+        """How many steps were paid for so far."""
+        return self._most_steps - self._steps_left - self.steps
+
     def step(self, count: int = 1) -> None:
         """Pay for `count` steps; `LimitError` beyond the limit."""
         self.steps -= count

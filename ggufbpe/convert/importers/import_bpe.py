@@ -11,7 +11,8 @@ from typing import Any
 from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...errors import printable
 from ...gguf.constants import TokenizerKey, TokenType
-from ...models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps, parts
+from ...gguf.merges import parts
+from ...models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps
 from ...models.pretokenizers.hf_splitting import DIFFERENCES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import STRIPS_MASK
@@ -153,7 +154,8 @@ class BytePairImport:
             return
         for difference in DIFFERENCES.get(self.entry.family, ()):
             yield Incompatibility(
-                "splitting", f"on {difference.characters}, llama.cpp splits differently: {difference.what}"
+                "splitting",
+                f"llama.cpp splits words differently at {difference.characters}: {difference.what}",
             )
         yield Incompatibility(
             "newer_unicode",

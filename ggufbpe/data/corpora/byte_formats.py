@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _MEGATRON = b"MMIDIDX\x00\x00"
-_CODES = {"int32": 4, "uint16": 8}  # of Megatron's DType
+_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # of Megatron's DType
 _LONGEST = (1 << 31) - 1  # tokens of a sequence there
 NPY_HEADER = 128  # bytes
+_DESCRIPTIONS = {"uint8": "|u1", "uint16": "<u2", "uint32": "<u4", "int32": "<i4", "int64": "<i8"}  # numpy's
 _AT_ONCE = 1 << 20  # numbers of an index, computed at a time
 
 
@@ -31,6 +32,18 @@ class Layout(NamedTuple):
     dtype: str
     tokenizer: str  # its name, for information
     window: int | None  # tokens of each row, if all have the same length
+    mask: str | None = None  # how what the assistant wrote is told: "mask" or "labels" (marked_ids.py)
+    has_positions: bool = False  # whether rows tell where documents begin
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether ids have marks until they are written."""
+        return self.mask is not None or self.has_positions
+
+    @property
+    def held(self) -> str:
+        """The type of ids until they are written."""
+        return "uint32" if self.is_marked else self.dtype
 
 
 class Ids:
@@ -139,7 +152,7 @@ def metric(number: int) -> str:
 def npy_header(layout: Layout, tokens: int) -> bytes:
     """The header of an array of ids, two-dimensional if rows have one length."""
     shape = f"({tokens},)" if layout.window is None else f"({tokens // layout.window}, {layout.window})"
-    descr = {"uint16": "<u2", "uint32": "<u4", "int64": "<i8"}[layout.dtype]
+    descr = _DESCRIPTIONS[layout.dtype]
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     return (
         b"\x93NUMPY\x01\x00"

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.extras import imported
+from ..._util.utf8 import is_utf8
 from ...errors import ChatError, printable
+from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import blocks
+from .byte_formats import Layout
+from .chat_encoder import ChatEncoder, EncodedChat
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
+from .document_notes import Note
+from .documents import Document, Options
 from .long_lines import LONG_LINE, text_of_long_line
-from .records import fields_of, record_of, utf8
+from .marked_ids import ENDS, IS_WRITTEN, ended
+from .records import CorpusError, begins_as_utf8, fields_of, record_of, utf8
 from .storage import Input
 
 if TYPE_CHECKING:
@@ -26,27 +32,6 @@ if TYPE_CHECKING:
 
 _MUCH = 1 << 24  # tokens; more are left in several arrays
 _AT_ONCE = 1 << 12  # documents; even an empty one takes memory
-
-
-class Document(NamedTuple):
-    """What a document is."""
-
-    text_column: str = "text"
-    chat_column: str | None = None  # messages, in place of a text
-    bos: bool = False
-    eos: bool = True
-    parse_special: bool = False
-    now: str | None = None  # for the templates of chats, in ISO's form
-    chat_template: str | None = None  # in place of the model's
-
-
-class Options(NamedTuple):
-    """What the ids depend on beside the inputs and the tokenizer."""
-
-    document: Document
-    by_line: bool
-    pack: int | None
-    shard_size: int
 
 
 class Bad(NamedTuple):
@@ -70,6 +55,7 @@ class Encoded(NamedTuple):
     ends: npt.NDArray[np.int64]
     bad: list[Bad]
     open_size: int = 0  # bytes of the unfinished text
+    notes: npt.NDArray[np.uint8] | None = None  # the bits of each document, if any has some
 
 
 def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) -> ChunkReader:
@@ -78,8 +64,19 @@ def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) ->
     def cut(stream: Any) -> Iterator[bytes]:
         return blocks(stream, [tokenizer], options.document.parse_special, CHUNK, continues=True)
 
-    column = options.document.chat_column or options.document.text_column
-    return ChunkReader(inputs, [column], options.by_line, cut)
+    document = options.document
+    may_cut = document.max_length is None  # else the whole text is counted before any of it is written
+    argument = "text_column" if document.chat_column is None else "chat_column"
+    has_chats = document.is_chat
+    return ChunkReader(
+        inputs,
+        document.columns,
+        options.by_line,
+        cut if may_cut else None,
+        bool(document.chats),
+        argument,
+        has_chats,
+    )
 
 
 def json_loads() -> Callable[[Any], Any]:
@@ -94,18 +91,21 @@ def json_loads() -> Callable[[Any], Any]:
 class ChunkEncoder:
     """Encodes chunks, from any number of threads."""
 
-    def __init__(self, tokenizer: Tokenizer, document: Document, dtype: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, document: Document, layout: Layout) -> None:
         """`ValueError` where the model has no token that is to be added, or no template for chats."""
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._tokenizer = tokenizer
         self._document = document
-        self._dtype = self._numpy.dtype(dtype)
+        self._dtype = self._numpy.dtype(layout.held)
+        self._is_marked = layout.is_marked
         self._loads = json_loads()
+        self._may_lack_tokens = (
+            tokenizer.unk_id is None and not tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer
+        )
         self._prefix_ids = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out bos=True")
         self._suffix_ids = self._added(document.eos, tokenizer.eos_id, "EOS", "give eos=False")
-        if document.chat_column is not None:
-            tokenizer.chats.require_template(document.chat_template)
-        self._now = None if document.now is None else datetime.fromisoformat(document.now)
+        if document.is_chat:
+            self._chat_encoder = ChatEncoder(tokenizer, document, self._checked)
 
     def _added(self, is_wanted: bool, token: int | None, name: str, remedy: str) -> list[Any]:
         if not is_wanted:
@@ -121,8 +121,9 @@ class ChunkEncoder:
         if chunk.kind == "piece":
             return self._piece(data.pop(), chunk)
         if chunk.kind == "broken":
-            return self._encoded([], [], [Bad(0, data[0])], [])
-        ends, found_records = self._records_of(chunk.kind, data)
+            return self._encoded([], [], [Bad(0, data[0])], [], set())
+        flawed: set[int] = set()
+        ends, found_records = self._records_of(chunk.kind, data, flawed)
         del data
         texts: list[Any] = []
         records: list[int] = []
@@ -133,28 +134,35 @@ class ChunkEncoder:
             elif record is not None:
                 texts.append(record)
                 records.append(number + 1)
-        return self._encoded(texts, records, bad, ends)
+        return self._encoded(texts, records, bad, ends, flawed)
 
-    def _records_of(self, kind: str, data: list[Any]) -> tuple[Any, Iterable[Any]]:
-        """Where each record ends, and what it is: a text, None for a blank line, an error for a bad record."""
+    def _records_of(self, kind: str, data: list[Any], flawed: set[int]) -> tuple[Any, Iterable[Any]]:
+        """Where each record ends, and what it is: a text, None for a blank line, an error for a bad record.
+
+        The numbers of those that are not UTF-8 are added to `flawed`.
+        """
         numpy = self._numpy
         if kind == "rows":
             return numpy.arange(1, len(data) + 1), self._rows(data)
         if kind == "files":
+            flawed.update(number for number, (_, text) in enumerate(data) if not begins_as_utf8(text))
             return [index + 1 for index, _ in data], [text for _, text in data]
         if kind == "json":
             ends: list[int] = []
-            return ends, self._json(data.pop(), ends)
+            return ends, self._json(data.pop(), ends, flawed)
+        is_all_utf8 = len(data[0]) < LONG_LINE and is_utf8(data[0])  # quicker than line by line
         lines = _split(data.pop())
+        if not is_all_utf8:
+            flawed.update(number for number, line in enumerate(lines) if not begins_as_utf8(line))
         ends = numpy.cumsum(numpy.fromiter(map(len, lines), numpy.int64, len(lines)) + 1)
         return ends, (line.removesuffix(b"\r") for line in lines)
 
     # ---- texts --------------------------------------------------------------------------------------
 
-    def _json(self, data: bytes, ends: list[int]) -> Iterable[Any]:
-        """The texts of lines; where a line ends is added to `ends`."""
+    def _json(self, data: bytes, ends: list[int], flawed: set[int]) -> Iterable[Any]:
+        """The texts of lines; where a line ends is added to `ends`, and the number of one not in UTF-8 to `flawed`."""
         column, loads = self._document.text_column, self._loads
-        is_chat = self._document.chat_column is not None
+        is_chat = self._document.is_chat
         lines = _lines_of(data, ends)
         del data  # which may be a gigabyte
         for line in lines:
@@ -170,25 +178,30 @@ class ChunkEncoder:
                 text = None if is_chat else loads(line)[column].encode()
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 text = None
-            yield self._slowly(bytes(line)) if text is None else text
+            if text is None:  # also of each text that is not UTF-8
+                text = self._slowly(bytes(line))
+                if isinstance(text, bytes) and not is_utf8(text):
+                    flawed.add(len(ends) - 1)
+            yield text
 
     def _slowly(self, line: bytes) -> Any:
         if not line.strip():
             return None
         text = line.decode("utf-8", "surrogateescape")
         try:
-            if self._document.chat_column is None:
-                return utf8(record_of(text, self._document.text_column).text)
-            return _chat(fields_of(text).get(self._document.chat_column), self._document.chat_column)
+            if not self._document.is_chat:
+                return utf8(record_of(text, self._document.text_column, "text_column").text)
+            return self._document.chat(fields_of(text))
         except ValueError as error:
             return error
 
     def _rows(self, data: list[Any]) -> Iterable[Any]:
-        column = self._document.chat_column
-        for (value,) in data:
+        columns = self._document.columns
+        for row in data:
+            value = row[0]
             try:
-                if column is not None:
-                    yield _chat(value, column)
+                if self._document.is_chat:
+                    yield self._document.chat(dict(zip(columns, map(_as_text, row))))
                 else:
                     yield value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
             except ValueError as error:
@@ -199,78 +212,143 @@ class ChunkEncoder:
 
     # ---- ids ----------------------------------------------------------------------------------------
 
-    def _encoded(self, texts: list[Any], records: list[int], bad: list[Bad], ends: Any) -> Encoded:
+    def _encoded(
+        self, texts: list[Any], records: list[int], bad: list[Bad], ends: Any, flawed: set[int]
+    ) -> Encoded:
         numpy = self._numpy
+        notes: list[int] = []
         sizes: list[int] = []
         done: list[int] = []
         ids: list[Any] = []
         lengths: list[int] = []
-        encode = self._chats if self._document.chat_column else self._plain
         for begin in range(0, len(texts), _AT_ONCE):
             some, their = texts[begin : begin + _AT_ONCE], records[begin : begin + _AT_ONCE]
             texts[begin : begin + _AT_ONCE] = [None] * len(some)  # released when it is done
-            arrays, their_lengths = encode(some, their, bad)
+            if self._document.is_chat:
+                arrays, their_lengths, their_notes = self._chats(some, their, bad)
+                notes += their_notes
+            else:
+                arrays, their_lengths = self._plain(some, their, bad)
             sizes += map(len, some)
             done += their
             del some[:]
             lengths += their_lengths
-            if len(arrays) > 1 and sum(their_lengths) < _MUCH:
+            if len(arrays) > 1 and (self._is_marked or sum(their_lengths) < _MUCH):
                 arrays = [numpy.concatenate(arrays, dtype=self._dtype, casting="unsafe")]
-            ids += map(self._typed, arrays)
+            ids += self._ended(list(map(self._typed, arrays)), their_lengths)
         counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
         ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
-        return Encoded(ids, counted[0], counted[1], counted[2], ends, bad)
+        if flawed:
+            notes = [Note.NOT_UTF8 if record - 1 in flawed else 0 for record in done]
+        bits = numpy.array(notes, numpy.uint8) if any(notes) else None
+        return Encoded(ids, counted[0], counted[1], counted[2], ends, bad, notes=bits)
 
     def _typed(self, ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Ids in the type that is written; not copied if only the sign is another, which no id has."""
+        """Ids in the type that is written; not copied if only the sign is another, which none of them has."""
         if ids.dtype.itemsize == self._dtype.itemsize:
             return ids.view(self._dtype)
         return ids.astype(self._dtype)
 
+    def _ended(self, arrays: list[Any], lengths: list[int]) -> list[Any]:
+        """The ids of documents; the last ones are marked, if there are marks."""
+        if not self._is_marked or not arrays:
+            return arrays
+        return [ended(arrays[0], self._numpy.array(lengths, self._numpy.int64))]
+
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """Arrays of ids one after the other, and the tokens of each document."""
-        rows = self._tokenizer.encode_batch_to_numpy(
-            texts, add_special=False, parse_special=self._document.parse_special, threads=1
-        )
+        options = {"add_special": False, "parse_special": self._document.parse_special}
+        rows = self._tokenizer.encode_batch_to_numpy(texts, **options, threads=1)
+        added = len(self._prefix_ids) + len(self._suffix_ids)
+        if self._may_lack_tokens or self._document.max_length is not None:
+            kept: list[tuple[Any, Any, int]] = []
+            for ids, text, record in zip(rows, texts, records):
+                try:
+                    self._require_fitting(len(ids) + added)
+                    kept.append((self._checked(ids, text, **options), text, record))
+                except CorpusError as error:
+                    bad.append(Bad(record - 1, str(error)))
+            bad.sort()
+            rows = [ids for ids, _, _ in kept]
+            texts[:] = [text for _, text, _ in kept]
+            records[:] = [record for _, _, record in kept]
         prefix_ids, suffix_ids = self._prefix_ids, self._suffix_ids
-        added = len(prefix_ids) + len(suffix_ids)
         lengths = [len(ids) + added for ids in rows]
         return [part for ids in rows for part in (*prefix_ids, ids, *suffix_ids)], lengths
 
-    def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
+    def _chats(
+        self, texts: list[Any], records: list[int], bad: list[Bad]
+    ) -> tuple[list[Any], list[int], list[int]]:
         """The ids of chats as llama-server encodes their prompts; BOS and EOS are added where wanted and missing."""
         arrays: list[Any] = []
         lengths, kept = [], []
-        for record, messages in zip(records, texts):
+        for record, chat in zip(records, texts):
             try:
-                prompt = self._tokenizer.chats.prompt(
-                    {"messages": messages}, self._document.chat_template, self._now, whole=True
-                )
-            except ChatError as error:
+                encoded = self._chat_encoder.encode(chat)
+                parts = self._framed(encoded)
+                length = sum(map(len, parts))
+                self._require_fitting(length)
+            except (ChatError, CorpusError) as error:
                 bad.append(Bad(record - 1, str(error)))
                 continue
-            ids = self._tokenizer.encode_to_numpy(prompt)
-            prefix_ids = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._prefix_ids
-            suffix_ids = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._suffix_ids
-            arrays += [*prefix_ids, ids, *suffix_ids]
-            lengths.append(len(prefix_ids) + len(ids) + len(suffix_ids))
-            kept.append((prompt, record))
+            arrays += parts
+            lengths.append(length)
+            kept.append((encoded.prompt, record, encoded.notes))
         bad.sort()
-        texts[:] = [prompt for prompt, _ in kept]
-        records[:] = [record for _, record in kept]
-        return arrays, lengths
+        texts[:] = [prompt for prompt, _, _ in kept]
+        records[:] = [record for _, record, _ in kept]
+        return arrays, lengths, [notes for _, _, notes in kept]
+
+    def _framed(self, encoded: EncodedChat) -> list[Any]:
+        """The ids of a chat, with BOS and EOS where they are wanted and missing."""
+        ids = encoded.ids
+        plain = ids & (ENDS - 1) if self._is_marked else ids
+        prefix_ids = [] if len(ids) and plain[0] == self._tokenizer.bos_id else self._prefix_ids
+        suffix_ids = [] if len(ids) and plain[-1] == self._tokenizer.eos_id else self._suffix_ids
+        if encoded.is_last_written:
+            suffix_ids = [token | IS_WRITTEN for token in suffix_ids]
+        return [*prefix_ids, ids, *suffix_ids]
+
+    def _require_fitting(self, length: int) -> None:
+        """`CorpusError` for a document of more tokens than it may have."""
+        most = self._document.max_length
+        if most is not None and length > most:
+            raise CorpusError(f"it has {length} tokens, more than the {most} allowed")
+
+    def _checked(self, ids: npt.NDArray[Any], text: bytes, **options: Any) -> npt.NDArray[Any]:
+        """The ids that `text` has with these options. `CorpusError` if a part of it has no token.
+
+        Without an unknown token, llama.cpp gives -1 for it, which is no id to be trained on.
+        """
+        if self._may_lack_tokens and (ids < 0).any():
+            found, places = self._tokenizer.encode_with_offsets(text, **options)
+            start, end = places[found.index(NO_TOKEN)]
+            part = printable(text[start:end].decode("utf-8", "replace"), 40)
+            raise CorpusError(f"no token for {part}, and the model has no unknown token")
+        return ids
 
     def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
+        """The ids of a part of a text. `CorpusError` if it lacks a token: what is before it is already written."""
         numpy = self._numpy
-        ids = self._tokenizer.encode_to_numpy(
-            text, add_special=False, parse_special=self._document.parse_special, continues=not chunk.is_first
-        )
+        options = {
+            "add_special": False,
+            "parse_special": self._document.parse_special,
+            "continues": not chunk.is_first,
+        }
+        ids = self._checked(self._tokenizer.encode_to_numpy(text, **options), text, **options)
         is_last = chunk.after is not None
         parts = [*(self._prefix_ids if chunk.is_first else []), ids, *(self._suffix_ids if is_last else [])]
         parts = list(map(self._typed, parts))
         ends = numpy.array([1] if is_last else [], numpy.int64)
+        if is_last:
+            parts = self._ended(
+                [numpy.concatenate(parts)] if self._is_marked else parts, [sum(map(len, parts))]
+            )
         lengths, sizes = ends * sum(map(len, parts)), ends * len(text)
-        return Encoded(parts, lengths, sizes, ends, ends, [], 0 if is_last else len(text))
+        bits = None
+        if chunk.is_flawed:
+            bits = numpy.array([Note.NOT_UTF8], numpy.uint8)
+        return Encoded(parts, lengths, sizes, ends, ends, [], 0 if is_last else len(text), bits)
 
 
 def place_after(chunk: Chunk, encoded: Encoded, document: int) -> CorpusPlace:
@@ -312,19 +390,5 @@ def _split(data: bytes) -> list[bytes]:
     return lines
 
 
-def _chat(value: Any, column: str) -> list[Any]:
-    """The messages of a chat, as a list or as JSON; `ValueError` if there are none."""
-    if isinstance(value, (str, bytes)):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"the column {printable(column)}: not JSON: {error}") from None
-    if not isinstance(value, list):
-        raise ValueError(f"the column {printable(column)} has no chat, which is a list of messages")
-    # a table gives each message all keys
-    return [
-        {key: part for key, part in message.items() if part is not None}
-        if isinstance(message, dict)
-        else message
-        for message in value
-    ]
+def _as_text(value: Any) -> Any:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .records import CorpusError, LineRange, decompressed, has_json_lines, is_table
+from .records import CorpusError, LineRange, begins_as_utf8, decompressed, has_json_lines, is_json, is_table
 from .storage import Input, open_input
 from .table_rows import table_rows
 
@@ -47,13 +47,30 @@ class Chunk(NamedTuple):
     is_first: bool = True  # of the pieces of a text
     after: CorpusPlace | None = None  # for the last piece: where the next text begins; otherwise None
     records: int = 0  # lines, if it has whole ones
+    is_flawed: bool = False  # for the last piece: whether the text does not begin as UTF-8
 
 
 class ChunkReader:
     """Reads inputs chunk by chunk."""
 
-    def __init__(self, inputs: Sequence[Input], columns: Sequence[str], by_line: bool, cut: Cut) -> None:
-        """`columns` of tables; `by_line`: each line of plain text is a record."""
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        columns: Sequence[str],
+        by_line: bool,
+        cut: Cut | None,
+        any_columns: bool = False,
+        argument: str = "text_column",
+        has_chats: bool = False,
+    ) -> None:
+        """`columns` of tables, with `any_columns` those that are there; `argument` is the caller's that names them.
+
+        `by_line`: each line of plain text is a record. `cut` divides long texts; without it, none is divided.
+        `has_chats`: files of JSON are arrays of records.
+        """
+        self._has_chats = has_chats
+        self._argument = argument
+        self._any_columns = any_columns
         self._inputs = inputs
         self._columns = columns
         self._by_line = by_line
@@ -67,16 +84,17 @@ class ChunkReader:
         small: list[Chunk] = []  # files to be joined to one chunk
         size = 0
         for chunk in self._all(start, end):
-            if chunk.kind == "files":
-                small.append(chunk)
-                size += chunk.size
-                if size < CHUNK and len(small) < _MOST_FILES:
-                    continue
-            if small:
+            if small and (chunk.kind != "files" or chunk.place.input != small[-1].place.input + 1):
                 yield _joined(small, size)
                 small, size = [], 0
             if chunk.kind != "files":
                 yield chunk
+                continue
+            small.append(chunk)
+            size += chunk.size
+            if size >= CHUNK or len(small) >= _MOST_FILES:
+                yield _joined(small, size)
+                small, size = [], 0
         if small:
             yield _joined(small, size)
 
@@ -97,20 +115,22 @@ class ChunkReader:
                 if end is not None:
                     lines = LineRange(stream, place.offset, end)
                     place = place._replace(offset=lines.begin)
-                elif place.offset and not is_table(given.path):
+                elif place.offset and not self._has_rows(given):
                     _skip(stream, place.offset, raw is stream)
                 for chunk in self._of_stream(lines, given, place):
                     yield chunk
         except CorpusError as error:
             if chunk is not None and chunk.kind == "piece" and chunk.after is None:
                 raise  # the first half of the text is already encoded
+            if self._has_chats and is_json(given.path):
+                raise  # all records of the file would be lost as one
             yield Chunk(
                 "broken", [str(error).removeprefix(f"{given.path}: ")], CorpusPlace(place.input + 1), 0
             )
 
     def _of_stream(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
         """The chunks of a stream that is at `place`; of a table, from that row on."""
-        if is_table(given.path):
+        if self._has_rows(given):
             yield from self._rows(stream, given, place)
         elif has_json_lines(given.path):
             yield from self._lines(stream, "json", place)
@@ -119,10 +139,14 @@ class ChunkReader:
         else:
             yield from self._file(stream, place)
 
+    def _has_rows(self, given: Input) -> bool:
+        return is_table(given.path) or (self._has_chats and is_json(given.path))
+
     def _rows(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
         rows: list[Any] = []
         size = 0
-        for some in table_rows(stream, given.path, self._columns, place.offset):
+        options = self._any_columns, self._argument
+        for some in table_rows(stream, given.path, self._columns, place.offset, *options):
             rows += some
             size += sum(len(value) for row in some for value in row if isinstance(value, (bytes, str)))
             if size >= CHUNK or len(rows) >= _MOST_FILES:
@@ -141,11 +165,11 @@ class ChunkReader:
             if not end:
                 parts.append(block)
                 size += len(block)
-                if kind == "json" or size < _LONG:
+                if kind == "json" or self._cut is None or size < _LONG:
                     continue
                 line = _Line(b"".join(parts), stream)
                 parts, size = [], 0
-                for chunk in self._pieces(line, place):
+                for chunk in _pieces(self._cut(line), line, place):
                     place = chunk.after or place
                     yield chunk
                 block = line.after_line
@@ -166,20 +190,14 @@ class ChunkReader:
 
     def _file(self, stream: Any, place: CorpusPlace) -> Iterator[Chunk]:
         head = _read(stream, _LONG)
-        if len(head) < _LONG:
-            yield Chunk("files", [(place.input, head)], place, len(head))
+        if len(head) < _LONG or self._cut is None:
+            text = b"".join([head, *iter(lambda: stream.read(_LONG), b"")])
+            del head  # which may be a gigabyte
+            yield Chunk("files", [(place.input, text)], place, len(text))
             return
-        for chunk in self._pieces(_Whole(head, stream), place):
+        whole = _Whole(head, stream)
+        for chunk in _pieces(self._cut(whole), whole, place):
             yield chunk._replace(after=chunk.after and CorpusPlace(place.input + 1))
-
-    def _pieces(self, stream: _Whole, place: CorpusPlace) -> Iterator[Chunk]:
-        pieces = self._cut(stream)
-        last, is_first = next(pieces, b""), True
-        for piece in pieces:
-            yield Chunk("piece", [last], place, len(last), is_first=is_first)
-            last, is_first = piece, False
-        after = CorpusPlace(place.input, place.offset + stream.taken, place.record + 1)
-        yield Chunk("piece", [last], place, len(last), is_first=is_first, after=after)
 
 
 class _Whole:
@@ -216,8 +234,19 @@ class _Line(_Whole):
         return data[:end].removesuffix(b"\r")
 
 
+def _pieces(pieces: Iterator[bytes], stream: _Whole, place: CorpusPlace) -> Iterator[Chunk]:
+    """The chunks of a text in `stream` that is cut into `pieces`."""
+    last, is_first = next(pieces, b""), True
+    is_flawed = not begins_as_utf8(last)
+    for piece in pieces:
+        yield Chunk("piece", [last], place, len(last), is_first=is_first)
+        last, is_first = piece, False
+    after = CorpusPlace(place.input, place.offset + stream.taken, place.record + 1)
+    yield Chunk("piece", [last], place, len(last), is_first=is_first, after=after, is_flawed=is_flawed)
+
+
 def _joined(small: Sequence[Chunk], size: int) -> Chunk:
-    """Joins chunks of one small file each."""
+    """Joins chunks of one small file each, of inputs that follow each other."""
     data = [file for chunk in small for file in chunk.data]
     return small[0]._replace(data=data, size=size, read=small[-1].read)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
@@ -18,17 +18,21 @@ from typing import TYPE_CHECKING, Any
 from ..._util.extras import imported
 from ..._util.processors import processors
 from ..._util.progress import OnProgress, Progress
+from ...chat.assistant_mask import AssistantPart
 from ...chat.known_templates import resolved
 from ...errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from . import manifest
 from .byte_formats import Layout
-from .chunk_encoder import Bad, ChunkEncoder, Document, Encoded, Options, chunk_reader
+from .chat_records import Preference
+from .chunk_encoder import Bad, ChunkEncoder, Encoded, chunk_reader
 from .chunks import Chunk
 from .corpus_files import is_url
+from .documents import Document, Options, mask_parts
 from .manifest import RunState, Tail
-from .records import CorpusError, Report, is_binary_table, is_table, raised
+from .marked_ids import MaskForm
+from .records import CorpusError, Report, has_json_lines, is_binary_table, is_json, is_table, raised
 from .shard_formats import FORMS, id_dtype
 from .shard_reader import EncodedCorpus
 from .shard_writer import ShardsWriter
@@ -52,12 +56,18 @@ def encode_corpus(
     format: str = "megatron",
     text_column: str = "text",
     chat_column: str | None = None,
+    chats: bool = False,
     chat_template: str | None = None,
+    preference: Preference | None = None,
+    mask: bool | Collection[AssistantPart] = False,
+    mask_form: MaskForm | None = None,
     by_line: bool = False,
     bos: bool = False,
     eos: bool = True,
     parse_special: bool = False,
+    max_length: int | None = None,
     pack: int | None = None,
+    position_ids: bool = False,
     shard_size: int = SHARD_SIZE,
     workers: int | None = None,
     ray: str | None = None,
@@ -73,12 +83,16 @@ def encode_corpus(
 
     `corpus`: files and directories, or URLs for fsspec. Each row of a table and each line of JSON lines is a document,
     with its text in `text_column` or its messages in `chat_column`; any other file is one, or with `by_line` each of
-    its lines. `chat_template` is as in `Tokenizer.apply_chat_template`; a model without a template needs it. A document
-    becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and `parse_special` change that. With
-    `pack`, the ids of all documents are cut into rows of that length. A shard ends
-    when it has `shard_size` bytes of ids. The output is the same for any number of `workers` (encoding threads; None:
-    one per processor). With `ray`, the address of a Ray cluster or "local", workers are its processes, and `corpus` and
-    `output` have the same names on all of its machines.
+    its lines. With `chats`, each record is a chat in any of the forms of docs/corpora.md, and `preference` says which
+    answer of a pair is encoded. `chat_template` is as in `Tokenizer.apply_chat_template`; a model without a template
+    needs it. With `mask`, shards tell what the assistant wrote, or those parts of it: "content", "reasoning",
+    "tool_calls", "end". `mask_form` is "labels" (the id, or -100), the default of parquet and arrow, or "mask" (1, 0).
+    A document becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and `parse_special` change
+    that. A document of more than `max_length` tokens is a bad record. With `pack`, the ids of all documents are cut
+    into rows of that length; `position_ids` adds where each document begins. A shard ends when it has `shard_size`
+    bytes of ids. The output is the same for any number of `workers` (encoding threads; None: one per processor). With
+    `ray`, the address of a Ray cluster or "local", workers are its processes, and `corpus` and `output` have the same
+    names on all of its machines.
 
     A bad record raises a `CorpusError`, or with on_error="skip" is passed to `report(where, error)`. If `output` has
     shards already, that is a `FileExistsError`, unless `resume` (continue a stopped run; refused if anything has
@@ -92,11 +106,21 @@ def encode_corpus(
         raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
     if on_error not in ON_ERROR:
         raise ValueError(f"on_error is 'fail' or 'skip', not {on_error!r}")
-    _check_positive(pack=pack, shard_size=shard_size, workers=workers)
+    _check_positive(max_length=max_length, pack=pack, shard_size=shard_size, workers=workers)
     document = Document(
-        text_column, chat_column, bos, eos, parse_special, chat_template=resolved(chat_template)
+        text_column,
+        chat_column,
+        bos,
+        eos,
+        parse_special,
+        chat_template=resolved(chat_template),
+        chats=chats or None,
+        preference=preference,
+        mask=mask_parts(mask),
+        max_length=max_length,
     )
-    options = Options(document, by_line, pack, shard_size)
+    options = Options(document, by_line, pack, shard_size, mask_form, position_ids or None)
+    options = options.checked_for(format)
     folder = folder_at(os.fspath(output))
     job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
     job.look_at(_paths(corpus))
@@ -122,9 +146,8 @@ def _check_positive(**values: int | None) -> None:
 
 
 def _paths(corpus: Paths) -> list[str]:
-    if isinstance(corpus, (str, os.PathLike)):
-        return [os.fspath(corpus)]
-    return [os.fspath(path) for path in corpus]
+    several = [corpus] if isinstance(corpus, (str, os.PathLike)) else corpus
+    return [os.fspath(path) for path in several]
 
 
 class _Job:
@@ -143,7 +166,7 @@ class _Job:
         """Find the inputs, and what is wrong before anything is written."""
         self._inputs = list_inputs(paths, self.skipped, self._folder.name)
         self._require_packages()
-        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
+        ChunkEncoder(self._tokenizer, self._options.document, self._options.layout(self._dtype, ""))
 
     def run(
         self,
@@ -155,15 +178,14 @@ class _Job:
         state = self._begin(resume, force)
         if state is None:
             return manifest.read_manifest(self._folder)
-        options = self._options
-        layout = Layout(self._dtype, state.header["tokenizer"]["name"], options.pack)
+        layout = self._options.layout(self._dtype, state.header["tokenizer"]["name"])
         workers, ray = who
         if ray is not None:
             state, tail = self._encode_on_ray(ray, workers, state, layout, progress)
         else:
-            writer = ShardsWriter(self._folder, state, options.shard_size, layout)
+            writer = ShardsWriter(self._folder, state, self._options.shard_size, layout)
             try:
-                self._encode(writer, workers or processors(), progress)
+                self._encode(writer, layout, workers or processors(), progress)
                 state, tail = writer.finish()
             finally:
                 writer.close()
@@ -177,11 +199,13 @@ class _Job:
             imported("pyarrow", "corpora", "reading and writing parquet and arrow")
         if any(path.endswith((".zst", ".zstd")) for path in paths):
             imported("zstandard", "zstd", "reading zstd")
-        if self._options.document.chat_column is not None:
+        if self._options.document.is_chat:
             imported("jinja2", "chat", "a chat template")
             for path in paths:
-                if not is_table(path) and ".jsonl" not in path and ".ndjson" not in path:
-                    raise CorpusError(f"{path}: a column of chats is in tables and JSON lines only")
+                if not (is_table(path) or has_json_lines(path) or is_json(path)):
+                    raise CorpusError(
+                        f"{path}: chats are read from tables, JSON lines and files of JSON only"
+                    )
 
     # ---- where to begin -----------------------------------------------------------------------------
 
@@ -262,7 +286,7 @@ class _Job:
 
     def _header(self, now: str | None) -> dict[str, Any]:
         tokenizer, options = self._tokenizer, self._options
-        if options.document.chat_column is not None:
+        if options.document.is_chat:
             now = now or datetime.now().isoformat(timespec="seconds")
             options = options._replace(document=options.document._replace(now=now))
             self._options = options
@@ -283,8 +307,10 @@ class _Job:
 
     # ---- the work -----------------------------------------------------------------------------------
 
-    def _encode(self, writer: ShardsWriter, workers: int, progress: OnProgress | None) -> None:
-        encoder = ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
+    def _encode(
+        self, writer: ShardsWriter, layout: Layout, workers: int, progress: OnProgress | None
+    ) -> None:
+        encoder = ChunkEncoder(self._tokenizer, self._options.document, layout)
         reader = chunk_reader(self._tokenizer, self._inputs, self._options)
         total = sum(given.size for given in self._inputs)
         waiting: deque[tuple[Chunk, Future[Encoded]]] = deque()
@@ -292,7 +318,10 @@ class _Job:
 
         def take() -> int:
             chunk, future = waiting.popleft()
-            encoded = future.result()
+            try:
+                encoded = future.result()
+            except CorpusError as error:  # in the midst of a text
+                raise CorpusError(f"{self._inputs[chunk.place.input].path}: {error}") from None
             self._tell_bad(encoded.bad, chunk)
             writer.add(encoded, chunk)
             if progress is not None:
@@ -334,12 +363,16 @@ class _Job:
 
         with connected(address, workers), quiet_context():
             machines = RayMachines(work, self._tokenizer, options, workers)
-            return encode_on(machines, work, self._folder, state, self._inputs, options.by_line, tell)
+            by_line = options.by_line and not options.document.is_chat
+            return encode_on(machines, work, self._folder, state, self._inputs, by_line, tell)
 
     def _tell_bad(self, every: Iterable[Bad], chunk: Chunk) -> None:
         for bad in every:
             if chunk.kind == "broken":
                 self._report(self._inputs[chunk.place.input - 1].path, CorpusError(bad.reason))
+                continue
+            if chunk.kind == "files":
+                self._report(self._inputs[chunk.place.input + bad.record].path, CorpusError(bad.reason))
                 continue
             number = chunk.place.record + bad.record + 1
             where = f"{self._inputs[chunk.place.input].path}: {'row' if chunk.kind == 'rows' else 'line'} {number}"

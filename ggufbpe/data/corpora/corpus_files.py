@@ -21,6 +21,10 @@ _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's 
 _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
 
 
+# Files of a folder that `save_to_disk` of the package datasets writes, of a dataset and of several.
+_SAVED = (frozenset({"dataset_info.json", "state.json"}), frozenset({"dataset_dict.json"}))
+
+
 class File(NamedTuple):
     """A file, and the path named on the command line: the file, or a directory above it."""
 
@@ -67,6 +71,9 @@ def files_of(
                         ignored |= ignored_in(path)
                     shown = [name for name in names if not name.startswith(".")]
                     skipped["hidden"] += len(names) - len(shown)
+                    if tables and any(each <= set(names) for each in _SAVED):
+                        shown = [name for name in shown if not any(name in each for each in _SAVED)]
+                        skipped["metadata of a saved dataset"] += 1
                     to_visit += [os.path.join(path, name) for name in shown]
                 elif path != root and not stat.S_ISREG(status.st_mode):
                     skipped["link or special"] += 1

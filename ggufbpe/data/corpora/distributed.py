@@ -238,9 +238,9 @@ class ShardPlan:
         self.state = state
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._segments = segments
-        self._dtype = self._numpy.dtype(work.layout.dtype)
+        self._dtype = self._numpy.dtype(work.layout.held)
         self._window = work.layout.window or 1
-        self._wanted, self._most = limits(work.shard_size, self._dtype.itemsize, work.layout.window)
+        self._wanted, self._most = limits(work.shard_size, work.layout)
         self._begin(PlannedShard(len(state.shards), state.place, state.carry, []))
 
     def _begin(self, shard: PlannedShard) -> None:
@@ -318,7 +318,7 @@ def write_shard(work: EncodingRun, shard: PlannedShard, attempt: str) -> Written
         for name, parts in groupby(shard.parts, key=lambda part: part.batch.file):
             with segments.open(name) as file:
                 for part in parts:
-                    encoded = encoded_at(file, part.batch.at, work.layout.dtype)
+                    encoded = encoded_at(file, part.batch.at, work.layout.held)
                     writer.add(slice_documents(encoded, part.first, part.stop), part.batch.chunk)
         state, tail = writer.finish()
     finally:

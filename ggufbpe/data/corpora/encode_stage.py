@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ...errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 
@@ -61,8 +62,21 @@ class EncodeStage:
         return [token] if is_wanted and token is not None else []
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """A batch, columns by name, with the ids of each text."""
-        return {**batch, self._id_column: self._ids([str(text) for text in batch[self._text_column]])}
+        """Return a batch, columns by name, with the ids of each text.
+
+        `KeyError` where it lacks the column of texts, `TypeError` for a single record, as `datasets` gives without
+        `batched=True`.
+        """
+        name = printable(self._text_column)
+        if self._text_column not in batch:
+            there = ", ".join(map(printable, batch)) or "none"
+            raise KeyError(
+                f"there is no column {name}; text_column=NAME names another one; there are {there}"
+            )
+        texts = batch[self._text_column]
+        if isinstance(texts, (str, bytes)):
+            raise TypeError(f"the column {name} is one text, not a batch: give `datasets` batched=True")
+        return {**batch, self._id_column: self._ids([str(text) for text in texts])}
 
     def documents(self, data: Iterable[Any], rank: int = 0, world_size: int = 1) -> Iterator[Any]:
         """Documents of datatrove's, with ids in their metadata."""

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .chunks import FIRST, CorpusPlace
+from .document_notes import DocumentFacts, all_facts
 from .hashed_files import FileFacts
+from .marked_ids import IS_WRITTEN
 from .records import CorpusError
 from .shard_formats import SUFFIXES
 from .storage import Folder, Input
@@ -33,6 +35,15 @@ class Shard(NamedTuple):
     start: CorpusPlace  # of its first document
     carried: int  # tokens before it that belong to earlier documents
     files: list[FileFacts]
+    assistant_tokens: int | None = None  # that the assistant wrote, if there is a mask
+    lengths: dict[str, int] | None = None  # these three are those of `DocumentFacts`
+    longest: int | None = None
+    notes: dict[str, int] | None = None
+
+    @property
+    def facts(self) -> DocumentFacts:
+        """How long its documents are, and what else is worth knowing of them."""
+        return DocumentFacts(self.lengths, self.longest, self.notes)
 
 
 class Tail(NamedTuple):
@@ -42,6 +53,7 @@ class Tail(NamedTuple):
     text_bytes: int
     bad_records: int
     ids: list[int]
+    facts: DocumentFacts = DocumentFacts()
 
 
 class RunState(NamedTuple):
@@ -81,6 +93,10 @@ def finish(folder: Folder, state: RunState, tail: Tail) -> dict[str, Any]:
     for name in ("documents", "text_bytes", "bad_records"):
         content[name] += getattr(tail, name)
     content["left_over_tokens"] = len(tail.ids)
+    if "assistant_tokens" in content and tail.ids:
+        content["left_over_assistant_tokens"] = sum(token >= IS_WRITTEN for token in tail.ids)
+    facts = all_facts([*(shard.facts for shard in state.shards), *([tail.facts] if tail.documents else [])])
+    content |= {name: value for name, value in facts._asdict().items() if value is not None}
     content["shards"] = [_plain(shard) for shard in state.shards]
     folder.write(MANIFEST, to_json(content))
     if UNFINISHED in folder.names():
@@ -91,7 +107,9 @@ def finish(folder: Folder, state: RunState, tail: Tail) -> dict[str, Any]:
 def totals(shards: Iterable[Shard]) -> dict[str, int]:
     """The totals of shards."""
     every = list(shards)
-    counted = ("documents", "rows", "tokens", "text_bytes", "bad_records")
+    counted = ["documents", "rows", "tokens", "text_bytes", "bad_records"]
+    if any(shard.assistant_tokens is not None for shard in every):
+        counted.append("assistant_tokens")
     return {name: sum(getattr(shard, name) for shard in every) for name in counted}
 
 
@@ -99,6 +117,8 @@ def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
     """The manifest, and its shards. `CorpusError` if there is none."""
     try:
         content = _read(folder, MANIFEST)
+    except NotADirectoryError:
+        raise CorpusError(f"{folder.name} is a file; give the folder that ggufbpe encode wrote") from None
     except FileNotFoundError:
         if UNFINISHED in folder.names():
             raise CorpusError(
@@ -161,7 +181,8 @@ def to_json(content: Mapping[str, Any]) -> bytes:
 
 def _plain(shard: Shard) -> dict[str, Any]:
     files = [file._asdict() for file in shard.files]
-    return {**shard._asdict(), "start": shard.start._asdict(), "files": files}
+    entry = {**shard._asdict(), "start": shard.start._asdict(), "files": files}
+    return {name: value for name, value in entry.items() if value is not None}
 
 
 def _shard(entry: dict[str, Any]) -> Shard:

@@ -22,8 +22,10 @@ from typing import Any, NamedTuple, NoReturn
 from ..._util.extras import imported
 from ..._util.processors import processors
 from ...tokenizer import Tokenizer
-from .chunk_encoder import ChunkEncoder, Options, chunk_reader
+from .byte_formats import Layout
+from .chunk_encoder import ChunkEncoder, chunk_reader
 from .distributed import EncodingRun, PlannedShard, Written, write_shard
+from .documents import Options
 from .encode_stage import opened_once
 from .segments import EncodedBatch, Segment, encode_segment, write_batches
 from .storage import folder_at
@@ -213,7 +215,7 @@ class Shared(NamedTuple):
     fingerprint: str
     tokenizer: Any  # a reference to its pickle in the object store
     options: Options
-    dtype: str
+    layout: Layout
 
 
 class RayMachines:
@@ -224,7 +226,7 @@ class RayMachines:
     ) -> None:
         self._work, self._workers = work, workers
         self._shared = Shared(
-            tokenizer.fingerprint, ray.put(pickle.dumps(tokenizer, 5)), options, work.layout.dtype
+            tokenizer.fingerprint, ray.put(pickle.dumps(tokenizer, 5)), options, work.layout
         )
         self.processors = task_limit(workers)
 
@@ -257,7 +259,7 @@ def _encoded(shared: Shared, folder: str, segment: Segment) -> Iterator[Table]:
     """
     tokenizer = opened_once(shared.fingerprint, lambda: ray.get(shared.tokenizer))
     reader = chunk_reader(tokenizer, segment.inputs, shared.options)
-    encoder = ChunkEncoder(tokenizer, shared.options.document, shared.dtype)
+    encoder = ChunkEncoder(tokenizer, shared.options.document, shared.layout)
     name = uuid.uuid4().hex  # a task that is run again writes another file
     batches = write_batches(encode_segment(segment, reader, encoder), folder_at(folder), name)
     yield pyarrow.table({"batches": _binary(pickle.dumps(batches, 5))})

@@ -68,6 +68,25 @@ def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T
     return _reported(found(), name, "line", report)
 
 
+def chats_of_table(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
+    """The results of `read` for the chat in each row of a table, given as the body of a request in JSON."""
+    import json  # not at the top: `count` of texts starts without them
+
+    from .chat_records import COLUMNS, chat_of_record
+
+    rows = (row for some in table_rows(stream, name, COLUMNS, may_lack=True) for row in some)
+
+    def found() -> Iterator[tuple[int, T | ValueError]]:
+        for number, row in enumerate(rows, 1):
+            try:
+                record = dict(zip(COLUMNS, map(_as_text, row)))
+                yield number, read(json.dumps(chat_of_record(record).body).encode())
+            except ValueError as error:
+                yield number, error
+
+    return _reported(found(), name, "row", report)
+
+
 def _reported(
     results: Iterator[tuple[int, T | ValueError]], name: str, what: str, report: Report
 ) -> Iterator[T]:

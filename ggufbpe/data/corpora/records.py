@@ -7,12 +7,14 @@ text of its own. Callers decide about bytes that are not UTF-8, and about files 
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
 from ..._util.extras import NotInstalledError, imported
+from ..._util.utf8 import is_utf8
 from ...errors import printable
 
 _BLOCK = 1 << 20
@@ -20,6 +22,7 @@ _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY_TABLES = (".parquet", ".arrow", ".feather")
 _ZSTD = (".zst", ".zstd")
 DEFAULT_FIELD = "text"  # of JSON lines
+_HEAD = 1 << 12  # bytes of a text that are looked at
 _MOST_NAMED = 5  # fields, in a message
 
 Report = Callable[[str, Exception], object]
@@ -114,6 +117,22 @@ def has_json_lines(name: str) -> bool:
     return without_compression(name).endswith(_JSON_LINES)
 
 
+def is_json(name: str) -> bool:
+    """Whether a file is named as one of JSON, which may be an array of records."""
+    return without_compression(name).endswith(".json")
+
+
+def is_array_of_records(path: str) -> bool:
+    """Whether a file of this machine is named as JSON, and begins as an array of objects; False if it is not there."""
+    if not is_json(path):
+        return False
+    try:
+        with open(path, "rb") as raw, decompressed(raw, path) as stream:
+            return re.match(rb"\s*\[\s*\{", stream.read(1 << 10)) is not None
+    except (OSError, CorpusError):
+        return False
+
+
 def is_binary_table(name: str) -> bool:
     """Whether a file is named as a table of parquet or arrow."""
     return name.endswith(_BINARY_TABLES)
@@ -202,24 +221,31 @@ def fields_of(line: str) -> dict[str, Any]:
     return fields
 
 
-def record_of(line: str, field: str | None) -> Record:
-    """A line of JSON lines; its text is in `field` (None: "text"). `ValueError` says what is wrong with it."""
+def record_of(line: str, field: str | None, argument: str = "field") -> Record:
+    """A line of JSON lines; its text is in `field` (None: "text"). `ValueError` says what is wrong with it.
+
+    `argument` is the name that the caller has for `field`, for such messages.
+    """
     fields = fields_of(line)
     text = fields.get(DEFAULT_FIELD if field is None else field)
     if not isinstance(text, str):
-        raise ValueError(_why_no_text(fields, DEFAULT_FIELD if field is None else field))
+        raise ValueError(_why_no_text(fields, DEFAULT_FIELD if field is None else field, argument))
     return Record(text, fields)
 
 
-def _why_no_text(fields: dict[str, Any], name: str) -> str:
+def _why_no_text(fields: dict[str, Any], name: str, argument: str) -> str:
     """Say that a field is missing, or what it has instead of a text, and how another one is chosen."""
     if name in fields:
         kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
         kind = kinds.get(type(fields[name]), "null")
-        return f"the field {printable(name)} is {kind}, not a text; field=NAME names another"
+        return f"the field {printable(name)} is {kind}, not a text; {argument}=NAME names another"
+    from .chat_records import is_chat_record
+
+    if is_chat_record(fields):
+        return f"there is no field {printable(name)}: this is a chat, which is read with chats=True"
     texts = [printable(each, 40) for each, value in fields.items() if isinstance(value, str)][:_MOST_NAMED]
     there = f"the fields with texts are {', '.join(texts)}" if texts else "no field of this record is a text"
-    return f"there is no field {printable(name)}; field=NAME names another ({there})"
+    return f"there is no field {printable(name)}; {argument}=NAME names another ({there})"
 
 
 def utf8(text: str) -> bytes:
@@ -228,3 +254,9 @@ def utf8(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
+
+
+def begins_as_utf8(text: bytes) -> bool:
+    """Whether the first bytes of a text are UTF-8; looking at all of them would slow encoding down by a tenth."""
+    head = text[:_HEAD]
+    return is_utf8(head) or (len(text) > _HEAD and any(is_utf8(head[:-cut]) for cut in (1, 2, 3)))

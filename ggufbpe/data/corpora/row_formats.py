@@ -1,4 +1,4 @@
-"""Writes Arrow files by pyarrow, and reads rows of Arrow and parquet back."""
+"""Writes tables by pyarrow, and reads rows of Arrow and parquet back."""
 
 from __future__ import annotations
 
@@ -9,31 +9,43 @@ from typing import TYPE_CHECKING, Any
 from ..._util.extras import imported
 from .byte_formats import Layout
 from .hashed_files import FileFacts, HashedFile
+from .marked_ids import IDS, arrays_of
 from .storage import Folder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 GROUP_TOKENS, GROUP_ROWS = 1 << 20, 1 << 16  # of a row group or record batch, about
-COLUMN = "input_ids"
+COLUMN = IDS
 
 
 def arrow_schema(layout: Layout) -> Any:
-    """pyarrow's schema: a column of lists."""
+    """pyarrow's schema: a column of lists for each array."""
     pyarrow = imported("pyarrow", "corpora", "writing parquet and arrow")
-    return pyarrow.schema([(COLUMN, pyarrow.large_list(getattr(pyarrow, layout.dtype)()))])
+    arrays = arrays_of(layout).items()
+    return pyarrow.schema([(name, pyarrow.large_list(getattr(pyarrow, dtype)())) for name, dtype in arrays])
 
 
-class ArrowWriter:
-    """Writes a column of lists. Where a record batch ends depends on the lengths of rows, not on chunks."""
+class TableWriter:
+    """Writes columns of lists, to Arrow, or to parquet by the form's suffix.
+
+    Where a record batch or row group ends depends on the lengths of rows, not on chunks.
+    """
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
         self._schema = arrow_schema(layout)
         self._pyarrow = imported("pyarrow", "corpora", "writing arrow")
         self._numpy = imported("numpy", "corpora", "shards")
         self._data = HashedFile(folder, stem + form.suffix)
-        self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(self._data, self._schema)
-        self._dtype = layout.dtype
+        if form.suffix == ".parquet":
+            parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
+            self._writer = parquet.ParquetWriter(self._data, self._schema, compression="zstd")
+        else:
+            self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(
+                self._data, self._schema
+            )
+        self.layout = layout
+        self._dtype = layout.held
         self._ids: Any = None  # of rows not written yet: an array, or several in a row as bytes
         self._lengths: list[int] = []
         self._tokens = 0  # of these rows, if complete
@@ -63,9 +75,17 @@ class ArrowWriter:
         ids = numpy.zeros(0, self._dtype) if self._ids is None else numpy.frombuffer(self._ids, self._dtype)
         self._ids = ids[self._tokens :].copy() if len(ids) > self._tokens else None
         offsets = numpy.concatenate([[0], numpy.cumsum(self._lengths)]).astype("int64")
-        column = pyarrow.LargeListArray.from_arrays(offsets, pyarrow.array(ids[: self._tokens]))
-        self._writer.write_batch(pyarrow.record_batch([column], schema=self._schema))
+        columns = self.columns(ids[: self._tokens], offsets)
+        self._writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
         self._lengths, self._tokens = [], 0
+
+    def columns(self, held: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> list[Any]:
+        """The columns of rows, which begin and end at `offsets` of their ids."""
+        return [self.lists(held, offsets)]
+
+    def lists(self, values: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> Any:
+        """A column of lists, which begin and end at `offsets` of the values."""
+        return self._pyarrow.LargeListArray.from_arrays(offsets, self._pyarrow.array(values))
 
     def finish(self) -> list[FileFacts]:
         self._flush()
@@ -78,20 +98,20 @@ class ArrowWriter:
         self._data.discard()
 
 
-def row_batches(folder: Folder, name: str, start: int = 0) -> Iterator[Any]:
-    """The lists in a file from number `start` on, batch by batch."""
+def row_batches(folder: Folder, name: str, start: int = 0, column: str = COLUMN) -> Iterator[Any]:
+    """The lists in a column of a file from number `start` on, batch by batch."""
     with folder.open(name) as file:
         if name.endswith(".parquet"):
             parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(file)
             for group in range(parquet.num_row_groups):
                 count = parquet.metadata.row_group(group).num_rows
                 if start < count:
-                    yield parquet.read_row_group(group).column(COLUMN).combine_chunks().slice(start)
+                    yield parquet.read_row_group(group, [column]).column(column).combine_chunks().slice(start)
                 start = max(start - count, 0)
             return
         arrow = imported("pyarrow.ipc", "corpora", "reading arrow").open_file(file)
         for number in range(arrow.num_record_batches):
-            lists = arrow.get_batch(number).column(COLUMN)
+            lists = arrow.get_batch(number).column(column)
             if start < len(lists):
                 yield lists.slice(start)
             start = max(start - len(lists), 0)

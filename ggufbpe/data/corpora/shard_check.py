@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._util.extras import imported
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
-from .chunk_encoder import ChunkEncoder, Document, Options, chunk_reader
+from .chunk_encoder import ChunkEncoder, chunk_reader
+from .documents import options_of
 from .hashed_files import file_hash
 from .manifest import Shard, read_inputs
+from .marked_ids import BOUNDARIES, IDS, POSITIONS, arrays_of, values_of
 from .shard_formats import count_rows
 from .shard_reader import EncodedCorpus, wrong_tokenizer
 from .storage import ChangedError
@@ -34,6 +36,11 @@ class Checked(NamedTuple):
     def is_right(self) -> bool:
         """Whether no problem was found."""
         return not self.problems
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether ids were compared, or nobody asked for it."""
+        return self.sampled > 0 or not self.not_sampled
 
     def to_dict(self) -> dict[str, Any]:
         """What `ggufbpe check --json` prints."""
@@ -107,26 +114,31 @@ def _sample_problems(corpus: EncodedCorpus, tokenizer: Tokenizer, count: int) ->
         wanted = min(count, shard.documents)
         try:
             documents = [ids for ids, _ in zip(_encoded_again(corpus, tokenizer, shard), range(wanted))]
-        except (OSError, ChangedError) as error:
+        except OSError as error:
+            return looked_at, f"{error.filename}: {error.strerror}", problems
+        except ChangedError as error:
             return looked_at, str(error), problems
-        again = numpy.concatenate([numpy.zeros(0, corpus.layout.dtype), *documents])
-        there = _beginning_of(corpus, shard, shard.carried + len(again))[shard.carried :]
-        if not numpy.array_equal(again[: len(there)], there) or (
-            corpus.layout.window is None and len(there) < len(again)
-        ):
-            problems.append(f"{shard.name}: not the ids that the tokenizer gives for its first documents")
+        again = numpy.concatenate([numpy.zeros(0, corpus.layout.held), *documents])
+        for array in arrays_of(corpus.layout).keys() - {POSITIONS, BOUNDARIES}:
+            there = _beginning_of(corpus, shard, shard.carried + len(again), array)[shard.carried :]
+            values = values_of(again, array, corpus.layout) if corpus.layout.is_marked else again
+            if not numpy.array_equal(values[: len(there)], there) or (
+                corpus.layout.window is None and len(there) < len(again)
+            ):
+                what = "ids" if array == IDS else array
+                problems.append(
+                    f"{shard.name}: not the {what} that the tokenizer gives for its first documents"
+                )
         looked_at += len(documents)
     return looked_at, "", problems
 
 
 def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) -> Iterator[npt.NDArray[Any]]:
     """The ids of documents, from the first of a shard on."""
-    settings = dict(corpus.manifest["settings"])
-    document = Document(*(settings.pop(name) for name in Document._fields))
-    options = Options(document, **settings)
-    encoder = ChunkEncoder(tokenizer, document, corpus.layout.dtype)
+    options = options_of(corpus.manifest["settings"])
+    encoder = ChunkEncoder(tokenizer, options.document, corpus.layout)
     numpy = imported("numpy", "corpora", "shards")
-    nothing = numpy.zeros(0, corpus.layout.dtype)
+    nothing = numpy.zeros(0, corpus.layout.held)
     unfinished: list[Any] = []
     for chunk in chunk_reader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
         encoded = encoder.encode(chunk)
@@ -140,12 +152,12 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
         unfinished = [ids[begin:]] if len(ids) > begin else []
 
 
-def _beginning_of(corpus: EncodedCorpus, shard: Shard, size: int) -> npt.NDArray[Any]:
-    """The first `size` ids of a shard, of all rows together."""
+def _beginning_of(corpus: EncodedCorpus, shard: Shard, size: int, array: str) -> npt.NDArray[Any]:
+    """The first `size` values of one of a shard's arrays, of all rows together."""
     numpy = imported("numpy", "corpora", "shards")
     number = sum(one.rows for one in corpus.shards[: corpus.shards.index(shard)])
-    rows, count = [numpy.zeros(0, corpus.layout.dtype)], 0
-    for row, _ in zip(corpus.rows(number), range(shard.rows)):
+    rows, count = [numpy.zeros(0, arrays_of(corpus.layout)[array])], 0
+    for row, _ in zip(corpus.rows(number, array), range(shard.rows)):
         rows.append(row)
         count += len(row)
         if count >= size:

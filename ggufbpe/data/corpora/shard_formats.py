@@ -9,8 +9,10 @@ from ..._util.extras import imported
 from . import byte_formats as by
 from .byte_formats import NPY_HEADER, Layout, Lengths
 from .hashed_files import FileFacts
+from .marked_ids import IDS
+from .marked_shards import MarkedBytesWriter, MarkedTableWriter, array_file
 from .parquet_writer import ParquetWriter
-from .row_formats import ArrowWriter, row_batches
+from .row_formats import TableWriter, row_batches
 from .storage import Folder
 
 if TYPE_CHECKING:
@@ -37,30 +39,44 @@ class ShardWriter(Protocol):
 
 
 class ShardForm(NamedTuple):
-    """A format. `indexes` makes the other files of a shard, by suffix; `ends` reads where rows end."""
+    """A format. `indexes` makes the other files of a shard, by suffix; `ends` reads where rows end.
+
+    `marked_writer` is for ids with marks, which become arrays beside the ids.
+    """
 
     suffix: str
     writer: Callable[[ShardForm, Folder, str, Layout], ShardWriter]
+    marked_writer: Callable[[ShardForm, Folder, str, Layout], ShardWriter] = MarkedBytesWriter
     wide: str = "uint32"  # the type of ids that need more than 16 bits
     indexes: dict[str, Callable[[Lengths, Layout], Iterator[Any]]] = {}  # noqa: RUF012 - a NamedTuple
     ends: Ends | None = None
     has_header: bool = False
 
+    def open(self, folder: Folder, stem: str, layout: Layout) -> ShardWriter:
+        """Begin a shard."""
+        return (self.marked_writer if layout.is_marked else self.writer)(self, folder, stem, layout)
+
 
 FORMS: dict[str, ShardForm] = {
-    "megatron": ShardForm(".bin", by.BytesWriter, "int32", {".idx": by.megatron_index}, by.megatron_ends),
+    "megatron": ShardForm(
+        ".bin", by.BytesWriter, wide="int32", indexes={".idx": by.megatron_index}, ends=by.megatron_ends
+    ),
     "nanotron": ShardForm(
         ".ds",
         by.BytesWriter,
-        "uint32",
-        {".ds.index": by.nanotron_index, ".ds.metadata": by.nanotron_metadata},
-        by.nanotron_ends,
+        indexes={".ds.index": by.nanotron_index, ".ds.metadata": by.nanotron_metadata},
+        ends=by.nanotron_ends,
     ),
-    "npy": ShardForm(".npy", by.BytesWriter, "uint32", {".index.npy": by.npy_index}, by.npy_ends, True),
-    "parquet": ShardForm(".parquet", ParquetWriter),
-    "arrow": ShardForm(".arrow", ArrowWriter),
+    "npy": ShardForm(
+        ".npy", by.BytesWriter, indexes={".index.npy": by.npy_index}, ends=by.npy_ends, has_header=True
+    ),
+    "parquet": ShardForm(".parquet", ParquetWriter, MarkedTableWriter),
+    "arrow": ShardForm(".arrow", TableWriter, MarkedTableWriter),
 }
-SUFFIXES = tuple({suffix for form in FORMS.values() for suffix in (form.suffix, *form.indexes)})
+SUFFIXES = (
+    *{suffix for form in FORMS.values() for suffix in (form.suffix, *form.indexes)},
+    ".ds.loss",
+)
 
 
 def id_dtype(form: ShardForm, vocab_size: int) -> str:
@@ -79,19 +95,20 @@ def document_ends(form: ShardForm, folder: Folder, stem: str, layout: Layout) ->
 
 
 def read_rows(
-    form: ShardForm, folder: Folder, stem: str, layout: Layout, ends: Any, start: int = 0
+    form: ShardForm, folder: Folder, stem: str, layout: Layout, ends: Any, start: int = 0, array: str = IDS
 ) -> Iterator[npt.NDArray[Any]]:
-    """The rows of a shard from number `start` on, each as an array of ids; `ends` are those of `document_ends`."""
+    """The rows of one of a shard's arrays from number `start` on; `ends` are those of `document_ends`."""
     if ends is None:
-        for lists in row_batches(folder, stem + form.suffix, start):
+        for lists in row_batches(folder, stem + form.suffix, start, array):
             values, offsets = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()
             for number in range(len(lists)):
                 yield values[offsets[number] : offsets[number + 1]]
         return
     numpy = imported("numpy", "corpora", "shards")
+    form, infix, layout = array_file(form, array, layout)
     dtype = numpy.dtype(layout.dtype).newbyteorder("<")
     head = NPY_HEADER if form.has_header else 0
-    with folder.open(stem + form.suffix) as file:
+    with folder.open(stem + infix + form.suffix) as file:
         begin = int(ends[start - 1]) if 0 < start <= len(ends) else 0
         file.seek(head + begin * dtype.itemsize)
         for end in ends[start:].tolist():

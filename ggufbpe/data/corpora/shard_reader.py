@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.wording import counted
+from ...errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
-from .byte_formats import Layout
+from .documents import options_of
 from .manifest import Shard, read_manifest
+from .marked_ids import BOUNDARIES, IDS, IGNORED, LABELS, MASK, arrays_of
 from .shard_formats import FORMS, document_ends, read_rows
 from .storage import Folder, folder_at
 
@@ -32,7 +34,7 @@ class EncodedCorpus:
         self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
         self.form = FORMS[content["format"]]
         self._ends: dict[str, Any] = {}  # of rows, by shard
-        self.layout = Layout(content["dtype"], content["tokenizer"]["name"], content["settings"]["pack"])
+        self.layout = options_of(content["settings"]).layout(content["dtype"], content["tokenizer"]["name"])
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
@@ -68,12 +70,33 @@ class EncodedCorpus:
             raise IndexError(f"there are {len(self)} rows")
         return row
 
-    def rows(self, start: int = 0) -> Iterator[npt.NDArray[Any]]:
-        """The ids of the rows from number `start` on."""
+    def rows(self, start: int = 0, array: str = IDS) -> Iterator[npt.NDArray[Any]]:
+        """The ids of the rows from number `start` on, or another array that is beside them.
+
+        That is "labels", "assistant_masks", "position_ids", or in tables "cu_seqlens". `ValueError` for one that these
+        shards do not have.
+        """
+        there = [name for name in arrays_of(self.layout) if name != BOUNDARIES or self.form.ends is None]
+        if array not in there:
+            raise ValueError(f"the arrays of these shards are {', '.join(there)}, not {printable(array)}")
+        return self._rows(start, array)
+
+    def masks(self, start: int = 0) -> Iterator[list[int]]:
+        """1 for each id that the assistant wrote, else 0, of the rows from number `start` on, in either form of a mask.
+
+        `ValueError` if the shards have none.
+        """
+        if self.layout.mask is None:
+            raise ValueError(f"{self.folder.name}: these shards have no mask of what the assistant wrote")
+        array = LABELS if self.layout.mask == "labels" else MASK
+        for row in self.rows(start, array):
+            yield ((row != IGNORED) if array == LABELS else row).astype(int).tolist()
+
+    def _rows(self, start: int, array: str) -> Iterator[npt.NDArray[Any]]:
         for shard in self.shards:
             if start < shard.rows:
                 ends = self._ends_of(shard)
-                yield from read_rows(self.form, self.folder, shard.name, self.layout, ends, start)
+                yield from read_rows(self.form, self.folder, shard.name, self.layout, ends, start, array)
             start = max(start - shard.rows, 0)
 
     def _ends_of(self, shard: Shard) -> Any:
@@ -98,22 +121,42 @@ class EncodedCorpus:
 # ---- texts ----------------------------------------------------------------------------------------------
 
 
+class MaskedRun(NamedTuple):
+    """Consecutive ids of a row that are all marked as the assistant's, or none of which is."""
+
+    is_marked: bool
+    tokens: int
+    text: bytes
+
+
 class DecodedRow(NamedTuple):
     """A row as text."""
 
     number: int
     ids: list[int]
     text: bytes
+    mask: list[int] | None = None  # 1 for each id that the assistant wrote, else 0, if it was asked for
+    runs: tuple[MaskedRun, ...] = ()  # by the mask
 
     def to_dict(self) -> dict[str, Any]:
         """What `ggufbpe decode --json` prints of it."""
-        return {"number": self.number, "ids": self.ids, "text": self.text.decode("utf-8", "replace")}
+        row = {"number": self.number, "ids": self.ids, "text": self.text.decode("utf-8", "replace")}
+        return row if self.mask is None else {**row, "mask": self.mask}
 
 
 def decode_corpus(
-    output: str | os.PathLike[str], model: Model, *, start: int = 0, count: int | None = None
+    output: str | os.PathLike[str],
+    model: Model,
+    *,
+    start: int = 0,
+    count: int | None = None,
+    special: bool = False,
+    mask: bool = False,
 ) -> Iterator[DecodedRow]:
-    """Yield the documents of shards as text, from number `start` on; control tokens, such as EOS, are left out.
+    """Yield the documents of shards as text, from number `start` on.
+
+    Control tokens, such as EOS, are left out unless `special` is given. With `mask`, rows also have what the assistant
+    wrote; `ValueError` for shards without a mask.
 
     The text is the one that was encoded, spaces and all, where the tokenizer keeps it: llama.cpp's clean-up of spaces,
     which is for answers, is not done. `ValueError` where the tokenizer is not that of the shards.
@@ -122,11 +165,34 @@ def decode_corpus(
     if wrong := wrong_tokenizer(corpus, tokenizer):
         raise ValueError(f"{output}/{wrong[0]}")
     has_bos = corpus.manifest["settings"]["bos"] and corpus.layout.window is None
-    for number, row in enumerate(islice(corpus.rows(start), count), start):
-        ids = row.tolist()
+
+    def decoded(ids: list[int], begin: int = 0, end: int | None = None) -> bytes:
+        """The text of a part of a row's ids."""
         # A space that the model puts before a text is taken away at the beginning of ids alone.
-        is_behind_bos = has_bos and ids[:1] == [tokenizer.bos_id]
-        yield DecodedRow(number, ids, tokenizer.decode_bytes(ids[is_behind_bos:], clean_spaces=False))
+        first = int(has_bos and not special and ids[:1] == [tokenizer.bos_id])
+        part = ids[max(begin, first) : end]
+        return tokenizer.decode_bytes(
+            part, unparse_special=special, clean_spaces=False, continues=begin > first
+        )
+
+    masks = corpus.masks(start) if mask else repeat(None)
+    for number, (row, marks) in enumerate(islice(zip(corpus.rows(start), masks), count), start):
+        ids = row.tolist()
+        if marks is None:
+            yield DecodedRow(number, ids, decoded(ids))
+        else:
+            runs = tuple(_runs(ids, marks, decoded))
+            yield DecodedRow(number, ids, b"".join(run.text for run in runs), marks, runs)
+
+
+def _runs(
+    ids: list[int], mask: list[int], decoded: Callable[[list[int], int, int], bytes]
+) -> Iterator[MaskedRun]:
+    """The runs of a row, whose texts are together that of the row."""
+    end = 0
+    for one, same in groupby(mask):
+        begin, end = end, end + len(list(same))
+        yield MaskedRun(bool(one), end - begin, decoded(ids, begin, end))
 
 
 def wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:

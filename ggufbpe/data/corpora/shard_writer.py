@@ -14,7 +14,9 @@ from ..._util.extras import imported
 from .byte_formats import Ids, Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import Chunk, CorpusPlace
+from .document_notes import DocumentFacts, Tally
 from .manifest import RunState, Shard, Tail
+from .marked_ids import IS_WRITTEN
 from .shard_formats import FORMS, ShardWriter
 from .storage import Folder
 
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
 MOST_ROWS = 1 << 24  # of a shard; their lengths are kept in memory
 
 
-def limits(shard_size: int, width: int, window: int | None) -> tuple[int, int]:
+def limits(shard_size: int, layout: Layout) -> tuple[int, int]:
     """The tokens that end a shard, and the documents: the first document by which it has either ends it."""
-    tokens = -(-shard_size // width)
+    window = layout.window
+    tokens = -(-shard_size // imported("numpy", "corpora", "shards").dtype(layout.dtype).itemsize)
     if window is None:
         return tokens, MOST_ROWS
     return -(-tokens // window) * window, 1 << 62
@@ -46,9 +49,9 @@ class ShardsWriter:
         self._form = FORMS[state.header["format"]]
         self._folder, self._layout = folder, layout
         self.state = state
-        self._dtype = self._numpy.dtype(layout.dtype)
+        self._dtype = self._numpy.dtype(layout.held)
         self._window = layout.window or 1
-        self._wanted, self._most = limits(shard_size, self._dtype.itemsize, layout.window)
+        self._wanted, self._most = limits(shard_size, layout)
         self._place = state.place  # behind the last document
         self._is_part = number is not None
         self._number = len(state.shards) if number is None else number
@@ -67,7 +70,9 @@ class ShardsWriter:
         self._carry = [ids for ids in carry if len(ids)]
         self._carried = self._taken = sum(map(len, self._carry))  # tokens assigned to this shard
         self._written = 0  # of them
+        self._marked = 0  # of these, by the assistant
         self._rows = self._shard_documents = self._bytes = 0
+        self._tally = Tally()
 
     @property
     def documents(self) -> int:
@@ -110,6 +115,7 @@ class ShardsWriter:
         lengths = lengths.copy()
         lengths[0] += self._opened
         self._opened = 0
+        self._tally.add(lengths, None if encoded.notes is None else encoded.notes[start:stop])
         self._write(ids.take(int(encoded.lengths[start:stop].sum())), lengths)
         self._shard_documents += stop - start
         self._bytes += int(encoded.sizes[start:stop].sum()) + self._opened_bytes
@@ -128,6 +134,7 @@ class ShardsWriter:
         """Write ids, in which documents of these lengths end; with a window, those that fill rows, and keep others."""
         if self._layout.window is None:
             ids[:] = [part for part in ids if len(part)]
+            self._count(ids)
             if ids or len(lengths):
                 self._the_writer().write(ids, lengths)
             self._written = self._taken
@@ -138,16 +145,19 @@ class ShardsWriter:
             return
         every = self._numpy.concatenate(self._carry)
         size = rows * self._window
+        self._count([every[:size]])
         self._the_writer().write([every[:size]], self._numpy.full(rows, self._window))
         self._carry = [every[size:]]
         self._written += size
         self._rows += rows
 
+    def _count(self, ids: list[npt.NDArray[Any]]) -> None:
+        if self._layout.mask is not None:
+            self._marked += sum(int((part >= IS_WRITTEN).sum()) for part in ids)
+
     def _the_writer(self) -> ShardWriter:
         if self._writer is None:
-            self._writer = self._form.writer(
-                self._form, self._folder, f"part-{self._number:05}", self._layout
-            )
+            self._writer = self._form.open(self._folder, f"part-{self._number:05}", self._layout)
         return self._writer
 
     # ---- shards -------------------------------------------------------------------------------------
@@ -166,6 +176,8 @@ class ShardsWriter:
             start=self._start,
             carried=self._carried,
             files=[],
+            assistant_tokens=None if self._layout.mask is None else self._marked,
+            **self._tally.facts()._asdict(),
         )
         self._finished_documents += shard.documents
         self._finished_tokens += shard.tokens
@@ -199,7 +211,8 @@ class ShardsWriter:
             self._end_shard()
         self._wait()
         bad = self._bad + self._tail_bad
-        return self.state, Tail(self._shard_documents, self._bytes, bad, self._carried_ids())
+        facts = self._tally.facts() if self._shard_documents else DocumentFacts()
+        return self.state, Tail(self._shard_documents, self._bytes, bad, self._carried_ids(), facts)
 
     def close(self) -> None:
         """Wait for the shard that is being finished, and discard an incomplete one."""

@@ -88,7 +88,7 @@ def open_input(given: Input) -> Iterator[IO[bytes]]:
 
 def _check(given: Input, size: int, version: str) -> None:
     if (size, version) != (given.size, given.version):
-        raise ChangedError(f"{given.path}: the file was changed while the corpus was read")
+        raise ChangedError(f"{given.path}: the file has changed since encoding began")
 
 
 # ---- the folder that is written -------------------------------------------------------------------------

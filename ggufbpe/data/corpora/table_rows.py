@@ -1,39 +1,56 @@
-"""Reads rows of tables: parquet and Arrow by pyarrow, comma-separated values by csv_rows.py.
+"""Reads rows of tables: parquet and Arrow by pyarrow, comma-separated values by csv_rows.py, and JSON.
 
 Only the columns asked for are read. Text is returned as bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from ..._util.extras import imported
 from ...errors import printable
 from .csv_rows import csv_rows
-from .records import CorpusError, is_binary_table
+from .records import CorpusError, fields_of, is_binary_table, is_json
 
 _ROWS = 128  # decoded at a time; rows may be large
 _LARGE = 1 << 24  # bytes of rows whose memory is given back at once
 _IPC_FILE = b"ARROW1"
 
 Row = tuple[Any, ...]
+_Found = Callable[[Sequence[str]], list[str]]  # those of a table's columns that are wanted
 
 
-def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -> Iterator[list[Row]]:
+def table_rows(
+    stream: Any,
+    name: str,
+    columns: Sequence[str],
+    start: int = 0,
+    may_lack: bool = False,
+    argument: str = "field",
+) -> Iterator[list[Row]]:
     """The rows of a table from number `start` on, each with the values of `columns`.
 
-    `CorpusError` if the table is broken or has no such column.
+    `CorpusError` if the table is broken or has no such column, with the `argument` by which the caller names another.
+    If it `may_lack` some, though not all, those are None.
     """
+
+    def found(names: Sequence[str]) -> list[str]:
+        return _columns_in(names, name, columns, may_lack, argument)
+
+    if is_json(name):
+        yield from _json_rows(stream, name, columns, start)
+        return
     if not is_binary_table(name):
-        yield from _csv_rows(stream, name, columns, start)
+        yield from _csv_rows(stream, columns, found, start)
         return
     pyarrow = imported("pyarrow", "corpora", f"{name}: reading parquet and arrow")
     try:
         batches = _parquet if name.endswith(".parquet") else _arrow
-        for batch in batches(stream, name, columns, start):
-            yield list(zip(*(_values(batch.column(column), pyarrow) for column in columns)))
+        for batch in batches(stream, found, start):
+            there, none = batch.schema.names, [None] * batch.num_rows
+            yield list(zip(*(_values(batch.column(c), pyarrow) if c in there else none for c in columns)))
             del batch
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's or the network's
@@ -41,10 +58,10 @@ def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -
         raise CorpusError(f"{name}: the table is broken: {error}") from error
 
 
-def _parquet(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[Any]:
-    parquet = imported("pyarrow.parquet", "corpora", f"{name}: reading parquet")
+def _parquet(stream: Any, found: _Found, start: int) -> Iterator[Any]:
+    parquet = imported("pyarrow.parquet", "corpora", "reading parquet")
     file = parquet.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False)
-    _check_columns(file.schema_arrow.names, name, columns)
+    columns = found(file.schema_arrow.names)
     first = 0
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
@@ -62,12 +79,12 @@ def _parquet(stream: Any, name: str, columns: Sequence[str], start: int) -> Iter
             imported("pyarrow", "corpora", "").default_memory_pool().release_unused()
 
 
-def _arrow(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[Any]:
-    ipc = imported("pyarrow.ipc", "corpora", f"{name}: reading arrow")
+def _arrow(stream: Any, found: _Found, start: int) -> Iterator[Any]:
+    ipc = imported("pyarrow.ipc", "corpora", "reading arrow")
     is_file = stream.read(len(_IPC_FILE)) == _IPC_FILE
     stream.seek(0)
     reader = (ipc.open_file if is_file else ipc.open_stream)(stream)
-    _check_columns(reader.schema.names, name, columns)
+    found(reader.schema.names)
     batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
     before = 0
     for batch in batches:
@@ -100,22 +117,59 @@ def binary_values(column: Any) -> list[bytes | None]:
     return [bytes(view[begin:end]) if is_there else None for begin, end, is_there in spans]
 
 
-def _csv_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
+def _csv_rows(stream: Any, columns: Sequence[str], found: _Found, start: int) -> Iterator[list[Row]]:
     rows = csv_rows(stream)
     header = [field.decode("utf-8", "surrogateescape") for field in next(rows, [])]
-    _check_columns(header, name, columns)
-    places = [header.index(column) for column in columns]
+    there = found(header)
+    places = [header.index(column) if column in there else None for column in columns]
     wanted = islice(rows, start, None)
     while some := [
-        tuple(row[at] if at < len(row) else None for at in places) for row in islice(wanted, _ROWS)
+        tuple(None if at is None or at >= len(row) else row[at] for at in places)
+        for row in islice(wanted, _ROWS)
     ]:
         yield some
 
 
-def _check_columns(names: Sequence[str], name: str, columns: Sequence[str]) -> None:
+def _json_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
+    """The rows of a file of JSON, held in memory: an array of objects, one object, or an object a line."""
+    import json  # not at the top: `count` of texts starts without it
+
+    data = stream.read()
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise CorpusError(f"{name}: not JSON: nested too deep") from None
+    except ValueError as error:
+        if not str(error).startswith("Extra data"):  # after a whole value
+            raise CorpusError(f"{name}: not JSON: {error}") from None
+        found = list(_json_lines(data, name))
+    every = found if isinstance(found, list) else [found]
+    for at in range(start, len(every), _ROWS):
+        some = (record if isinstance(record, dict) else {} for record in every[at : at + _ROWS])
+        yield [tuple(map(record.get, columns)) for record in some]
+
+
+def _json_lines(data: bytes, name: str) -> Iterator[dict[str, Any]]:
+    """The objects of JSON lines, as `datasets` writes them to files named .json; blank lines have none."""
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield fields_of(line.decode("utf-8-sig", "surrogateescape"))
+            except ValueError as error:
+                raise CorpusError(f"{name}: neither JSON nor JSON lines: line {number}: {error}") from None
+
+
+def _columns_in(
+    names: Sequence[str], name: str, columns: Sequence[str], may_lack: bool, argument: str
+) -> list[str]:
+    """The columns of these that a table has. `CorpusError` says which it does if it has none, or may not lack any."""
+    found = [column for column in columns if column in names]
+    there = ", ".join(map(printable, names)) or "none"
+    if may_lack and not found:
+        raise CorpusError(f"{name}: there is none of the columns {', '.join(columns)}; there are {there}")
     for column in columns:
-        if column not in names:
-            there = ", ".join(map(printable, names)) or "none"
+        if column not in found and not may_lack:
             raise CorpusError(
-                f"{name}: there is no column {printable(column)}; text_column=NAME names another one; there are {there}"
+                f"{name}: there is no column {printable(column)}; {argument}=NAME names another one; there are {there}"
             )
+    return found

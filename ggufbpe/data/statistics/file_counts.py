@@ -20,12 +20,13 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import LONG_TEXT, added_ids, blocks
 from ...tokenizer.inputs import Model, tokenizer_of
 from ..corpora.corpus_files import File, files_of, ignored_by_git, open_file
-from ..corpora.readers import has_records, read_lines, records
+from ..corpora.readers import chats_of_table, has_records, read_lines, records
 from ..corpora.records import (
     CorpusError,
     Report,
     decompressed,
     has_json_lines,
+    is_table,
     problem_with,
     raised,
     without_compression,
@@ -34,9 +35,11 @@ from ..corpora.records import (
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ...chat.media.chat_media import ChatCount
+
 _TOLD_EACH = 1 << 16  # bytes counted between two calls of `progress`
 
-PromptOf = Callable[[bytes], bytes]  # a chat as JSON -> its prompt
+PromptOf = Callable[[bytes], "bytes | ChatCount"]  # a chat as JSON -> its prompt, or that with its count
 
 
 class TextCounts(NamedTuple):
@@ -149,25 +152,39 @@ def prompt_maker(
     chat_template: str | None,
     fields: Mapping[str, Any],
     now: datetime | None = None,
+    mmproj: str | None = None,
+    media_path: str | None = None,
 ) -> PromptOf:
     """Return a function that makes the prompt of a chat given as JSON, a list of messages or a request body.
 
-    `fields` replace those of each request, and `now` is the time for templates that write the date.
+    `fields` replace those of each request, and `now` is the time for templates that write the date. With the file of a
+    projector, `mmproj`, images and audio are counted, also those in files below `media_path`.
 
     The function raises `ValueError` for what is not JSON, and for what llama-server refuses. `ValueError` at once if
     neither the model nor the caller has a chat template, for which llama-server would take ChatML.
     """
     tokenizer.chats.require_template(chat_template)
+    projector = None
+    if mmproj is not None:
+        from ...chat.media.mmproj import Mmproj
 
-    def prompt(data: bytes) -> bytes:
+        projector = Mmproj.from_file(mmproj)
+
+    def prompt(data: bytes) -> bytes | ChatCount:
         from ...chat.request.body import body_with_fields
         from ...chat.request.json_text import parsed_file
+        from ..corpora.chat_records import request_body_of
 
         try:
             found = parsed_file(data)
         except ValueError as error:
             raise ValueError(f"not JSON: {error}") from None
-        return tokenizer.chats.prompt(body_with_fields(found, fields), chat_template, now)
+        body = body_with_fields(request_body_of(found), fields)
+        if projector is None:
+            return tokenizer.chats.prompt(body, chat_template, now)
+        from ...chat.media.chat_media import count_with_media
+
+        return count_with_media(tokenizer, body, projector, media_path, chat_template, now)
 
     return prompt
 
@@ -261,10 +278,12 @@ class FileCounter:
             texts = (text for text, _ in records(stream, path, self._field, self._report))
             return self._counts(path, texts, tell, self._added)
 
-    def _prompts(self, name: str, stream: IO[bytes]) -> Iterator[bytes]:
+    def _prompts(self, name: str, stream: IO[bytes]) -> Iterator[bytes | ChatCount]:
         """The prompts of the chats in a file."""
         assert self._prompt is not None
-        if has_json_lines(name):
+        if is_table(name):
+            yield from chats_of_table(stream, name, self._report, self._prompt)
+        elif has_json_lines(name):
             yield from read_lines(stream, name, self._report, self._prompt)
         else:
             yield self._prompt(stream.read())
@@ -282,18 +301,21 @@ class FileCounter:
         return [text] if len(text) < LONG_TEXT else self._cut(io.BytesIO(text))
 
     def _counts(
-        self, name: str, parts: Iterable[bytes], tell: Callable[[int], None], added: int | None
+        self, name: str, parts: Iterable[bytes | ChatCount], tell: Callable[[int], None], added: int | None
     ) -> TextCounts:
         """The counts of all parts together; each adds `added` tokens. None: the parts are blocks of one text."""
         tokens = size = characters = undecodable = 0
         for whole in parts:
-            tokens += added or 0
+            is_text = isinstance(whole, bytes)
+            tokens += (added or 0) if isinstance(whole, bytes) else whole.count
+            prompt = whole if isinstance(whole, bytes) else whole.prompt
             continues = added is None and size > 0
-            for part in [whole] if added is None else self._blocks(whole):
+            for part in [prompt] if added is None else self._blocks(prompt):
                 text = utf8.decode(part)
-                tokens += self._tokenizer.count(
-                    part, add_special=False, parse_special=self._parse_special, continues=continues
-                )
+                if is_text:
+                    tokens += self._tokenizer.count(
+                        part, add_special=False, parse_special=self._parse_special, continues=continues
+                    )
                 continues = True
                 size += len(part)
                 characters += len(text)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ..._util.spelling import BYTE_TOKENS
 from ...errors import printable
-from ...models.bpe.merge import BYTE_CHARS, parts
+from ...gguf.merges import parts
+from ...models.bpe.merge import BYTE_CHARS
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, UNKNOWN, USER_DEFINED, Vocabulary
 from ...tokenizer.special_tokens import SpecialTokens
 from .trained_vocabulary import Form, TrainedVocabulary

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from ...errors import printable
+from ...hub.model_location import ModelLocation
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 from .trained_vocabulary import Form, LearnedStep, TrainedVocabulary
 from .word_counts import splitting
@@ -31,6 +32,15 @@ def is_trained_vocabulary(path: str | os.PathLike[str]) -> bool:
     return all(f'"{name}":'.encode() in head for name in _FIELDS[:3])
 
 
+def trained_vocabulary_of(model: object) -> TrainedVocabulary | None:
+    """The vocabulary if `model` is one, or the path of a file with one."""
+    if isinstance(model, TrainedVocabulary):
+        return model
+    if not isinstance(model, (str, os.PathLike)) or isinstance(model, ModelLocation):
+        return None
+    return load_trained_vocabulary(model) if is_trained_vocabulary(model) else None
+
+
 def load_trained_vocabulary(path: str | os.PathLike[str]) -> TrainedVocabulary:
     """Return the vocabulary in a JSON file that `TrainedVocabulary.save` wrote.
 
@@ -45,7 +55,9 @@ def load_trained_vocabulary(path: str | os.PathLike[str]) -> TrainedVocabulary:
         split = splitting(content["pre"], content["units"])
         form = Form(split, *(content[name] for name in ("end_of_word", "unk", "bos", "eos")))
         counts = list(map(int, content["frequencies"]))
-    except (KeyError, TypeError, ValueError) as error:
+        if not all(isinstance(each, str) or each is None for each in form[1:5]):
+            raise TypeError("end_of_word, unk, bos and eos are texts")
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         name = printable(os.fspath(path))
         raise ValueError(
             f"{name} is not a vocabulary that `ggufbpe train` wrote as JSON: {error!r}"
@@ -57,3 +69,13 @@ def load_trained_vocabulary(path: str | os.PathLike[str]) -> TrainedVocabulary:
     learned = merges[len(merges) - len(counts) :]
     trace = [LearnedStep(a, b, count, a + b) for (a, b), count in zip(learned, counts)]
     return TrainedVocabulary(tokens, attributes, merges, trace, form)
+
+
+def utf8_text(data: bytes) -> str:
+    """A text as trained vocabularies take it; `ValueError` if it is not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"byte {error.start} of the text is not UTF-8, which such a vocabulary needs"
+        ) from None

@@ -30,7 +30,7 @@ def count_natively(
 ) -> Any:
     """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""
     with IMPORT_LOCK:
-        from ...models.pretokenizers.automaton_tables import compiled_splitter
+        from ...models.pretokenizers.compiled_splitter import compiled_splitter
 
     assert native.native is not None
     counter = native.native.WordCounter(processors() if threads is None else threads)

@@ -31,11 +31,11 @@ SUFFIXES = (".gguf", ".json", ".txt")
 _NAME = "vocabulary trained by ggufbpe"  # not the file's name: llama.cpp has rules for some names
 _TYPES = {
     UNKNOWN: TokenType.UNKNOWN,
-    CONTROL: TokenType.CONTROL,
     USER_DEFINED: TokenType.USER_DEFINED,
     UNUSED: TokenType.UNUSED,
     BYTE: TokenType.BYTE,
     NORMAL: TokenType.NORMAL,
+    CONTROL: TokenType.CONTROL,  # last: a token of another type that llama.cpp takes for one by its text keeps its type
 }
 
 
@@ -49,6 +49,7 @@ def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
         writers[target.suffix](trained, file)
     if target.suffix == ".gguf":  # last: a caller may turn warnings into errors
         _warn_of_unnamed_ends(trained)
+        _warn_of_unasked_bos(trained)
 
 
 def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
@@ -97,6 +98,20 @@ def _warn_of_unnamed_ends(trained: TrainedVocabulary) -> None:
             GGUFWarning,
             stacklevel=4,
         )
+
+
+def _warn_of_unasked_bos(trained: TrainedVocabulary) -> None:
+    """Warn of a pre-tokenizer with which llama.cpp adds BOS although `bos` named none."""
+    entry = trained.form.splitting.entry
+    if trained.form.adds_bos or trained.seed is not None or entry is None or not entry.always_add_bos:
+        return
+    bos = _unnamed_end(trained) if trained.form.bos is None else trained.form.bos
+    warnings.warn(
+        f"with the pre-tokenizer {entry.name}, llama.cpp puts BOS before each text, whatever the file says: here "
+        f"{bos!r} ({trained.token_to_id[bos]}); name the token for it with bos=NAME",
+        GGUFWarning,
+        stacklevel=4,
+    )
 
 
 def _kept(seed: Seed) -> dict[str, Field]:

@@ -67,10 +67,10 @@ def train(
 ) -> TrainedVocabulary:
     """Learn a vocabulary of `vocab_size` tokens from a corpus, by byte pair encoding.
 
-    `corpus` has texts (`str`), files and directories (`pathlib.Path`), and binary streams; JSON lines and
-    compressed files are recognized by their names, and `field` is the field of JSON lines that is read. `word_counts`
-    are words that are already split. Texts are split by `pre`, a name of the registry ("gpt-2" by default), "none"
-    (each line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
+    `corpus` is a list of texts (`str`: always a text, never a path), files and directories (`pathlib.Path`), and binary
+    streams; JSON lines and compressed files are recognized by their names, and `field` is the field of JSON lines that
+    is read. `word_counts` are words that are already split. Texts are split by `pre`, a name of the registry ("gpt-2"
+    by default), "none" (each line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
 
     `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts. `bos`
     and `eos` name control tokens, by default the first of `special`; a named `bos` begins each text. Without any,
@@ -94,7 +94,7 @@ def train(
     >>> train(["low lower lowest"], vocab_size=258).merges
     [('l', 'o'), ('lo', 'w')]
     """
-    _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
+    _check((special, user_defined), vocab_size, ties, errors, min_frequency, max_token_length, threads)
     warn_if_slow()
     seed = None if seed_vocab is None else Seed(locate(seed_vocab), seed_overrides or {})
     vocabulary = None if seed is None else _opened(seed)
@@ -117,7 +117,7 @@ def train(
     if len(draft.tokens) > size:
         raise ValueError(
             f"a vocabulary of {vocab_size} has no room for the {len(draft.tokens) - (unk is not None)} tokens that "
-            f"come before all merges{'' if split.units == 'bytes' else '; limit_alphabet makes them fewer'}"
+            f"come before all merges{'' if split.units == 'bytes' else '; limit_alphabet=N makes them fewer'}"
         )
     rules = Rules(size, ties, min_frequency, max_token_length)
     return _learn(draft, form, words, rules, merge_end_of_word, seed, progress, record)
@@ -211,6 +211,7 @@ def _counted(
 
 
 def _check(
+    added: tuple[Sequence[str], Sequence[str]],
     vocab_size: int,
     ties: str,
     errors: str,
@@ -218,6 +219,9 @@ def _check(
     max_token_length: int | None,
     threads: int | None,
 ) -> None:
+    for name, given in zip(("special", "user_defined"), added):
+        if isinstance(given, (str, bytes)):
+            raise TypeError(f"{name} must be a list of texts, such as [{given!r}]")
     if ties not in TIES:
         raise ValueError(f"ties are {', '.join(TIES)}, not {printable(ties)}")
     if errors not in _ERRORS:

@@ -144,7 +144,7 @@ class TrainedVocabulary:
     def _fragments(self, text: str) -> Iterator[tuple[int | None, Iterable[str]]]:
         """Special tokens, and the words between them."""
         split = self.form.splitting
-        for token, start, end in self._special.partition(text, parse_special=True):
+        for token, start, end in self.special.partition(text, parse_special=True):
             if token is not None:
                 yield token, ()
             else:
@@ -157,28 +157,9 @@ class TrainedVocabulary:
             ids = self._cache[word] = (
                 self._encoder.ids(word)
                 if self.form.why_not_llama_cpp() is None
-                else tuple(self._classic(word))
+                else tuple(map(self.id_of, self._merged(word)))
             )
         return ids
-
-    def words(self, text: str) -> Iterator[tuple[int | None, str]]:
-        """Yield the words of `text`, and between them special tokens, each with its id and no word."""
-        for token, words in self._fragments(text):
-            if token is not None:
-                yield token, ""
-            for word in words:
-                yield None, word
-
-    def merges_of(self, word: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-        """The symbols of a word before merging, and after each merge with its rank."""
-        form = self.form
-        symbols = form.splitting.symbols(word) + ([] if form.end_of_word is None else [form.end_of_word])
-        ranks, states = [], []
-        for rank, _, _ in merge_steps(symbols, self._ranks):  # which tells of each before it is done
-            ranks.append(rank)
-            states.append(list(filter(None, symbols)))
-        states.append(list(filter(None, symbols)))
-        return states[0], list(zip(ranks, states[1:]))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD, the end of a word a space.
@@ -238,8 +219,14 @@ class TrainedVocabulary:
         return f"<TrainedVocabulary {self.form.splitting.pre} of {len(self.tokens)} tokens>"
 
     @cached_property
-    def _special(self) -> SpecialTokens:
+    def special(self) -> SpecialTokens:
+        """Finds special tokens in texts."""
         return SpecialTokens(self.as_vocabulary())
+
+    @cached_property
+    def ranks(self) -> PairRanks:
+        """The rank of each pair that is merged."""
+        return _Ranks(self.merges)
 
     @cached_property
     def _encoder(self) -> WordEncoder:
@@ -250,29 +237,34 @@ class TrainedVocabulary:
     def _cache(self) -> dict[str, tuple[int, ...]]:
         return {}
 
-    @cached_property
-    def _ranks(self) -> PairRanks:
-        return _Ranks(self.merges)
+    def first_symbols(self, word: str) -> list[str]:
+        """The symbols of a word of a classic form before merging, its end among them."""
+        end = self.form.end_of_word
+        return self.form.splitting.symbols(word) + ([] if end is None else [end])
+
+    def id_of(self, symbol: str) -> int:
+        """The id of a symbol, or that of the unknown token; `ValueError` if there is neither."""
+        token = self.token_to_id.get(symbol)
+        if token is None and self.form.unk is not None:
+            token = self.token_to_id.get(self.form.unk)
+        if token is None:
+            raise ValueError(
+                f"{printable(symbol)} is not in the learned alphabet; train with it (alphabet=…), or "
+                "with an unknown token (unk='<unk>')"
+            )
+        return token
 
     def _symbols(self, word: str) -> list[str]:
         """A word of a classic form after all merges, with the unknown token for symbols that are not tokens."""
-        form = self.form
-        symbols = form.splitting.symbols(word) + ([] if form.end_of_word is None else [form.end_of_word])
-        for _ in merge_steps(symbols, self._ranks):
-            pass
-        if form.unk is None:
-            return list(filter(None, symbols))
-        return [symbol if symbol in self.token_to_id else form.unk for symbol in symbols if symbol]
+        symbols = self._merged(word)
+        unk = self.form.unk
+        return symbols if unk is None else [each if each in self.token_to_id else unk for each in symbols]
 
-    def _classic(self, word: str) -> Iterator[int]:
-        for symbol in self._symbols(word):
-            token = self.token_to_id.get(symbol)
-            if token is None:
-                raise ValueError(
-                    f"{printable(symbol)} is not in the learned alphabet; train with it (alphabet=…), or "
-                    "with an unknown token (unk='<unk>')"
-                )
-            yield token
+    def _merged(self, word: str) -> list[str]:
+        symbols = self.first_symbols(word)
+        for _ in merge_steps(symbols, self.ranks):
+            pass
+        return list(filter(None, symbols))
 
 
 class _Ranks(PairRanks):

@@ -112,7 +112,7 @@ class Recorder:
         """Why `best` goes before `second`, which is as frequent."""
         side = 0 if best[0] != second[0] else 1
         which = ("left", "right")[side]
-        one, other = self._tokens[best[side]], self._tokens[second[side]]
+        one, other = _quoted(self._tokens[best[side]]), _quoted(self._tokens[second[side]])
         if self._ties == "lowest-ids":
             ids = best[side], second[side]
             return (
@@ -120,7 +120,16 @@ class Recorder:
             )
         if self._ties == "lexicographic":
             return f"its {which} token {one} comes before {other} in the order of bytes"
-        return f"it comes before {' '.join(self._texts(second))} in the text"
+        return f"it comes before {' '.join(map(_quoted, self._texts(second)))} in the text"
+
+
+def _quoted(token: str) -> str:
+    """Return a token of a sentence, in quotes unless it looks like a word.
+
+    >>> _quoted("low"), _quoted(","), _quoted("a b")
+    ('low', "','", "'a b'")
+    """
+    return token if token.isalnum() else f"'{token}'"
 
 
 def replayed(steps: Sequence[TrainingStep]) -> Iterator[tuple[TrainingStep, tuple[CutWord, ...]]]:

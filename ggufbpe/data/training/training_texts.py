@@ -16,6 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
+from ..._util.caller import frames_to_caller
+from ...errors import printable
+from ...models.vocabulary import GGUFWarning
 from ..corpora.corpus_files import File, files_of, is_url, open_file
 from ..corpora.readers import has_records, records
 from ..corpora.records import (
@@ -30,6 +33,7 @@ from ..corpora.records import (
 )
 
 _BLOCK = 1 << 20
+_LONGEST_PATH = 256  # characters of a text that may be a path
 _LONGEST = 1 << 26  # bytes searched for a place to cut
 _LINE_END = re.compile(rb"[!-~]\n(?=[A-Za-z])")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -51,10 +55,13 @@ def read_training_texts(corpus: Iterable[object], reading: CorpusOptions) -> Ite
     files that cannot be read.
     """
     if isinstance(corpus, (str, bytes, os.PathLike)):
-        raise TypeError("the corpus must be a sequence: [text, …] or [pathlib.Path(…), …]")
+        kind = type(corpus).__name__
+        raise TypeError(f"the corpus must be a list, ['a text'] or [pathlib.Path('folder')], not {kind}")
     paths: list[str] = []
     for number, item in enumerate(corpus):
         if isinstance(item, str):
+            if number == 0:
+                _warn_of_a_path(item)
             yield _without_surrogates(item, f"text {number}", reading.errors)
         elif isinstance(item, os.PathLike):
             paths.append(os.fsdecode(item))
@@ -73,6 +80,16 @@ def read_training_texts(corpus: Iterable[object], reading: CorpusOptions) -> Ite
 
         yield from _texts_at(path, path, reading, report)
         before += size
+
+
+def _warn_of_a_path(text: str) -> None:
+    """Warn of a text that is the path of a file or folder, which was meant to be read."""
+    if len(text) < _LONGEST_PATH and "\0" not in text and text and os.path.lexists(text):
+        import warnings
+
+        problem = f"the text {printable(text)} is learned from as it is, though there is a file or folder of that name"
+        remedy = f"pathlib.Path({printable(text)}) reads that"
+        warnings.warn(f"{problem}; {remedy}", GGUFWarning, stacklevel=frames_to_caller())
 
 
 def files_at(paths: Sequence[str], reading: CorpusOptions) -> list[File]:

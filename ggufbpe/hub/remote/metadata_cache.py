@@ -15,18 +15,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..._util.extras import imported
+from ..._util.cache_folder import bound, cache_folder, delete_abandoned, evict
 from ..._util.files import replacing
 
 MOST_BYTES = 1 << 30  # of metadata, unless GGUFBPE_CACHE_BYTES says another number
 _LONGEST_RECORD = 1 << 16
 _FORM = "with tensor infos"  # earlier versions kept less of a file
-_ABANDONED = 24 * 3600  # seconds after which an unfinished file is deleted
 
 
 class CachedMetadata(NamedTuple):
@@ -36,14 +34,6 @@ class CachedMetadata(NamedTuple):
     version: str  # the server's name for the content, such as an ETag; "" if it gave none
     size: int  # bytes of the whole file
     data: bytes  # its first bytes, to the end of the tensor infos
-
-
-def cache_folder() -> str:
-    """The cache folder: GGUFBPE_CACHE_DIR, or one in the user's cache folder."""
-    if given := os.environ.get("GGUFBPE_CACHE_DIR"):
-        return given
-    platformdirs = imported("platformdirs", "hub", "keeping what was read of remote models")
-    return str(platformdirs.user_cache_dir("ggufbpe", appauthor=False))
 
 
 def found(key: str) -> CachedMetadata | None:
@@ -83,33 +73,14 @@ def keep(keys: Iterable[str], kept: CachedMetadata) -> None:
 def _shrink(spared: str) -> None:
     """Evict the least recently used metadata until the rest is within bounds, with the references to it."""
     metadata, references = (os.path.join(cache_folder(), part) for part in ("metadata", "references"))
-    _delete_abandoned((cache_folder(), metadata, references))
-    status = []
-    for entry in os.scandir(metadata):
-        with suppress(OSError):  # another process deleted it
-            status.append((entry.stat().st_mtime, entry.stat().st_size, entry.name))
-    left = sum(size for _, size, _ in status) - _most_bytes()
-    gone = set()
-    for _, size, name in sorted(status):
-        if left > 0 and name.endswith(".gguf") and spared not in name:
-            with suppress(OSError):
-                os.unlink(os.path.join(metadata, name))
-            left -= size
-            gone.add(name.partition(".")[0])
+    delete_abandoned((cache_folder(), metadata, references))
+    evicted = evict(metadata, ".gguf", bound(MOST_BYTES), spared + ".gguf")
+    gone = {name.partition(".")[0] for name in evicted}
     for entry in os.scandir(references) if gone else ():
         record = _record(entry.path)
         if record is None or record["digest"] in gone:
             with suppress(OSError):
                 os.unlink(entry.path)
-
-
-def _delete_abandoned(folders: Iterable[str]) -> None:
-    """Delete what killed processes left unfinished."""
-    for folder in folders:
-        for entry in os.scandir(folder):
-            with suppress(OSError):
-                if entry.name.endswith(".partial") and entry.stat().st_mtime + _ABANDONED < time.time():
-                    os.unlink(entry.path)
 
 
 def _record(path: str) -> dict[str, Any] | None:
@@ -132,8 +103,3 @@ def _reference(key: str) -> str:
 
 def _content(digest: str) -> str:
     return os.path.join(cache_folder(), "metadata", digest + ".gguf")
-
-
-def _most_bytes() -> int:
-    said = os.environ.get("GGUFBPE_CACHE_BYTES", "")
-    return int(said) if said.isdecimal() else MOST_BYTES

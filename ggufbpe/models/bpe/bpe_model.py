@@ -5,10 +5,7 @@ Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 
 from __future__ import annotations
 
-import codecs
-import io
 from collections.abc import Mapping, Sequence
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +17,7 @@ from ...gguf.metadata import Metadata
 from ..pretokenizers.pretokenizer_evidence import telltales
 from ..pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ..tokenizer_model import TokenizerModel, Warn
-from .merge import BYTE_CHARS, CHAR_BYTES, byte_level
+from .merge import CHAR_BYTES, byte_level
 
 if TYPE_CHECKING:
     from ..format_detection import Looks
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 _LIKELY_WRONG = (
     "and the ids are likely not those that the model was trained with; `ggufbpe doctor` finds the right one"
 )
-_NUL = BYTE_CHARS[0]
 WITHOUT_MERGES = "kimi-k2"  # may lack merges
 
 
@@ -85,20 +81,11 @@ class BytePairModel(TokenizerModel):
 
     def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
         """Undoes the way words are written for merging."""
-        return super().plain_piece(text, entry) if entry.escape_whitespaces else _decode_byte_level(text)
+        return _decode_byte_level(text) if self.is_byte_level(entry) else super().plain_piece(text, entry)
 
-    def plain_pieces(self, texts: Sequence[str], entry: PreTokenizer) -> list[bytes]:
-        """Return `plain_piece` of each text, in one call of a codec for byte-level texts."""
-        if entry.escape_whitespaces:
-            return super().plain_pieces(texts, entry)
-        joined = "".join(texts)
-        if "\0" in joined:  # the codec gives it a meaning of its own
-            return list(map(_decode_byte_level, texts))
-        try:
-            data, _ = codecs.charmap_encode(joined.replace(_NUL, "\0"), "strict", _byte_level_codec())
-        except UnicodeEncodeError:  # a character outside of the alphabet
-            return list(map(_decode_byte_level, texts))
-        return list(map(io.BytesIO(data).read, map(len, texts)))
+    def is_byte_level(self, entry: PreTokenizer) -> bool:
+        """Yes, unless words stay as they are."""
+        return not entry.escape_whitespaces
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
         """Splitting and merging."""
@@ -109,20 +96,25 @@ class BytePairModel(TokenizerModel):
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`bpe/bpe_model.h`, from the tables of the pre-tokenizer."""
         from ...native.lazy_strings import compiled, strings_of, tokens_of
-        from ..pretokenizers import automaton_tables
+        from ...native.table_cache import model_with_tables
+        from ..pretokenizers.compiled_splitter import compiled_splitter
 
         entry = vocabulary.pre_tokenizer
-        return compiled().BPEModel(
-            tokens_of(vocabulary.token_to_id),
-            strings_of(vocabulary.merges),
-            automaton_tables.compiled_splitter(entry),
+        tokens, merges = tokens_of(vocabulary.token_to_id), strings_of(vocabulary.merges)
+        options = (
             entry.byte_encode,
             entry.ignore_merges,
             entry.newline_runs,
             entry.prepend_space,
             entry.escape_whitespaces,
-            self.kernel_step(vocabulary),
-            cache_bytes,
+        )
+        splitter, step = compiled_splitter(entry), self.kernel_step(vocabulary)
+        make = compiled().BPEModel
+        return model_with_tables(
+            tokens,
+            merges,
+            options,
+            lambda made: make(tokens, merges, splitter, *options, step, cache_bytes, made),
         )
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
@@ -134,12 +126,6 @@ def merging_alone(vocabulary: Vocabulary) -> Vocabulary:
     """A vocabulary by which texts are only merged: each is one word, written as tokens are, but cut at line breaks."""
     entry = PreTokenizer("", "gemma4", byte_encode=False)
     return vocabulary._replace(model=BytePairModel.name, pre_tokenizer=entry, special_token_ids=())
-
-
-@cache
-def _byte_level_codec() -> Any:
-    """GPT-2's alphabet for `codecs.charmap_encode`, with "\\0" for the byte 0, as Python's fast tables want it."""
-    return codecs.charmap_build("\0" + "".join(BYTE_CHARS[1:]))
 
 
 def _decode_byte_level(text: str) -> bytes:

@@ -15,6 +15,7 @@ from itertools import pairwise, repeat
 from operator import contains
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
+from ...gguf.merges import parts
 from ...native.lazy_strings import as_dict, finder, made_once
 from ..pretokenizers.registry import PreTokenizer
 
@@ -40,16 +41,6 @@ def byte_level(word: str) -> str:
     if word.isascii():
         return word.translate(BYTE_CHARS)
     return word.encode("utf-8", "surrogatepass").decode("latin-1").translate(BYTE_CHARS)
-
-
-def parts(merge: str) -> tuple[str, str]:
-    """The two sides of a merge, cut at its first space that does not begin it (src/llama-vocab.cpp, load).
-
-    >>> parts("a b"), parts("  b"), parts("ab")
-    (('a', 'b'), (' ', 'b'), ('', ''))
-    """
-    at = merge.find(" ", 1)
-    return (merge[:at], merge[at + 1 :]) if at > 0 else ("", "")
 
 
 def results(merges: Sequence[str]) -> list[str]:

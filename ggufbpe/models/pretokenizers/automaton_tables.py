@@ -5,26 +5,12 @@ The formats are those of `src/split/automaton.h` (programs) and `src/bind_split.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
-
 from .pattern import CLASS_LETTERS, Ahead, Chars, CharSet, Choice, Node, Sequence, char_sets, options, parse
 from .registry import PreTokenizer, Stage
-
-if TYPE_CHECKING:
-    from ...native._native import Splitter
 
 _CHARS, _SEQUENCE, _CHOICE, _REPEAT, _AHEAD = range(5)
 
 Rule = tuple[list[int], str, list[int], list[int]]
-
-
-@cache
-def compiled_splitter(entry: PreTokenizer) -> Splitter:
-    """The compiled splitter of an entry, made once."""
-    from ...native._native import Splitter
-
-    return Splitter(*tables(entry), entry.escape_whitespaces)
 
 
 def tables(entry: PreTokenizer) -> tuple[list[list[int]], list[Rule]]:

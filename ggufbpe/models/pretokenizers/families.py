@@ -26,7 +26,7 @@ from ..._util.wording import listed
 from ...errors import printable
 from ...native import native
 from ..bpe.merge import CHAR_BYTES, texts_made_by
-from .automaton_tables import compiled_splitter
+from .compiled_splitter import compiled_splitter
 from .pretokenizer_evidence import FEATURES, has_feature, telltales
 from .registry import PRE_TOKENIZERS, PreTokenizer, one_of_each
 from .splitter import splitter
@@ -228,8 +228,8 @@ def tied(ranked: list[Family]) -> list[Family]:
 
 def is_byte_level(tokens: Iterable[str]) -> bool:
     """Whether most tokens are written in GPT-2's byte alphabet."""
-    some = list(islice(tokens, 20000))
-    raw = sum(SPACE in token or not CHAR_BYTES.keys() >= set(token) for token in some)
+    some, alphabet = list(islice(tokens, 20000)), frozenset(CHAR_BYTES)
+    raw = sum(not alphabet.issuperset(token) for token in some)
     return raw * 2 < len(some) or not some
 
 
@@ -250,7 +250,7 @@ def _split_by(texts: Sequence[str]) -> Callable[[PreTokenizer], list[str]]:
     if native is None:
         return lambda entry: [text for text in texts if len(splitter(entry).words(text)) > 1]
     encoded = [text.encode() for text in texts]
-    return lambda entry: [texts[index] for index in compiled_splitter(entry).split_ones(encoded)]
+    return lambda entry: [texts[index] for index in compiled_splitter(entry).indices_of_split_texts(encoded)]
 
 
 @cache

@@ -10,7 +10,7 @@ linear time, `rule` is what replaces it, and `step` the function that goes with 
 the syntax of pattern.py.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
 from functools import cache
 from typing import NamedTuple

@@ -133,14 +133,14 @@ class BytePairTracer(MergeTracer):
         def span(cut: Piece) -> tuple[int, int]:
             return offsets.start(ends[cut.start]), offsets.end(ends[cut.end])
 
-        for start, end, cuts in _words_with_cuts(self._splitter.stages(piece)):
+        for start, end, cuts in words_with_cuts(self._splitter.stages(piece)):
             way = tuple(Cut(number, cut.alternative, *span(cut)) for number, cut in enumerate(cuts))
             yield self._word(piece[start:end], ends[start], offsets, way)
 
     def count_words(self, fragment: str | bytes) -> int:
         if native is None:
             return len(self._text.words(fragment))
-        from ..pretokenizers.automaton_tables import compiled_splitter
+        from ..pretokenizers.compiled_splitter import compiled_splitter
 
         data = fragment.encode() if isinstance(fragment, str) else fragment
         if not data.isascii():  # undecodable bytes are U+FFFD
@@ -170,7 +170,7 @@ def traced_stages(entry: PreTokenizer) -> tuple[TracedStage, ...]:
     )
 
 
-def _words_with_cuts(stages: list[list[Piece]]) -> Iterator[tuple[int, int, list[Piece]]]:
+def words_with_cuts(stages: list[list[Piece]]) -> Iterator[tuple[int, int, list[Piece]]]:
     """(start, end, the piece that it was in after each stage) of each word."""
     at = [0] * len(stages)
     for word in stages[-1]:

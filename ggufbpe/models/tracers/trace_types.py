@@ -179,6 +179,12 @@ class Word(NamedTuple):
     matches: tuple[Match, ...] = ()
     lattice: WordLattice | None = None  # None, too, where the vocabulary has scores that are not finite
 
+    @property
+    def unmerged(self) -> list[str]:
+        """The symbols before merging: characters of `written`, but for a longer end-of-word symbol of classic forms."""
+        last = len(self.written if self.whole is not None else (*self.symbols, *self.merges)) - 1
+        return [*self.written[:last], self.written[last:]]
+
     def __repr__(self) -> str:
         return f"<Word {printable(self.text, 40)} at {self.start} to {self.end}>"
 

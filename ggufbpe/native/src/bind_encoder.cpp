@@ -8,20 +8,19 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "bind_encoder.h"
 #include "bind_lock.h"
 #include "bindings.h"
 #include "encoder.h"
 #include "memory.h"
+#include "threads.h"
 
 namespace nb = nanobind;
 
@@ -31,126 +30,6 @@ namespace {
 
 constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied out of a batch, so that their memory stays in cache
 constexpr size_t STEPS_AN_OBJECT = 64;     // the cost of looking at one, in bytes looked at
-
-// A text as the encoder reads it. A str or bytes must outlive it; a mutable buffer is copied, so that it cannot change.
-class Source {
-public:
-    explicit Source(nb::handle object) {
-        PyObject *text = object.ptr();
-        if (PyUnicode_Check(text)) {
-            Py_ssize_t size;
-            const char *data = PyUnicode_AsUTF8AndSize(text, &size);
-            if (!data) refuse(text);
-            text_ = {reinterpret_cast<const unsigned char *>(data), static_cast<size_t>(size), true};
-        } else if (PyBytes_Check(text)) {
-            text_ = {reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(text)),
-                     static_cast<size_t>(PyBytes_GET_SIZE(text)), false};
-        } else if (PyByteArray_Check(text) || PyMemoryView_Check(text)) {
-            copy(text);
-        } else {
-            const nb::str name(object.type().attr("__name__"));
-            PyErr_Format(PyExc_TypeError, "text must be str or bytes, not %U", name.ptr());
-            throw nb::python_error();
-        }
-    }
-    const Text &text() const { return text_; }
-
-private:
-    // Throws the error of a str that has no UTF-8: a ValueError that names the surrogate and its place.
-    [[noreturn]] static void refuse(PyObject *text) {
-        nb::python_error error;
-        if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
-        const auto at = nb::cast<Py_ssize_t>(error.value().attr("start"));
-        char name[16];
-        std::snprintf(name, sizeof name, "U+%04X", static_cast<unsigned>(PyUnicode_ReadChar(text, at)));
-        PyErr_Format(PyExc_ValueError,
-                     "the text has a lone surrogate, %s, at character %zd, which UTF-8 cannot write; give bytes, or encode "
-                     "with errors='replace' first",
-                     name, at);
-        throw nb::python_error();
-    }
-
-    void copy(PyObject *object) {
-        Py_buffer view;
-        if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO)) throw nb::python_error();
-        const auto size = static_cast<size_t>(view.len);
-        copy_.reset(new (std::nothrow) unsigned char[size + 1]);
-        const int failed = copy_ ? PyBuffer_ToContiguous(copy_.get(), &view, view.len, 'C') : (PyErr_NoMemory(), -1);
-        PyBuffer_Release(&view);
-        if (failed) throw nb::python_error();
-        text_ = {copy_.get(), size, false};
-    }
-
-    Text text_{nullptr, 0, true};
-    std::unique_ptr<unsigned char[]> copy_;
-};
-
-// Runs work(threads). If a signal handler forks in the middle, the child has lost the other threads and their work: it does
-// the work once more, alone.
-template <typename Work>
-void though_forked(size_t threads, Work work) {
-    try {
-        work(threads);
-    } catch (const Forked &) {
-        work(size_t(1));
-    }
-}
-
-// The Python ints of token ids, each made on first use and then shared: a list is only references to them. Places in a text
-// are numbers as well: those below the number of tokens are the same ints. They belong to the interpreter of the encoder's
-// object, and are freed with it.
-class TokenInts {
-public:
-    explicit TokenInts(size_t tokens) {
-#ifndef Py_GIL_DISABLED  // without the lock, threads would contend at every reference to a frequent token
-        ints_.reset(static_cast<PyObject **>(std::calloc(tokens, sizeof(PyObject *))));  // untouched until used
-        if (ints_) size_ = tokens;
-#else
-        (void)tokens;
-#endif
-    }
-    ~TokenInts() {
-        for (size_t id = 0; id < size_; ++id) Py_XDECREF(ints_.get()[id]);
-    }
-    TokenInts(const TokenInts &) = delete;
-    TokenInts &operator=(const TokenInts &) = delete;
-
-    nb::object list_of(const int32_t *ids, size_t count) {
-        nb::object list = nb::steal(in_python([&] { return PyList_New(static_cast<Py_ssize_t>(count)); }));
-        if (!list) throw nb::python_error();
-        in_pieces(count, LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-            for (size_t i = from; i < end; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), int_of(ids[i]));
-        });
-        return list;
-    }
-    nb::object list_of(const Ids &ids) { return list_of(ids.data(), ids.size()); }
-
-private:
-    // A new reference.
-    PyObject *int_of(int64_t number) {
-        if (static_cast<uint64_t>(number) >= size_) return made(number);  // a file may name a BOS that is not a token
-        PyObject *&kept = ints_.get()[number];
-        if (!kept) kept = made(number);
-        Py_INCREF(kept);
-        return kept;
-    }
-    static PyObject *made(int64_t number) {
-        PyObject *made = PyLong_FromLongLong(number);
-        if (!made) throw nb::python_error();
-        return made;
-    }
-    struct Free {
-        void operator()(PyObject **ints) const { std::free(ints); }
-    };
-    std::unique_ptr<PyObject *[], Free> ints_;
-    size_t size_ = 0;
-};
-
-// Python's side of an encoder.
-struct BoundEncoder {
-    Encoder encoder;
-    mutable TokenInts ints;
-};
 
 // The ids as an object with a buffer, from which an array is made. nanobind's own arrays take twice as long to make.
 nb::object buffer_of(Ids &&ids) {
@@ -353,8 +232,8 @@ void bind_encoder(nb::module_ &module) {
     static PyType_Slot span_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_span_buffer)}, {0, nullptr}};
     nb::class_<Spans>(module, "Spans", "Where tokens begin and end, as bytes of pairs of 64-bit integers in the machine's order.",
                       nb::type_slots(span_slots));
-    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text with one vocabulary; made by ggufbpe.tokenizer.native_engine.")
-        .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
+    nb::class_<BoundEncoder> bound(module, "Encoder", "Encodes text with one vocabulary; made by ggufbpe.tokenizer.native_engine.");
+    bound.def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
              nb::arg("behind"), nb::arg("strict_utf8"))
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues) {
@@ -420,6 +299,7 @@ void bind_encoder(nb::module_ &module) {
                      "How many words were encoded because the word cache did not have them.")
         .def("release_memory", [](const BoundEncoder &self) { self.encoder.model().release_memory(); },
              "Forget all words, and free the memory kept for the next call.");
+    bind_parts(bound);
     module.def("release_memory", &HugePages::release, "Give back memory that the process kept and no object uses.");
     module.def("lock_requests", &InterpreterLock::requests,
                "How often calls asked for the interpreter's lock after releasing it.");

@@ -17,6 +17,7 @@
 
 #include "fork.h"
 #include "poll.h"
+#include "stable_abi.h"
 
 namespace ggufbpe {
 

@@ -1,15 +1,15 @@
-// The splitter for Python: made from the tables of ggufbpe/models/pretokenizers/automaton_tables.py.
+// The splitter for Python: of an entry of vocabulary/registry.h, or made from the tables of
+// ggufbpe/models/pretokenizers/automaton_tables.py.
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
-
 #include "bind_lock.h"
 #include "bindings.h"
 #include "split/splitter.h"
+#include "vocabulary/pre_tokenizers.h"
 
 namespace nb = nanobind;
 
@@ -19,38 +19,21 @@ namespace {
 
 constexpr size_t STEPS_A_TEXT = 256;  // the cost of splitting a short one, in bytes looked at
 
-// A set as numbers: count of terms, then for each: negated, classes as bits, count of ranges, then low and high of each.
-CharSet set_of(const std::vector<uint32_t> &numbers) {
-    size_t at = 0;
-    auto take = [&] {
-        if (at >= numbers.size()) throw std::invalid_argument("a set that ends too early");
-        return numbers[at++];
-    };
-    CharSet set;
-    uint32_t terms = take();
-    for (uint32_t i = 0; i < terms; ++i) {
-        CharSet::Term term;
-        term.negated = take() != 0;
-        term.classes = take();
-        uint32_t ranges = take();
-        for (uint32_t k = 0; k < ranges; ++k) {
-            uint32_t low = take();
-            term.ranges.emplace_back(low, take());
-        }
-        set.terms.push_back(std::move(term));
-    }
-    return set;
-}
-
 using RuleTuple = std::tuple<std::vector<int32_t>, std::string, std::vector<int32_t>, std::vector<int32_t>>;
 
-std::shared_ptr<Splitter> splitter_of(const std::vector<std::vector<uint32_t>> &sets, const std::vector<RuleTuple> &stages,
+std::shared_ptr<Splitter> splitter_of_tables(const std::vector<std::vector<uint32_t>> &sets, const std::vector<RuleTuple> &stages,
                                       bool escape_spaces) {
     std::vector<CharSet> char_sets;
     for (const auto &numbers : sets) char_sets.push_back(set_of(numbers));
     std::vector<Splitter::Rule> rules;
     for (const auto &[rule, step, step_sets, extra] : stages) rules.push_back({rule, step, step_sets, extra});
     return std::make_shared<Splitter>(char_sets, rules, escape_spaces);
+}
+
+// `const` in effect: nanobind knows no pointer to a constant object.
+std::shared_ptr<Splitter> splitter_named(const std::string &name) {
+    const PreTokenizer *entry = pre_tokenizer(name);
+    return entry ? std::const_pointer_cast<Splitter>(splitter_of(*entry)) : nullptr;
 }
 
 size_t count_words(const Splitter &splitter, const unsigned char *data, size_t size, Splitter::Scratch &scratch, const Poll &poll) {
@@ -73,7 +56,7 @@ size_t count_words_of(const Splitter &splitter, nb::bytes text) {
 }
 
 // The texts are short, so that the lock is kept: letting go of it takes longer than splitting one.
-nb::list split_ones(const Splitter &splitter, nb::list texts) {
+nb::list indices_of_split_texts(const Splitter &splitter, nb::list texts) {
     nb::list found;
     Splitter::Scratch scratch;
     Pace pace(LOOK_AT_SIGNALS);
@@ -98,10 +81,13 @@ size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
 }  // namespace
 
 void bind_split(nb::module_ &module) {
-    nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.models.pretokenizers.automaton_tables.")
-        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
+    nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.models.pretokenizers.compiled_splitter.")
+        .def(nb::new_(&splitter_of_tables), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
+        .def_static("named", &splitter_named, nb::arg("name"), nb::sig("def named(name: str) -> Splitter | None"),
+                    "The splitter of an entry that is compiled in, by the entry's name; None if there is none of that name.")
         .def("count_words", &count_words_of, nb::arg("text"), "The number of words in UTF-8 text.")
-        .def("split_ones", &split_ones, nb::arg("texts"), nb::sig("def split_ones(self, texts: list[bytes]) -> list[int]"),
+        .def("indices_of_split_texts", &indices_of_split_texts, nb::arg("texts"),
+             nb::sig("def indices_of_split_texts(self, texts: list[bytes]) -> list[int]"),
              "The indices of the UTF-8 texts that have more than one word.")
         .def("cut", &cut, nb::arg("text"), nb::arg("start"),
              "The first place at or after `start` where UTF-8 text may be cut without changing a word; its size if there is "

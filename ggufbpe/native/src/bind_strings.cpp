@@ -12,6 +12,7 @@
 #include "bind_lock.h"
 #include "bindings.h"
 #include "string_array.h"
+#include "vocabulary/plain_piece.h"
 
 namespace nb = nanobind;
 
@@ -39,6 +40,14 @@ private:
     Py_buffer view_;
 };
 
+// An element of type T in a buffer, which need not be aligned.
+template <typename T>
+T element(const Buffer &buffer, size_t index) {
+    T value;
+    std::memcpy(&value, buffer.data() + index * sizeof(T), sizeof(T));
+    return value;
+}
+
 int checked_width(int width) {
     if (width != 4 && width != 8) throw nb::value_error("a length has 4 or 8 bytes");
     return width;
@@ -54,40 +63,22 @@ nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64
     return nb::cast(strings);
 }
 
-// Reads the array in blocks of `block` bytes, more for a longer string, by `read(position, size)`, which gives fewer at the end
-// of the file.
-nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, uint64_t end, uint64_t count, int width,
-                        bool big_endian) {
-    const uint64_t width_of_length = static_cast<uint64_t>(checked_width(width));
-    if (position > end || count > (end - position) / width_of_length) return nb::none();
-    const uint64_t room = end - position - count * width_of_length;
-    if (!Scanner::has_room(count, room)) return nb::none();
-    Scanner scanner(count, room, LOOK_AT_SIGNALS);
-    uint64_t needed = 0;  // by the next string
-    while (count) {
-        nb::object bytes = read(position, std::min(end - position, std::max(block, needed)));
-        Buffer buffer(bytes);
-        Scan found = scanner.add(buffer.data(), buffer.size(), 0, count, width, big_endian, LOOK_AT_SIGNALS);
-        if (found.index == 0) {
-            if (found.outcome == Scan::Outcome::ok || found.length > room) return nb::none();
-            const uint64_t more = found.length + width_of_length;
-            if (more <= needed) return nb::none();  // it was asked for, and is missing
-            needed = more;
-            continue;
-        }
-        needed = 0;
-        count -= found.index;
-        position += found.position;
-    }
-    if (position != end || !scanner.is_plain(LOOK_AT_SIGNALS)) return nb::none();
-    return nb::cast(std::make_shared<Strings>(scanner.take()));
-}
-
 nb::tuple walk_strings(nb::handle data, uint64_t position, uint64_t count, int width, bool big_endian) {
     Buffer buffer(data);
     Scan found = scan(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, nullptr,
                       LOOK_AT_SIGNALS);
     return nb::make_tuple(found.index, found.position);
+}
+
+nb::tuple add_strings(Scanner &self, nb::handle data, uint64_t position, uint64_t count, int width, bool big_endian) {
+    Buffer buffer(data);
+    Scan found = self.add(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, LOOK_AT_SIGNALS);
+    return nb::make_tuple(found.index, found.index ? found.position : position);
+}
+
+nb::object take_strings(Scanner &self) {
+    if (!self.is_plain(LOOK_AT_SIGNALS)) return nb::none();
+    return nb::cast(std::make_shared<Strings>(self.take()));
 }
 
 std::shared_ptr<Strings> strings_of(nb::sequence texts) {
@@ -142,6 +133,28 @@ nb::object list_of(const Strings &self) {
     return list;
 }
 
+// The pieces of tokens whose attributes are `normal`, None for others, and the indices of those that are None.
+nb::tuple plain_pieces(const Strings &self, nb::handle attributes, int normal, bool is_byte_level) {
+    Buffer given(attributes);
+    if (given.size() != self.size() * sizeof(uint16_t)) throw nb::value_error("attributes of another number of tokens");
+    nb::object list = nb::steal(in_python([&] { return PyList_New(static_cast<Py_ssize_t>(self.size())); }));
+    if (!list) throw nb::python_error();
+    nb::list others;
+    Pace pace(LOOK_AT_SIGNALS);
+    for (size_t i = 0; i < self.size(); ++i) {
+        pace.count(STEPS_AN_OBJECT + self[i].size());
+        nb::object made = nb::none();
+        if (element<uint16_t>(given, i) == normal) {
+            const std::string piece = plain_piece(self[i], is_byte_level);
+            made = nb::bytes(piece.data(), piece.size());
+        } else {
+            others.append(i);
+        }
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), made.release().ptr());
+    }
+    return nb::make_tuple(list, others);
+}
+
 // Each string after its length in 8 bytes, the least significant first.
 nb::bytes packed(const Strings &self) {
     constexpr size_t WIDTH = 8;
@@ -177,14 +190,6 @@ nb::bytes made_tokens(const Strings &merges, const Strings &tokens) {
         made[i] = has_sides ? static_cast<int32_t>(tokens.find(result)) : -1;
     }
     return nb::bytes(made.data(), made.size() * sizeof(int32_t));
-}
-
-// `count` elements of type T in a buffer, which need not be aligned.
-template <typename T>
-T element(const Buffer &buffer, size_t index) {
-    T value;
-    std::memcpy(&value, buffer.data() + index * sizeof(T), sizeof(T));
-    return value;
 }
 
 nb::bytes attributes_of(nb::handle types, nb::handle attribute_of) {
@@ -259,12 +264,6 @@ void bind_strings(nb::module_ &module) {
                             "big_endian: bool) -> Strings | None"),
                     "The strings of a GGUF array whose first length stands at `position` and which ends at `end`; None "
                     "if they are not all sound (a length that leads past the end, bytes that are not UTF-8, a NUL).")
-        .def_static("read", &read_strings, nb::arg("read"), nb::arg("block"), nb::arg("position"), nb::arg("end"), nb::arg("count"),
-                    nb::arg("width"), nb::arg("big_endian"),
-                    nb::sig("def read(read: typing.Callable[[int, int], object], block: int, position: int, end: int, count: int, "
-                            "width: int, big_endian: bool) -> Strings | None"),
-                    "The same for a file: `read(position, size)` gives `size` bytes, fewer at its end; `size` is `block`"
-                    " unless a string needs more. None also if the array ends elsewhere.")
         .def_static("walk", &walk_strings, nb::arg("data"), nb::arg("position"), nb::arg("count"), nb::arg("width"),
                     nb::arg("big_endian"),
                     nb::sig("def walk(data: object, position: int, count: int, width: int, big_endian: bool) "
@@ -281,11 +280,24 @@ void bind_strings(nb::module_ &module) {
              nb::arg("other"), nb::is_operator())
         .def("empty_ones", &empty_ones, nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
         .def("made_tokens", &made_tokens, nb::arg("tokens"), nb::sig("def made_tokens(self, tokens: Strings) -> bytes"),
-             "Of merges: for each, as int32, the index of what it makes among `tokens`, which needs `index`; -1 if that or a"
-             " side is not one of them.")
+             "Return an int32 for each of these merges: the index in `tokens` of the token that the merge makes, or -1 if that"
+             " token or a side of the merge is not in `tokens`. `tokens` needs `index`.")
         .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
              "The strings as in a little-endian GGUF, for `scan` with a width of 8.")
+        .def("plain_pieces", &plain_pieces, nb::arg("attributes"), nb::arg("normal"), nb::arg("is_byte_level"),
+             nb::sig("def plain_pieces(self, attributes: object, normal: int, is_byte_level: bool) "
+                     "-> tuple[list[bytes | None], list[int]]"),
+             "Return the bytes that each of these tokens stands for if its uint16 attribute is `normal`, and the indices of the"
+             " tokens for which that is None. Tokens are written in GPT-2's alphabet if `is_byte_level`; otherwise U+2581 is a"
+             " space.")
         .def("to_list", &list_of, nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");
+    nb::class_<Scanner>(module, "Scanner", "Makes `Strings` of an array that is read in blocks.")
+        .def(nb::init<uint64_t>(), nb::arg("count"))
+        .def("add", &add_strings, nb::arg("data"), nb::arg("position"), nb::arg("count"), nb::arg("width"), nb::arg("big_endian"),
+             nb::sig("def add(self, data: object, position: int, count: int, width: int, big_endian: bool) -> tuple[int, int]"),
+             "Add the next of at most `count` strings; returns what `Strings.walk` does.")
+        .def("take", &take_strings, nb::sig("def take(self) -> Strings | None"),
+             "The strings, once; None if some are missing, are not UTF-8, or have a NUL.");
     module.def("attributes_of", &attributes_of, nb::arg("types"), nb::arg("attribute_of"),
                nb::sig("def attributes_of(types: object, attribute_of: bytes) -> bytes"),
                "For int32 token types, `attribute_of[type]` of each as uint16; 0 for types that are not in it.");

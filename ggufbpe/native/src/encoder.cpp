@@ -302,6 +302,12 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
     return sink.count();
 }
 
+size_t Encoder::count(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, const Poll &poll) const {
+    Sink sink;
+    encode_alone(text, options, scratch, sink, poll);
+    return sink.count();
+}
+
 void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
                                 const Poll &poll) const {
     if (text.size >= LONG_TEXT) model_->prepare_for(text.size, poll);

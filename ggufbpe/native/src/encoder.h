@@ -63,6 +63,8 @@ public:
     void encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads,
                       const Collector &collector, const Poll &poll) const;
     size_t count(const Text &text, const EncodeOptions &options, size_t threads, const Poll &poll) const;
+    // The same for one of many short texts, on this thread.
+    size_t count(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, const Poll &poll) const;
 
     // The ids of a text and the span of each, on this thread.
     void encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans, const Poll &poll) const;

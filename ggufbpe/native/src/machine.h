@@ -2,7 +2,7 @@
 // bytes are in simd.h.
 //
 // GGUFBPE_X86 is defined where there are functions with wider instructions than the baseline, which are chosen at run time
-// by has_avx2(); GGUFBPE_NEON where these instructions are the baseline. Tests define GGUFBPE_PORTABLE to have neither.
+// by has_avx2(); GGUFBPE_NEON and GGUFBPE_WASM where these instructions are the baseline. Tests define GGUFBPE_PORTABLE to have neither.
 
 #pragma once
 
@@ -17,6 +17,9 @@
 #elif (defined(__aarch64__) && !defined(__AARCH64EB__)) || defined(_M_ARM64)
 #include <arm_neon.h>
 #define GGUFBPE_NEON 1
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#define GGUFBPE_WASM 1
 #endif
 #endif
 
@@ -177,7 +180,7 @@ ALWAYS_INLINE uint64_t multiply_and_fold(uint64_t a, uint64_t b) {
     return low ^ high;
 #elif GGUFBPE_MSVC
     return a * b ^ __umulh(a, b);
-#elif defined(__SIZEOF_INT128__)
+#elif defined(__SIZEOF_INT128__) && !defined(__wasm__)  // there it is a call of the compiler's library
     __extension__ using Wide = unsigned __int128;
     const Wide product = static_cast<Wide>(a) * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "fork.h"
@@ -60,6 +61,18 @@ public:
         throw std::bad_alloc();
 #endif
     }
+
+    // The same with whole pages for `bytes` and no more, so that who gives them back need not know more than `bytes`.
+    static Mapping take_exactly(size_t bytes) {
+        bool is_new;
+        const Mapping taken = take(bytes, is_new);
+        const size_t pages = whole_pages(bytes);
+#if defined(__linux__)
+        if (taken.bytes > pages) munmap(static_cast<char *>(taken.data) + pages, taken.bytes - pages);
+#endif
+        return {taken.data, pages};
+    }
+    static void give_back_exactly(void *data, size_t bytes) { give_back({data, whole_pages(bytes)}); }
 
     // Has the system hand out small pages from `begun` up to `end` bytes and some more at once, which takes less time than one
     // by one, as they are written. Returns up to where.
@@ -268,5 +281,42 @@ private:
     };
     Raw array_{0};
 };
+
+// For vectors of plain numbers: large ones are in huge pages, and what resize() adds is undefined until it is written.
+template <typename T>
+struct LargePages {
+    using value_type = T;
+
+    LargePages() = default;
+    template <typename U>
+    LargePages(const LargePages<U> &) {}
+
+    T *allocate(size_t count) {
+        if (count > SIZE_MAX / 2 / sizeof(T)) throw std::bad_alloc();
+        const size_t bytes = count * sizeof(T);
+        return static_cast<T *>(bytes < HugePages::WORTH_IT ? ::operator new(bytes) : HugePages::take_exactly(bytes).data);
+    }
+    void deallocate(T *data, size_t count) {
+        const size_t bytes = count * sizeof(T);
+        if (bytes < HugePages::WORTH_IT) {
+            ::operator delete(data);
+        } else {
+            HugePages::give_back_exactly(data, bytes);
+        }
+    }
+    template <typename U>
+    void construct(U *place) {
+        ::new (static_cast<void *>(place)) U;
+    }
+    template <typename U, typename Value>
+    void construct(U *place, Value &&value) {
+        ::new (static_cast<void *>(place)) U(std::forward<Value>(value));
+    }
+    friend bool operator==(const LargePages &, const LargePages &) { return true; }
+    friend bool operator!=(const LargePages &, const LargePages &) { return false; }
+};
+
+template <typename T>
+using LargeVector = std::vector<T, LargePages<T>>;
 
 }  // namespace ggufbpe

@@ -7,6 +7,7 @@
 
 NB_MODULE(_native, module) {
     module.doc() = "The compiled engine. Use it through ggufbpe.Tokenizer.";
+    module.attr("BUILD") = GGUFBPE_BUILD;  // a hash of the sources and of what compiled them
     ggufbpe::ForkGate::install();
     // Statics are made now: a thread that makes one could be lost in a fork, and its guard held forever.
     ggufbpe::HugePages::release();

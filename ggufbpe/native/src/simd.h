@@ -1,4 +1,4 @@
-// Vectors of 32 bytes behind one small set of functions: a register of AVX2, or two of NEON. An algorithm is written once, in
+// Vectors of 32 bytes behind one small set of functions: a register of AVX2, or two of NEON or of WebAssembly. An algorithm is written once, in
 // functions marked WITH_AVX2 (machine.h), beside a plain form for all other processors.
 //
 // GGUFBPE_VECTORS is defined where there are such vectors at all; whether this processor has them is has_vectors(). Masks
@@ -8,7 +8,7 @@
 
 #include "machine.h"
 
-#if GGUFBPE_X86 || GGUFBPE_NEON
+#if GGUFBPE_X86 || GGUFBPE_NEON || GGUFBPE_WASM
 
 #define GGUFBPE_VECTORS 1
 
@@ -123,6 +123,131 @@ VECTOR_INLINE uint64_t or_of_all(WideNumbers a) {
     return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_or_si128(two, _mm_unpackhi_epi64(two, two))));
 }
 
+#elif GGUFBPE_WASM
+
+constexpr bool has_vectors() { return true; }
+
+struct Bytes {
+    v128_t low, high;
+};
+
+VECTOR_INLINE Bytes load(const uint8_t *from) { return {wasm_v128_load(from), wasm_v128_load(from + 16)}; }
+VECTOR_INLINE void store(uint8_t *to, Bytes bytes) {
+    wasm_v128_store(to, bytes.low);
+    wasm_v128_store(to + 16, bytes.high);
+}
+VECTOR_INLINE Bytes repeat(uint8_t byte) {
+    const v128_t all = wasm_i8x16_splat(static_cast<int8_t>(byte));
+    return {all, all};
+}
+
+VECTOR_INLINE Bytes operator&(Bytes a, Bytes b) { return {wasm_v128_and(a.low, b.low), wasm_v128_and(a.high, b.high)}; }
+VECTOR_INLINE Bytes operator|(Bytes a, Bytes b) { return {wasm_v128_or(a.low, b.low), wasm_v128_or(a.high, b.high)}; }
+VECTOR_INLINE Bytes and_not(Bytes a, Bytes b) {  // a & ~b
+    return {wasm_v128_andnot(a.low, b.low), wasm_v128_andnot(a.high, b.high)};
+}
+VECTOR_INLINE Bytes lower_nibbles(Bytes a) { return a & repeat(15); }
+// Shifts of 16 bits: browsers run shifts of bytes as several instructions.
+VECTOR_INLINE Bytes upper_nibbles(Bytes a) {
+    return lower_nibbles({wasm_u16x8_shr(a.low, 4), wasm_u16x8_shr(a.high, 4)});
+}
+VECTOR_INLINE Bytes is_zero(Bytes a) {
+    const v128_t zero = wasm_i8x16_splat(0);
+    return {wasm_i8x16_eq(a.low, zero), wasm_i8x16_eq(a.high, zero)};
+}
+VECTOR_INLINE Bytes is_not_zero(Bytes a) {
+    const v128_t zero = wasm_i8x16_splat(0);
+    return {wasm_i8x16_ne(a.low, zero), wasm_i8x16_ne(a.high, zero)};
+}
+// `chosen` where the mask is set, else `otherwise`.
+VECTOR_INLINE Bytes choose(Bytes mask, Bytes chosen, Bytes otherwise) {
+    return {wasm_v128_bitselect(chosen.low, otherwise.low, mask.low),
+            wasm_v128_bitselect(chosen.high, otherwise.high, mask.high)};
+}
+// Bit i is the highest bit of byte i.
+VECTOR_INLINE uint32_t highest_bits(Bytes a) {
+    return static_cast<uint32_t>(wasm_i8x16_bitmask(a.low)) | static_cast<uint32_t>(wasm_i8x16_bitmask(a.high)) << 16;
+}
+
+// 16 bytes, of which each index below 16 gives one.
+class Shuffle {
+public:
+    VECTOR_INLINE explicit Shuffle(const uint8_t *table) : row_(wasm_v128_load(table)) {}
+    VECTOR_INLINE Bytes operator()(Bytes indices) const {
+        return {wasm_i8x16_swizzle(row_, indices.low), wasm_i8x16_swizzle(row_, indices.high)};
+    }
+
+private:
+    v128_t row_;
+};
+
+// The same for indices below 16 * ROWS, at most 128.
+template <int ROWS>
+class LookUp {
+public:
+    VECTOR_INLINE explicit LookUp(const uint8_t *table) {
+        for (int row = 0; row < ROWS; ++row) rows_[row] = wasm_v128_load(table + 16 * row);
+    }
+    VECTOR_INLINE Bytes operator()(Bytes indices) const { return {in(indices.low), in(indices.high)}; }
+
+private:
+    // An index of another row is 16 or more here, which gives 0.
+    VECTOR_INLINE v128_t in(v128_t indices) const {
+        v128_t result = wasm_i8x16_splat(0);
+        for (int row = 0; row < ROWS; ++row) {
+            const v128_t index = wasm_i8x16_sub(indices, wasm_i8x16_splat(static_cast<int8_t>(row << 4)));
+            result = wasm_v128_or(result, wasm_i8x16_swizzle(rows_[row], index));
+        }
+        return result;
+    }
+    v128_t rows_[ROWS];
+};
+
+// Eight numbers, for ranks.
+struct Numbers {
+    v128_t low, high;
+};
+
+VECTOR_INLINE Numbers load_numbers(const uint32_t *from) { return {wasm_v128_load(from), wasm_v128_load(from + 4)}; }
+VECTOR_INLINE Numbers lower(Numbers a, Numbers b) { return {wasm_u32x4_min(a.low, b.low), wasm_u32x4_min(a.high, b.high)}; }
+// The lowest of the eight, eight times.
+VECTOR_INLINE Numbers lowest(Numbers a) {
+    v128_t all = wasm_u32x4_min(a.low, a.high);
+    all = wasm_u32x4_min(all, wasm_i32x4_shuffle(all, all, 2, 3, 0, 1));
+    all = wasm_u32x4_min(all, wasm_i32x4_shuffle(all, all, 1, 0, 3, 2));
+    return {all, all};
+}
+// Bit i says whether the two are equal at i.
+VECTOR_INLINE uint32_t equal_places(Numbers a, Numbers b) {
+    return static_cast<uint32_t>(wasm_i32x4_bitmask(wasm_i32x4_eq(a.low, b.low))) |
+           static_cast<uint32_t>(wasm_i32x4_bitmask(wasm_i32x4_eq(a.high, b.high))) << 4;
+}
+
+// Four numbers of 64 bits.
+struct WideNumbers {
+    v128_t low, high;
+};
+
+VECTOR_INLINE WideNumbers load_wide(const uint64_t *from) { return {wasm_v128_load(from), wasm_v128_load(from + 2)}; }
+VECTOR_INLINE WideNumbers repeat_wide(uint64_t number) {
+    const v128_t both = wasm_i64x2_splat(static_cast<int64_t>(number));
+    return {both, both};
+}
+VECTOR_INLINE WideNumbers operator&(WideNumbers a, WideNumbers b) {
+    return {wasm_v128_and(a.low, b.low), wasm_v128_and(a.high, b.high)};
+}
+VECTOR_INLINE WideNumbers operator|(WideNumbers a, WideNumbers b) {
+    return {wasm_v128_or(a.low, b.low), wasm_v128_or(a.high, b.high)};
+}
+// All bits of those numbers that are equal.
+VECTOR_INLINE WideNumbers is_equal(WideNumbers a, WideNumbers b) {
+    return {wasm_i64x2_eq(a.low, b.low), wasm_i64x2_eq(a.high, b.high)};
+}
+VECTOR_INLINE uint64_t or_of_all(WideNumbers a) {
+    const v128_t two = wasm_v128_or(a.low, a.high);
+    return static_cast<uint64_t>(wasm_i64x2_extract_lane(two, 0)) | static_cast<uint64_t>(wasm_i64x2_extract_lane(two, 1));
+}
+
 #else
 
 constexpr bool has_vectors() { return true; }
@@ -234,6 +359,8 @@ VECTOR_INLINE uint64_t or_of_all(WideNumbers a) {
 VECTOR_INLINE bool is_ascii(Bytes a) {
 #if GGUFBPE_X86
     return !_mm256_movemask_epi8(a.all);
+#elif GGUFBPE_WASM
+    return !wasm_i8x16_bitmask(wasm_v128_or(a.low, a.high));
 #else
     return vmaxvq_u8(vorrq_u8(a.low, a.high)) < 0x80;
 #endif

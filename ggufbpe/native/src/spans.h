@@ -44,9 +44,11 @@ public:
         push(at, at + static_cast<int64_t>(size));
     }
     void shrink() { memory_.shrink(); }
+    void clear() { memory_.clear(); }
 
     size_t size() const { return memory_.size() / UNITS; }
     Span *data() { return room(0) - size(); }
+    const Span *data() const { return reinterpret_cast<const Span *>(memory_.data()); }
 
 private:
     static constexpr size_t UNITS = sizeof(Span) / sizeof(int32_t);

@@ -13,8 +13,6 @@ namespace {
 
 using Item = std::pair<size_t, size_t>;
 
-bool is_space(unsigned char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }  // isspace in the C locale
-
 // ---- the order of libstdc++'s std::sort, whatever library this is built with ---------------------------------------
 
 constexpr size_t INSERTION_SORT_UP_TO = 16;
@@ -357,8 +355,8 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
     auto find_run = [&](size_t position) {
         if (position >= spaces_start && position <= spaces_end && spaces_start < spaces_end) return;
         spaces_start = spaces_end = position;
-        for (; spaces_start > 0 && is_space(text[spaces_start - 1]); pace.count(1)) --spaces_start;
-        for (; spaces_end < size && is_space(text[spaces_end]); pace.count(1)) ++spaces_end;
+        for (; spaces_start > 0 && is_c_space(text[spaces_start - 1]); pace.count(1)) --spaces_start;
+        for (; spaces_end < size && is_c_space(text[spaces_end]); pace.count(1)) ++spaces_end;
     };
     // The text that a match may touch: itself, and white space that one of its tokens may strip.
     auto touched_range = [&](const Match &match) -> std::pair<size_t, size_t> {
@@ -441,10 +439,10 @@ void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<F
         pace.count(token.text.size() / 32);
         std::memset(is_taken.data() + start, true, token.text.size());
         if (token.strips_left) {
-            for (; start > 0 && !is_taken[start - 1] && is_space(text[start - 1]); pace.count(1)) is_taken[--start] = true;
+            for (; start > 0 && !is_taken[start - 1] && is_c_space(text[start - 1]); pace.count(1)) is_taken[--start] = true;
         }
         if (token.strips_right) {
-            for (; end < size && !is_taken[end] && is_space(text[end]); pace.count(1)) is_taken[end++] = true;
+            for (; end < size && !is_taken[end] && is_c_space(text[end]); pace.count(1)) is_taken[end++] = true;
         }
     }
     std::sort(taken.begin(), taken.end(), [&](const Match &a, const Match &b) {

@@ -22,6 +22,9 @@
 
 namespace ggufbpe {
 
+// isspace in the C locale: what special tokens strip beside them.
+inline bool is_c_space(unsigned char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+
 struct Fragment {
     int32_t token;  // -1 for plain text; see also preprocessing.h
     size_t start, end;

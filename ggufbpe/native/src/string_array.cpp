@@ -214,43 +214,49 @@ Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, in
     if (!into) return walk(data, size, position, count, width, big_endian, poll, [](uint64_t, uint64_t) { return true; });
     const auto walk_only = [&] { return scan(data, size, position, count, width, big_endian, nullptr, poll); };
     if (position > size || count > (size - position) / static_cast<uint64_t>(width)) return walk_only();  // which fails
-    uint64_t room = size - position - count * static_cast<uint64_t>(width);
-    if (!Scanner::has_room(count, room)) {
-        Scan result = walk_only();
+    Scanner scanner(count, size - position - count * static_cast<uint64_t>(width));
+    Scan result = scanner.add(data, size, position, count, width, big_endian, poll);
+    if (result.outcome == Scan::Outcome::ok && result.index < count) {  // more than there is room for
+        result = walk_only();
         result.plain = false;
         return result;
     }
-    Scanner scanner(count, room, poll);
-    Scan result = scanner.add(data, size, position, count, width, big_endian, poll);
-    if (result.outcome == Scan::Outcome::ok && result.index < count) return walk_only();  // which fails
     result.plain = result.plain && scanner.is_plain(poll);
     *into = scanner.take();
     return result;
 }
 
-bool Scanner::has_room(uint64_t count, uint64_t room) { return room <= UINT32_MAX - PADDING && count < UINT32_MAX; }
+Scanner::Scanner(uint64_t count, uint64_t bytes) : wanted_(count) {
+    if (count >= UINT32_MAX) throw std::length_error("more strings than there are numbers for");
+    strings_.ends_.reserve(static_cast<size_t>(std::min(count + 1, AT_FIRST / sizeof(uint32_t))));
+    strings_.data_.resize(static_cast<size_t>(std::min(bytes, AT_FIRST)) + PADDING);
+}
 
-Scanner::Scanner(uint64_t count, uint64_t room, const Poll &poll) : room_(room) {
-    if (!has_room(count, room)) throw std::length_error("strings of 4 GiB or more");
-    const auto fill = [&](auto &numbers, size_t size) {  // with zeros
-        numbers.reserve(size);
-        in_pieces(size, poll, [&](size_t, size_t end) { numbers.resize(end); });
-    };
-    fill(strings_.data_, room + PADDING);
-    fill(strings_.ends_, count + 1);
+// Room for `bytes` of strings and for what copying may overrun. False if there can be none.
+bool Scanner::make_room(uint64_t bytes) {
+    constexpr uint64_t MOST = UINT32_MAX - PADDING;
+    if (bytes > MOST) return false;
+    strings_.data_.resize(static_cast<size_t>(std::min(std::max(bytes, 2 * uint64_t(strings_.data_.size())), MOST)) + PADDING);
+    return true;
 }
 
 Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian,
                   const Poll &poll) {
-    count = std::min<uint64_t>(count, strings_.ends_.size() - 1 - count_);
-    char *texts = strings_.data_.data();
+    count = std::min(count, wanted_ - count_);
+    const uint64_t possible = position < size ? (size - position) / static_cast<uint64_t>(width) : 0;
+    count = std::min(count, possible + 1);  // one more than can be there says what is missing
+    strings_.ends_.resize(static_cast<size_t>(count_ + 1 + count));
     uint32_t *ends = strings_.ends_.data() + count_;
-    uint32_t end = end_;
+    char *texts = strings_.data_.data();
+    uint64_t room = strings_.data_.size() - PADDING, end = end_;
     bool cut = cut_;
-    const uint64_t room = room_;
     Pace pace(poll);
     Scan result = walk(data, size, position, count, width, big_endian, poll, [&](uint64_t at, uint64_t length) {
-        if (length > room - end) return false;  // no room for the remaining lengths
+        if (length > room - end) {
+            if (!make_room(end + length)) return false;
+            texts = strings_.data_.data();
+            room = strings_.data_.size() - PADDING;
+        }
         if (length <= PADDING && size - at >= PADDING) {
             std::memcpy(texts + end, data + at, PADDING);  // the next one overwrites the excess
         } else {
@@ -258,18 +264,19 @@ Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t c
             std::memcpy(texts + end, data + at, length);
         }
         cut |= length && (data[at] & 0xC0) == 0x80;
-        end += static_cast<uint32_t>(length);
-        *++ends = end;
+        end += length;
+        *++ends = static_cast<uint32_t>(end);
         return true;
     });
     count_ += result.index;
-    end_ = end;
+    strings_.ends_.resize(static_cast<size_t>(count_ + 1));
+    end_ = static_cast<uint32_t>(end);
     cut_ = cut;
     return result;
 }
 
 bool Scanner::is_plain(const Poll &poll) const {
-    return !cut_ && count_ + 1 == strings_.ends_.size() && ggufbpe::is_plain(strings_.data_.data(), end_, poll);
+    return !cut_ && count_ == wanted_ && ggufbpe::is_plain(strings_.data_.data(), end_, poll);
 }
 
 }  // namespace ggufbpe

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "keyed_hash.h"
 #include "machine.h"
 #include "memory.h"
 #include "poll.h"
@@ -69,7 +70,7 @@ class Strings {
 public:
     Strings() = default;
     // String i is `data` from ends[i] to ends[i + 1], the first of which is 0.
-    Strings(std::vector<char> data, std::vector<uint32_t> ends) : data_(std::move(data)), ends_(std::move(ends)) {}
+    Strings(LargeVector<char> data, LargeVector<uint32_t> ends) : data_(std::move(data)), ends_(std::move(ends)) {}
 
     void reserve(size_t count, size_t bytes);
     void add(std::string_view text);  // std::length_error beyond 4 GiB
@@ -80,6 +81,10 @@ public:
         return {data_.data() + ends_[index], size_t(ends_[index + 1] - ends_[index])};
     }
     bool operator==(const Strings &other) const;
+    void hash_into(KeyedHash &hash) const {
+        hash.add(ends_.data(), ends_.size() * sizeof ends_[0]);
+        hash.add(data_.data(), byte_size());
+    }
 
     static constexpr int64_t NOT_FOUND = -1;  // in place of an index
 
@@ -151,8 +156,8 @@ private:
         uint32_t index_plus_1;  // 0: empty
     };
 
-    std::vector<char> data_;         // may be longer than the strings
-    std::vector<uint32_t> ends_{0};  // ends_[i] is where string i begins
+    LargeVector<char> data_;         // may be longer than the strings
+    LargeVector<uint32_t> ends_{0};  // ends_[i] is where string i begins
     ZeroedArray<Slot> slots_;
     uint64_t mask_ = 0;
     int64_t duplicate_ = NOT_FOUND;  // what index() returned
@@ -179,27 +184,35 @@ struct Scan {
 Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into,
           const Poll &poll = NO_POLL);
 
-// The same for an array that is read in blocks.
+// The same for an array that is read in blocks. Memory is taken as strings come, and little for what a count promises.
 class Scanner {
 public:
-    // For `count` strings of `room` bytes together; throws std::length_error if that is more than Strings can hold.
-    Scanner(uint64_t count, uint64_t room, const Poll &poll);
+    // For `count` strings, of about `bytes` together.
+    explicit Scanner(uint64_t count, uint64_t bytes);
+    explicit Scanner(uint64_t count) : Scanner(count, count * USUAL_SIZE) {}
 
     // Adds the next of at most `count` strings, which begin at `position`, as far as they lie wholly in `data`. `index` is how
     // many these are; outcome, position and length say what the next one lacks.
     Scan add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian,
              const Poll &poll);
 
-    // Whether everything added is UTF-8 and has no NUL.
+    // Whether all strings were added, and are UTF-8 without a NUL.
     bool is_plain(const Poll &poll) const;
-    Strings take() { return std::move(strings_); }
-
-    static bool has_room(uint64_t count, uint64_t room);
+    // The strings, which it then has no more of.
+    Strings take() {
+        Strings taken = std::move(strings_);
+        *this = Scanner(0);
+        return taken;
+    }
 
 private:
+    static constexpr uint64_t USUAL_SIZE = 12;           // bytes of a token, or a merge
+    static constexpr uint64_t AT_FIRST = uint64_t(1) << 24;  // the most bytes that are taken before they are needed
+
+    bool make_room(uint64_t bytes);
+
     Strings strings_;
-    uint64_t room_;
-    size_t count_ = 0;
+    uint64_t wanted_, count_ = 0;
     uint32_t end_ = 0;
     bool cut_ = false;  // a string begins inside a character: two broken halves are not one whole
 };

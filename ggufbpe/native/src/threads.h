@@ -79,6 +79,10 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
     const Poll look_at_stop = [&] {
         if (state->turns.stopped()) throw Stopped();
     };
+    const Poll look_at_forks = [&] {  // made before there are threads, since it takes memory
+        poll();
+        if (fork_count() != forks) throw Forked();
+    };
     try {
         for (size_t i = 1; i < std::min(threads, count); ++i) {
             state->others.emplace_back([&] { run_here(look_at_stop, false); });
@@ -86,13 +90,20 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
     } catch (const std::exception &) {
         // Fewer threads than asked for do the same. Those that run are joined below in any case.
     }
-    const Poll look_at_forks = [&] {
-        poll();
-        if (fork_count() != forks) throw Forked();
-    };
     run_here(look_at_forks, true);
     for (std::thread &other : state->others) other.join();
     if (state->error) std::rethrow_exception(state->error);
+}
+
+// Runs work(threads). If a poll forks in the middle, the child has lost the other threads and their work: it does
+// the work once more, alone.
+template <typename Work>
+void though_forked(size_t threads, Work work) {
+    try {
+        work(threads);
+    } catch (const Forked &) {
+        work(size_t(1));
+    }
 }
 
 // Appends the ids of parts in order. A part's ids are copied by the thread that brings them, while they are in its cache; if

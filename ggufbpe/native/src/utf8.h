@@ -41,6 +41,9 @@ inline size_t utf8_length(const unsigned char *p, size_t size) {
     return static_cast<size_t>(p - begin);
 }
 
+// The bytes of the character that a byte begins; 1 for a byte within one.
+inline size_t length_by_lead(unsigned char lead) { return lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
+
 inline bool is_utf8(const unsigned char *p, size_t size) { return utf8_length(p, size) == size; }
 
 // For a text that may be long.

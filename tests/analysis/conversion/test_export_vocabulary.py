@@ -136,3 +136,10 @@ def test_a_difference_is_explained_by_a_limit_that_concerns_it() -> None:
     assert parity.unexplained(other, [long_s])
     assert not parity.unexplained(agreement(), [])
     assert not parity.unexplained("not checked", [])
+
+
+def test_one_file_may_have_a_path_of_its_own(tmp_path: Path) -> None:
+    found = export(GPT2, "vocab-gguf", check=False)
+    assert found.save(tmp_path / "mine.gguf") == [str(tmp_path / "mine.gguf")]
+    assert (tmp_path / "mine.gguf").is_file()
+    assert found.save(tmp_path / "folder") == [str(tmp_path / "folder" / "vocab.gguf")]

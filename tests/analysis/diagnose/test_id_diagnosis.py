@@ -973,6 +973,24 @@ def test_what_is_claimed_reproduces_the_ids(text: bytes, make: Made, chance: ran
         assert reproduced(findings, ids)
 
 
+@pytest.mark.parametrize("text", [b"\x80\x00\x01\x00\x01", b"\x80a\x00\x00\x01"])
+def test_a_text_from_its_end_on_is_another_text_and_no_exchange_of_tokens(text: bytes) -> None:
+    """Its first token and its last have changed places, which explains some of the ids."""
+    tokenizer = Tokenizer(gpt2_vocabulary())
+    ids = tokenizer.encode(text[::-1])
+    findings = search(tokenizer, text, ids)
+    assert reproduced(findings, ids)
+    assert [cause.id for cause in findings[0].causes] == ["text_differs"]
+
+
+def test_a_shorter_explanation_of_all_ids_is_not_told_after_a_longer_one() -> None:
+    """Bytes that are dropped and tokens that are exchanged, or else another text."""
+    text, ids = b"\x80\x00\x01\x00\x01", [189, 188, 189, 188]
+    findings = search(Tokenizer(gpt2_vocabulary()), text, ids)
+    assert reproduced(findings, ids)
+    assert [cause.id for cause in findings[0].causes] == ["invalid_utf8", "vocabulary"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma-4"])
 def test_random_ids_are_explained_by_nothing(name: str) -> None:

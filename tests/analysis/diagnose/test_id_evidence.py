@@ -97,7 +97,9 @@ def test_the_offset_of_a_difference_is_that_in_the_given_text() -> None:
     [
         (b"The quick brown fox jumps", b"The quick red fox jumps", True),
         (b"The quick brown fox jumps", b"0123456789 0123456789", False),
-        (b"ab", b"yz", True),  # too short to tell
+        (b"Hi", b'"#', False),
+        (b"Hi", b"hi", True),  # too short for more than that
+        (b"", b"yz", True),
         (b"xThe quick brown fox", b"The quick brown fox", True),
     ],
 )

@@ -10,8 +10,10 @@ from typing import Any
 
 import mending
 import pytest
-from chats import VOCABULARY
 from record_chats import read_chats
+from recorded_chats import VOCABULARY
+from reference import write_metadata
+from small_models import CHATML, with_template
 
 from ggufbpe import Tokenizer, diagnose, fix
 from ggufbpe.analysis.diagnose import plain_jinja, prompt_diagnosis
@@ -161,6 +163,20 @@ def test_another_template(plain: Tokenizer, name: str) -> None:
     found = diagnose(one, chat=CHAT, expected_prompt=one.chats.prompt(CHAT, template))
     [cause] = found.explanations[0].causes
     assert (cause.id, cause.detail["change"]) == ("template", which)
+
+
+@pytest.mark.parametrize("written", ["<|im_start|>", "<|start_header_id|>"])
+def test_a_template_whose_markers_are_no_tokens(written: str, tmp_path: Path) -> None:
+    """It is said to be for another model, and the file's fix is ChatML; else the other tool has another template."""
+    own = CHATML.replace("<|im_start|>", f"{written} ")
+    model = write_metadata(tmp_path / "model.gguf", with_template(own))
+    right = Tokenizer.from_gguf(write_metadata(tmp_path / "right.gguf", with_template(CHATML)))
+    found = diagnose(model, chat=[USER], expected_prompt=right.chats.prompt({"messages": [USER]}))
+    first = found.explanations[0]
+    assert causes_of(found) == ["template"]
+    is_other = written == "<|start_header_id|>"
+    assert ("the file's own is for another model" in str(first.causes[0].detail["what"])) is is_other
+    assert first.fix.endswith(" --chat-template known:chatml -o fixed.gguf") is is_other
 
 
 def test_a_template_that_differs_in_its_words_alone(plain: Tokenizer) -> None:

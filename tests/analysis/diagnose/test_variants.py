@@ -18,6 +18,7 @@ from ggufbpe.analysis.diagnose.variants import (
     variants_of,
 )
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.tokenizer.special_tokens import SpecialTokens, TextFragment
 
 TOKENIZER = small_tokenizer()
 VOCABULARY = TOKENIZER.vocabulary
@@ -43,10 +44,26 @@ def test_the_ids_of_a_variant(variant: Variant, expected: list[int]) -> None:
         assert variant.start(Variants(TOKENIZER), 2) == expected[:2]
 
 
-def test_an_exchange_is_its_own_inverse() -> None:
-    variant = ABCD._replace(exchanged=((1, 2), (3, 4)))
-    assert variant.with_exchange([1, 2, 3, 4, 5]) == [2, 1, 4, 3, 5]
-    assert variant.with_exchange(variant.with_exchange([1, 2, 3, 4, 5])) == [1, 2, 3, 4, 5]
+def test_fragments_of_a_text_are_made_once_for_all_variants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fragments depend on the special tokens, the text and `parse_special`, not on the pre-tokenizer."""
+    made: list[str | bytes] = []
+    partition = SpecialTokens.partition
+
+    def counted(own: SpecialTokens, source: str | bytes, parse_special: bool) -> list[TextFragment]:
+        made.append(source)
+        return partition(own, source, parse_special)
+
+    monkeypatch.setattr(SpecialTokens, "partition", counted)
+    variants, eos = Variants(TOKENIZER), VOCABULARY.special_ids["eos"]
+    for pre in ("gpt-2", "qwen2"):
+        own = VOCABULARY._replace(pre_tokenizer=PRE_TOKENIZERS[pre])
+        variant = ABCD._replace(vocabulary=own, text=b"a<|im_end|>")
+        assert variant.ids(variants) == [97, eos]
+        assert eos not in variant._replace(parse_special=False).ids(variants)
+    assert len(made) == 2
+    variants.forget_texts()
+    assert ABCD._replace(text=b"a<|im_end|>").ids(variants) == [97, eos]
+    assert len(made) == 3
 
 
 def test_merging_by_id() -> None:

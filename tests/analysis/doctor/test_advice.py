@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from small_models import FactsOf, K, facts_of, small_keys
+from small_models import FactsOf, K, facts_of, family_keys, small_keys
 
-from ggufbpe.analysis.doctor.advice import advised
+from ggufbpe.analysis.doctor.advice import advised, left_unlike_family
 from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.finding import Finding, Where
 from ggufbpe.gguf.constants import GGUFValueType
@@ -31,6 +31,17 @@ def test_all_changes_are_one_command(facts_of: FactsOf) -> None:
     )
     assert (proposal.differing, proposal.explained) == (2, 2)
     assert proposal.explains == "explains all 2 findings"
+
+
+def test_values_unlike_those_of_the_family_that_no_command_changes(facts_of: FactsOf) -> None:
+    model = facts_of(family_keys("DeepSeek Coder", pre="gpt-2", add_bos_token=True, add_eos_token=True))
+    assert left_unlike_family(model, None) == (
+        f"{K.PRE} is 'gpt-2' instead of deepseek-coder",
+        "EOS is added to every text",
+    )
+    _, proposal = advised(model, [finding(model.set(K.PRE, "deepseek-coder"), K.PRE)])
+    assert left_unlike_family(model, proposal) == ("EOS is added to every text",)
+    assert left_unlike_family(facts_of(small_keys()), None) == ()
 
 
 def test_notes_need_no_command(facts_of: FactsOf) -> None:

@@ -26,6 +26,7 @@ from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.finding import Finding
 from ggufbpe.analysis.doctor.fix import write_fixed
 from ggufbpe.analysis.doctor.sample_prompts import CHATS
+from ggufbpe.analysis.doctor.token_checks import PADDING
 from ggufbpe.chat.known_templates import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
@@ -40,6 +41,7 @@ from ggufbpe.models.pretokenizers.hf_splitting import DIFFERENCES
 from ggufbpe.models.pretokenizers.pretokenizer_evidence import CUT_BY, FEATURES, telltales
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, one_of_each
 from ggufbpe.models.pretokenizers.splitter import splitter
+from ggufbpe.models.vocabulary import USER_DEFINED
 
 pytestmark = pytest.mark.tries_fixes
 
@@ -199,17 +201,22 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         lambda: template(known_template("google-gemma-2-2b-it").source),
     ),
     "markers of type normal": (
-        "chat_marker",
+        "control_type",
         "warning",
         lambda: {**with_tokens("<|turn>", "<turn|>"), **template("<|turn><turn|>" + HARMLESS)},
     ),
     "marker of type normal": (
-        "chat_marker",
+        "control_type",
         "warning",
         lambda: {**with_tokens("<|turn>"), **template("<|turn>" + HARMLESS)},
     ),
     "BOS of another model": ("chat_marker", "warning", lambda: template("{{ '<s>' }}" + HARMLESS)),
     "template not closed": ("template_error", "error", lambda: template("{% for message in messages %}")),
+    "settings as template": (
+        "template_is_json",
+        "error",
+        lambda: template('{"chat_template": "a{{ messages }}"}'),
+    ),
     "template that refuses all": ("template_error", "error", lambda: template(refusing("messages"))),
     "template of a known model not closed": (
         "template_error",
@@ -408,7 +415,7 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ]
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
-    tested |= {"template_not_run", "corrected"}
+    tested |= {"template_not_run", "corrected", "eos_behind_prompts", "control_shown"}
     tested |= {expected for _, _, expected, _ in OTHER_DEFECTS.values()}
     assert len(ids) > 24
     assert ids <= tested  # but for pre_doubtful, on whole vocabularies, below
@@ -749,11 +756,41 @@ def raw_pieces() -> Keys:
 
 
 # A file, its changes, the finding, and its severity.
+def first_tokens(name: str, count: int) -> Keys:
+    """The first tokens of a vocabulary, with their types."""
+    own = read(cached(name))
+    return {key: own[key][:count] for key in (K.LIST, K.TOKEN_TYPE)}
+
+
 OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
     "SPM without scores": (SPM, lambda: {K.SCORES: None}, "scores_missing", "warning"),
     "SPM, scores of zero": (SPM, lambda: scores_of(SPM, rest=0.0), "scores_flat", "warning"),
     "SPM, a score that is no number": (SPM, lambda: scores_of(SPM, NAN), "scores_not_numbers", "error"),
     "SPM, too few scores": (SPM, lambda: {K.SCORES: [0.0] * 7}, "scores_length", "error"),
+    "Llama 2, scores the other way round": (
+        "llama-spm",
+        lambda: {K.SCORES: [float(index) for index in range(32000)]},
+        "scores_in_no_order",
+        "warning",
+    ),
+    "Command R as GPT-2, which cuts none of its tokens": (
+        "command-r",
+        lambda: {K.PRE: "gpt-2"},
+        "pre_doubtful",
+        "warning",
+    ),
+    "DeepSeek Coder without its last tokens": (
+        "deepseek-coder",
+        lambda: first_tokens("deepseek-coder", 32015),
+        "lost_tokens",
+        "warning",
+    ),
+    "DeepSeek Coder, all tokens normal": (
+        "deepseek-coder",
+        lambda: {K.TOKEN_TYPE: [NORMAL] * 32256},
+        "added_text_is_normal",
+        "warning",
+    ),
     "SPM without bytes": (VOCABS / "spm-without-bytes.gguf", dict, "bytes_missing", "warning"),
     "UGM without scores": (UNIGRAM, lambda: {K.SCORES: None}, "scores_missing", "warning"),
     "UGM, a score that is no number": (
@@ -836,6 +873,9 @@ BOS_AND_EOS: list[tuple[str, Keys, dict[str, str]]] = [
     ("qwen2", {K.BOS_ID: 151644}, {}),  # which is not added
     ("llama-bpe", {K.ADD_BOS: False}, {"bos_switched_off": f"{K.ADD_BOS}=true"}),
     ("llama-bpe", template(LLAMA_3, add_bos_token=False), {"bos_switched_off": f"{K.ADD_BOS}=true"}),
+    ("llama-bpe", {K.ADD_EOS: True}, {}),  # as a model of embeddings
+    ("llama-bpe", template(LLAMA_3, add_eos_token=True), {"eos_behind_prompts": f"{K.ADD_EOS}=false"}),
+    ("t5", template(LLAMA_3, add_eos_token=True), {"chat_marker": ""}),  # a family that adds EOS
     ("llama-bpe", {K.EOS_ID: 128009}, {}),
     ("llama-bpe", {K.EOS_ID: 5}, {"special_id_is_normal": f"{K.EOS_ID}=128001"}),
     ("llama-bpe", {K.BOS_ID: 5}, {"special_id_is_normal": f"{K.BOS_ID}=128000"}),
@@ -906,6 +946,12 @@ def test_a_chat_without_bos_that_the_template_writes_is_not_concerned(tmp_path: 
             "This is a GPT-2 vocabulary.",
             "The file calls itself 'Llama 3.2 1B'. ",
         ),
+        (
+            "llama-spm",
+            {K.ADD_PREFIX: False},
+            "This is a Llama 2 vocabulary, but the file differs from Llama 2 files in 1 point.",
+            "no space is put before texts (tokenizer.ggml.add_space_prefix).",
+        ),
         ("nomic-bert-moe", {}, "This is an XLM-RoBERTa vocabulary.", "are those of XLM-RoBERTa files."),
     ],
 )
@@ -934,9 +980,14 @@ def test_the_table_of_families_has_what_their_files_have(family: KnownFamily) ->
     added = own.tokenizer_model.added_names(own.add_bos, own.add_eos)
     flags = [any(name in names for names in added) for name in ("bos", "eos")]
     assert flags == [family.add_bos, family.add_eos]
+    assert own.add_space_prefix or "add_space_prefix" not in own.tokenizer_model.flags
     for name, expected in (("bos", family.bos), ("eos", family.eos)):
         token = own.special_ids[name]
         assert (None if token is None else (token, own.tokens[token])) == expected
+    last, text = family.last_used
+    assert own.tokens[last] == text
+    assert family.last_marker is None or all(map(PADDING.fullmatch, own.tokens[last + 1 :]))
+    assert {own.attributes[index] for index in family.added_text} <= {USER_DEFINED}
 
 
 VOCABULARY_OF = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from small_models import FactsOf, K, facts_of, family_keys, small_keys
+from small_models import FactsOf, K, Keys, facts_of, family_keys, small_keys
 from small_models import known_family as family_of
 
-from ggufbpe.analysis.doctor.family_checks import known_family, splits_like
-from ggufbpe.gguf.constants import KEY_NAME
+from ggufbpe.analysis.doctor.family_checks import added_text, known_family, last_tokens_missing, splits_like
+from ggufbpe.analysis.doctor.proposal import changes_of
+from ggufbpe.gguf.constants import KEY_NAME, TokenType
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -58,3 +61,43 @@ def test_an_unknown_vocabulary_is_not_remarked_on(name: str, facts_of: FactsOf) 
 )
 def test_names_that_split_as_the_family_does(pre: str | None, family: str, expected: bool) -> None:
     assert splits_like(pre, family_of(family)) is expected
+
+
+def with_tokens(count: int, **keys: Any) -> Keys:
+    """The keys of a DeepSeek Coder model with `count` tokens, of which those behind EOS are padding."""
+    made = family_keys(DEEPSEEK, **keys)
+    more = range(len(made[K.LIST]), count)
+    made[K.LIST] = [*made[K.LIST], *(f"[PAD{index}]" for index in more)]
+    made[K.TOKEN_TYPE] = [*made[K.TOKEN_TYPE], *(int(TokenType.UNUSED) for _ in more)]
+    return made
+
+
+def test_lost_tokens_are_told_from_missing_padding(facts_of: FactsOf) -> None:
+    [finding] = last_tokens_missing(facts_of(with_tokens(32021)))
+    assert (finding.severity, finding.fix) == ("warning", "convert the model again")
+    assert finding.what == "The last tokens of a DeepSeek Coder vocabulary are missing."
+    assert finding.evidence == (
+        "The file has 32021 tokens. DeepSeek Coder files have more, such as '<|EOT|>' with id 32021."
+    )
+    assert not list(last_tokens_missing(facts_of(with_tokens(32022))))
+
+
+def test_lost_tokens_after_which_a_vocabulary_looks_like_another_family(facts_of: FactsOf) -> None:
+    phi = family_of("Phi-3")
+    keys = {**family_keys("Llama 2"), KEY_NAME: "Phi 3 mini"}
+    [finding] = last_tokens_missing(facts_of(keys))
+    assert finding.detail == {"family": "Phi-3", "first": 32000, "last": phi.last_used[0]}
+    assert not list(last_tokens_missing(facts_of(family_keys("Llama 2"))))
+    assert not list(
+        last_tokens_missing(facts_of({**small_keys(), KEY_NAME: "Llama 3 8B"}))
+    )  # another vocabulary
+
+
+def test_added_text_that_is_stored_as_normal_tokens(facts_of: FactsOf) -> None:
+    keys = with_tokens(32022)
+    [finding] = added_text(facts_of(keys))
+    [change] = changes_of(finding)
+    assert change.types == dict.fromkeys(range(32000, 32013), "USER_DEFINED")
+    for index in family_of(DEEPSEEK).added_text:
+        keys[K.TOKEN_TYPE][index] = int(TokenType.USER_DEFINED)
+    assert not list(added_text(facts_of(keys)))

@@ -30,10 +30,11 @@ from ggufbpe.cli import main
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
-from ggufbpe.gguf.edit_arguments import parse_remove, parse_set, parse_token_type, set_token_types
+from ggufbpe.gguf.edit_arguments import parse_remove, parse_set, parse_token_type
 from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
+from ggufbpe.gguf.token_edits import set_token_types
 
 pytestmark = pytest.mark.tries_fixes
 
@@ -206,9 +207,9 @@ BAD = [
     (PRE, "not of the form KEY=VALUE"),
     ("=x", "not of the form KEY=VALUE"),
     ("new.key=5", "say its type"),
-    (f"{EOS}=-1", "not a value of type UINT32"),
+    (f"{EOS}=-1", "neither an id nor the text of a special token"),
     (f"{EOS}=4294967296", "not a value of type UINT32"),
-    (f"{EOS}=five", "not a value of type UINT32"),
+    (f"{EOS}=five", "neither an id nor the text of a special token"),
     (f"{ADD_BOS}=maybe", "not a value of type BOOL"),
     ("new.key=INT8:128", "not a value of type INT8"),
     ("new.key=INT8:[1, 128]", "not a JSON list of INT8"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ggufbpe.analysis.doctor.model_checks import (
     unwritable_bytes,
     wrong_model,
 )
+from ggufbpe.analysis.doctor.value_checks import lengths
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.reader import GGUFFile
 
@@ -43,6 +45,25 @@ def spm_keys(**keys: Any) -> Keys:
 
 
 @pytest.mark.parametrize(
+    ("tokens", "mended"),
+    [
+        ([], True),
+        (["<0x41>"], False),  # which is missing, so that types alone do not help
+    ],
+)
+def test_bytes_that_only_lack_their_types(tokens: list[str], mended: bool, facts_of: FactsOf) -> None:
+    keys = spm_keys(token_type=None)
+    keys[K.LIST] = ["x" if token in tokens else token for token in keys[K.LIST]]
+    model = facts_of(keys)
+    [finding] = unwritable_bytes(model)
+    assert "have a token whose type does not say that it is a byte" in finding.evidence or not mended
+    assert (finding.fix == model.set_types(BYTE=range(1, 257))) is mended
+    assert (finding.where.key == K.TOKEN_TYPE) is mended
+    [types] = lengths(model)
+    assert types.fix == model.set_types(UNKNOWN=[0], BYTE=list(model.byte_tokens.values()))
+
+
+@pytest.mark.parametrize(
     ("changed", "expected"),
     [
         (None, ("scores_missing", "warning")),
@@ -57,6 +78,20 @@ def test_scores(changed: list[float] | None, expected: tuple[str, str] | None, f
     assert found(findings) == ([expected] if expected else [])
     if expected == ("scores_not_numbers", "error"):
         assert findings[0].evidence == "1 token has NaN: 0."
+
+
+@pytest.mark.parametrize(
+    ("is_shuffled", "expected"), [(True, [("scores_in_no_order", "warning")]), (False, [])]
+)
+def test_scores_of_many_tokens_fall(
+    is_shuffled: bool, expected: list[tuple[str, str]], facts_of: FactsOf
+) -> None:
+    keys = spm_keys()
+    fallen = [-float(index) for index in range(2000)]
+    keys[K.LIST] += [f"word{index}" for index in range(len(fallen))]
+    keys[K.TOKEN_TYPE] += [1] * len(fallen)
+    keys[K.SCORES] += Random(1).sample(fallen, len(fallen)) if is_shuffled else fallen
+    assert found(scores(facts_of(keys))) == expected
 
 
 def test_models_with_merges_need_no_scores(facts_of: FactsOf) -> None:

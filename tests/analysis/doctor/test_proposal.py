@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import GPT2, prepared
 from reference import vocabulary, with_pre
+from small_models import FactsOf, facts_of, small_keys
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
@@ -16,11 +17,13 @@ from ggufbpe.analysis.diagnose.id_diagnosis import diagnose
 from ggufbpe.analysis.diagnose.several import Several
 from ggufbpe.analysis.diagnose.texts_of_ids import swapped, texts_of_lost
 from ggufbpe.analysis.doctor.marker_tokens import MarkerTokens
-from ggufbpe.analysis.doctor.proposal import ENDS, Proposal, Trial, prove, prove_by_parts
-from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds, end_of_token, ends_of, parts_of
+from ggufbpe.analysis.doctor.model_checks import charsmap
+from ggufbpe.analysis.doctor.proposal import ENDS, Proposal, Trial, checks_left_out, prove, prove_by_parts
+from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds, end_of_token, ends_of, parts_of, with_exchange
 from ggufbpe.analysis.verify.model_diff import diff
 from ggufbpe.analysis.verify.weighing import change_to, weigh
 from ggufbpe.gguf.change import Change, all_of
+from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.constants import TokenizerKey as K
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.hub.model_location import fix_command
@@ -28,6 +31,7 @@ from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 
 pytestmark = pytest.mark.tries_fixes
+__all__ = ["facts_of"]  # the fixture
 
 
 def opened(path: Path) -> Tokenizer:
@@ -58,6 +62,11 @@ END = 50256  # <|endoftext|> in GPT-2's vocabulary
             ["--chat-template", "known:chatml"],
             ["the chat template known:chatml"],
         ),
+        (
+            Change(templates={"tool_use": "a=b.jinja"}),
+            ["--chat-template", "tool_use=a=b.jinja"],
+            ["the chat template tool_use=a=b.jinja"],
+        ),
     ],
 )
 def test_a_change_is_arguments_words_and_a_command(
@@ -66,6 +75,12 @@ def test_a_change_is_arguments_words_and_a_command(
     assert (change.arguments, change.described, bool(change)) == (arguments, described, bool(arguments))
     command = " ".join(["ggufbpe fix m.gguf", *arguments, "-o fixed.gguf"])
     assert Change.of_command(command) == change
+
+
+def test_a_path_with_an_equals_sign_is_no_name_of_a_template() -> None:
+    arguments = Change(templates={"": "v=2.gguf"}).arguments
+    command = " ".join(["ggufbpe fix m.gguf", *arguments, "-o fixed.gguf"])
+    assert Change.of_command(command) == Change(templates={"": "./v=2.gguf"})
 
 
 @pytest.mark.parametrize("flag", ["--chat-template FILE", "--set-token-type '<|x|>=CONTROL'"])
@@ -196,6 +211,23 @@ def test_ids_of_another_text_are_not_cut() -> None:
     tok = Tokenizer.from_gguf(GPT2)
     compared = TextWithIds(LINES.encode(), tok.encode("something\nelse"))
     assert parts_of(tok, compared) == [compared]
+
+
+def test_lines_are_cut_where_the_other_side_has_exchanged_two_tokens() -> None:
+    tok, text = Tokenizer.from_gguf(GPT2), LINES.encode()
+    right = tok.encode(LINES)
+    pair = right[0], right[-1]
+    compared = TextWithIds(text, with_exchange(right, [pair]))
+    assert parts_of(tok, compared) == [compared]
+    found = parts_of(tok, compared, [pair])
+    assert [part.text for part in found] == [part.text for part in parts_of(tok, TextWithIds(text, right))]
+    assert [token for part in found for token in part.ids] == compared.ids
+
+
+def test_an_exchange_of_tokens_is_undone_by_itself() -> None:
+    pairs = ((1, 2), (3, 4))
+    assert with_exchange([1, 2, 3, 4, 5], pairs) == [2, 1, 4, 3, 5]
+    assert with_exchange([2, 1, 4, 3, 5], pairs) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -421,3 +453,19 @@ def test_of_two_healthy_files_both_changes_are_described_without_a_command(tmp_p
     assert (found.suspect, found.fix) == (None, "")
     assert [change.described for change in found.changes] == [[f"{K.EOS_ID}=50257"], [f"{K.EOS_ID}=50256"]]
     assert found.to_dict()["changes"] == {"a": [f"{K.EOS_ID}=50257"], "b": [f"{K.EOS_ID}=50256"]}
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_charsmap_is_checked_where_it_tells_two_files_apart(differs: bool, facts_of: FactsOf) -> None:
+    one, other = (
+        facts_of(
+            {
+                **small_keys(pre=None),
+                K.MODEL: "t5",
+                K.PRECOMPILED_CHARSMAP: ([0, 0, 0, 0, last], GGUFValueType.ARRAY, GGUFValueType.UINT8),
+            },
+            f"{name}.gguf",
+        )
+        for name, last in (("one", 1), ("other", 1 + differs))
+    )
+    assert (charsmap in checks_left_out(one, other)) == (not differs)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
+from pathlib import Path
 
 import pytest
+from reference import write_metadata
 from small_models import CHATML, NORMAL, FactsOf, K, Keys, facts_of, found, small_keys, with_template
 
+from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.analysis.doctor.template_checks import (
     bos_twice,
     chat_markers,
+    eos_behind_prompts,
     other_bos,
     template_errors,
+    template_is_settings,
     turn_ends,
 )
+from ggufbpe.cli import main
+from ggufbpe.gguf.change import COMMAND
+from ggufbpe.gguf.reader import GGUFFile
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -49,6 +59,45 @@ def test_errors(keys: Keys, severity: str | None, evidence: str, facts_of: Facts
     assert all(evidence in finding.evidence for finding in findings)
 
 
+@pytest.mark.parametrize(
+    ("template", "fix"),
+    [
+        (CHATML, None),
+        ('{"{{ messages }}": 1}', "set the right one: "),
+        (json.dumps({"chat_template": CHATML}), "take the template out of it: ggufbpe fix "),
+        (
+            json.dumps({"chat_template": [{"name": "default", "template": CHATML}]}),
+            "take the template out of it: ",
+        ),
+        (json.dumps({"chat_template": ["x"]}), "set the right one: "),
+        (json.dumps({"chat_template": ""}), "set the right one: "),
+    ],
+)
+def test_settings_of_transformers_in_its_place(template: str, fix: str | None, facts_of: FactsOf) -> None:
+    findings = list(template_is_settings(facts_of(with_template(template))))
+    assert found(findings) == ([("template_is_json", "error")] if fix else [])
+    assert all(finding.fix.startswith(fix or "") for finding in findings)
+
+
+def test_the_template_in_the_settings_of_transformers_is_taken_out(tmp_path: Path) -> None:
+    model = write_metadata(tmp_path / "v=2.gguf", with_template(json.dumps({"chat_template": CHATML})))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        [finding] = [each for each in doctor("v=2.gguf").findings if each.id == "template_is_json"]
+        [command] = COMMAND.findall(finding.fix)
+        assert main(shlex.split(command)[1:]) == 0
+    with GGUFFile(model.with_name("fixed.gguf")) as file:
+        assert file[K.CHAT_TEMPLATE] == CHATML
+
+
+def test_settings_in_place_of_a_named_template(facts_of: FactsOf) -> None:
+    """The model's own template is the default one, so it is no source for another."""
+    settings = json.dumps({"chat_template": CHATML})
+    model = facts_of({**with_template(CHATML), f"{K.CHAT_TEMPLATE}.tool_use": settings})
+    [finding] = template_is_settings(model)
+    assert "--chat-template tool_use=FILE " in finding.fix
+
+
 def test_the_fix_of_a_broken_template(facts_of: FactsOf) -> None:
     model = facts_of({**with_template("{% for"), "general.name": "Qwen2.5 7B Instruct"})
     assert [f.fix for f in template_errors(model)] == [
@@ -80,6 +129,25 @@ def test_a_second_bos(
     template: str, add_bos: bool, expected: list[tuple[str, str]], facts_of: FactsOf
 ) -> None:
     assert found(bos_twice(facts_of(with_template(template, add_bos_token=add_bos)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_found"),
+    [
+        (with_template(CHATML, add_eos_token=True), True),
+        (with_template(CHATML, add_eos_token=False), False),
+        (with_template(CHATML), False),
+        (small_keys(add_eos_token=True), False),  # nothing says that the model answers
+        ({**with_template(CHATML, add_eos_token=True), "gpt2.pooling_type": 3}, False),  # an embedding
+        ({**with_template(CHATML, add_eos_token=True), "general.name": "Qwen3 Embedding 0.6B"}, False),
+        ({**with_template(CHATML, add_eos_token=True), "general.name": "Qwen3 0.6B"}, True),
+    ],
+)
+def test_an_eos_behind_prompts(keys: Keys, is_found: bool, facts_of: FactsOf) -> None:
+    model = facts_of(keys)
+    findings = list(eos_behind_prompts(model))
+    assert found(findings) == [("eos_behind_prompts", "warning")] * is_found
+    assert [finding.fix for finding in findings] == [model.set(K.ADD_EOS, "false")] * is_found
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from small_models import CONTROL, NORMAL, SPECIAL, UNUSED, FactsOf, K, facts_of, found, small_keys
+from small_models import (
+    CONTROL,
+    NORMAL,
+    SPECIAL,
+    UNUSED,
+    FactsOf,
+    K,
+    facts_of,
+    family_keys,
+    found,
+    small_keys,
+)
 
 from ggufbpe.analysis.doctor.token_checks import (
+    control_shown,
     control_types,
     corrections,
     duplicates,
@@ -16,9 +28,11 @@ from ggufbpe.analysis.doctor.token_checks import (
     marker_like,
     padding_tokens,
 )
+from ggufbpe.gguf.constants import TokenType
 
 __all__ = ["facts_of"]  # the fixture
 
+USER_DEFINED = int(TokenType.USER_DEFINED)
 SIZE = len(small_keys()[K.LIST])
 
 
@@ -41,6 +55,28 @@ def test_padding(facts_of: FactsOf) -> None:
     names = ("[PAD7]", "<unused3>", "<|reserved_special_token_1|>", "[unused1]")
     [finding] = padding_tokens(facts_of(small_keys(*names, kind=UNUSED)))
     assert finding.detail == {"count": 4, "ids": list(range(SIZE, SIZE + 4)), "types": ["UNUSED"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "checks"),
+    [
+        (CONTROL, "<|reserved_special_token_5|>", []),
+        (NORMAL, "<|reserved_special_token_5|>", [control_types]),
+        (USER_DEFINED, "<|reserved_special_token_5|>", [control_shown]),
+        (USER_DEFINED, "<think>", []),  # which a model was given in the place of a reserved token
+        (NORMAL, "<think>", []),
+    ],
+)
+def test_markers_of_a_family(kind: int, text: str, checks: list[object], facts_of: FactsOf) -> None:
+    keys = family_keys("Llama 3")
+    tokens = [token.strip("<>") if token.startswith("<filler") else token for token in keys[K.LIST]]
+    keys[K.LIST] = [*tokens[:128002], "filler", "filler2", text]
+    keys[K.TOKEN_TYPE] = [*keys[K.TOKEN_TYPE][:128002], NORMAL, NORMAL, kind]
+    model = facts_of(keys)
+    found_by = {check: list(check(model)) for check in (control_types, control_shown)}
+    assert [check for check, findings in found_by.items() if findings] == checks
+    for check in checks:
+        assert found_by[check][0].fix == model.set_types(CONTROL=[128004])
 
 
 @pytest.mark.parametrize(
@@ -80,6 +116,24 @@ def test_markers_that_are_stored_as_text(
     assert found(findings) == [("control_type", "warning")] * is_found
     if is_found:
         assert findings[0].fix == model.set_types(CONTROL=[SIZE])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kind", "expected"),
+    [
+        (("<SEP>", "[X]", "<|b|>"), NORMAL, ["<SEP>", "[X]", "<|b|>"]),  # beside one with a usual name
+        (("<SEP>", "[X]"), NORMAL, ["<SEP>", "[X]"]),  # beside special ones
+        (("word", "<SEP>"), NORMAL, []),
+        (("<SEP>", "<i>"), NORMAL, []),  # HTML
+        (("<SEP>",), CONTROL, []),
+    ],
+)
+def test_tokens_in_brackets_beside_markers_are_markers(
+    tokens: tuple[str, ...], kind: int, expected: list[str], facts_of: FactsOf
+) -> None:
+    model = facts_of(small_keys(*tokens, kind=kind))
+    named = [text for finding in control_types(model) for text in (finding.detail or {})["texts"]]
+    assert named == expected
 
 
 def test_markers_whatever_their_type(facts_of: FactsOf) -> None:

@@ -37,6 +37,7 @@ from ggufbpe.analysis.views.why_not_words import answer_in_words
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import option_texts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.token_attribute import TokenAttribute
 from ggufbpe.models.tracers.bpe import traced_stages
 from ggufbpe.models.tracers.trace_types import (
     Cut,
@@ -52,7 +53,7 @@ from ggufbpe.models.tracers.trace_types import (
     WordLattice,
 )
 from ggufbpe.models.tracers.trace_types import Path as LatticePath
-from ggufbpe.models.vocabulary import BYTE, UNKNOWN, TokenAttribute
+from ggufbpe.models.vocabulary import BYTE, UNKNOWN
 from ggufbpe.tokenizer.trace import Token, Trace
 
 pytestmark = pytest.mark.both_engines
@@ -110,6 +111,7 @@ REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str
     ("produced", gpt2, "Hello world", " world", {}, r"was produced: token 1 \(bytes 5 to 11\)"),
     ("produced", gpt2, "Hello world", "Ġworld", {}, r"was produced: token 1"),
     ("unknown", gpt2, "Hello", "  Hello", {}, r"not a token of this vocabulary. There is « Hello»"),
+    ("unknown", gpt2, "Hello", "28254", {}, r"not a token of this .* looked up as text, not as an id\.$"),
     ("absent", gpt2, "Hello world", " Hello", {}, r"does not occur in the text. But this does: «Hello»"),
     ("absent", gpt2, "say hello", "Hello", {}, r"But this does: « ?hello»"),
     ("absent", gpt2, "Hello", "cat", {}, r"does not occur in the text\.$"),
@@ -122,6 +124,8 @@ REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str
     ("boundary", lambda: tokenizer_as("viking"), "a 12", "12", {}, r"byte 3 cuts it, made by stage 2 of 2: «1»"),
     ("part", gpt2, "Hello", "Hell", {}, r"«ell» \+ «o» \(rank 10853\) took part.*«H» \+ «ell» \(rank 27998\)"),
     ("part", gpt2, " world", "orld", {}, r"« w» \+ «or» \(rank 220\) took part.*«or» \+ «ld» \(rank 1508\)"),
+    ("part", gpt2, "Hello world", "world", {},
+     r"« » \+ «w» \(rank 10\) took part.*«w» \+ «orld» \(rank 6638\) has a higher rank"),
     ("part", gpt2, " 者", "者", {}, r"« » \+ «\\xe8» \(rank 5269\).*own merge «\\xe8» \+ «\\x80»"),
     ("longer", gpt2, "Hello", "ell", {}, r"«ell» \+ «o» \(rank 10853\) came after it was made.* into «ello»"),
     ("longer", gpt2, "Hello", "H", {}, r"«H» \+ «ello» \(rank 15240\)"),
@@ -145,7 +149,8 @@ REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str
      r"bytes 0 to 1: normalization changes it .*: «H» becomes «h» \(lower case\)"),
     ("unneeded", lambda: opened("wpm"), "hello", "[UNK]", {}, "nothing that the other tokens cannot write"),
     ("longer_match", lambda: opened("rwkv"), "a world", " ", {}, r"bytes 1 to 2: .*« world» \(260\), which is longer"),
-    ("earlier_match", lambda: opened("rwkv"), "a world", "w", {}, r"bytes 2 to 3: .*« world» \(260\), and with it"),
+    ("earlier_match", lambda: opened("rwkv"), "a world", "w", {},
+     r"bytes 2 to 3: .*« world» \(260\), which overlaps this one"),
     # by the best path
     ("path", unigram, "ab", "b", {},
      r"with it has the sum -5: «▁a» \(-2\) \+ «b» \(-3\); .* the sum -4.5: «▁ab» \(-4.5\), which is more"),
@@ -225,6 +230,15 @@ def test_same_rank_further_to_the_left() -> None:
     assert [(place.reason, place.start) for place in answer.places] == [("longer", 0), ("part", 1)]
     assert "being further to the left; its own merge «a» + «a» (rank 0) has the same" in answered(
         answer, tok, "aaa"
+    )
+
+
+def test_a_merge_that_waits_for_another_of_a_higher_rank() -> None:
+    tok = Tokenizer(gpt2_vocabulary()._replace(merges=["w orld", "Ġ w", "o r", "l d", "or ld"]))
+    answer = why_not(tok, " world", "world")
+    assert (
+        "« » + «w» (rank 1) took part of it first; its own merge «or» + «ld» (rank 4) has a higher rank"
+        in answered(answer, tok, " world")
     )
 
 

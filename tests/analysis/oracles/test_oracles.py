@@ -309,6 +309,7 @@ RECORDED = {
     "an answer of llama-server": (b'{"tokens":[15496,995]}', [[15496, 995]]),
     "an answer of it with pieces": (b'{"tokens":[{"id":15496,"piece":"Hello"}]}', [[15496]]),
     "an encoding of transformers": (b'{"input_ids": [[1, 2]], "attention_mask": [[1, 1]]}', [[1, 2]]),
+    "such an encoding as Python prints it": (b"{'input_ids': [1, 2], 'attention_mask': [1, 1]}", [[1, 2]]),
     "ggufbpe tokenize --json": (b'[\n{"id": 1, "piece": "a", "start": 0, "end": 1}\n]', [[1]]),
     "a list a line": (b"[1, 2]\n[3]\n", [[1, 2], [3]]),
     "llama-tokenize": (b" 15496 -> 'Hello'\n   995 -> ' world'\n", [[15496, 995]]),

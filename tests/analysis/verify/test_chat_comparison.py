@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chats import VOCABULARY
 from conftest import GPT2
+from recorded_chats import VOCABULARY
 
 from ggufbpe import Tokenizer, verify
 from ggufbpe._util.extras import NotInstalledError
@@ -317,7 +317,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "no maker of prompts": (
         ["--against", "xllamacpp", "--chat", "one.json"],
         2,
-        "server:URL or another GGUF",
+        "server:URL, another GGUF",
     ),
     "a bad line": ([*OTHER, "--chat", "bad.jsonl"], 2, "bad.jsonl, line 3 is not JSON"),
     "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "needs a chat: give --chat FILE"),

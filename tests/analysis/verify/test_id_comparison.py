@@ -368,6 +368,7 @@ def test_failures_are_findings_and_the_run_goes_on(gpt2: Tokenizer) -> None:
         ("refused", 2, b"not UTF-8 at 3"),
     ]
     assert (result.failed, result.refused, result.compared, result.different) == (4, 2, 2, 0)
+    assert result.tokens == result.oracle_tokens  # of the texts that were compared
     assert not result.same
 
 

@@ -13,16 +13,18 @@ import pytest
 from conftest import GPT2, UNIGRAM, missing
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import NotPreparedError, vocabulary, with_pre
+from reference import NotPreparedError, vocabulary, with_pre, write_metadata
+from small_models import CHATML, small_tokenizer, with_template
 from synthetic import bounded, gpt2_vocabulary
 
-from ggufbpe import GGUFWarning, Tokenizer, diff
+from ggufbpe import GGUFWarning, Tokenizer, diff, fix
 from ggufbpe.analysis.diagnose.cause import Cause, of_two_models
 from ggufbpe.analysis.verify import stretches
 from ggufbpe.analysis.verify.align import Placed
 from ggufbpe.analysis.verify.side_by_side import compare
 from ggufbpe.analysis.verify.template_diff import template_differences
 from ggufbpe.analysis.verify.vocabulary_diff import _out_of_order, vocabulary_differences
+from ggufbpe.analysis.verify.weighing import _is_extended
 from ggufbpe.analysis.views.compare_lines import shown_lines
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
@@ -377,7 +379,7 @@ def test_tokens_are_shown_as_the_text_that_they_stand_for(tmp_path: Path) -> Non
         for found in vocabulary_differences(changed, gpt2_vocabulary(), ("new", "old"))["tokens"]
         if found.id == "only_a"
     ]
-    assert (only.what, only.lines) == ("tokens only in new", (f"{len(tokens) - 1} '记者'",))
+    assert (only.what, only.lines) == ("token only in new", (f"{len(tokens) - 1} '记者'",))
     assert only.examples == ({"id": len(tokens) - 1, "token": "è®°èĢħ"},)
 
 
@@ -510,3 +512,41 @@ def test_compare_wants_two_models_and_one_text(capfd: pytest.CaptureFixture[str]
     ):
         assert main(["compare", *arguments]) == 2
         assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "is_proposed"),
+    [
+        ("<|im_start|>", False),  # the same tokens in other words: nothing is broken
+        ("<|start_header_id|>", True),
+    ],
+)
+def test_the_template_of_the_other_file(written: str, is_proposed: bool, tmp_path: Path) -> None:
+    """It is proposed where doctor warns that the file's own is for another model, and gives the same prompts."""
+    template = CHATML.replace("<|im_start|>", written) + "{# changed #}"
+    own = write_metadata(tmp_path / "own.gguf", with_template(template))
+    good = write_metadata(tmp_path / "good.gguf", with_template(CHATML))
+    found = diff(own, good)
+    assert (f"--chat-template {good} " in found.fix) is is_proposed
+    if is_proposed:
+        assert found.suspect == 0
+        fix(own, tmp_path / "fixed.gguf", chat_template=Path(good))
+        assert diff(tmp_path / "fixed.gguf", good).same
+
+
+_WORDS = small_tokenizer("low", "lower", attributes={}).vocabulary._replace(merges=())
+
+
+@pytest.mark.parametrize(
+    ("whole", "lost", "is_seed"),
+    [
+        (_WORDS, 1, True),  # no merges, as in SPM
+        (_WORDS._replace(special_ids={**_WORDS.special_ids, "eot": len(_WORDS.tokens) - 1}), 1, False),
+        (small_tokenizer().vocabulary, 1, False),  # without <|im_end|>
+        (small_tokenizer().vocabulary, 0, False),
+    ],
+)
+def test_a_file_that_lost_its_end_is_no_seed(whole: Vocabulary, lost: int, is_seed: bool) -> None:
+    size = len(whole.tokens) - lost
+    cut = whole._replace(tokens=whole.tokens[:size], merges=whole.merges[: len(whole.merges) - lost])
+    assert _is_extended(cut, whole) is is_seed

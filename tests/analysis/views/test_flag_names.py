@@ -24,6 +24,7 @@ COMMANDS = {
     "analysis/diagnose/chat_changes.py": "where --json has more",
     "analysis/doctor/facts.py": "flags of a command that is put together",
     "analysis/doctor/bos_checks.py": "flags of a command that is put together",
+    "analysis/verify/upstream_chats.py": "flags of a command that is put together",
     "data/corpora/corpus_files.py": "git's flags",
     "gguf/change.py": "the command that a change is",
     "hub/stores/all_stores.py": "commands of other programs",
@@ -104,3 +105,8 @@ def test_messages_on_the_command_line(run: Run, tmp_path: Path) -> None:
         "line 1: there is no field 'text'; --field NAME names another (the fields with texts are 'body')\n"
     )
     assert "the field 'id' is a number, not a text; --field NAME" in run(*train, "--field", "id").err
+    (tmp_path / "a.jsonl").write_bytes(b'{"instruction": "Add", "output": "3"}\n')
+    assert run("encode", tmp_path / "a.jsonl", "-o", tmp_path / "shards").err.endswith(
+        "line 1: there is no field 'text': this is a chat, which is read with `ggufbpe encode --chats` or `ggufbpe "
+        "count --chat`; --on-error skip leaves such records out\n"
+    )

@@ -1,11 +1,10 @@
-"""How merges are shown as lines (views/training_lines.py), and words of classic forms (views/classic_lines.py)."""
+"""How merges are shown as lines (views/training_lines.py)."""
 
 from __future__ import annotations
 
 import pytest
 
 from ggufbpe import train
-from ggufbpe.analysis.views.classic_lines import classic_lines
 from ggufbpe.analysis.views.explain_cells import quoted
 from ggufbpe.analysis.views.training_lines import token_shown, trace_lines
 from ggufbpe.cli._classic import classic_vocabulary
@@ -33,30 +32,6 @@ def test_a_token(token: str, said: str) -> None:
 @pytest.mark.parametrize(("text", "said"), [("a", "'a'"), ("it's", '"it\'s"'), ("'\"", "'\\'\"'")])
 def test_quotes_can_be_told_from_those_of_the_text(text: str, said: str) -> None:
     assert quoted(text).plain == said
-
-
-def test_words_of_a_classic_form() -> None:
-    found = train(
-        word_counts=WORDS,
-        vocab_size=9,
-        pre="words",
-        units="chars",
-        unk="<unk>",
-        special=["<s>"],
-        ties="first-seen",
-    )
-    assert list(classic_lines(found, "low<s>lox low")) == [
-        "words, chars: 13 characters, 7 tokens",
-        *["", "word 0  'low'", "  rank  l o w", "     0  lo w", f"  → {_tokens(found, 'low')}"],
-        *["", "special token <s> 1"],
-        *["", "word 2  'lox'", "  rank  l o x", "     0  lo x", f"  → {_tokens(found, 'lox')}"],
-        *["", "word 3  'low'", "  merged as above", f"  → {_tokens(found, 'low')}"],
-    ]
-    assert "<unk> 0" in _tokens(found, "lox")
-
-
-def _tokens(found: object, word: str) -> str:
-    return "  ".join(f"{found.tokens[each]} {each}" for each in found.encode_word(word))  # type: ignore[attr-defined]
 
 
 def test_a_gguf_is_no_classic_vocabulary() -> None:

@@ -36,7 +36,20 @@ def test_how_many_are_replayed_is_said() -> None:
     assert "3 merges, learned from 4 distinct words. The first 2 are replayed." in shown
 
 
+def test_one_of_each_is_singular() -> None:
+    found = train(word_counts={"ab": 1}, vocab_size=3, pre="none", units="chars", record=9)
+    shown = text_of("".join(training_html(found)))
+    assert "1 merge, learned from 1 distinct word." in shown
+    assert "a + b = ab 1 time, in 1 word" in shown
+
+
 def test_text_of_a_corpus_is_escaped() -> None:
     counts = {"<b>": 2}
     found = train(word_counts=counts, vocab_size=5, pre="none", units="chars", record=9)
     assert "<b>" not in "".join(training_html(found))
+
+
+def test_the_alphabet_of_bytes_is_explained_where_tokens_are_written_in_it() -> None:
+    said = "Ġ is a space"
+    assert said not in page(100)
+    assert said in "".join(training_html(train(["low low"], vocab_size=258, record=10)))

@@ -13,7 +13,8 @@ from ggufbpe import ChatError
 from ggufbpe.chat.go_template.execution import GoTemplate
 from ggufbpe.chat.go_template.go_lexer import go_tokens
 from ggufbpe.chat.go_template.go_parser import GoParser
-from ggufbpe.chat.go_values import float_text, go_json_text, sprintf
+from ggufbpe.chat.go_values import Struct, float_text, go_equal, go_json_text, part, sprintf
+from ggufbpe.chat.ollama_prompt import OllamaTemplate
 from ggufbpe.chat.template.run_limits import LimitError
 from ggufbpe.chat.template.values import TemplateError, viewed
 
@@ -44,6 +45,8 @@ def test_recorded_answers_of_go() -> None:
         ('{{ $x := "a" }}{{ if true }}{{ $x = "b" }}{{ end }}{{ $x }}', "b"),
         ("{{ range $i, $e := .list }}{{ $i }}{{ if eq $i 1 }}{{ break }}{{ end }}{{ $e }}{{ end }}", "0a1"),
         ("{{ range .none }}x{{ else }}empty{{ end }}", "empty"),
+        ("{{ range .list }}{{ range $.none }}{{ else }}{{ break }}{{ end }}{{ . }}{{ end }}", "ab"),
+        ("{{ range .list }}{{ range $.none }}{{ else }}{{ continue }}{{ end }}{{ . }}{{ end }}", ""),
         ("{{ with .map }}{{ .b }}{{ end }}{{ .map }}{{ .none }}", "1map[a:x b:1]<no value>"),
         ('{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" .list }}', "<[a b]>"),
         ('{{ "é" | len }}{{ slice "abc" 1 }}{{ index .list 1 }}{{ not (and 1 "") }}', "2bcbtrue"),
@@ -75,6 +78,8 @@ def test_what_templates_write(source: str, text: str) -> None:
         ('{{ printf "%5d" 1 }}', "printf: %5 is not supported"),
         ("{{ range 3 }}{{ end }}", "range can't iterate over 3"),
         ("{{ len }}", "wrong arguments for len"),
+        ("{{ index .none }}", "index of untyped nil"),
+        ("{{ printf \"%d\" 'a' }}", "column 16: a constant of one character is not supported"),
         ("\n{{ slice .s 3 9 }}", "line 2 .*column 4: index out of range: 3"),
     ],
 )
@@ -118,3 +123,34 @@ def test_parts() -> None:
     assert issubclass(LimitError, TemplateError)
     with pytest.raises(TemplateError, match="more values than verbs"):
         sprintf("x", 1)
+
+
+@pytest.mark.parametrize(("left", "right"), [((), ()), (None, ()), (None, None)])
+def test_what_is_nil_is_equal(left: object, right: object) -> None:
+    assert go_equal(left, right)
+
+
+def test_what_is_not_there_equals_no_value() -> None:
+    assert not go_equal(None, 0, "", "x", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(0, ()), ("", ()), ((), {}), (["a"], ["a"]), ({}, {}), (Struct({}, is_pointer=True), Struct({}))],
+)
+def test_what_has_other_types_is_not_compared(left: object, right: object) -> None:
+    """A nil slice has a type, too: only what is not there at all can be compared with anything."""
+    with pytest.raises(TemplateError):
+        go_equal(left, right)
+
+
+def test_a_slice_of_tools_is_printed_as_tools_are() -> None:
+    tools = [{"type": "function", "function": {"name": name}} for name in "abc"]
+    template = OllamaTemplate("{{ range .Messages }}{{ slice $.Tools 1 }}{{ end }}")
+    prompt = template.prompt({"messages": [{"role": "user", "content": "x"}], "tools": tools}).decode()
+    assert [tool["function"]["name"] for tool in json.loads(prompt)] == ["b", "c"]
+
+
+def test_what_is_left_of_a_slice_is_not_nil() -> None:
+    assert go_json_text(part(("a",), 1)) == "[]"
+    assert go_json_text(part((), 0)) == "null"

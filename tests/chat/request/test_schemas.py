@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from chats import VOCABULARY
+from recorded_chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.known_templates import known_templates

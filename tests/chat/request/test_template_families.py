@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ggufbpe.chat.request.messages import Message, Request
+from ggufbpe.chat.request.chat_message import Message
+from ggufbpe.chat.request.messages import Request
 from ggufbpe.chat.request.template_families import HANDLINGS, Handling, find_handling
 
 HARMONY = "<|channel|>"

@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from chats import VOCABULARY
 from hostile_templates import HOSTILE
+from recorded_chats import VOCABULARY
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.bos_eos import BosEos

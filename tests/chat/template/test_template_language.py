@@ -9,7 +9,8 @@ import pytest
 from ggufbpe import ChatError
 from ggufbpe.chat.bos_eos import BosEos
 from ggufbpe.chat.render import ChatTemplate
-from ggufbpe.chat.request.messages import Message, Request
+from ggufbpe.chat.request.chat_message import Message
+from ggufbpe.chat.request.messages import Request
 from ggufbpe.chat.template.environment import Template
 from ggufbpe.chat.template.values import plain, viewed
 

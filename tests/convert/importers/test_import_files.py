@@ -576,7 +576,9 @@ def test_command_refuses_what_is_no_tokenizer_json(
     path = tmp_path / "tokenizer.json"
     path.write_text(content)
     assert run(path, "-o", tmp_path / "v.gguf") == 2
-    assert problem in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert problem in said
+    assert said.count(str(path)) == 1
     assert not (tmp_path / "v.gguf").exists()
 
 

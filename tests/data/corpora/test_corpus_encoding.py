@@ -40,7 +40,8 @@ from ggufbpe.cli.encode import FORMATS
 from ggufbpe.data.corpora import chunk_encoder, chunks, corpus_files, shard_writer, storage
 from ggufbpe.data.corpora.byte_formats import metric
 from ggufbpe.data.corpora.chunks import Chunk, ChunkReader
-from ggufbpe.data.corpora.corpus_encoding import Options, chunk_reader
+from ggufbpe.data.corpora.documents import Document as Documents
+from ggufbpe.data.corpora.documents import Options
 from ggufbpe.data.corpora.encode_stage import EncodeStage
 from ggufbpe.data.corpora.records import CorpusError, lines, raised
 from ggufbpe.data.corpora.shard_formats import FORMS
@@ -421,7 +422,7 @@ def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> Non
     }.items():
         (tmp_path / name).write_bytes(content)
     inputs = list_inputs([str(tmp_path)], Counter(), "")
-    reader = chunk_reader(tok, inputs, Options(chunk_encoder.Document(), False, None, 1))
+    reader = chunk_encoder.chunk_reader(tok, inputs, Options(Documents(), False, None, 1))
     whole = list(reader.chunks())
     assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
     for number, chunk in enumerate(whole):
@@ -847,7 +848,7 @@ def test_a_file_that_changes_meanwhile_ends_the_run(corpus: Path, tmp_path: Path
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ChunkReader, "_of_input", grow)
-        with pytest.raises(ChangedError, match=r"other\.jsonl: the file was changed"):
+        with pytest.raises(ChangedError, match=r"other\.jsonl: the file has changed"):
             encode_corpus([corpus, other], tok, tmp_path / "out", on_error="skip")
 
 
@@ -1080,7 +1081,7 @@ def test_a_listed_file_that_has_changed() -> None:
     memory.pipe_file("/changing/a.txt", b"a")
     [given] = list_inputs(["memory://changing"], Counter(), "out")
     memory.pipe_file("/changing/a.txt", b"b")
-    with pytest.raises(ChangedError, match="changed while"), storage.open_input(given):
+    with pytest.raises(ChangedError, match="has changed since"), storage.open_input(given):
         pass
     memory.rm("/changing", recursive=True)
 
@@ -1132,7 +1133,7 @@ def test_the_commands_encode_show_and_check(run: Run, corpus: Path, tmp_path: Pa
     result = run("encode", "-m", GPT2, corpus, "-o", out, "--shard-size", "1K")
     assert (result.code, result.text) == (
         0,
-        f"7 documents, 73 tokens, 1 shard in {out}; no BOS before and EOS behind each document\n",
+        f"7 documents, 73 tokens, 1 shard in {out}; documents begin without BOS and end with EOS\n",
     )
     result = run("decode", "-m", GPT2, out, "--count", "3")
     assert result.text.splitlines()[0] == '     0      3 tokens  "Hello world"'
@@ -1164,17 +1165,6 @@ def test_arguments_that_make_no_sense(
     assert_error(run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out", *arguments), message)
 
 
-def test_how_to_go_on_is_said(
-    run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(shard_writer.ShardsWriter, "add", stop)
-    result = run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out")
-    assert (result.code, result.err.splitlines()[-1][-30:]) == (130, "and --resume goes on with them")
-
-
 def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(BAD)
     out = tmp_path / "out"
@@ -1182,7 +1172,7 @@ def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
     assert result.code == 0
     assert "bad.jsonl: line 2: left out: not JSON" in result.err
     assert "4 bad records left out" in result.err
-    assert "1 token at the end fill no row of 3" in result.err
+    assert "1 token at the end fills no row of 3 and is left out" in result.err
 
 
 def test_files_that_are_left_out_of_directories_are_said(run: Run, tmp_path: Path) -> None:
@@ -1192,6 +1182,23 @@ def test_files_that_are_left_out_of_directories_are_said(run: Run, tmp_path: Pat
     result = run("encode", "-m", GPT2, tmp_path / "folder", "-o", tmp_path / "out")
     note = "ggufbpe: skipped in directories: 1 binary, 1 hidden (name a file to encode it)\n"
     assert (result.code, result.err) == (0, note)
+
+
+def test_a_dataset_saved_by_datasets_has_only_its_tables(tmp_path: Path, tok: Tokenizer) -> None:
+    """`save_to_disk` writes JSON files beside the table, which are no documents."""
+    saved = tmp_path / "saved" / "train"
+    saved.mkdir(parents=True)
+    with (
+        pa.OSFile(str(saved / "data-00000-of-00001.arrow"), "wb") as file,
+        pa.ipc.new_stream(file, table().schema) as writer,
+    ):
+        writer.write_table(table())
+    for name in ("train/dataset_info.json", "train/state.json", "dataset_dict.json"):
+        (tmp_path / "saved" / name).write_text("{}")
+    found = encode_corpus(tmp_path / "saved", tok, tmp_path / "out")
+    assert (found.documents, found.skipped["metadata of a saved dataset"]) == (len(TEXTS), 2)
+    (saved / "dataset_info.json").unlink()
+    assert encode_corpus(saved, tok, tmp_path / "other").documents == len(TEXTS) + 1
 
 
 @pytest.mark.parametrize("bos", [False, True])

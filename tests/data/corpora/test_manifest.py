@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ggufbpe.data.corpora.chunks import CorpusPlace
+from ggufbpe.data.corpora.document_notes import DocumentFacts
 from ggufbpe.data.corpora.hashed_files import FileFacts
 from ggufbpe.data.corpora.manifest import (
     RunState,
@@ -50,7 +51,20 @@ def test_a_finished_run(tmp_path: Path) -> None:
     sums = {name: content[name] for name in ("documents", "rows", "tokens", "text_bytes", "bad_records")}
     assert sums == {"documents": 8, "rows": 7, "tokens": 17, "text_bytes": 79, "bad_records": 3}
     assert content["left_over_tokens"] == 3
+    assert not {"lengths", "longest", "notes"} & content.keys()
     assert read_manifest(folder) == (json.loads((tmp_path / "manifest.json").read_bytes()), STATE.shards)
+
+
+@pytest.mark.parametrize("tail", [Tail(0, 0, 0, []), Tail(1, 9, 0, [5], DocumentFacts({"1": 1}, 1))])
+@pytest.mark.parametrize("is_older", [False, True])
+def test_lengths_are_those_of_all_documents(is_older: bool, tail: Tail, tmp_path: Path) -> None:
+    """A run that an older version began has shards without them, so there is no sum."""
+    counted = FIRST._replace(lengths={"4": 2}, longest=3)
+    state = STATE._replace(shards=[FIRST if is_older else counted, counted])
+    content = finish(folder_at(str(tmp_path)), state, tail)
+    lengths = {**({"1": 1} if tail.documents else {}), "4": 4}
+    assert content.get("lengths") == (None if is_older else lengths)
+    assert content.get("longest") == (None if is_older else 3)
 
 
 def test_totals() -> None:

@@ -31,9 +31,10 @@ from corpus_cases import TEXTS, expected, files_in, json_lines, large, prose, sm
 import ggufbpe
 from ggufbpe import EncodeStage, Tokenizer, encode_corpus, train
 from ggufbpe.data.corpora import distributed, segments
-from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder, Options, chunk_reader
+from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder, chunk_reader
 from ggufbpe.data.corpora.chunks import FIRST
 from ggufbpe.data.corpora.distributed import EncodingRun, PlannedShard, Written, segment_sizes, write_shard
+from ggufbpe.data.corpora.documents import Options
 from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.corpora.segments import EncodedBatch, Segment, encode_segment, write_batches
 from ggufbpe.data.corpora.storage import SEGMENTS, ChangedError, Input, folder_at
@@ -61,7 +62,7 @@ class ThisMachine:
         self._work, self._tokenizer, self._options = work, tokenizer, options
 
     def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
-        encoder = ChunkEncoder(self._tokenizer, self._options.document, self._work.layout.dtype)
+        encoder = ChunkEncoder(self._tokenizer, self._options.document, self._work.layout)
         found = []
         for segment in reversed(segments):
             reader = chunk_reader(self._tokenizer, segment.inputs, self._options)
@@ -92,6 +93,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("one shard", {}),
     ("rows", {"format": "npy", "pack": 50, "shard_size": 20_000}),
     ("rows of many documents and segments", {"format": "parquet", "pack": 7_000, "shard_size": 20_000}),
+    ("where documents begin", {"format": "npy", "pack": 50, "position_ids": True, "shard_size": 20_000}),
     ("rows that no document fills", {"pack": 10_000_000}),
     ("each line", {"by_line": True, "bos": True, "shard_size": 9_000}),
     ("documents of no ids", {"eos": False, "format": "arrow", "shard_size": 20_000}),
@@ -286,7 +288,7 @@ def test_an_input_that_changes_meanwhile_ends_the_run(
         return real(*arguments)
 
     monkeypatch.setattr(distributed, "divide", changed)
-    with pytest.raises(ChangedError, match="changed while"):
+    with pytest.raises(ChangedError, match="has changed since"):
         encode_corpus(path, tok, tmp_path / "out", ray="")
 
 
@@ -496,7 +498,7 @@ def test_training_on_ray_gives_the_merges_of_one_machine(
 
 
 def test_the_command_trains_on_the_cluster_of_an_address(cluster: Any, corpus: Path, tmp_path: Path) -> None:
-    arguments = ("-m", "ggufbpe", "train", corpus, "--vocab-size", 300, "--trace")
+    arguments = ("-m", "ggufbpe", "train", corpus, "--vocab-size", 300, "--trace", "-q")
     assert command(*arguments, "--ray", cluster.address) == command(*arguments)
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from reference import write_metadata
+from small_models import CHATML, with_template
 
+from ggufbpe import count_files
 from ggufbpe.data.corpora.readers import has_records, read_lines, records
 
 
@@ -78,3 +83,29 @@ def test_read_lines() -> None:
     assert found == [1, 3]
     assert len(told) == 1
     assert told[0].startswith("left out: line 3: invalid literal")
+
+
+SHAREGPT = {"conversations": [{"from": "human", "value": "hello"}, {"from": "gpt", "value": "world"}]}
+ALPACA = {"instruction": "hello", "output": "world"}
+MESSAGES = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "world"}]
+
+
+def test_chats_that_are_counted_have_the_forms_that_encode_reads(tmp_path: Path) -> None:
+    """Lines of JSON and rows of tables, with columns that some records lack."""
+    model = write_metadata(tmp_path / "model.gguf", with_template(CHATML))
+    (tmp_path / "plain.json").write_text(json.dumps(MESSAGES))
+    one = count_files(model, tmp_path / "plain.json", chats=True).tokens
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(SHAREGPT)}\n{json.dumps(ALPACA)}\n")
+    assert count_files(model, tmp_path / "a.jsonl", chats=True).tokens == 2 * one
+    rows = [{"messages": MESSAGES}, ALPACA, {"instruction": "hello"}]
+    pq.write_table(
+        pa.Table.from_pylist([{"messages": None, **ALPACA, **row} for row in rows]), tmp_path / "a.parquet"
+    )
+    errors: list[str] = []
+    found = count_files(
+        model, tmp_path / "a.parquet", chats=True, report=lambda _, error: errors.append(str(error))
+    )
+    assert (found.tokens, errors) == (3 * one, [])
+    (tmp_path / "b.jsonl").write_text(json.dumps({"prompt": "a", "chosen": "b", "rejected": "c"}))
+    with pytest.raises(ValueError, match="line 1: a preference pair, which is two chats"):
+        count_files(model, tmp_path / "b.jsonl", chats=True)

@@ -12,7 +12,7 @@ import pytest
 
 from ggufbpe.data.corpora import row_formats
 from ggufbpe.data.corpora.byte_formats import Layout
-from ggufbpe.data.corpora.row_formats import COLUMN, ArrowWriter, arrow_schema, row_batches
+from ggufbpe.data.corpora.row_formats import COLUMN, TableWriter, arrow_schema, row_batches
 from ggufbpe.data.corpora.storage import folder_at
 
 LAYOUT = Layout("uint16", "test", None)
@@ -22,7 +22,7 @@ ROWS = [[1, 2, 3], [], [4], [5, 6], [7]]
 
 def write(folder: Path) -> None:
     """An Arrow file of `ROWS`, whose ids come in parts that end anywhere."""
-    writer = ArrowWriter(FORM, folder_at(str(folder)), "part", LAYOUT)
+    writer = TableWriter(FORM, folder_at(str(folder)), "part", LAYOUT)
     writer.write([np.array([1, 2, 3, 4, 5], "uint16")], np.array([3, 0, 1]))
     writer.write([np.array([6], "uint16"), np.array([7], "uint16")], np.array([2, 1]))
     [facts] = writer.finish()
@@ -55,7 +55,7 @@ def test_row_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str,
 
 
 def test_a_discarded_file_leaves_nothing(tmp_path: Path) -> None:
-    writer = ArrowWriter(FORM, folder_at(str(tmp_path)), "part", LAYOUT)
+    writer = TableWriter(FORM, folder_at(str(tmp_path)), "part", LAYOUT)
     writer.write([np.array([1], "uint16")], np.array([1]))
     writer.discard()
     assert list(tmp_path.iterdir()) == []

@@ -1,14 +1,18 @@
-"""Rows of parquet, Arrow and comma-separated values."""
+"""Rows of parquet, Arrow, comma-separated values and JSON."""
 
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from recorded_chats import VOCABULARY
 
+from ggufbpe import Tokenizer, check_corpus, encode_corpus
 from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.corpora.table_rows import binary_values, table_rows
 
@@ -62,6 +66,17 @@ def test_a_column_that_is_not_there(name: str) -> None:
         list(table_rows(io.BytesIO(written(name)), name, ["body"]))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_none_of_the_columns_that_may_be_there(name: str) -> None:
+    [row, *_] = next(iter(table_rows(io.BytesIO(written(name)), name, ["messages", "text"], may_lack=True)))
+    assert row == (None, "é0".encode())
+    with pytest.raises(
+        CorpusError,
+        match=f"{name}: there is none of the columns messages, prompt; there are 'text', 'id', 'kind'",
+    ):
+        list(table_rows(io.BytesIO(written(name)), name, ["messages", "prompt"], may_lack=True))
+
+
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_a_table_that_is_cut_off(name: str) -> None:
     with pytest.raises(CorpusError, match=f"{name}: the table is broken"):
@@ -83,3 +98,63 @@ def test_binary_values() -> None:
     assert binary_values(column) == [b"a", None, b"", b"bcd"]
     assert binary_values(column.slice(2)) == [b"", b"bcd"]
     assert binary_values(column.slice(0, 0)) == []
+
+
+# ---- JSON -----------------------------------------------------------------------------------------------
+
+RECORDS = [{"instruction": f"question {number}", "output": "answer"} for number in range(3)]
+LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(RECORDS),
+        json.dumps(RECORDS, indent=1),
+        LINES,
+        LINES.replace("\n", "\r\n\n"),
+        "\ufeff" + LINES,
+    ],
+)
+@pytest.mark.parametrize("start", [0, 2])
+def test_json_is_an_array_or_lines(text: str, start: int) -> None:
+    """`datasets` writes JSON lines to files named .json."""
+    batches = table_rows(io.BytesIO(text.encode()), "a.json", ["instruction", "system"], start)
+    assert [row for batch in batches for row in batch] == [
+        (record["instruction"], None) for record in RECORDS[start:]
+    ]
+
+
+NO_JSON = [
+    ("nonsense", "not JSON: Expecting value"),
+    ("[" * 100_000, "not JSON"),
+    (json.dumps(RECORDS)[:-9], "not JSON"),
+    (LINES + "nonsense\n", "neither JSON nor JSON lines: line 4: not JSON"),
+    (LINES + LINES[:20], "neither JSON nor JSON lines: line 4: not JSON"),
+    (json.dumps(RECORDS) + "\n" + json.dumps(RECORDS), "line 1: not an object"),
+    (json.dumps(RECORDS[0], indent=1) * 2, "line 1: not JSON"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), NO_JSON)
+def test_a_file_that_is_no_json_ends_the_run(text: str, reason: str, tmp_path: Path) -> None:
+    """Even when bad records are left out, since all chats of the file would be one of them."""
+    (tmp_path / "a.json").write_text(text)
+    options: dict[str, Any] = {"chats": True, "chat_template": "known:chatml", "on_error": "skip"}
+    with pytest.raises(CorpusError, match=rf"a\.json: .*{reason}"):
+        encode_corpus(tmp_path / "a.json", Tokenizer.from_gguf(VOCABULARY), tmp_path / "out", **options)
+
+
+def test_json_lines_in_a_file_of_json_are_encoded(tmp_path: Path) -> None:
+    tok = Tokenizer.from_gguf(VOCABULARY)
+    (tmp_path / "a.json").write_text(LINES + '{"text": "no chat"}\n')
+    found = encode_corpus(
+        tmp_path / "a.json",
+        tok,
+        tmp_path / "out",
+        chats=True,
+        chat_template="known:chatml",
+        on_error="skip",
+    )
+    assert (found.documents, found.bad_records) == (len(RECORDS), 1)
+    assert check_corpus(tmp_path / "out", tok)[1:] == ([], len(RECORDS), "")

@@ -66,20 +66,49 @@ def test_commands_open_it(run: Run, tmp_path: Path) -> None:
     lines = run("tokenize", "-m", path, "-p", "low lower", "--show-count").text.splitlines()
     assert lines[-1] == f"Total number of tokens: {len(ids)}"
     assert lines[0] == f"{ids[0]:6} -> '{made.tokens[ids[0]]}'"
-    shown = run("explain", "-m", path, "low lower").text.splitlines()
-    assert shown[:4] == [
-        f"words, chars: 9 characters, {len(ids)} tokens",
-        "",
-        "word 0  'low'",
-        "  rank  l o w _",
-    ]
-    [first] = [rank for rank, pair in enumerate(made.merges) if pair == ("l", "o")]
-    assert f"{first:6}  lo w _" in shown
-    assert_error(run("explain", "-m", path, "low", "--html", tmp_path / "x.html"), "--html needs a GGUF")
-    assert_error(run("tokenize", "-m", path, "-p", "low", "--json"), "--json needs a GGUF")
-    assert_error(run("explain", "-m", path, "low", "--word", "0"), "--word needs a GGUF")
+    rows = json.loads(run("tokenize", "-m", path, "-p", "low lower", "--json").out)
+    assert [row["id"] for row in rows] == ids
+    assert rows[-1]["end"] == 9
     changed = ("--override-kv", "tokenizer.ggml.pre=str:gpt-2")
     assert_error(run("tokenize", "-m", path, "-p", "low", *changed), "--override-kv needs a GGUF")
     assert_error(
         run("tokenize", "-m", path, "-p", "low", "--llama-cpp", "b11549"), "--llama-cpp needs a GGUF"
     )
+
+
+def test_explain_shows_it_in_all_forms(run: Run, tmp_path: Path) -> None:
+    path, page = tmp_path / "v.json", tmp_path / "x.html"
+    made = trained(FORMS["end of word"])
+    made.save(path)
+    arguments = ("explain", "-m", path, "low lower")
+    ids = made.encode("low lower")
+    shown = run(*arguments).text
+    assert shown.startswith(f"trained, pre-tokenizer words: 9 bytes, 2 words, {len(ids)} tokens\n")
+    assert "\n  rank  l o w _\n" in shown
+    found = json.loads(run(*arguments, "--json").out)
+    assert (found["model"], found["ids"], found["pre"]) == (str(path), ids, "words")
+    word = json.loads(run(*arguments, "--word", "1", "--json").out)
+    assert word == {"schema": 1, "model": str(path), **found["words"][1]}
+    token = json.loads(run(*arguments, "--token", "0", "--json").out)
+    assert token["in_word"] == found["words"][0]
+    assert run(*arguments, "--html", page).code == 0
+    assert str(path) in page.read_text(encoding="utf-8")
+    assert_error(run(*arguments, "--word", "2"), "there is no word 2")
+    assert_error(run(*arguments, "--why-not", "lo"), "--why-not needs a GGUF")
+    (tmp_path / "text").write_bytes(b"\xff")
+    assert_error(run("explain", "-m", path, "-f", tmp_path / "text"), "byte 0 of the text is not UTF-8")
+
+
+def test_compare_takes_it_beside_other_models(run: Run, tmp_path: Path) -> None:
+    for name, form in (("one", "end of word"), ("two", "unknown")):
+        trained(FORMS[form]).save(tmp_path / f"{name}.json")
+    both = (tmp_path / "one.json", tmp_path / "two.json")
+    assert run("compare", both[0], both[0], "-p", "low lower").code == 0
+    found = json.loads(run("compare", both[1], GPT2, "-p", "low é", "--json").out)
+    assert found["bytes"] == 6
+    assert [model["name"] for model in found["models"]] == ["two.json", GPT2.stem]
+    assert found["stretches"][-1]["tokens"][0][-1]["piece"] == "<unk>"
+    (tmp_path / "text").write_bytes(b"\xff")
+    assert_error(run("compare", *both, "-f", tmp_path / "text"), "byte 0 of the text is not UTF-8")
+    changed = ("--override-kv", "tokenizer.ggml.pre=str:gpt-2")
+    assert_error(run("compare", *both, "-p", "low", *changed), "--override-kv needs a GGUF")

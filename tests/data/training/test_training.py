@@ -13,16 +13,18 @@ import pytest
 from conftest import GPT2, missing
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import NotPreparedError, Oracle
+from reference import NotPreparedError, Oracle, write_metadata
+from small_models import small_keys
 from synthetic import bounded, byte_tokens, make_vocabulary
 from training_cases import EVERY_SCRIPT, source_text
 
-from ggufbpe import Tokenizer, train
+from ggufbpe import Tokenizer, diff, train
 from ggufbpe._util.progress import Progress
 from ggufbpe.cli import main
 from ggufbpe.data.training.learn_merges import TIES
 from ggufbpe.data.training.native_counting import is_there
 from ggufbpe.data.training.train_vocabulary import TrainedVocabulary
+from ggufbpe.gguf.constants import TokenType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.merge import BYTE_CHARS, PairRanks, byte_level, merge_steps
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -345,6 +347,13 @@ def test_special_tokens_are_cut_out_of_the_text() -> None:
     assert found.tokenize(text) == ["ab", "<|end|>", "ab", "<|end|>", "ab", "<tag>"]
 
 
+@pytest.mark.parametrize("name", ["special", "user_defined"])
+def test_one_text_is_no_list_of_tokens(name: str) -> None:
+    """Its characters would be the tokens."""
+    with pytest.raises(TypeError, match=rf"{name} must be a list of texts, such as \['<e>'\]"):
+        train(["low lower"], vocab_size=270, **{name: "<e>"})  # type: ignore[arg-type]
+
+
 def test_no_merge_gives_the_text_of_a_special_token() -> None:
     """It could only where the alphabet of bytes writes it: two equal tokens are what llama.cpp aborts on."""
     found = train(["é é"], vocab_size=400, special=["Ã©"])
@@ -420,6 +429,7 @@ def test_a_seed_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*(was not an end-of-generation token|always adds BOS)")  # of opening it
+@pytest.mark.filterwarnings("ignore:with the pre-tokenizer gemma4, llama.cpp puts BOS before")
 @pytest.mark.parametrize(("pre", "end"), [("gpt-2", "Ā"), ("gemma4", "<0x00>")])
 def test_without_special_tokens_no_text_has_what_ends_texts(pre: str, end: str, tmp_path: Path) -> None:
     """llama.cpp would take token 11, a comma, where the file names none."""
@@ -557,3 +567,17 @@ def test_a_synthetic_vocabulary_has_what_training_needs() -> None:
     merges = [f"{left} {right}" for left, right in found.merges]
     tok = Tokenizer(make_vocabulary(found.tokens, merges=merges))
     assert tok.encode("lower low", add_special=False) == found.encode("lower low")
+
+
+def test_an_extended_vocabulary_is_no_sign_that_its_seed_is_broken(tmp_path: Path) -> None:
+    """And what llama.cpp makes a control token by its text keeps the type that its file has."""
+    keys = small_keys("</s>", kind=int(TokenType.NORMAL))
+    seed = write_metadata(tmp_path / "seed.gguf", keys)
+    train(["low lower lowest"], vocab_size=272, seed_vocab=seed).save(tmp_path / "more.gguf")
+    old, new = (Tokenizer.from_gguf(path).vocabulary for path in (seed, tmp_path / "more.gguf"))
+    end = old.token_to_id["</s>"]
+    assert old.attributes[end] & CONTROL
+    assert (new.attributes[end], len(new.tokens)) == (old.attributes[end], 272)
+    found = diff(seed, tmp_path / "more.gguf")
+    assert (found.suspect, found.fix, found.sections["types"]) == (None, "", [])
+    assert found.sections["tokens"]

@@ -58,6 +58,20 @@ def test_why_a_tie_fell_so(ties: str, said: str) -> None:
     assert trained(ties).steps[0].tie == said
 
 
+@pytest.mark.parametrize(
+    ("ties", "said"),
+    [
+        ("lowest-ids", "its left token ' ' has the id 0, which is lower than that of ',', 1"),
+        ("lexicographic", "its left token ' ' comes before ',' in the order of bytes"),
+        ("first-seen", "it comes before ',' b in the text"),
+    ],
+)
+def test_spaces_and_punctuation_are_quoted_in_a_tie(ties: str, said: str) -> None:
+    texts = [",b", " c"] if ties != "first-seen" else [" c", ",b"]
+    found = train(texts, vocab_size=6, pre="none", units="chars", ties=ties, record=1)
+    assert found.steps[0].tie == said
+
+
 def test_the_replay_ends_as_words_are_encoded() -> None:
     found = trained("first-seen")
     *_, (_, after) = replayed(found.steps)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, texts
 
-from ggufbpe import train
+from ggufbpe import GGUFWarning, train
 from ggufbpe._util import extras
 from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.training import training_texts
@@ -139,6 +139,11 @@ WRONG = [
     ("a.jsonl", b'{"text": "a"}\n\n{', r"a\.jsonl: line 3: not JSON"),
     ("a.jsonl", b"[1]", r"a\.jsonl: line 1: not an object"),
     ("a.jsonl", b'{"txt": 1}', r"a\.jsonl: line 1: there is no field 'text'; field=NAME names another"),
+    (
+        "a.jsonl",
+        b'{"messages": []}',
+        r"a\.jsonl: line 1: there is no field 'text': this is a chat, which is read with chats=True",
+    ),
     ("a.jsonl", b'{"text": "\\ud800"}', r"a\.jsonl: line 1: a lone surrogate, U\+D800, at character 0"),
 ]
 
@@ -170,8 +175,20 @@ def test_strings_with_lone_surrogates() -> None:
 
 @pytest.mark.parametrize("given", ["text", b"text", Path("x")])
 def test_a_single_text_or_path_is_no_corpus(given: object) -> None:
-    with pytest.raises(TypeError, match="the corpus must be a sequence"):
+    with pytest.raises(
+        TypeError, match=r"the corpus must be a list, \['a text'\] or \[pathlib.Path\('folder'\)\]"
+    ):
         train(given, vocab_size=300)  # type: ignore[arg-type]
+
+
+def test_a_text_that_is_a_path_is_a_text_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("low lower")
+    path = str(tmp_path / "corpus.txt")
+    with pytest.warns(
+        GGUFWarning,
+        match=r"learned from as it is, though there is a file or folder of that name; pathlib\.Path",
+    ):
+        assert list(read_training_texts([path], STRICT)) == [path]
 
 
 @pytest.mark.parametrize("given", [3, b"bytes", io.StringIO("text")])

@@ -26,7 +26,7 @@ from synthetic import (
 )
 
 from ggufbpe.models.pretokenizers import splitter as split
-from ggufbpe.models.pretokenizers.automaton_tables import compiled_splitter
+from ggufbpe.models.pretokenizers.compiled_splitter import compiled_splitter
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, one_of_each
 from ggufbpe.models.pretokenizers.splitter import Splitter, splitter
 from ggufbpe.native import native
@@ -635,6 +635,6 @@ def test_the_compiled_splitter_tells_which_texts_are_split(family: str) -> None:
     ]
     expected = [index for index, text in enumerate(samples) if len(splitter(entry).words(text)) > 1]
     compiled = compiled_splitter(entry)
-    assert compiled.split_ones([text.encode() for text in samples]) == expected
+    assert compiled.indices_of_split_texts([text.encode() for text in samples]) == expected
     with pytest.raises(TypeError):
-        compiled.split_ones(["a b"])
+        compiled.indices_of_split_texts(["a b"])

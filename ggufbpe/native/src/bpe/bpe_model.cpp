@@ -19,11 +19,13 @@ constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a po
 }  // namespace
 
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-                   const MergeOptions &options, Preprocessing own_step, size_t cache_bytes, const Poll &poll)
+                   const MergeOptions &options, Preprocessing own_step, size_t cache_bytes, const Poll &poll,
+                   std::shared_ptr<const TableFile> made)
     : CachingModel(cache_bytes), escape_spaces_(options.escape_spaces) {
     // encode_text() makes room for the ids of a word and no more.
     if (options.prepend_space && !options.escape_spaces) throw std::invalid_argument("only escaped spaces are put before words");
-    auto merger = std::make_unique<const Merger>(tokens, merges, options, poll);
+    auto merger = made ? std::make_unique<const Merger>(tokens, options, TableReader(std::move(made)))
+                       : std::make_unique<const Merger>(tokens, merges, options, poll);
     if (own_step == Preprocessing::k_mers) k_mers_ = KMers::of(std::move(tokens));
     const bool lowers = own_step == Preprocessing::lowered_words;
     if (lowers || own_step == Preprocessing::spaced_words) {

@@ -25,9 +25,13 @@ class BPEModel : public CachingModel {
 public:
     static constexpr size_t CACHE_BYTES = size_t(32) << 20;
 
-    // Words are looked up by `tokens`.
+    // Words are looked up by `tokens`. `made` has the tables that write() wrote of a model with these tokens, merges and
+    // options, or is null.
     BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-             const MergeOptions &options, Preprocessing own_step, size_t cache_bytes, const Poll &poll = NO_POLL);
+             const MergeOptions &options, Preprocessing own_step, size_t cache_bytes, const Poll &poll = NO_POLL,
+             std::shared_ptr<const TableFile> made = nullptr);
+    // For models that are made from merges.
+    void write(TableWriter &to) const { merger(NO_POLL).write(to); }
     ~BPEModel() override;
 
     void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;

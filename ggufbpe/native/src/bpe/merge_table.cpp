@@ -209,6 +209,66 @@ MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const Strings &mer
     pairs_ = PairTable(pairs, symbol_count(), poll);
 }
 
+// What a table is besides its arrays.
+struct MergeTable::Facts {
+    uint64_t rank_count, longest_token, parts_at_spaces;
+    Symbol byte_symbols[256];
+    int32_t byte_ids[256];
+};
+
+namespace {
+
+void write_texts(const std::vector<std::string> &texts, TableWriter &to) {
+    std::string joined;
+    std::vector<uint64_t> ends;
+    for (const std::string &text : texts) ends.push_back((joined += text).size());
+    to.add(ends.data(), ends.size());
+    to.add(joined.data(), joined.size());
+}
+
+std::vector<std::string> read_texts(TableReader &from) {
+    size_t count;
+    const uint64_t *ends = from.array<uint64_t>(count);
+    const char *joined = from.array_of<char>(count ? static_cast<size_t>(ends[count - 1]) : 0);
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < count; ++i) texts.emplace_back(joined + (i ? ends[i - 1] : 0), joined + ends[i]);
+    return texts;
+}
+
+}  // namespace
+
+MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const MergeOptions &options, TableReader from)
+    : tokens_(std::move(tokens)), options_(options), pairs_(from) {
+    const Facts &facts = *from.array_of<Facts>(1);
+    rank_count_ = static_cast<size_t>(facts.rank_count);
+    longest_token_ = static_cast<size_t>(facts.longest_token);
+    parts_at_spaces_ = facts.parts_at_spaces;
+    std::copy_n(facts.byte_symbols, 256, byte_symbols_);
+    std::copy_n(facts.byte_ids, 256, byte_ids_);
+    size_t count;
+    const uint32_t *joined = from.array<uint32_t>(count);
+    joined_to_spaces_.assign(joined, joined + count);
+    inner_ = read_texts(from);
+    for (size_t i = 0; i < inner_.size(); ++i) inner_symbols_.emplace(inner_[i], static_cast<Symbol>(tokens_->size() + i));
+    ascii_groups_.joined = read_texts(from);
+    const char *alone = from.array<char>(count);
+    ascii_groups_.alone.assign(alone, count);
+    if (options_.byte_encode) byte_merges_ = from.array_of<Merge>(BYTE_PAIRS);
+}
+
+void MergeTable::write(TableWriter &to) const {
+    pairs_.write(to);
+    Facts facts{rank_count_, longest_token_, parts_at_spaces_, {}, {}};
+    std::copy_n(byte_symbols_, 256, facts.byte_symbols);
+    std::copy_n(byte_ids_, 256, facts.byte_ids);
+    to.add(&facts, 1);
+    to.add(joined_to_spaces_.data(), joined_to_spaces_.size());
+    write_texts(inner_, to);
+    write_texts(ascii_groups_.joined, to);
+    to.add(ascii_groups_.alone.data(), ascii_groups_.alone.size());
+    if (options_.byte_encode) to.add(byte_merges_, BYTE_PAIRS);
+}
+
 // More than MOST_JOINED of them are useless, and need not be known.
 void MergeTable::note_joined_to_space(uint32_t character) {
     if (joined_to_spaces_.size() > MOST_JOINED) return;
@@ -248,8 +308,9 @@ Symbol MergeTable::symbol_of(std::string_view text, uint64_t hash, int64_t likel
 // The pairs of all merges, as symbols.
 PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll) {
     if (options_.byte_encode) {
-        byte_merges_ = ZeroedArray<Merge>(65536);
-        std::fill_n(byte_merges_.data(), 65536, NO_MERGE);
+        own_byte_merges_ = ZeroedArray<Merge>(BYTE_PAIRS);
+        std::fill_n(own_byte_merges_.data(), BYTE_PAIRS, NO_MERGE);
+        byte_merges_ = own_byte_merges_.data();
     }
     PairTable::Pairs pairs(merges.size());
     Guesser guesser(*tokens_);
@@ -301,7 +362,7 @@ PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll
             if (options_.byte_encode) {
                 const int left = BYTE_ALPHABET.byte_of(item.left.text), right = BYTE_ALPHABET.byte_of(item.right.text);
                 if (left == ByteAlphabet::NOT_A_BYTE || right == ByteAlphabet::NOT_A_BYTE) continue;
-                Merge &first = byte_merges_[size_t(right) << 8 | size_t(left)];
+                Merge &first = own_byte_merges_[size_t(right) << 8 | size_t(left)];
                 if (!first.exists()) first = merge;
             } else {
                 ascii_joins.add(item.left.text, item.right.text);

@@ -22,6 +22,7 @@
 #include "poll.h"
 #include "spans.h"
 #include "string_array.h"
+#include "table_file.h"
 
 namespace ggufbpe {
 
@@ -56,6 +57,10 @@ public:
     // rank.
     MergeTable(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, const MergeOptions &options,
                const Poll &poll);
+
+    // The table that write() wrote of one with these tokens and options.
+    MergeTable(std::shared_ptr<const Strings> tokens, const MergeOptions &options, TableReader from);
+    void write(TableWriter &to) const;
 
     const Strings &tokens() const { return *tokens_; }
     const MergeOptions &options() const { return options_; }
@@ -105,6 +110,8 @@ public:
     const AsciiGroups &ascii_groups() const { return ascii_groups_; }
 
 private:
+    struct Facts;
+
     void check_tokens(size_t merge_count, const Poll &poll);
     PairTable::Pairs read_merges(const Strings &merges, const Poll &poll);
     PairTable::Pairs read_tokens(const std::vector<uint32_t> &ranks, const Poll &poll);
@@ -120,6 +127,7 @@ private:
     template <typename Push>
     void find_bytes(const Word &symbol, Push push) const;
     static constexpr int32_t NO_BYTE = -1;
+    static constexpr size_t BYTE_PAIRS = 65536;
 
     std::shared_ptr<const Strings> tokens_;
     MergeOptions options_;
@@ -133,7 +141,8 @@ private:
     PairTable pairs_;
     Symbol byte_symbols_[256];
     int32_t byte_ids_[256];  // the token that a byte falls back to; NO_BYTE if it has none
-    ZeroedArray<Merge> byte_merges_;  // [right byte << 8 | left byte]
+    ZeroedArray<Merge> own_byte_merges_;
+    const Merge *byte_merges_ = nullptr;  // [right byte << 8 | left byte]; these, or those of a file that pairs_ keeps
 };
 
 }  // namespace ggufbpe

@@ -37,6 +37,10 @@ public:
            const Poll &poll)
         : table_(std::move(tokens), ranks, options, poll) {}
 
+    Merger(std::shared_ptr<const Strings> tokens, const MergeOptions &options, TableReader from)
+        : table_(std::move(tokens), options, std::move(from)) {}
+    void write(TableWriter &to) const { table_.write(to); }
+
     // Memory of one caller at a time, reused between calls.
     struct Scratch {
         Ids ids;

@@ -44,6 +44,26 @@ PairTable::PairTable(const Pairs &pairs, size_t symbol_count, const Poll &poll, 
     } while (!insert(pairs, poll));
 }
 
+PairTable::PairTable(TableReader &from) : file_(from.file()) {
+    static_assert(std::is_trivially_copyable<Reader>::value, "only what its bytes are");
+    reader_ = *from.array_of<Reader>(1);
+    reader_.buckets_ = from.array_of<Bucket>(lines_of(reader_.bucket_count_));
+    reader_.filters_ = reinterpret_cast<const uint64_t *>(reader_.buckets_ + reader_.bucket_count_ + 1);
+    size_t result_count;
+    const Symbol *results = from.array<Symbol>(result_count);
+    reader_.results_ = result_count ? results : nullptr;
+}
+
+void PairTable::write(TableWriter &to) const {
+    Reader reader = reader_;
+    reader.buckets_ = nullptr;  // addresses of this process
+    reader.filters_ = nullptr;
+    reader.results_ = nullptr;
+    to.add(&reader, 1);
+    to.add(reader_.buckets_, lines_of(reader_.bucket_count_));
+    to.add(results_.data(), results_.size());
+}
+
 // Chooses which bits of an entry hold what, and allocates the buckets.
 void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, Ranks ranks, uint64_t odd) {
     while (2 * symbol_bits < bucket_bits + FILTER_BITS) ++symbol_bits;
@@ -61,7 +81,7 @@ void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t 
     const size_t bucket_count = size_t(1) << bucket_bits;
     // After the buckets come one that is always empty and the filters, in the same huge pages.
     buckets_ = ZeroedArray<Bucket>();
-    buckets_ = ZeroedArray<Bucket>(bucket_count + 1 + bucket_count / BUCKET_ENTRIES + 1);
+    buckets_ = ZeroedArray<Bucket>(lines_of(bucket_count));
     Reader &to = reader_;
     to.buckets_ = buckets_.data();
     to.bucket_count_ = bucket_count;

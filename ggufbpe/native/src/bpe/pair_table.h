@@ -10,11 +10,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "simd.h"
 #include "memory.h"
 #include "poll.h"
+#include "table_file.h"
 
 namespace ggufbpe {
 
@@ -158,17 +160,23 @@ public:
     // Symbols are below `symbol_count`. Of equal pairs the first counts.
     PairTable(const Pairs &pairs, size_t symbol_count, const Poll &poll, Ranks ranks = Ranks::RISING);
 
+    // The table that write() wrote.
+    explicit PairTable(TableReader &from);
+    void write(TableWriter &to) const;
+
     const Reader &reader() const { return reader_; }
 
 private:
     void lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, Ranks ranks, uint64_t odd);
     bool insert(const Pairs &pairs, const Poll &poll);
     bool insert(const Pair &pair, std::vector<uint8_t> &used);
+    static size_t lines_of(size_t bucket_count) { return bucket_count + 1 + bucket_count / BUCKET_ENTRIES + 1; }
     uint64_t *filters() { return reinterpret_cast<uint64_t *>(&buckets_[reader_.bucket_count_ + 1]); }
 
     Reader reader_;
     ZeroedArray<Bucket> buckets_;
     std::vector<Symbol> results_;
+    std::shared_ptr<const TableFile> file_;  // has the buckets and results of a table that was read
 };
 
 }  // namespace ggufbpe

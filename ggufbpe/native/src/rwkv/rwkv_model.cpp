@@ -22,9 +22,9 @@ unsigned digit(char c) {
     return byte >= 'a' && byte < 0x80 ? byte - 'a' + 10u : byte - unsigned('0');
 }
 
-// Writes the bytes that a token stands for, which are not more than it has; returns where they end.
-// Source: src/llama-vocab.cpp, llama_unescape_rwkv_token.
-char *unescape(std::string_view token, char *to) {
+}  // namespace
+
+char *unescape_rwkv_token(std::string_view token, char *to) {
     for (size_t i = 0; i < token.size(); ++i) {
         if (token[i] != '\\') {
             *to++ = token[i];
@@ -41,15 +41,18 @@ char *unescape(std::string_view token, char *to) {
     return to;
 }
 
+namespace {
+
 // The tokens as bytes.
 Strings unescaped(const Strings &tokens, const Poll &poll) {
     Pace pace(poll);
-    std::vector<char> bytes(tokens.byte_size());
-    std::vector<uint32_t> ends(tokens.size() + 1);
+    LargeVector<char> bytes(tokens.byte_size());
+    LargeVector<uint32_t> ends(tokens.size() + 1);
+    ends[0] = 0;
     char *to = bytes.data();
     for (size_t i = 0; i < tokens.size(); ++i) {
         pace.count(STEPS_A_TOKEN + tokens[i].size());
-        to = unescape(tokens[i], to);
+        to = unescape_rwkv_token(tokens[i], to);
         ends[i + 1] = static_cast<uint32_t>(to - bytes.data());
     }
     return Strings(std::move(bytes), std::move(ends));

@@ -21,6 +21,10 @@
 
 namespace ggufbpe {
 
+// Writes the bytes that a token stands for, which are not more than it has; returns where they end.
+// Source: src/llama-vocab.cpp, llama_unescape_rwkv_token.
+char *unescape_rwkv_token(std::string_view token, char *to);
+
 class RWKVModel final : public CachingModel {
 public:
     // `tokens` as in the file, escaped; `unknown` stands for a byte where no token matches.

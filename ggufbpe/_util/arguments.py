@@ -1,0 +1,19 @@
+"""Checks arguments of Python callers, so that each error names the argument."""
+
+from __future__ import annotations
+
+import operator
+
+
+def integer(name: str, value: object, least: int | None = None) -> int:
+    """Return the integer that the argument `name` is given, also as a numpy integer.
+
+    `TypeError` for anything else, `ValueError` if it is below `least`.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if least is not None and number < least:
+        raise ValueError(f"{name} must be {least} or more, not {number}")
+    return number

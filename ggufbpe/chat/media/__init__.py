@@ -1,0 +1,1 @@
+"""Images and audio in chats: sizes and lengths, and their tokens under a projector."""

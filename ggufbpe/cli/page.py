@@ -1,0 +1,54 @@
+"""`ggufbpe page`: the server's page as a static site."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..analysis.views.answers import answer
+from ..errors import printable
+from . import _output
+from ._arguments import Parser, UsageError, shell_word
+
+_DESCRIPTION = """\
+Write the page of `ggufbpe serve` as a static site, which any web server can serve. It shows the tokens of a text in \
+models that are opened in the browser: drop a .gguf file on the page, or give an address. Only the metadata of a model \
+are read, and nothing is uploaded. The compiled engine runs in the browser as WebAssembly.
+
+Chats, the steps of a token, and causes of differences need `ggufbpe serve`.
+
+Browsers open such a page from a web server only, not from a file."""
+_EXAMPLES = """\
+examples:
+  ggufbpe page -o site"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FOLDER",
+        help="the folder to write to, which must be new or empty",
+    )
+    parser.add_switch(
+        "--force", help="write into a folder that has files; those of the same names are replaced"
+    )
+    parser.add_switch("--json", help="print what was written as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ..server.standalone_page import write_standalone_page
+
+    folder = Path(arguments.output)
+    if folder.is_dir() and any(folder.iterdir()) and not arguments.force:
+        raise UsageError(f"{printable(arguments.output)} is not empty; --force writes over its files")
+    files = write_standalone_page(folder)
+    if arguments.json:
+        names = sorted(path.relative_to(arguments.output).as_posix() for path in files)
+        _output.write_json(answer({"files": names}, path=arguments.output))
+    else:
+        count = f"{len(files)} files in {arguments.output}"
+        _output.note(f"{count}; to look at them: python3 -m http.server -d {shell_word(arguments.output)}")
+    return 0

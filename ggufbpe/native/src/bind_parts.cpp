@@ -1,0 +1,102 @@
+// Dividing texts for Python: a text and levels of boundaries in, spans out.
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bind_encoder.h"
+#include "bindings.h"
+#include "split/splitter.h"
+#include "tokenizer/boundaries.h"
+#include "tokenizer/text_parts.h"
+
+namespace ggufbpe {
+
+namespace {
+
+// The name of a level, or "" and its boundaries; and whether they count within fenced blocks.
+using LevelTuple = std::tuple<std::string, std::vector<size_t>, bool>;
+// What a vocabulary says about places, as the fields of SplitPointRules.
+using RulesTuple = std::tuple<bool, bool, bool, bool, bool, size_t>;
+
+std::vector<BoundaryLevel> levels_of(const std::vector<LevelTuple> &tuples) {
+    std::vector<BoundaryLevel> levels;
+    for (const auto &[name, places, in_fences] : tuples) {
+        BoundaryLevel level;
+        level.places = places;
+        level.in_fences = in_fences;
+        if (!name.empty() && !BoundaryLevel::of_name(name, level)) throw nb::value_error("an unknown level");
+        levels.push_back(std::move(level));
+    }
+    return levels;
+}
+
+// Counts characters up to places that are asked for in ascending order.
+class CharacterCount {
+public:
+    explicit CharacterCount(const Text &text) : text_(text) {}
+
+    size_t operator()(size_t place) {
+        size_t count = 0;
+        for (size_t at = at_; at < place; ++at) count += (text_.data[at] & 0xC0) != 0x80;
+        at_ = std::max(at_, place);
+        return count_ += count;
+    }
+
+private:
+    const Text text_;
+    size_t at_ = 0, count_ = 0;
+};
+
+std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handle text, size_t size, size_t overlap,
+                                             const std::vector<LevelTuple> &levels, bool at_start, bool strips,
+                                             bool parse_special, const RulesTuple &places, const Splitter *splitter,
+                                             nb::bytes token_lengths) {
+    const Source source(text);
+    const TokenLengths lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t)};
+    std::vector<BoundaryLevel> given = levels_of(levels);
+    SplitPointRules rules;
+    std::tie(rules.strips, rules.is_kept_behind, rules.is_before_space, rules.escapes_spaces, rules.has_sequences,
+             rules.around) = places;
+    const Text &bytes = source.text();
+    const bool counts_bytes =
+        !PyUnicode_Check(text.ptr()) || static_cast<size_t>(PyUnicode_GetLength(text.ptr())) == bytes.size;
+    InterpreterLock lock(bytes.size);
+    const Poll poll = [&] { lock.poll(); };
+    const SplitPoints points(rules, self.encoder, splitter, parse_special);
+    const Boundaries boundaries(bytes.data, bytes.size, std::move(given), at_start, poll);
+    // An escaped space has three bytes, each of which may become a token.
+    const bool is_byte_level = splitter && !rules.escapes_spaces;
+    const PartOptions options{size, overlap, strips, parse_special, splitter != nullptr, is_byte_level};
+    auto spans = TextParts(self.encoder, points, boundaries, bytes, lengths, options, poll).spans();
+    if (counts_bytes) return spans;
+    CharacterCount start_of(bytes), end_of(bytes);
+    for (auto &[start, end] : spans) {
+        start = start_of(start);
+        end = end_of(end);
+        poll();
+    }
+    return spans;
+}
+
+}  // namespace
+
+void bind_parts(nb::class_<BoundEncoder> &encoder) {
+    encoder.def("parts", &parts, nb::arg("text").none(), nb::arg("size"), nb::arg("overlap"), nb::arg("levels"),
+                nb::arg("at_start"), nb::arg("strips"), nb::arg("parse_special"), nb::arg("places"),
+                nb::arg("splitter").none(), nb::arg("token_lengths"),
+                nb::sig("def parts(self, text: object, size: int, overlap: int, levels: typing.Sequence[tuple[str, "
+                        "typing.Sequence[int], bool]], at_start: bool, strips: bool, parse_special: bool, places: tuple[bool, "
+                        "bool, bool, bool, bool, int], splitter: Splitter | None, token_lengths: bytes) -> list[tuple[int, int]]"),
+                "The spans of consecutive parts of at most `size` ids, in characters of a str, else in bytes.");
+}
+
+}  // namespace ggufbpe

@@ -1,0 +1,106 @@
+#include "tokenizer/split_points.h"
+
+#include <algorithm>
+
+#include "utf8.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t FIRST_STEP = 48;  // bytes before the wanted end where a place is looked for first
+
+// Whether whole characters end and begin there; unknown for bytes that are not UTF-8.
+bool is_between_characters(const unsigned char *text, size_t size, size_t at) {
+    size_t begin = at - 1;
+    while (begin > 0 && at - begin < 4 && (text[begin] & 0xC0) == 0x80) --begin;
+    const auto is_one = [&](size_t from, size_t end) {
+        return length_by_lead(text[from]) == end - from && is_utf8(text + from, end - from);
+    };
+    return is_one(begin, at) && is_one(at, std::min(size, at + length_by_lead(text[at])));
+}
+
+}  // namespace
+
+SplitPoints::SplitPoints(const Vocabulary &vocabulary, const Encoder &encoder, const Splitter *splitter, bool parse_special)
+    : encoder_(encoder), splitter_(splitter), parse_special_(parse_special) {
+    for (const int32_t id : vocabulary.special_tokens) {
+        rules_.strips = rules_.strips || vocabulary.attributes[static_cast<size_t>(id)] & (LSTRIP_TOKEN | RSTRIP_TOKEN);
+        rules_.around = std::max(rules_.around, (*vocabulary.tokens)[static_cast<size_t>(id)].size());
+    }
+    // After a special token a space is put before the text, which then continues nothing.
+    rules_.is_kept_behind = rules_.strips || (!vocabulary.kind->has_pre_tokenizer && vocabulary.add_space_prefix);
+    rules_.is_before_space = vocabulary.kind->drops_white_space;
+    rules_.escapes_spaces = vocabulary.pre.escape_whitespaces;
+    rules_.has_sequences = vocabulary.kind->has_sequences;
+}
+
+// The first place at or after `start` that the model allows.
+size_t SplitPoints::find(const unsigned char *text, size_t size, size_t start, const Poll &poll) const {
+    const size_t from = std::max<size_t>(start, 1);
+    if (from >= size || rules_.has_sequences) return size;
+    return splitter_ ? splitter_->cut(text, size, from, poll) : encoder_.model().cut(text, size, from, poll);
+}
+
+// Whether white space allows a place.
+bool SplitPoints::is_free(const unsigned char *text, size_t size, size_t at) const {
+    if (!is_between_characters(text, size, at)) return false;
+    const bool is_escaped = rules_.escapes_spaces && text[at] == ' ';
+    if (rules_.is_before_space && (!is_c_space(text[at]) || is_escaped)) return false;
+    return !((rules_.strips || rules_.is_before_space) && is_c_space(text[at - 1]));
+}
+
+// Whether one of the special tokens in a text extends across a place.
+bool SplitPoints::is_crossed(const SpecialSpans &special, size_t at) const {
+    const size_t first = at - std::min(at, rules_.around);
+    const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t place) { return span.first < place; };
+    for (auto span = std::lower_bound(special.begin(), special.end(), first, begins_before);
+         span != special.end() && span->first < at; ++span) {
+        if (at < span->second + rules_.is_kept_behind) return true;
+    }
+    return false;
+}
+
+template <typename IsPlace>
+size_t SplitPoints::first(const unsigned char *text, size_t size, size_t start, const Poll &poll, IsPlace is_place) const {
+    size_t at = start;
+    Pace pace(poll);
+    while ((at = find(text, size, at, poll)) < size && !is_place(at)) {
+        ++at;
+        pace.count(32 + 2 * rules_.around);
+    }
+    return at;
+}
+
+size_t SplitPoints::next(const unsigned char *text, size_t size, size_t start, const Poll &poll) const {
+    return first(text, size, start, poll, [&](size_t at) {
+        if (!is_free(text, size, at)) return false;
+        const size_t from = at - std::min(at, rules_.around), end = std::min(size, at + rules_.around);
+        return !is_crossed(encoder_.special_token_spans(text + from, end - from, parse_special_, poll), at - from);
+    });
+}
+
+size_t SplitPoints::next(const unsigned char *text, size_t size, size_t start, const SpecialSpans &special,
+                         const Poll &poll) const {
+    return first(text, size, start, poll, [&](size_t at) { return is_free(text, size, at) && !is_crossed(special, at); });
+}
+
+bool SplitPoints::is_place(const unsigned char *text, size_t size, size_t at, const SpecialSpans &special,
+                           const Poll &poll) const {
+    constexpr size_t CHARACTER = 4;
+    if (at >= size || find(text, std::min(size, at + 2 * CHARACTER), at, poll) != at) return false;
+    return is_free(text, size, at) && !is_crossed(special, at);
+}
+
+size_t SplitPoints::last(const unsigned char *text, size_t size, size_t end, const Poll &poll) const {
+    size_t above = std::min(end + 1, size);
+    for (size_t step = FIRST_STEP; above > 1; step *= 4) {
+        const size_t first = above > step ? above - step : 1;
+        const size_t at = next(text, size, first, poll);
+        if (at < above) return at;
+        above = first;
+    }
+    return 0;
+}
+
+}  // namespace ggufbpe

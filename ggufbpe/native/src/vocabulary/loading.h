@@ -1,0 +1,34 @@
+// Metadata to a vocabulary, by llama.cpp's rules: ggufbpe/models/loading.py and the files around it, for C++.
+//
+//     gguf/metadata.h -> load() -> Vocabulary -> text_models.h -> Encoder
+//
+// Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order.
+
+#pragma once
+
+#include <string>
+
+#include "gguf/metadata.h"
+#include "poll.h"
+#include "vocabulary/vocabulary.h"
+
+namespace ggufbpe {
+
+// Throws LoadError if llama.cpp would refuse the vocabulary, and what `poll` throws.
+Vocabulary load(const Metadata &file, const Poll &poll);
+
+// Steps of loading. token_table.cpp:
+void read_tokens(const Metadata &file, Vocabulary &vocabulary, const Poll &poll);
+void read_scores(const Metadata &file, Vocabulary &vocabulary);
+void read_attributes(const Metadata &file, Vocabulary &vocabulary);
+void check_byte_tokens(const Metadata &file, const Vocabulary &vocabulary);
+// special_ids.cpp:
+void set_special_ids(const Metadata &file, Vocabulary &vocabulary);
+void find_special_tokens(Vocabulary &vocabulary);
+void find_end_of_generation(Vocabulary &vocabulary);
+void set_strip_attributes(const Metadata &file, const std::string &named_pre, Vocabulary &vocabulary);
+// checks.cpp: what some models refuse
+void check_model(const Metadata &file, const Vocabulary &vocabulary, const Poll &poll);
+bool has_line_break(const Vocabulary &vocabulary);
+
+}  // namespace ggufbpe

@@ -1,0 +1,113 @@
+// Tokens, their scores and their attributes: ggufbpe/models/token_table.py for C++.
+//
+// Source: src/llama-vocab.cpp, llama_vocab::impl::load.
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "gguf/value_types.h"
+#include "vocabulary/loading.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr const char *LIST = "tokenizer.ggml.tokens", *SCORES = "tokenizer.ggml.scores", *TYPES = "tokenizer.ggml.token_type";
+constexpr uint16_t ATTRIBUTE_OF_TYPE[] = {0,          NORMAL_TOKEN, UNKNOWN_TOKEN, CONTROL_TOKEN, USER_DEFINED_TOKEN,
+                                          UNUSED_TOKEN, BYTE_TOKEN};
+constexpr int32_t TOKEN_TYPES = 7;
+constexpr std::string_view K_MER_MARKER = "\xEE\x80\x80";  // U+E000, ends the text of a k-mer
+
+// Empty tokens get a name.
+std::shared_ptr<Strings> named(const Strings &tokens, std::vector<std::string> &warnings, const Poll &poll) {
+    auto texts = std::make_shared<Strings>();
+    texts->reserve(tokens.size(), tokens.byte_size());
+    size_t empty = 0;
+    Pace pace(poll);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        pace.count(tokens[i].size() + 16);
+        empty += tokens[i].empty();
+        texts->add(tokens[i].empty() ? "[EMPTY_" + std::to_string(i) + "]" : std::string(tokens[i]));
+    }
+    warnings.push_back(std::to_string(empty) + " of the tokens are empty");
+    return texts;
+}
+
+// The texts of tokens without the markers of k-mers, which come after <oov>. Source: llm_tokenizer_hybriddna.
+std::shared_ptr<Strings> without_markers(const Strings &names, const Poll &poll) {
+    auto texts = std::make_shared<Strings>();
+    texts->reserve(names.size(), names.byte_size());
+    const int64_t unknown = names.find("<oov>");
+    const size_t first = unknown == Strings::NOT_FOUND ? names.size() + 1 : static_cast<size_t>(unknown) + 1;
+    Pace pace(poll);
+    for (size_t i = 0; i < names.size(); ++i) {
+        std::string_view text = names[i];
+        pace.count(text.size() + 16);
+        const bool is_k_mer = i >= first && text.size() > K_MER_MARKER.size() &&
+                              text.substr(text.size() - K_MER_MARKER.size()) == K_MER_MARKER;
+        if (is_k_mer) text.remove_suffix(K_MER_MARKER.size());
+        texts->add(text);
+    }
+    return texts;
+}
+
+bool has_empty(const Strings &tokens) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        if (tokens[i].empty()) return true;
+    }
+    return false;
+}
+
+// The value of an array with an element for each token, or null.
+const Value *parallel(const Metadata &file, const char *key, size_t tokens) {
+    const Value *value = file.find(key);
+    if (!value || value->count >= tokens) return value;
+    throw file.error(key, "has " + std::to_string(value->count) + " elements for " + std::to_string(tokens) + " tokens");
+}
+
+}  // namespace
+
+void read_tokens(const Metadata &file, Vocabulary &vocabulary, const Poll &poll) {
+    vocabulary.names = file.require(LIST).strings;
+    if (has_empty(*vocabulary.names)) vocabulary.names = named(*vocabulary.names, vocabulary.warnings, poll);
+    const Strings &names = *vocabulary.names;
+    const int64_t again = vocabulary.names->index(poll);
+    if (again != Strings::NOT_FOUND) {
+        const int64_t first = names.find(names[static_cast<size_t>(again)]);
+        throw file.error(LIST, "tokens " + std::to_string(first) + " and " + std::to_string(again) +
+                                   " are the same, on which llama.cpp aborts");
+    }
+    vocabulary.tokens = vocabulary.kind->has_sequences ? without_markers(names, poll) : vocabulary.names;
+}
+
+void read_scores(const Metadata &file, Vocabulary &vocabulary) {
+    const Value *value = parallel(file, SCORES, vocabulary.size());
+    if (!value || !vocabulary.kind->has_scores) return;
+    if (value->element == FLOAT32) {
+        vocabulary.scores = numbers_in<float>(*value);
+    } else {
+        for (const int32_t number : numbers_in<int32_t>(*value)) vocabulary.scores.push_back(static_cast<float>(number));
+    }
+    vocabulary.scores.resize(vocabulary.size());
+}
+
+void read_attributes(const Metadata &file, Vocabulary &vocabulary) {
+    vocabulary.attributes.assign(vocabulary.size(), NORMAL_TOKEN);
+    const Value *value = parallel(file, TYPES, vocabulary.size());
+    if (!value) return;
+    const std::vector<int32_t> types = numbers_in<int32_t>(*value);
+    for (size_t i = 0; i < vocabulary.size(); ++i) {
+        vocabulary.attributes[i] = types[i] >= 0 && types[i] < TOKEN_TYPES ? ATTRIBUTE_OF_TYPE[types[i]] : uint16_t(0);
+    }
+}
+
+void check_byte_tokens(const Metadata &file, const Vocabulary &vocabulary) {
+    for (size_t i = 0; i < vocabulary.size(); ++i) {
+        if (vocabulary.attributes[i] & BYTE_TOKEN && (*vocabulary.tokens)[i].size() < 3) {
+            throw file.error(LIST, "token " + std::to_string(i) + " has the type BYTE but not the form <0xXX>");
+        }
+    }
+}
+
+}  // namespace ggufbpe

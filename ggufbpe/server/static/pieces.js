@@ -1,0 +1,66 @@
+// Shows the text of a token with everything visible.
+
+import { element, number } from "./dom.js";
+
+export const SHOWN_OF_PIECE = 200; // characters
+
+// Spaces and invisible characters, except a joiner between two emojis: its effect is visible.
+const MARKED =
+  / +|(?!(?<=[\u2600-\u27bf\ufe0f\u{1f000}-\u{1fbff}])\u200d[\u2600-\u27bf\u{1f000}-\u{1fbff}])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+function escaped(character) {
+  const code = character.codePointAt(0);
+  if (code >= 0xdc80 && code < 0xdd00) return `\\x${(code - 0xdc00).toString(16)}`; // stands for a byte
+  if (character in ESCAPES) return ESCAPES[character];
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
+  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
+}
+
+// Bytes that are not UTF-8, with printable ASCII as characters.
+const readBytes = (hex) =>
+  hex.replace(/../g, (byte) => (byte >= "20" && byte < "7f" ? String.fromCharCode(parseInt(byte, 16)) : `\\x${byte}`));
+
+// A token's text with everything visible: spaces as dots, invisible characters and bytes that are not UTF-8 as escapes.
+export function shown(token) {
+  if (token.piece == null)
+    return element(
+      "bdi",
+      { dir: "ltr" },
+      ...readBytes(token.bytes)
+        .split(/( +|(?:\\x[\da-f]{2})+)/)
+        .map((part) => {
+          const kind = part[0] === " " ? "space" : part[0] === "\\" ? "esc" : "";
+          return kind ? element("span", { className: kind }, part) : part;
+        }),
+    );
+  if (!token.piece) return element("span", { className: "esc" }, "∅");
+  const characters = Array.from(token.piece);
+  const text = characters.slice(0, SHOWN_OF_PIECE).join("");
+  const made = element("bdi", { dir: "ltr" });
+  let end = 0;
+  for (const match of text.matchAll(MARKED)) {
+    const isSpace = match[0][0] === " ";
+    made.append(text.slice(end, match.index));
+    made.append(element("span", { className: isSpace ? "space" : "esc" }, isSpace ? match[0] : escaped(match[0])));
+    end = match.index + match[0].length;
+  }
+  made.append(text.slice(end));
+  if (characters.length > SHOWN_OF_PIECE) {
+    made.append(element("span", { className: "esc" }, `… ${number(characters.length - SHOWN_OF_PIECE)} more`));
+  }
+  return made;
+}
+
+export const inWords = (token) =>
+  token.piece == null
+    ? readBytes(token.bytes)
+    : token.piece.slice(0, 80).replace(MARKED, (found) => (found[0] === " " ? found : escaped(found)));
+export const typeOf = (token) => token.types.join(", ").toLowerCase().replaceAll("_", " ");
+export const hexOf = (token) => token.bytes.replace(/../g, "$& ").trim() || "none";
+
+// The same rule as for reports (analysis/views/html_page.py).
+const hueOf = (id) => ((id * 137.508) % 360).toFixed(1);
+export const colored = (id) => (id == null ? {} : { "--hue": hueOf(id) });
+export const chip = (token, id = null, classes = "") =>
+  element("span", { className: `token ${id == null ? "" : "of-id "}${classes}`.trim(), ...colored(id) }, shown(token));

@@ -1,0 +1,107 @@
+// What is on the page, kept in the fragment of its address, which browsers do not send.
+
+const LONGEST_ADDRESS = 50_000; // characters
+const PAUSE = 150; // ms between the last keystroke and the request
+
+export const state = {
+  tab: "text",
+  models: [],
+  text: "Hello world! naïve 者 🙂 1234567\n\tint x = 0;",
+  addSpecial: true,
+  parseSpecial: true,
+  messages: [
+    { role: "system", content: "You are terse." },
+    { role: "user", content: "What is 2 + 2?" },
+  ],
+  tools: "",
+  generation: true,
+  thinking: "",
+  givenIds: "",
+  show: "text", // of tokens: text, ids or both
+  spaces: true, // are marked
+  reference: "", // the model that others are compared with; "" for the first
+  piece: "",
+  expected: "",
+  query: "",
+};
+
+async function through(stream, bytes) {
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+}
+
+let saving = 0; // counts the saves, so that the last one wins
+
+// Whether all of the state fits into an address.
+export async function saveState() {
+  const mine = ++saving;
+  const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(state)));
+  const text = btoa(Array.from(packed, (byte) => String.fromCharCode(byte)).join(""))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+  const isWhole = text.length <= LONGEST_ADDRESS;
+  if (mine === saving) history.replaceState(null, "", isWhole ? `#${text}` : location.pathname);
+  return isWhole;
+}
+
+export const FITS = {
+  models: (value) => Array.isArray(value) && value.every((model) => typeof model === "string"),
+  messages: (value) => Array.isArray(value) && value.every((message) => typeof message?.role === "string"),
+};
+
+// What is wrong with the address, or "".
+export async function loadState() {
+  if (location.hash.length < 2) return "";
+  try {
+    const packed = Uint8Array.from(atob(location.hash.slice(1).replaceAll("-", "+").replaceAll("_", "/")), (one) =>
+      one.charCodeAt(0),
+    );
+    const found = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), packed)));
+    for (const [name, value] of Object.entries(state)) {
+      const fits = FITS[name] ?? ((given) => typeof given === typeof value);
+      if (fits(found[name])) state[name] = found[name];
+    }
+    return "";
+  } catch {
+    return "The address contains no state of this page.";
+  }
+}
+
+// What is drawn: the answers of the chosen models, in their order, each with its request and text.
+export const drawn = { results: [], signal: null };
+
+let redraw = () => {};
+let refill = () => {};
+
+// `drawing` draws the page again after each change of the state, `filling` puts the state into its fields.
+export function whenChanged(drawing, filling) {
+  redraw = drawing;
+  refill = filling;
+}
+
+let timer = 0;
+
+export function changed() {
+  clearTimeout(timer);
+  return redraw();
+}
+
+// For changes that do not come from the fields themselves.
+export function replaced() {
+  refill();
+  return changed();
+}
+
+// For changes by a keystroke, which may be followed by another one.
+export function changedSoon() {
+  clearTimeout(timer);
+  timer = setTimeout(redraw, PAUSE);
+}
+
+export const notChanged = () => clearTimeout(timer);
+
+// The body of further questions about the text of a result, or about the prompt of its chat.
+export function questionOf(result) {
+  const { model, messages, add_special = true, parse_special = true } = result.request;
+  return { model, text: result.text, ...(!messages && { add_special, parse_special }) };
+}

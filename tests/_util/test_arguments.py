@@ -1,0 +1,24 @@
+"""Arguments of the wrong type are refused by name."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+from ggufbpe._util.arguments import integer
+
+
+def test_integers() -> None:
+    assert [integer("n", value) for value in (3, True, numpy.int64(-7))] == [3, 1, -7]
+    assert integer("n", 0, least=0) == 0
+
+
+@pytest.mark.parametrize("value", ["3", 2.5, None, b"1"])
+def test_anything_else(value: object) -> None:
+    with pytest.raises(TypeError, match=f"^n must be an integer, not {type(value).__name__}$"):
+        integer("n", value)
+
+
+def test_below_the_least() -> None:
+    with pytest.raises(ValueError, match=r"^n must be 1 or more, not 0$"):
+        integer("n", 0, least=1)

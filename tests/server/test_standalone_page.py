@@ -1,0 +1,169 @@
+"""The page without a server, in Debian's Chromium: models are opened in the browser, and nothing else is asked for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from conftest import GPT2, UNIGRAM
+from javascript_runs import built_package, debian_chromium
+from playwright.sync_api import Page, expect
+
+from ggufbpe import Tokenizer
+from ggufbpe.__main__ import main
+from ggufbpe.server.standalone_page import write_standalone_page
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")]
+expect.set_options(timeout=20_000)
+
+TEXT = "Hello world! naïve 者\n1234"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the static site."""
+    built_package()
+    folder = tmp_path_factory.mktemp("site")
+    write_standalone_page(folder)
+    shutil.copyfile(UNIGRAM, folder / "other.gguf")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with debian_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(site: str, browser: Any) -> Iterator[Page]:
+    """The page with TEXT; nothing may stand in the browser's console at the end, nor be asked of another server."""
+    said: list[str] = []
+    context = browser.new_context()
+    page: Page = context.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: request.url.startswith(site) or said.append(request.url))
+    page.on("request", lambda request: request.method == "GET" or said.append(request.method))
+    page.goto(f"{site}/")
+    expect(page.locator(".token").first).to_be_visible()
+    page.get_by_role("textbox", name="Text").fill(TEXT)
+    expect(page.locator(".view .stats")).to_contain_text(f"{len(TEXT)} characters")
+    yield page
+    context.close()
+    assert said == []
+
+
+def shown_ids(page: Page, view: int = 0) -> list[int]:
+    tokens = page.locator(".view").nth(view).locator(".token")
+    return [int(token.get_attribute("data-id") or -1) for token in tokens.all()]
+
+
+def expect_ids(page: Page, ids: list[int], view: int = 0) -> None:
+    expect(page.locator(".view").nth(view).locator(".count")).to_have_text(f"{len(ids)} tokens")
+    assert shown_ids(page, view) == ids
+
+
+def test_tokens_of_the_first_model(page: Page) -> None:
+    expect_ids(page, Tokenizer.from_gguf(GPT2).encode(TEXT))
+    expect(page.get_by_text("by models that you open here")).to_be_visible()
+    expect(page.get_by_text("by the models of this server")).to_be_hidden()
+
+
+def test_a_model_is_opened_from_a_file_and_compared(page: Page) -> None:
+    page.get_by_label("Open a model").set_input_files(UNIGRAM)
+    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
+    expect_ids(page, Tokenizer.from_gguf(GPT2).encode(TEXT), view=1)
+    expect(page.locator("#parting")).to_contain_text("The vocabularies are different")
+
+
+def test_a_model_is_dropped(page: Page) -> None:
+    page.evaluate(
+        """async () => {
+            const bytes = await (await fetch("other.gguf")).arrayBuffer();
+            const dropped = new DataTransfer();
+            dropped.items.add(new File([bytes], "dropped.gguf"));
+            const how = { dataTransfer: dropped, bubbles: true, cancelable: true };
+            document.body.dispatchEvent(new DragEvent("drop", how));
+        }"""
+    )
+    expect(page.locator(".view h2").first).to_have_text("dropped")
+
+
+def test_a_model_is_opened_from_an_address(page: Page, site: str) -> None:
+    page.get_by_label("or its address").fill(f"{site}/other.gguf")
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.locator(".view h2").first).to_have_text("other")
+    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
+
+
+def test_a_file_that_is_no_model_is_refused_in_words(page: Page, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.gguf"
+    wrong.write_bytes(b"Hello")
+    page.get_by_label("Open a model").set_input_files(wrong)
+    expect(page.locator("#status")).to_have_class("bad")
+    expect(page.locator("#status")).not_to_be_empty()
+
+
+def test_ids_become_text(page: Page) -> None:
+    page.get_by_role("tab", name="Ids").click()
+    page.get_by_label("Ids, with anything between them").fill("15496, 995")
+    expect(page.locator("#text-of-ids")).to_have_text("Text: Hello world")
+    page.get_by_label("Ids, with anything between them").fill("15496, 99999")
+    expect(page.locator("#status")).to_contain_text("The vocabulary has no id 99999")
+
+
+def test_the_vocabulary_is_searched(page: Page) -> None:
+    page.get_by_text("Search the vocabulary").click()
+    page.get_by_label("Part of a token, or an id").fill("Hello")
+    page.get_by_role("button", name="Search").click()
+    answer = page.locator("#vocabulary-answer")
+    expect(answer.locator(".id").first).to_have_text("15496")
+    pieces = Tokenizer.from_gguf(GPT2).token_bytes
+    count = sum(b"Hello" in piece for piece in pieces)
+    expect(answer).to_contain_text(f"{count} tokens")
+
+
+def test_what_needs_a_server_says_so(page: Page) -> None:
+    page.locator(".token").first.click()
+    expect(page.locator("#details")).to_contain_text("run: ggufbpe serve")
+    page.get_by_role("tab", name="Chat").click()
+    expect(page.locator("#status")).to_contain_text(
+        "The prompt of a chat is not shown on a page without a server"
+    )
+
+
+def test_questions_that_need_a_server_are_not_offered(page: Page) -> None:
+    expect(page.get_by_text("Search the vocabulary")).to_be_visible()
+    expect(page.get_by_text("Why is a piece not used?")).to_be_hidden()
+    expect(page.get_by_text("Other ids were expected")).to_be_hidden()
+    expect(page.get_by_role("link", name="API")).to_be_hidden()
+
+
+def test_accessibility(page: Page) -> None:
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_files_are_listed(tmp_path: Path, site: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["page", "-o", str(tmp_path / "site"), "--json"]) == 0
+    files = json.loads(capsysbinary.readouterr().out)["files"]
+    assert {"index.html", "gpt2.gguf", "ggufbpe/index.js", "ggufbpe/ggufbpe.wasm"} <= set(files)
+    assert all((tmp_path / "site" / name).is_file() for name in files)
