@@ -69,6 +69,7 @@ ENDPOINTS = (
     "/infill/input_tokens",
     "/v1/rerank/input_tokens",
     "/v1/count",
+    "/v1/common_prefix",
     "/v1/fits",
     "/v1/truncate",
     "/v1/split",

@@ -29,6 +29,7 @@ from .served_models import Models
 MOST_TEXTS = 4096  # in one request
 MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large
 MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched
+MOST_COMPARED = 4 << 20  # bytes of a text, or ids, that are compared from the beginning
 
 
 def count_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -39,6 +40,18 @@ def count_answer(models: Models, body: Any) -> dict[str, Any]:
     tokenizer = models.of(body)
     counts = [tokenizer.count(text, **flags) for text in texts]
     return {"counts": counts, "total": sum(counts)}
+
+
+def common_prefix_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/common_prefix`: how many of `tokens` are the first ids of `content`, and where and why the rest differ.
+
+    `position` is in bytes of `content`, and `cause` is empty if nothing differs, as in `Tokenizer.common_prefix`.
+    """
+    given = require_object(body)
+    tokens = bounded_ids(given, "tokens", MOST_COMPARED)
+    text = bounded_text(required_text(given, "content"), MOST_COMPARED)
+    flags = given_flags(given)
+    return models.of(body).common_prefix(tokens, text, **flags)._asdict()
 
 
 def explain_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -118,11 +131,11 @@ def _diagnosis_of_chat(
 _EXPECTED = ("ids", "expected_prompt")
 
 
-def bounded_ids(given: dict[str, Any]) -> list[int]:
-    """The field `ids`. `RequestError` 413 if there are too many to search for causes."""
-    ids = require_ids(given.get("ids"))
-    if len(ids) > MOST_SEARCHED:
-        raise too_large(f"there are {len(ids)} ids; the limit here is {MOST_SEARCHED}")
+def bounded_ids(given: dict[str, Any], name: str = "ids", most: int = MOST_SEARCHED) -> list[int]:
+    """A field of ids. `RequestError` 413 if there are more than `most`, by default too many to search for causes."""
+    ids = require_ids(given.get(name))
+    if len(ids) > most:
+        raise too_large(f"there are {len(ids)} ids; the limit here is {most}")
     return ids
 
 

@@ -177,7 +177,7 @@ def nested_request(path: str, depth: int, field: str = "chat_template_kwargs") -
     )
     if path in ("/v1/word", "/v1/why", "/v1/parting"):
         required += ', "text": "a", "token": 0, "piece": "a"'
-    if path.startswith("/api/") or path == "/detokenize":
+    if path.startswith("/api/") or path in ("/detokenize", "/v1/common_prefix"):
         required += ', "model": "gpt2", "content": "a", "tokens": [1]'
     return f'{{{required}, "{field}": {"[" * depth}{"]" * depth}}}'.encode()
 
@@ -428,6 +428,12 @@ def test_count(app: Application) -> None:
     assert answer.json == {"counts": [2, 0, 3], "total": 5}
 
 
+def test_common_prefix_is_that_of_the_package(app: Application) -> None:
+    answer = ask(app, "/v1/common_prefix", {"tokens": [15496, 476, 335], "content": "Hello world"})
+    expected = Tokenizer.from_gguf(GPT2).common_prefix([15496, 476, 335], "Hello world")
+    assert answer.json == expected._asdict()
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "message"),
     [
@@ -464,6 +470,31 @@ def test_count(app: Application) -> None:
             {"messages": ["a" * 70_000], "ids": [1]},
             413,
             "the chat has 70017 bytes; the limit here is 65536",
+        ),
+        ("/v1/common_prefix", {"tokens": [1]}, 400, "'content' is required and must be a string"),
+        (
+            "/v1/common_prefix",
+            {"content": "a", "tokens": "a"},
+            400,
+            "[json.exception.type_error.302] type must be array, but is string",
+        ),
+        (
+            "/v1/common_prefix",
+            {"content": "a", "tokens": [50257]},
+            400,
+            "token id 50257 is out of range: the vocabulary has ids 0 to 50256",
+        ),
+        (
+            "/v1/common_prefix",
+            {"content": "a", "tokens": [], "parse_special": None},
+            400,
+            "'parse_special' must be true or false",
+        ),
+        (
+            "/v1/common_prefix",
+            {"content": "a" * 5_000_000, "tokens": []},
+            413,
+            "the text has 5000000 bytes; the limit here is 4194304",
         ),
         ("/v1/word", {"text": "a", "token": 1}, 400, "the text has 1 tokens"),
         (
