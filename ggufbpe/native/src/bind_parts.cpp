@@ -61,7 +61,7 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
                                              bool parse_special, const RulesTuple &places, const Splitter *splitter,
                                              nb::bytes token_lengths) {
     const Source source(text);
-    const TokenLengths lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t)};
+    const LengthArray lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t)};
     std::vector<BoundaryLevel> given = levels_of(levels);
     SplitPointRules rules;
     std::tie(rules.strips, rules.is_kept_behind, rules.is_before_space, rules.escapes_spaces, rules.has_sequences,

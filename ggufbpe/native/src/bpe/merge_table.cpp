@@ -14,8 +14,7 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t GROUP = 32;                      // merges whose symbols are looked up together
-constexpr size_t STEPS_A_LOOKUP = 32;             // the cost of finding a token, in bytes looked at
+constexpr size_t MERGE_GROUP = 32;                      // merges whose symbols are looked up together
 constexpr size_t STEPS_A_MERGE = 64;              // the cost of reading one, in bytes looked at
 constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
 constexpr size_t MOST_JOINED = 100;               // characters that merges join to a following space
@@ -175,7 +174,7 @@ public:
         const auto find = [&](std::string_view text) {
             pace.count(1);
             if (!sizes.has(text.size())) return NONE;
-            pace.count(STEPS_A_LOOKUP + text.size());
+            pace.count(Pace::LOOKUP + text.size());
             return static_cast<uint32_t>(tokens.find(text));
         };
         static_assert(static_cast<uint32_t>(Strings::NOT_FOUND) == NONE, "what is not found is none");
@@ -315,11 +314,11 @@ PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll
     PairTable::Pairs pairs(merges.size());
     Guesser guesser(*tokens_);
     AsciiJoins ascii_joins;
-    std::vector<Item> items(GROUP);
+    std::vector<Item> items(MERGE_GROUP);
     std::vector<char> merged;  // texts of results that were not guessed
     Pace pace(poll);
-    for (size_t from = 0; from < merges.size(); from += GROUP) {
-        const size_t end = std::min(from + GROUP, merges.size());
+    for (size_t from = 0; from < merges.size(); from += MERGE_GROUP) {
+        const size_t end = std::min(from + MERGE_GROUP, merges.size());
         size_t room = 0;
         for (size_t rank = from; rank < end; ++rank) room += merges[rank].size();
         if (merged.size() < room) merged.resize(room);

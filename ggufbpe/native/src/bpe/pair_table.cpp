@@ -10,7 +10,7 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t AHEAD = 16;         // pairs whose buckets are fetched before they are inserted
+constexpr size_t PAIRS_AHEAD = 16;         // pairs whose buckets are fetched before they are inserted
 constexpr size_t AT_ONCE = 1 << 17;  // pairs that are inserted between two polls
 
 int bits_of(uint64_t number) {
@@ -103,8 +103,8 @@ bool PairTable::insert(const Pairs &pairs, const Poll &poll) {
     for (size_t begin = 0; begin < pairs.size(); begin += AT_ONCE) {
         if (begin) poll();
         for (size_t i = begin; i < std::min(begin + AT_ONCE, pairs.size()); ++i) {
-            if (i + AHEAD < pairs.size()) {
-                prefetch_to_write(&buckets_[reader_.first_probe(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket]);
+            if (i + PAIRS_AHEAD < pairs.size()) {
+                prefetch_to_write(&buckets_[reader_.first_probe(pairs[i + PAIRS_AHEAD].left, pairs[i + PAIRS_AHEAD].right).bucket]);
             }
             if (!insert(pairs[i], used)) return false;
         }

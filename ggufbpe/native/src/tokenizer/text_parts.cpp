@@ -31,7 +31,7 @@ bool is_character_start(const unsigned char *text, size_t size, size_t place) {
 }
 
 TextParts::TextParts(const Encoder &encoder, const SplitPoints &places, const Boundaries &boundaries, const Text &text,
-                     TokenLengths lengths, const PartOptions &options, const Poll &poll)
+                     LengthArray lengths, const PartOptions &options, const Poll &poll)
     : encoder_(encoder),
       places_(places),
       boundaries_(boundaries),
@@ -67,7 +67,7 @@ std::vector<TextParts::Span> TextParts::spans() {
 
 // ---- tokens ----
 
-void TextParts::find_token_starts(TokenLengths lengths) {
+void TextParts::find_token_starts(LengthArray lengths) {
     starts_.reserve(text_.size / 4 + 16);
     const bool have_lengths = lengths.size && stands_for_itself();
     Ids ids;
@@ -103,7 +103,7 @@ bool TextParts::stands_for_itself() const {
 }
 
 // False, and nothing, if the tokens do not stand for the text from `from` to `end`.
-bool TextParts::add_starts_by_length(const Ids &ids, TokenLengths lengths, size_t from, size_t end) {
+bool TextParts::add_starts_by_length(const Ids &ids, LengthArray lengths, size_t from, size_t end) {
     const size_t count = starts_.size();
     starts_.resize(count + ids.size());
     size_t *const to = starts_.data() + count;

@@ -20,7 +20,7 @@
 namespace ggufbpe {
 
 // The bytes of text that each token stands for, by id; below 0 if that is not known. None, if tokens may stand for other text.
-struct TokenLengths {
+struct LengthArray {
     const int32_t *data = nullptr;
     size_t size = 0;
 };
@@ -39,15 +39,15 @@ public:
 
     // The memory of `lengths` is read here only.
     TextParts(const Encoder &encoder, const SplitPoints &places, const Boundaries &boundaries, const Text &text,
-              TokenLengths lengths, const PartOptions &options, const Poll &poll);
+              LengthArray lengths, const PartOptions &options, const Poll &poll);
 
     // The parts in order, in bytes.
     std::vector<Span> spans();
 
 private:
-    void find_token_starts(TokenLengths lengths);
+    void find_token_starts(LengthArray lengths);
     bool stands_for_itself() const;
-    bool add_starts_by_length(const Ids &ids, TokenLengths lengths, size_t from, size_t end);
+    bool add_starts_by_length(const Ids &ids, LengthArray lengths, size_t from, size_t end);
     size_t tokens_before(size_t place);
     bool has_at_most(size_t size, size_t start, size_t end);
     size_t count_alone(size_t start, size_t end, bool continues);
