@@ -61,7 +61,7 @@ class IncrementalMethods:
         A cache of the ids' keys and values is of use for `text` as far as they agree.
 
         >>> tok.common_prefix([15496, 266, 1764], "Hello world")        # doctest: +SKIP
-        CommonPrefix(ids=1, position=5, cause="the ids have ' w' + 'orld', and encode gives ' world'")
+        CommonPrefix(ids=1, position=5, cause="the ids have ' w' + 'orld', and the tokenizer gives ' world'")
 
         `ValueError` for an id out of range; the other arguments and errors are those of `encode`.
         """

@@ -78,7 +78,7 @@ def test_diagnose(models: Models) -> None:
 
 def test_common_prefix(models: Models) -> None:
     body = {"tokens": [15496, 266, 1764], "content": "Hello world"}
-    cause = "the ids have ' w' + 'orld', and encode gives ' world'"
+    cause = "the ids have ' w' + 'orld', and the tokenizer gives ' world'"
     assert native_api.common_prefix_answer(models, body) == {"ids": 1, "position": 5, "cause": cause}
     assert native_api.common_prefix_answer(models, {"tokens": [15496, 995], "content": "Hello world"}) == {
         "ids": 2,

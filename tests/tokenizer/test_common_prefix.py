@@ -23,17 +23,17 @@ CASES: list[tuple[list[int], str, CommonPrefix]] = [
     (
         [HELLO, WOR, LD, 0],
         "Hello world!",
-        CommonPrefix(1, 5, "the ids have ' wor' + 'ld', and encode gives ' world'"),
+        CommonPrefix(1, 5, "the ids have ' wor' + 'ld', and the tokenizer gives ' world'"),
     ),
     (
         [HELLO, 0],
         "Hello world",
-        CommonPrefix(1, 5, "the text is different: the ids have '!', and encode gives ' world'"),
+        CommonPrefix(1, 5, "the text is different: the ids have '!', and the tokenizer gives ' world'"),
     ),
     (
         [HELLO, WOR],
         "Hello world",
-        CommonPrefix(1, 5, "the text is different: the ids have ' wor', and encode gives ' world'"),
+        CommonPrefix(1, 5, "the text is different: the ids have ' wor', and the tokenizer gives ' world'"),
     ),
     (
         TOK.encode_ordinary("<|endoftext|>"),
@@ -41,7 +41,7 @@ CASES: list[tuple[list[int], str, CommonPrefix]] = [
         CommonPrefix(
             0,
             0,
-            "the ids have '<' + '|' + 'end' + 'of' + 'text' + '|' + …, and encode gives '<|endoftext|>'",
+            "the ids have '<' + '|' + 'end' + 'of' + 'text' + '|' + …, and the tokenizer gives '<|endoftext|>'",
         ),
     ),
 ]
@@ -55,8 +55,8 @@ def test_where_ids_part(ids: list[int], text: str, expected: CommonPrefix) -> No
 @pytest.mark.parametrize(
     ("given", "flag", "cause"),
     [
-        (False, True, "encode puts '<s>' before the text, and the ids do not have it"),
-        (True, False, "the ids begin with '<s>', which encode was told to leave out"),
+        (False, True, "the tokenizer puts '<s>' before the text, and the ids do not have it"),
+        (True, False, "the ids begin with '<s>', which is not put before the text (add_special is false)"),
     ],
 )
 def test_bos(given: bool, flag: bool, cause: str) -> None:
