@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .failures import RequestError
-from .request_body import given_texts, require_object, required_text
+from .request_body import MOST_DOCUMENTS, given_texts, require_object, required_text
 from .served_models import Models
-
-MOST_DOCUMENTS = 10_000
 
 
 def count_infill(models: Models, body: Any) -> dict[str, Any]:

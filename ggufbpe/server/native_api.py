@@ -17,7 +17,13 @@ from ..tokenizer import Tokenizer
 from .failures import RequestError, too_large
 from .llama_server import render_chat
 from .request_body import (
-    given_flag,
+    MOST_COMPARED,
+    MOST_SEARCHED,
+    MOST_TEXTS,
+    MOST_TRACED,
+    bounded_text,
+    check_size,
+    given_flags,
     given_template,
     given_texts,
     require_ids,
@@ -25,11 +31,6 @@ from .request_body import (
     required_text,
 )
 from .served_models import Models
-
-MOST_TEXTS = 4096  # in one request
-MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large
-MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched
-MOST_COMPARED = 4 << 20  # bytes of a text, or ids, that are compared from the beginning
 
 
 def count_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
     if "messages" in given:
         tokenizer = models.of(body)
         template = given_template(given, tokenizer.chat_templates)
-        _bounded(len(render_chat(models, tokenizer, given, template)), MOST_TRACED)
+        check_size(len(render_chat(models, tokenizer, given, template)), MOST_TRACED)
         return explain(tokenizer, given, chat_template=template).to_dict()
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece = required_text(given, "why_not") if "why_not" in given else None
@@ -119,7 +120,7 @@ def _diagnosis_of_chat(
         size = len(orjson.dumps(chat))
     except TypeError:  # orjson writes 254 levels and reads 1024
         raise RequestError(400, "the chat is nested too deeply") from None
-    _bounded(size, MOST_SEARCHED, "chat")
+    check_size(size, MOST_SEARCHED, "chat")
     if "expected_prompt" not in given:
         return diagnose(tokenizer, chat=chat, ids=bounded_ids(given), others=others).to_dict()
     if "ids" in given:
@@ -137,19 +138,3 @@ def bounded_ids(given: dict[str, Any], name: str = "ids", most: int = MOST_SEARC
     if len(ids) > most:
         raise too_large(f"there are {len(ids)} ids; the limit here is {most}")
     return ids
-
-
-def given_flags(body: dict[str, Any]) -> dict[str, bool]:
-    """`add_special` and `parse_special`, by default true."""
-    return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
-
-
-def bounded_text(text: str, most: int) -> str:
-    """The text itself. `RequestError` 413 if it has more than `most` bytes."""
-    _bounded(len(text) if text.isascii() else len(text.encode()), most)
-    return text
-
-
-def _bounded(size: int, most: int, what: str = "text") -> None:
-    if size > most:
-        raise too_large(f"the {what} has {size} bytes; the limit here is {most}")

@@ -22,15 +22,23 @@ from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Trace, names_of
 from .failures import RequestError, too_large
-from .native_api import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_flags
-from .request_body import given_texts, require_object, required_text
+from .native_api import bounded_ids
+from .request_body import (
+    MOST_SEARCHED,
+    MOST_SHOWN,
+    MOST_TRACED,
+    bounded_text,
+    given_flags,
+    given_texts,
+    require_object,
+    required_text,
+)
 from .served_models import Models
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_FOUND = 200  # tokens of a search in the vocabulary
-MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
 # the types of tokens that are matched before plain text is encoded
 _CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}
 

@@ -1,4 +1,6 @@
-"""Reads the fields of request bodies as llama.cpp does: a field of the wrong type usually counts as missing.
+"""Reads the fields of request bodies, within the bounds that this file lists.
+
+A field of the wrong type usually counts as missing, as in llama.cpp; our own endpoints refuse it.
 
 Source: json_value in tools/server/server-common.h, and the conversions of nlohmann::json in common/json.h.
 """
@@ -18,6 +20,13 @@ T = TypeVar("T")
 
 # strings, arrays and objects of a body, each of which takes up to a hundred bytes of memory
 MOST_VALUES = 1 << 20
+# what an answer of our own endpoints may take: docs/server.md has these, too
+MOST_TEXTS = 4096  # in one request
+MOST_DOCUMENTS = 10_000  # of one query
+MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large
+MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched, or ids
+MOST_COMPARED = 4 << 20  # bytes of a text, or ids, that are compared from the beginning
+MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -119,6 +128,24 @@ def required_text(body: dict[str, Any], name: str) -> str:
     if not isinstance(given, str):
         raise RequestError(400, f"'{name}' is required and must be a string")
     return given
+
+
+def bounded_text(text: str, most: int) -> str:
+    """The text itself. `RequestError` 413 if it has more than `most` bytes."""
+    check_size(len(text) if text.isascii() else len(text.encode()), most)
+    return text
+
+
+def check_size(size: int, most: int, what: str = "text") -> None:
+    """Raise `RequestError` 413 for more than `most` bytes."""
+    if size > most:
+        raise too_large(f"the {what} has {size} bytes; the limit here is {most}")
+
+
+def given_flags(body: dict[str, Any], add_special: bool = True) -> dict[str, bool]:
+    """`add_special`, with its default, and `parse_special`, by default true."""
+    defaults = {"add_special": add_special, "parse_special": True}
+    return {name: given_flag(body, name, default) for name, default in defaults.items()}
 
 
 def given_flag(body: dict[str, Any], name: str, default: bool) -> bool:

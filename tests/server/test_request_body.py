@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 from ggufbpe.server import request_body
 from ggufbpe.server.failures import RequestError
 from ggufbpe.server.request_body import (
+    bounded_text,
     field,
     given_flag,
+    given_flags,
     given_template,
     given_texts,
     has_field,
@@ -82,6 +85,24 @@ def test_fields_of_our_own_endpoints() -> None:
     assert given_texts({"t": ["a", "b"]}, "t", 2) == ["a", "b"]
     assert required_text({"t": ""}, "t") == ""
     assert [given_flag(body, "f", True) for body in ({}, {"f": False})] == [True, False]
+    assert given_flags({}) == {"add_special": True, "parse_special": True}
+    assert given_flags({"parse_special": False}, False) == {"add_special": False, "parse_special": False}
+    assert bounded_text("é", 2) == "é"
+
+
+def test_the_documentation_has_each_bound() -> None:
+    limits = (
+        (ROOT / "docs" / "server.md").read_text("utf-8").partition("## Limits\n")[2].partition("\n\nA")[0]
+    )
+    spellings = {
+        name: {str(most), f"{most:,}", f"{most >> 10} kB", f"{most >> 20} MB"}
+        for name, most in vars(request_body).items()
+        if name.startswith("MOST_")
+    }
+    assert len(spellings) >= 7
+    assert [
+        name for name, known in spellings.items() if not any(f"{each} " in limits for each in known)
+    ] == []
 
 
 REFUSED: dict[str, tuple[Callable[[], object], int]] = {
@@ -92,6 +113,7 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
     "'t' must be a string or an array of strings": (lambda: given_texts({"t": ["a", 1]}, "t", 9), 400),
     "'t' has 2 texts; the limit is 1": (lambda: given_texts({"t": ["a", "b"]}, "t", 1), 413),
     "'t' is required and must be a string": (lambda: required_text({"t": 1}, "t"), 400),
+    "the text has 2 bytes; the limit here is 1": (lambda: bounded_text("é", 1), 413),
     "'f' must be true or false": (lambda: given_flag({"f": 1}, "f", True), 400),
 }
 

@@ -591,6 +591,8 @@ EXAMPLES = [
 def test_the_documentation_names_each_address() -> None:
     documented = (ROOT / "docs" / "server.md").read_text()
     assert [path for _, path in ENDPOINTS if path not in documented] == []
+    [long] = [each for each in documented.split("\n\n") if "have a thread of their own" in each]
+    assert [each.path for each in ENDPOINTS.values() if each.is_long != (f"`{each.path}`" in long)] == []
 
 
 @pytest.mark.slow
