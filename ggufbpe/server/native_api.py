@@ -14,7 +14,7 @@ from ..analysis.explain.explain_text import explain
 from ..analysis.explain.why_not import why_not
 from ..analysis.verify.model_diff import diff
 from ..tokenizer import Tokenizer
-from .failures import RequestError, too_large
+from .failures import RequestError
 from .llama_server import render_chat
 from .request_body import (
     MOST_COMPARED,
@@ -26,8 +26,8 @@ from .request_body import (
     given_flags,
     given_template,
     given_texts,
-    require_ids,
     require_object,
+    required_ids,
     required_text,
 )
 from .served_models import Models
@@ -49,7 +49,7 @@ def common_prefix_answer(models: Models, body: Any) -> dict[str, Any]:
     `position` is in bytes of `content`, and `cause` is empty if nothing differs, as in `Tokenizer.common_prefix`.
     """
     given = require_object(body)
-    tokens = bounded_ids(given, "tokens", MOST_COMPARED)
+    tokens = required_ids(given, "tokens", MOST_COMPARED)
     text = bounded_text(required_text(given, "content"), MOST_COMPARED)
     flags = given_flags(given)
     return models.of(body).common_prefix(tokens, text, **flags)._asdict()
@@ -105,7 +105,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     return diagnose(
         models.of(body),
         text,
-        bounded_ids(given),
+        required_ids(given, "ids"),
         others=tokenizers,
         add_special=flags["add_special"],
         parse_special=flags["parse_special"],
@@ -122,7 +122,7 @@ def _diagnosis_of_chat(
         raise RequestError(400, "the chat is nested too deeply") from None
     check_size(size, MOST_SEARCHED, "chat")
     if "expected_prompt" not in given:
-        return diagnose(tokenizer, chat=chat, ids=bounded_ids(given), others=others).to_dict()
+        return diagnose(tokenizer, chat=chat, ids=required_ids(given, "ids"), others=others).to_dict()
     if "ids" in given:
         raise RequestError(400, "a chat has either 'ids' or 'expected_prompt'")
     prompt = bounded_text(required_text(given, "expected_prompt"), MOST_SEARCHED)
@@ -130,11 +130,3 @@ def _diagnosis_of_chat(
 
 
 _EXPECTED = ("ids", "expected_prompt")
-
-
-def bounded_ids(given: dict[str, Any], name: str = "ids", most: int = MOST_SEARCHED) -> list[int]:
-    """A field of ids. `RequestError` 413 if there are more than `most`, by default too many to search for causes."""
-    ids = require_ids(given.get(name))
-    if len(ids) > most:
-        raise too_large(f"there are {len(ids)} ids; the limit here is {most}")
-    return ids

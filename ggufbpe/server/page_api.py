@@ -22,7 +22,6 @@ from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Trace, names_of
 from .failures import RequestError, too_large
-from .native_api import bounded_ids
 from .request_body import (
     MOST_SEARCHED,
     MOST_SHOWN,
@@ -31,6 +30,7 @@ from .request_body import (
     given_flags,
     given_texts,
     require_object,
+    required_ids,
     required_text,
 )
 from .served_models import Models
@@ -53,7 +53,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     tokenizer = models.of(body)
     if "ids" in given:
-        return _of_ids(tokenizer, bounded_ids(given))
+        return _of_ids(tokenizer, required_ids(given, "ids"))
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
         flags = given_flags(given)
@@ -194,7 +194,7 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     adds, parses = given_flags(given).values()
     if "ids" in given:
-        ours, ids = models.of(body), bounded_ids(given)
+        ours, ids = models.of(body), required_ids(given, "ids")
         comparison = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
         return {**comparison, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
     names = given_texts(given, "models", 2)

@@ -122,6 +122,18 @@ def given_texts(body: dict[str, Any], name: str, most: int) -> list[str]:
     return texts
 
 
+def required_ids(body: dict[str, Any], name: str, most: int = MOST_SEARCHED) -> list[int]:
+    """A required array of at most `most` ids. Our own endpoints accept no other numbers in their place."""
+    given = body.get(name)
+    if isinstance(given, list) and len(given) > most:
+        raise too_large(f"'{name}' has {len(given)} ids; the limit is {most}")
+    if not isinstance(given, list) or not set(map(type, given)) <= {int}:
+        raise RequestError(400, f"'{name}' is required and must be an array of ids, which are integers")
+    if given and not -_HALF <= min(given) <= max(given) < _HALF:
+        raise RequestError(400, f"'{name}' has an integer of more than 32 bits, which is no id")
+    return given
+
+
 def required_text(body: dict[str, Any], name: str) -> str:
     """A required string."""
     given = body.get(name)

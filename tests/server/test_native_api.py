@@ -110,13 +110,13 @@ REFUSED: dict[str, tuple[Any, Any, int]] = {
         {"text": "é" * 8192 + "a"},
         413,
     ),
-    "there are 65537 ids; the limit here is 65536": (
+    "'ids' has 65537 ids; the limit is 65536": (
         native_api.diagnose_answer,
         {"text": "a", "ids": [0] * 65537},
         413,
     ),
     "'content' is required and must be a string": (native_api.common_prefix_answer, {"tokens": []}, 400),
-    "there are 4194305 ids; the limit here is 4194304": (
+    "'tokens' has 4194305 ids; the limit is 4194304": (
         native_api.common_prefix_answer,
         {"content": "a", "tokens": [0] * ((4 << 20) + 1)},
         413,

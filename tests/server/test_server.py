@@ -447,12 +447,15 @@ def test_common_prefix_is_that_of_the_package(app: Application) -> None:
         ("/v1/explain", {"messages": 5}, 400, "Expected 'messages' to be an array"),
         ("/v1/explain", {"text": "a", "why_not": ""}, 400, "the piece is empty: give the text of a token"),
         ("/v1/diff", {"models": ["gpt2"]}, 400, "'models' must be an array of two names"),
-        (
-            "/v1/diagnose",
-            {"text": "a"},
-            400,
-            "[json.exception.type_error.302] type must be array, but is null",
-        ),
+        *[
+            (path, body, 400, "'ids' is required and must be an array of ids, which are integers")
+            for path, body in (
+                ("/v1/diagnose", {"text": "a"}),
+                ("/v1/diagnose", {"messages": []}),
+                ("/v1/parting", {"text": "a", "ids": None}),
+                ("/v1/tokens", {"ids": [0, True]}),
+            )
+        ],
         (
             "/v1/diagnose",
             {"text": "a" * 300_000, "ids": []},
@@ -476,7 +479,7 @@ def test_common_prefix_is_that_of_the_package(app: Application) -> None:
             "/v1/common_prefix",
             {"content": "a", "tokens": "a"},
             400,
-            "[json.exception.type_error.302] type must be array, but is string",
+            "'tokens' is required and must be an array of ids, which are integers",
         ),
         (
             "/v1/common_prefix",
