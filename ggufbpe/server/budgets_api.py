@@ -46,10 +46,7 @@ def truncate_answer(models: Models, body: Any) -> dict[str, Any]:
     side = _choice(given, "side", SIDES)
     at = _choice(given, "at", CUT_AT)
     tokenizer = models.of(body)
-    try:
-        cut = tokenizer.truncate(text, limit, side=side, marker=marker, at=at, **flags)
-    except ValueError as error:
-        raise RequestError(400, str(error), reason=type(error).__name__) from None
+    cut = tokenizer.truncate(text, limit, side=side, marker=marker, at=at, **flags)
     return {"text": cut, "count": tokenizer.count(cut, **flags), "truncated": cut != text}
 
 
@@ -61,12 +58,8 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
     keep = _choice(given, "keep_separator", SEPARATORS)
     tokenizer = models.of(body)
-    try:
-        spans = tokenizer.split(
-            text, size, overlap, boundaries, keep, parse_special=given_flag(given, "parse_special", True)
-        )
-    except ValueError as error:
-        raise RequestError(400, str(error), reason=type(error).__name__) from None
+    parses = given_flag(given, "parse_special", True)
+    spans = tokenizer.split(text, size, overlap, boundaries, keep, parse_special=parses)
     return {"spans": [list(span) for span in spans]}
 
 

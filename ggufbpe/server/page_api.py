@@ -69,11 +69,8 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def _of_ids(tokenizer: Tokenizer, ids: list[int]) -> dict[str, Any]:
-    """The facts of ids, and their pieces as one text. `RequestError` 400 for an id that does not exist."""
-    outside = next((token for token in ids if not 0 <= token < len(tokenizer)), None)
-    if outside is not None:
-        raise RequestError(400, f"the vocabulary has no id {outside}; its ids are 0 to {len(tokenizer) - 1}")
-    pieces = [tokenizer.token_bytes[token] for token in ids]
+    """The facts of ids, and their pieces as one text. `ValueError` for an id that does not exist."""
+    pieces = list(map(tokenizer.token_to_piece, ids))
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     spans = (
         np.stack([ends - [len(piece) for piece in pieces], ends], axis=1)

@@ -488,6 +488,19 @@ def test_common_prefix_is_that_of_the_package(app: Application) -> None:
             "token id 50257 is out of range: the vocabulary has ids 0 to 50256",
         ),
         (
+            "/v1/tokens",
+            {"ids": [0, -1]},
+            400,
+            "token id -1 is out of range: the vocabulary has ids 0 to 50256",
+        ),
+        (
+            "/v1/truncate",
+            {"text": "a b", "limit": 1, "marker": "a b c"},
+            400,
+            "the marker alone has 3 tokens, and the limit is 1",
+        ),
+        ("/v1/split", {"text": "a", "size": 0}, 400, "size must be 1 or more, not 0"),
+        (
             "/v1/common_prefix",
             {"content": "a", "tokens": [], "parse_special": None},
             400,
