@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from .._util.utf8 import byte_length
 from ..chat.known_templates import PREFIX, is_template
 from ..chat.request.json_text import kind_name
 from .failures import RequestError, too_large
@@ -23,6 +24,7 @@ MOST_VALUES = 1 << 20
 # what an answer of our own endpoints may take: docs/server.md has these, too
 MOST_TEXTS = 4096  # in one request
 MOST_DOCUMENTS = 10_000  # of one query
+MOST_PAIRED = 64 << 20  # bytes of a query, once for each of its documents
 MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large
 MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched, or ids
 MOST_COMPARED = 4 << 20  # bytes of a text, or ids, that are compared from the beginning
@@ -144,7 +146,7 @@ def required_text(body: dict[str, Any], name: str) -> str:
 
 def bounded_text(text: str, most: int) -> str:
     """The text itself. `RequestError` 413 if it has more than `most` bytes."""
-    check_size(len(text) if text.isascii() else len(text.encode()), most)
+    check_size(byte_length(text), most)
     return text
 
 
