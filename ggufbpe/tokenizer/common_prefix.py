@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util.wording import counted, quoted_piece
+from .detokenization import token_ids
 from .incremental import common_id_count
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def common_prefix(
     tokenizer: Tokenizer, ids: Sequence[int], text: Text, *, add_special: bool, parse_special: bool
 ) -> CommonPrefix:
     """Compare `ids` with the ids of `text`; `Tokenizer.common_prefix` describes the arguments."""
-    given = [tokenizer._checked(token) for token in ids]
+    given = token_ids(ids)
+    for token in (min(given), max(given)) if given else ():  # the others are between them
+        tokenizer._checked(token)
     own, spans = tokenizer.encode_with_offsets(text, add_special=add_special, parse_special=parse_special)
     kept = common_id_count(given, own)
     position = spans[kept - 1][1] if kept else 0

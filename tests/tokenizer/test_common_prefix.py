@@ -74,7 +74,13 @@ def test_long_differences_are_shown_by_how_they_begin() -> None:
     assert found.cause.endswith(" + …")
 
 
-@pytest.mark.parametrize("ids", [[-1], [50257]])
+@pytest.mark.parametrize("ids", [[-1], [50257], [0, -1, 1], [0, 50257, 1]])
 def test_ids_that_there_are_none_of(ids: Any) -> None:
     with pytest.raises(ValueError, match="out of range"):
+        TOK.common_prefix(ids, "a")
+
+
+@pytest.mark.parametrize("ids", [["0"], [0, None], "0", b"0", 0])
+def test_only_integers_are_ids(ids: Any) -> None:
+    with pytest.raises(TypeError, match="ids must be "):
         TOK.common_prefix(ids, "a")
