@@ -31,7 +31,7 @@ _T = GGUFValueType
 class GGUFFile(Section):
     """The metadata of one GGUF file: a read-only mapping from key to value, with types and offsets.
 
-    >>> with GGUFFile(path) as file:                                        # doctest: +SKIP
+    >>> with GGUFFile("model.gguf") as file:
     ...     file["tokenizer.ggml.model"], file.array_length("tokenizer.ggml.tokens")
     ('gpt2', 50257)
 
