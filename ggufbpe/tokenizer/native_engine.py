@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .._util.lazy import cached_property
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from ..native.lazy_strings import compiled, strings_of
+from ..native.table_cache import keep_unknown
 from .engine import numpy
 from .token_offsets import TokenOffsets
 
@@ -145,4 +146,6 @@ def _encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
     texts = strings_of(vocabulary.tokens)
     made: Encoder = compiled().Encoder(model, texts, special, prefix, suffix, vocabulary.strict_utf8)
+    for strings in (vocabulary.tokens, vocabulary.merges):
+        keep_unknown(strings)
     return made
