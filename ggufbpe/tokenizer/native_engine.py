@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .engine import Ids, Offsets, Text
     from .reference_engine import ReferenceEngine
 
+_IS_CONTROL = CONTROL | UNKNOWN
 _NO_LIMIT = sys.maxsize // 2  # tokens: more than a text can have
 
 
@@ -138,10 +139,10 @@ class NativeEngine:
 
 def _encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     attributes = vocabulary.attributes
-    flags = (CONTROL | UNKNOWN, LSTRIP, RSTRIP)
-    special = [
-        (token, *(bool(attributes[token] & flag) for flag in flags)) for token in vocabulary.special_token_ids
-    ]
+    special = []
+    for token in vocabulary.special_token_ids:
+        flags = attributes[token]
+        special.append((token, flags & _IS_CONTROL != 0, flags & LSTRIP != 0, flags & RSTRIP != 0))
     prefix, suffix = vocabulary.added
     model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
     texts = strings_of(vocabulary.tokens)

@@ -215,8 +215,14 @@ nb::list tokens_with(nb::handle attributes, int flags) {
     BufferView given(attributes);
     nb::list found;
     in_pieces(given.size() / sizeof(uint16_t), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-        for (size_t i = from; i < end; ++i) {
-            if (element<uint16_t>(given, i) & flags) found.append(i);
+        constexpr size_t AT_ONCE = 64;  // most tokens have none of the flags
+        for (size_t stop; from < end; from = stop) {
+            stop = std::min(end, from + AT_ONCE);
+            uint16_t any = 0;
+            for (size_t i = from; i < stop; ++i) any |= element<uint16_t>(given, i);
+            for (size_t i = any & flags ? from : stop; i < stop; ++i) {
+                if (element<uint16_t>(given, i) & flags) found.append(i);
+            }
         }
     });
     return found;
