@@ -97,7 +97,7 @@ class KnownArray:
         """Write what knows `texts` again, in place of what was there."""
         if secret := _secret_if_on():
             path, key = self._place(secret)
-            _keep(path, texts.strings.written(secret, key))
+            _keep(path, texts.strings.written(texts.digest(secret), secret, key))
 
     def _place(self, secret: bytes) -> tuple[str, bytes]:
         key: bytes = compiled().TableFile.key(secret, *self._about, _about(()))

@@ -108,7 +108,8 @@ void compare_known(const std::string &file, uint64_t position, uint64_t count, b
     HashKey secret;  // of small numbers, it would be easy to guess
     for (size_t i = 0; i < secret.size(); ++i) secret[i] = 0x9E3779B97F4A7C15u * (100 * i + choices.below(100) + 1);
     const Digest key{secret[0] + 1, secret[1] + 1};
-    const std::string kept = KnownStrings::write(strings, secret, key, NO_POLL);
+    const Digest digest = PackedStrings::digest(strings, secret, NO_POLL);
+    const std::string kept = KnownStrings::write(strings, digest, secret, key);
     CHECK(!TableFile::read(OpenFile(with_another_bit(kept, choices.below(kept.size()))).descriptor(), kept.size(), secret, key));
     const auto table = TableFile::read(OpenFile(kept).descriptor(), kept.size(), secret, key);
     CHECK(table);
@@ -118,7 +119,7 @@ void compare_known(const std::string &file, uint64_t position, uint64_t count, b
     };
     const auto packed = read(file, count);
     CHECK(packed && packed->size() == found.position - position && packed->strings(NO_POLL) == strings);
-    CHECK(packed->digest(secret) == known.digest() && PackedStrings(strings, NO_POLL).digest(secret) == known.digest());
+    CHECK(packed->digest(secret) == known.digest() && PackedStrings(strings, NO_POLL).digest(secret) == digest);
     CHECK(!read(file, count + 1));
     if (packed->size()) {
         const size_t at = static_cast<size_t>(position) + choices.below(packed->size());

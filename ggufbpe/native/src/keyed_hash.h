@@ -23,23 +23,26 @@ public:
     static constexpr size_t STEP = 64;
 
     // Adds an array, and where it ends.
-    void add(const void *data, size_t size) { add_end(data, add_steps(data, size), size); }
+    void add(const void *data, size_t size) {
+        const size_t done = add_steps(data, size);
+        add_end(static_cast<const char *>(data) + done, size - done, size);
+    }
 
     // Adds an array in parts: add_steps() for each, which adds whole steps of it and returns how many bytes they are, and then
-    // add_end() with all of it, of which `done` bytes have been added.
+    // add_end() with the rest, which is less than a step, and the size of the array.
     size_t add_steps(const void *data, size_t size) {
         const auto *bytes = static_cast<const unsigned char *>(data);
         size_t at = 0;
         for (; at + STEP <= size; at += STEP) mix(bytes + at);
         return at;
     }
-    void add_end(const void *data, size_t done, size_t size) {
-        unsigned char rest[STEP] = {0};
-        if (done < size) std::memcpy(rest, static_cast<const unsigned char *>(data) + done, size - done);
-        mix(rest);
+    void add_end(const void *rest, size_t bytes, size_t size) {
+        unsigned char step[STEP] = {0};
+        if (bytes) std::memcpy(step, rest, bytes);
+        mix(step);
         const uint64_t end[STEP / 8] = {size};
-        std::memcpy(rest, end, sizeof rest);
-        mix(rest);
+        std::memcpy(step, end, sizeof step);
+        mix(step);
     }
 
     Digest digest() const {

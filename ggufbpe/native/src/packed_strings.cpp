@@ -8,22 +8,38 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t WIDTH = 8;  // bytes of a length
+uint64_t little_endian(uint64_t number) { return IS_BIG_ENDIAN ? swap_bytes(number) : number; }
 
 }  // namespace
 
-PackedStrings::PackedStrings(const Strings &strings, const Poll &poll)
-    : PackedStrings(strings.byte_size() + WIDTH * strings.size(), strings.size()) {
+PackedStrings::PackedStrings(const Strings &strings, const Poll &poll) : PackedStrings(size(strings), strings.size()) {
     char *at = bytes_.data();
     Pace pace(poll);
     for (size_t i = 0; i < strings.size(); ++i) {
         const std::string_view text = strings[i];
         pace.count(WIDTH + text.size());
-        const uint64_t length = IS_BIG_ENDIAN ? swap_bytes(text.size()) : text.size();
+        const uint64_t length = little_endian(text.size());
         std::memcpy(at, &length, WIDTH);
         std::memcpy(at + WIDTH, text.data(), text.size());
         at += WIDTH + text.size();
     }
+}
+
+Digest PackedStrings::digest(const Strings &strings, const HashKey &secret, const Poll &poll) {
+    constexpr size_t BLOCK = size_t(1) << 15;  // bytes hashed at once
+    KeyedHash hash(secret);
+    std::string block;
+    Pace pace(poll);
+    for (size_t i = 0; i < strings.size(); ++i) {
+        const std::string_view text = strings[i];
+        pace.count(WIDTH + text.size());
+        const uint64_t length = little_endian(text.size());
+        block.append(reinterpret_cast<const char *>(&length), WIDTH).append(text);
+        if (block.size() >= BLOCK) block.erase(0, hash.add_steps(block.data(), block.size()));
+    }
+    const size_t done = hash.add_steps(block.data(), block.size());
+    hash.add_end(block.data() + done, block.size() - done, size(strings));
+    return hash.digest();
 }
 
 std::shared_ptr<const PackedStrings> PackedStrings::read(int descriptor, uint64_t offset, size_t size, uint64_t count,
@@ -48,12 +64,12 @@ Strings PackedStrings::strings(const Poll &poll) const {
     return made;
 }
 
-std::string KnownStrings::write(const Strings &strings, const HashKey &secret, const Digest &key, const Poll &poll) {
-    const PackedStrings packed(strings, poll);
-    const Facts facts{packed.digest(secret), packed.size(), packed.count(), strings.indexed() && strings.are_different()};
+std::string KnownStrings::write(const Strings &strings, const Digest &digest, const HashKey &secret, const Digest &key) {
+    const bool has_strings = strings.indexed() && strings.are_different();
+    const Facts facts{digest, PackedStrings::size(strings), strings.size(), has_strings};
     TableWriter writer;
     writer.add(&facts, 1);
-    if (facts.has_strings) strings.write(writer);
+    if (has_strings) strings.write(writer);
     return writer.finish(secret, key);
 }
 

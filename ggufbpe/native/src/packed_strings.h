@@ -27,6 +27,10 @@ public:
     static std::shared_ptr<const PackedStrings> read(int descriptor, uint64_t offset, size_t size, uint64_t count,
                                                      const HashKey &secret, Digest &digest);
 
+    // The digest that PackedStrings of `strings` have, without making these.
+    static Digest digest(const Strings &strings, const HashKey &secret, const Poll &poll);
+    static size_t size(const Strings &strings) { return strings.byte_size() + WIDTH * strings.size(); }
+
     uint64_t count() const { return count_; }
     const char *data() const { return bytes_.data(); }
     size_t size() const { return size_; }
@@ -36,6 +40,8 @@ public:
     Strings strings(const Poll &poll) const;
 
 private:
+    static constexpr size_t WIDTH = 8;  // bytes of a length
+
     PackedStrings(size_t size, uint64_t count) : size_(size), count_(count) { bytes_.room(size); }
 
     Buffer<char> bytes_;
@@ -47,8 +53,8 @@ private:
 class KnownStrings {
 public:
     // A file that knows the array again. It has the strings themselves if they are indexed and all different: tokens are
-    // looked up at once, and merges hardly ever.
-    static std::string write(const Strings &strings, const HashKey &secret, const Digest &key, const Poll &poll);
+    // looked up at once, and merges hardly ever. `digest` is that of the packed strings.
+    static std::string write(const Strings &strings, const Digest &digest, const HashKey &secret, const Digest &key);
 
     explicit KnownStrings(std::shared_ptr<const TableFile> file);
 

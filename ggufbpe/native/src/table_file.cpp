@@ -30,7 +30,7 @@ bool read_all(int descriptor, uint64_t offset, char *to, size_t size, size_t unh
         done += static_cast<size_t>(got);
         if (done > unhashed) hashed += hash.add_steps(to + unhashed + hashed, done - unhashed - hashed);
     }
-    hash.add_end(to + unhashed, hashed, size - unhashed);
+    hash.add_end(to + unhashed + hashed, size - unhashed - hashed, size - unhashed);
     return true;
 }
 
