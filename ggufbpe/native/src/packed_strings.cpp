@@ -1,6 +1,9 @@
 #include "packed_strings.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <string_view>
+#include <vector>
 
 #include "machine.h"
 
@@ -8,7 +11,15 @@ namespace ggufbpe {
 
 namespace {
 
-uint64_t little_endian(uint64_t number) { return IS_BIG_ENDIAN ? swap_bytes(number) : number; }
+constexpr size_t WIDTH = 8;  // bytes of a length
+
+// Writes a string after its length; returns where it ends.
+char *write_packed(std::string_view text, char *to) {
+    const uint64_t length = IS_BIG_ENDIAN ? swap_bytes(text.size()) : text.size();
+    std::memcpy(to, &length, WIDTH);
+    std::memcpy(to + WIDTH, text.data(), text.size());
+    return to + WIDTH + text.size();
+}
 
 }  // namespace
 
@@ -18,27 +29,34 @@ PackedStrings::PackedStrings(const Strings &strings, const Poll &poll) : PackedS
     for (size_t i = 0; i < strings.size(); ++i) {
         const std::string_view text = strings[i];
         pace.count(WIDTH + text.size());
-        const uint64_t length = little_endian(text.size());
-        std::memcpy(at, &length, WIDTH);
-        std::memcpy(at + WIDTH, text.data(), text.size());
-        at += WIDTH + text.size();
+        at = write_packed(text, at);
     }
 }
+
+size_t PackedStrings::size(const Strings &strings) { return strings.byte_size() + WIDTH * strings.size(); }
 
 Digest PackedStrings::digest(const Strings &strings, const HashKey &secret, const Poll &poll) {
     constexpr size_t BLOCK = size_t(1) << 15;  // bytes hashed at once
     KeyedHash hash(secret);
-    std::string block;
+    std::vector<char> block(BLOCK);
+    size_t kept = 0;  // bytes in the block
+    const auto add_kept = [&] {
+        const size_t done = hash.add_steps(block.data(), kept);
+        kept -= done;
+        std::memmove(block.data(), block.data() + done, kept);
+    };
     Pace pace(poll);
     for (size_t i = 0; i < strings.size(); ++i) {
         const std::string_view text = strings[i];
         pace.count(WIDTH + text.size());
-        const uint64_t length = little_endian(text.size());
-        block.append(reinterpret_cast<const char *>(&length), WIDTH).append(text);
-        if (block.size() >= BLOCK) block.erase(0, hash.add_steps(block.data(), block.size()));
+        if (WIDTH + text.size() > block.size() - kept) {
+            add_kept();
+            block.resize(std::max(block.size(), kept + WIDTH + text.size()));
+        }
+        kept = static_cast<size_t>(write_packed(text, block.data() + kept) - block.data());
     }
-    const size_t done = hash.add_steps(block.data(), block.size());
-    hash.add_end(block.data() + done, block.size() - done, size(strings));
+    add_kept();
+    hash.add_end(block.data(), kept, size(strings));
     return hash.digest();
 }
 

@@ -29,7 +29,7 @@ public:
 
     // The digest that PackedStrings of `strings` have, without making these.
     static Digest digest(const Strings &strings, const HashKey &secret, const Poll &poll);
-    static size_t size(const Strings &strings) { return strings.byte_size() + WIDTH * strings.size(); }
+    static size_t size(const Strings &strings);
 
     uint64_t count() const { return count_; }
     const char *data() const { return bytes_.data(); }
@@ -40,8 +40,6 @@ public:
     Strings strings(const Poll &poll) const;
 
 private:
-    static constexpr size_t WIDTH = 8;  // bytes of a length
-
     PackedStrings(size_t size, uint64_t count) : size_(size), count_(count) { bytes_.room(size); }
 
     Buffer<char> bytes_;
