@@ -28,7 +28,7 @@ nb::bytes key_of_file(const nb::bytes &secret, const nb::args &about) {
     return bytes_of(hash.digest());
 }
 
-nb::bytes digest_of(const PackedStrings &self, const nb::bytes &secret) {
+nb::bytes digest_of_packed(const PackedStrings &self, const nb::bytes &secret) {
     return bytes_of(self.digest(secret_numbers<HashKey>(secret)));
 }
 
@@ -74,7 +74,7 @@ void bind_files(nb::module_ &module) {
              " None if it is not the array that `Strings.written` gave this file of, or takes more than `left` bytes.");
     nb::class_<PackedStrings>(module, "PackedStrings", "An array of strings as a little-endian GGUF has it.")
         .def("__len__", &PackedStrings::count)
-        .def("digest", &digest_of, nb::arg("secret"), "16 bytes that stand for these strings.")
+        .def("digest", &digest_of_packed, nb::arg("secret"), "16 bytes that stand for these strings.")
         .def("strings", [](const PackedStrings &self) { return std::make_shared<Strings>(self.strings(LOOK_AT_SIGNALS)); });
 }
 

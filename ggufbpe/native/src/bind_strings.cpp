@@ -161,11 +161,11 @@ nb::bytes packed(const Strings &self) {
     return nb::bytes(made.data(), made.size());
 }
 
-nb::bytes digest_of(const Strings &self, const nb::bytes &secret) {
+nb::bytes digest_of_strings(const Strings &self, const nb::bytes &secret) {
     return bytes_of(PackedStrings::digest(self, secret_numbers<HashKey>(secret), LOOK_AT_SIGNALS));
 }
 
-nb::bytes written(const Strings &self, const nb::bytes &digest, const nb::bytes &secret, const nb::bytes &key) {
+nb::bytes written_strings(const Strings &self, const nb::bytes &digest, const nb::bytes &secret, const nb::bytes &key) {
     const std::string file = KnownStrings::write(self, secret_numbers<Digest>(digest), secret_numbers<HashKey>(secret),
                                                  secret_numbers<Digest>(key));
     return nb::bytes(file.data(), file.size());
@@ -289,8 +289,8 @@ void bind_strings(nb::module_ &module) {
              " token or a side of the merge is not in `tokens`. `tokens` needs `index`.")
         .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
              "The strings as in a little-endian GGUF, for `scan` with a width of 8.")
-        .def("digest", &digest_of, nb::arg("secret"), "16 bytes that stand for the strings; `secret` has 64.")
-        .def("written", &written, nb::arg("digest"), nb::arg("secret"), nb::arg("key"),
+        .def("digest", &digest_of_strings, nb::arg("secret"), "16 bytes that stand for the strings; `secret` has 64.")
+        .def("written", &written_strings, nb::arg("digest"), nb::arg("secret"), nb::arg("key"),
              "What knows the strings again, as a file for TableFile.read.")
         .def("plain_pieces", &plain_pieces, nb::arg("attributes"), nb::arg("normal"), nb::arg("is_byte_level"),
              nb::sig("def plain_pieces(self, attributes: object, normal: int, is_byte_level: bool) "

@@ -11,14 +11,14 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t WIDTH = 8;  // bytes of a length
+constexpr size_t LENGTH_BYTES = 8;  // of the length before each string
 
 // Writes a string after its length; returns where it ends.
 char *write_packed(std::string_view text, char *to) {
     const uint64_t length = IS_BIG_ENDIAN ? swap_bytes(text.size()) : text.size();
-    std::memcpy(to, &length, WIDTH);
-    std::memcpy(to + WIDTH, text.data(), text.size());
-    return to + WIDTH + text.size();
+    std::memcpy(to, &length, LENGTH_BYTES);
+    std::memcpy(to + LENGTH_BYTES, text.data(), text.size());
+    return to + LENGTH_BYTES + text.size();
 }
 
 }  // namespace
@@ -28,12 +28,12 @@ PackedStrings::PackedStrings(const Strings &strings, const Poll &poll) : PackedS
     Pace pace(poll);
     for (size_t i = 0; i < strings.size(); ++i) {
         const std::string_view text = strings[i];
-        pace.count(WIDTH + text.size());
+        pace.count(LENGTH_BYTES + text.size());
         at = write_packed(text, at);
     }
 }
 
-size_t PackedStrings::size(const Strings &strings) { return strings.byte_size() + WIDTH * strings.size(); }
+size_t PackedStrings::size(const Strings &strings) { return strings.byte_size() + LENGTH_BYTES * strings.size(); }
 
 Digest PackedStrings::digest(const Strings &strings, const HashKey &secret, const Poll &poll) {
     constexpr size_t BLOCK = size_t(1) << 15;  // bytes hashed at once
@@ -48,10 +48,10 @@ Digest PackedStrings::digest(const Strings &strings, const HashKey &secret, cons
     Pace pace(poll);
     for (size_t i = 0; i < strings.size(); ++i) {
         const std::string_view text = strings[i];
-        pace.count(WIDTH + text.size());
-        if (WIDTH + text.size() > block.size() - kept) {
+        pace.count(LENGTH_BYTES + text.size());
+        if (LENGTH_BYTES + text.size() > block.size() - kept) {
             add_kept();
-            block.resize(std::max(block.size(), kept + WIDTH + text.size()));
+            block.resize(std::max(block.size(), kept + LENGTH_BYTES + text.size()));
         }
         kept = static_cast<size_t>(write_packed(text, block.data() + kept) - block.data());
     }
@@ -77,7 +77,7 @@ Digest PackedStrings::digest(const HashKey &secret) const {
 
 Strings PackedStrings::strings(const Poll &poll) const {
     Strings made;
-    const Scan found = scan(data(), size(), 0, count(), WIDTH, false, &made, poll);
+    const Scan found = scan(data(), size(), 0, count(), LENGTH_BYTES, false, &made, poll);
     if (found.outcome != Scan::Outcome::ok || !found.plain) throw std::runtime_error("strings that are not sound");
     return made;
 }
