@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "bind_files.h"
 #include "bind_lock.h"
 #include "bindings.h"
+#include "packed_strings.h"
 #include "string_array.h"
 #include "vocabulary/plain_piece.h"
 
@@ -155,19 +157,18 @@ nb::tuple plain_pieces(const Strings &self, nb::handle attributes, int normal, b
 
 // Each string after its length in 8 bytes, the least significant first.
 nb::bytes packed(const Strings &self) {
-    constexpr size_t WIDTH = 8;
-    nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.byte_size() + WIDTH * self.size())));
-    if (!bytes) throw nb::python_error();
-    char *at = PyBytes_AS_STRING(bytes.ptr());
-    Pace pace(LOOK_AT_SIGNALS);
-    for (size_t i = 0; i < self.size(); ++i) {
-        const std::string_view text = self[i];
-        pace.count(WIDTH + text.size());
-        for (size_t byte = 0; byte < WIDTH; ++byte) *at++ = static_cast<char>(uint64_t(text.size()) >> 8 * byte);
-        std::memcpy(at, text.data(), text.size());
-        at += text.size();
-    }
-    return nb::borrow<nb::bytes>(bytes);
+    const PackedStrings made(self, LOOK_AT_SIGNALS);
+    return nb::bytes(made.data(), made.size());
+}
+
+nb::bytes digest_of_strings(const Strings &self, const nb::bytes &secret) {
+    return bytes_of(PackedStrings::digest(self, secret_numbers<HashKey>(secret), LOOK_AT_SIGNALS));
+}
+
+nb::bytes written_strings(const Strings &self, const nb::bytes &digest, const nb::bytes &secret, const nb::bytes &key) {
+    const std::string file = KnownStrings::write(self, secret_numbers<Digest>(digest), secret_numbers<HashKey>(secret),
+                                                 secret_numbers<Digest>(key));
+    return nb::bytes(file.data(), file.size());
 }
 
 // For each merge the index among the tokens of what it makes; -1 if that, or a side, is not a token. A merge is cut at its first
@@ -214,8 +215,14 @@ nb::list tokens_with(nb::handle attributes, int flags) {
     BufferView given(attributes);
     nb::list found;
     in_pieces(given.size() / sizeof(uint16_t), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-        for (size_t i = from; i < end; ++i) {
-            if (element<uint16_t>(given, i) & flags) found.append(i);
+        constexpr size_t AT_ONCE = 64;  // most tokens have none of the flags
+        for (size_t stop; from < end; from = stop) {
+            stop = std::min(end, from + AT_ONCE);
+            uint16_t any = 0;
+            for (size_t i = from; i < stop; ++i) any |= element<uint16_t>(given, i);
+            for (size_t i = any & flags ? from : stop; i < stop; ++i) {
+                if (element<uint16_t>(given, i) & flags) found.append(i);
+            }
         }
     });
     return found;
@@ -282,6 +289,9 @@ void bind_strings(nb::module_ &module) {
              " token or a side of the merge is not in `tokens`. `tokens` needs `index`.")
         .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
              "The strings as in a little-endian GGUF, for `scan` with a width of 8.")
+        .def("digest", &digest_of_strings, nb::arg("secret"), "16 bytes that stand for the strings; `secret` has 64.")
+        .def("written", &written_strings, nb::arg("digest"), nb::arg("secret"), nb::arg("key"),
+             "What knows the strings again, as a file for TableFile.read.")
         .def("plain_pieces", &plain_pieces, nb::arg("attributes"), nb::arg("normal"), nb::arg("is_byte_level"),
              nb::sig("def plain_pieces(self, attributes: object, normal: int, is_byte_level: bool) "
                      "-> tuple[list[bytes | None], list[int]]"),

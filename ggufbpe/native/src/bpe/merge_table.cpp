@@ -344,7 +344,7 @@ PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll
             }
         };
         for_each_lookup([&](SymbolLookup &lookup) {
-            lookup.hash = hash_bytes(lookup.text.data(), lookup.text.size());
+            lookup.hash = tokens_->hash(lookup.text);
             tokens_->prefetch(lookup.hash);
         });
         for_each_lookup([&](SymbolLookup &lookup) {
@@ -383,7 +383,7 @@ PairTable::Pairs MergeTable::read_tokens(const std::vector<uint32_t> &ranks, con
     std::vector<uint32_t> beginnings;  // of a token, from the longest to the shortest
     const auto symbol = [&](uint32_t token, std::string_view text) {
         if (token != LongestEnds::NONE) return static_cast<Symbol>(token);
-        return symbol_of(text, hash_bytes(text.data(), text.size()), Strings::NOT_FOUND);
+        return symbol_of(text, tokens_->hash(text), Strings::NOT_FOUND);
     };
     const auto size_of = [&](uint32_t token, size_t size_of_character) {
         return token == LongestEnds::NONE ? size_of_character : (*tokens_)[token].size();
@@ -426,7 +426,7 @@ void MergeTable::find_characters() {
     for (int byte = 0; byte < 256; ++byte) {
         if (options_.byte_encode) {
             const std::string_view text = BYTE_ALPHABET.character(static_cast<unsigned char>(byte));
-            const uint64_t hash = hash_bytes(text.data(), text.size());
+            const uint64_t hash = tokens_->hash(text);
             byte_symbols_[byte] = symbol_of(text, hash, tokens_->likely(hash));
         } else {
             unsigned char utf8[4];
