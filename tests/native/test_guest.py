@@ -328,6 +328,7 @@ AT_THE_END = {
     "counts": "tok.count(text)",
     "batches": "tok.encode_batch([text[:10_000]] * 300, threads=2)",
     "short texts": "tok.encode(b'a short text')",
+    "tables from files": "Tokenizer.from_gguf(sys.argv[1], engine='native').encode('a short text')",
     "training": "__import__('ggufbpe').train([text.decode()], vocab_size=300)",
 }
 
@@ -344,12 +345,18 @@ def test_the_interpreter_ends_while_daemon_threads_are_at_work(work: str) -> Non
         def work():
             while True:
                 {AT_THE_END[work]}
-        for _ in range(4):
+        for _ in range(8):
             threading.Thread(target=work, daemon=True).start()
         time.sleep(float(sys.argv[2]))
     """
     for seconds in ("0.05", "0.12", "0.3"):
         assert in_a_process(code, seconds) == ""
+
+
+def test_the_lock_is_taken_back_by_our_own_class_alone() -> None:
+    """nanobind's gil_scoped_acquire lets a thread be unwound at the end, and the process is aborted."""
+    sources = (ROOT / "ggufbpe" / "native" / "src").rglob("*.[ch]*")
+    assert not [path.name for path in sources if "gil_scoped" in path.read_text()]
 
 
 def test_the_interpreter_ends_while_a_call_asks_python_something() -> None:

@@ -39,7 +39,7 @@ nb::object known_strings(std::shared_ptr<TableFile> file, int descriptor, uint64
     std::shared_ptr<Strings> strings;
     std::shared_ptr<const PackedStrings> packed;
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         packed = known.read(descriptor, offset, left, count, secret_key);
         if (packed && known.has_strings()) strings = std::make_shared<Strings>(known.strings());
     }
@@ -52,7 +52,7 @@ nb::object known_strings(std::shared_ptr<TableFile> file, int descriptor, uint64
 std::shared_ptr<TableFile> read_tables(int descriptor, size_t size, const nb::bytes &secret, const nb::bytes &key) {
     const auto secret_key = secret_numbers<HashKey>(secret);
     const auto file_key = secret_numbers<Digest>(key);
-    nb::gil_scoped_release unlocked;  // a home folder may be far away
+    const Unlocked unlocked;  // a home folder may be far away
     return std::const_pointer_cast<TableFile>(TableFile::read(descriptor, size, secret_key, file_key));
 }
 
