@@ -349,6 +349,18 @@ def test_what_python_shows_is_short(what: str) -> None:
     assert repr(function()) == shown
 
 
+def test_why_not_prints_as_a_sentence() -> None:
+    answer = ggufbpe.why_not(GPT2, "Hello\u200b world", "Hell")
+    assert str(answer) == answer.what == answer.to_dict()["what"]
+    assert str(answer) == (
+        "'Hell' (token 28254) occurs once in the text, but was not produced. Bytes 0 to 4: in the word 'Hello' "
+        "(word 0), the merge 'ell' + 'o' (rank 10853) took part of it first; its own merge 'H' + 'ell' "
+        "(rank 27998) has a higher rank, so it comes later."
+    )
+    unknown = ggufbpe.why_not(GPT2, "a", "\u200b no")
+    assert str(unknown) == "'\\u200b no' is not a token of this vocabulary."
+
+
 def test_nothing_heavy_is_imported_for_a_name() -> None:
     program = (
         "import sys, ggufbpe; dir(ggufbpe); print(*sorted(m for m in sys.modules if m.startswith('ggufbpe')))"

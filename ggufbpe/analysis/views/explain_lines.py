@@ -14,14 +14,7 @@ from ..._util.wording import counted
 from ...chat.token_origins import ChatTokens
 from ...models.tracers.trace_types import Alone, Word
 from ...tokenizer.trace import Token, Totals, Trace
-from ..explain.long_text_parts import Parts
-from ..explain.reasons import WhyNot
-from ..explain.survey import Survey, survey_whole
-from . import terminal
-from .chat_lines import INJECTED, prompt_lines, table
-from .drawing import drawn, indented, styled, unbroken
-from .explain_cells import clipped, pair_cell, quoted, symbol_cell, text_cell
-from .explain_words import (
+from ..explain.explain_words import (
     Sentence,
     fragment_kind,
     merge_order,
@@ -34,7 +27,14 @@ from .explain_words import (
     taken_by,
     why_changed,
 )
-from .why_not_words import answer_in_words
+from ..explain.long_text_parts import Parts
+from ..explain.reasons import WhyNot
+from ..explain.survey import Survey, survey_whole
+from ..explain.why_not_words import answer_in_words
+from . import terminal
+from .chat_lines import INJECTED, prompt_lines, table
+from .drawing import drawn, indented, styled, unbroken
+from .explain_cells import clipped, pair_cell, quoted, symbol_cell, text_cell
 
 WORDS, _MERGES, TOKENS, FRAGMENTS, CHANGES = 20, 24, 60, 20, 20  # shown if not all is
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
