@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.verdicts import NOT_COMPARED, same_or_different
 from ..._util.wording import counted
 from ..oracles.oracle import Failure
 
@@ -122,6 +123,12 @@ class Verification:
         if self.chats is not None and not self.chats.same:
             return False
         return bool(self.compared or self.chats) and not self.different and not self.failed
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "same", "different", or "not_compared" if there was no text and no chat."""
+        has_nothing = not self.different and not self.failed and not (self.chats and self.chats.chats)
+        return NOT_COMPARED if has_nothing and not self.same else same_or_different(self.same)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe verify --json` writes it.

@@ -11,7 +11,7 @@ from ..._util.wording import counted
 from ..verify.align import Row
 from ..verify.side_by_side import Comparison
 from . import terminal
-from .answers import DIFFERENT, SAME, answer
+from .answers import answer
 from .compare_page import rates, result_in_words
 from .drawing import beside, columns, drawn, piece, unbroken
 
@@ -23,9 +23,7 @@ _BAR = "│"
 def compared_as_json(compared: Comparison) -> Iterator[bytes]:
     """Yield `compared.to_dict()` as JSON, stretch by stretch, with the verdict."""
     stretches = (stretch.to_dict() for stretch in compared.stretches)
-    return terminal.json_parts(
-        answer(compared.summary(), verdict=SAME if compared.is_same else DIFFERENT), "stretches", stretches
-    )
+    return terminal.json_parts(answer(compared.summary(), verdict=compared.verdict), "stretches", stretches)
 
 
 def shown_lines(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.extras import imported
+from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .chunk_encoder import ChunkEncoder, chunk_reader
@@ -41,6 +42,13 @@ class Checked(NamedTuple):
     def is_compared(self) -> bool:
         """Whether ids were compared, or nobody asked for it."""
         return self.sampled > 0 or not self.not_sampled
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "healthy", "error", or "warning" if ids were to be compared and were not."""
+        if self.problems:
+            return ERROR
+        return HEALTHY if self.is_compared else WARNING
 
     def to_dict(self) -> dict[str, Any]:
         """What `ggufbpe check --json` prints."""
