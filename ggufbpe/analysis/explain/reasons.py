@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...errors import printable
-from ...models.tracers.trace_types import Cut, Match, Merge, Path, RewrittenText
+from ...models.tracers.trace_types import Cut, LatticePath, Merge, RewrittenText, TokenMatch
 
 
 class Place(NamedTuple):
@@ -47,10 +47,10 @@ class Place(NamedTuple):
     text: str = ""
     whole: str | None = None
     sides: tuple[bytes, ...] = ()
-    match: Match | None = None
+    match: TokenMatch | None = None
     rest: bytes = b""
-    path: Path | None = None
-    best: Path | None = None
+    path: LatticePath | None = None
+    best: LatticePath | None = None
     changes: tuple[RewrittenText, ...] = ()
 
 

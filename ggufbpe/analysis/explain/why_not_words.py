@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...errors import escape_invisible, printable
-from ...models.tracers.trace_types import Merge, Path
+from ...models.tracers.trace_types import LatticePath, Merge
 from ...tokenizer.trace import Trace
 from .explain_words import (
     REST_SHOWN,
@@ -159,7 +159,7 @@ def _matched(place: Place, word: Sentence) -> Sentence:
     return ["in ", *word, ", the longest match here ", *took, ", which is longer."]
 
 
-def _outweighed(path: Path, best: Path, word: Sentence) -> Sentence:
+def _outweighed(path: LatticePath, best: LatticePath, word: Sentence) -> Sentence:
     with_it = path_in_words(path, path_difference(path, best, _EDGES_SHOWN))
     taken = path_in_words(best, path_difference(best, path, _EDGES_SHOWN))
     more = "more" if path.total < best.total else "no less"

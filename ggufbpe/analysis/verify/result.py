@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 """Called with what is being done, and how many texts and bytes are done."""
 
 
-class Text(NamedTuple):
+class ComparedText(NamedTuple):
     """A text to compare; `offset` is where it begins in its source, in bytes."""
 
     source: str
@@ -25,7 +25,7 @@ class Text(NamedTuple):
     data: bytes
 
 
-class Shown(NamedTuple):
+class ShownToken(NamedTuple):
     """A token of a row; `span` is the number of the span, by which both rows are aligned."""
 
     id: int
@@ -36,30 +36,30 @@ class Shown(NamedTuple):
     differs: bool
 
 
-class Example(NamedTuple):
+class DifferenceExample(NamedTuple):
     """A text that differs, with the tokens of both sides around a differing span, `text[start:end]`.
 
     `left_out` is how many more tokens each side has in the span.
     """
 
-    text: Text
+    text: ComparedText
     start: int
     end: int
     span: int
-    ours: tuple[Shown, ...]
-    theirs: tuple[Shown, ...]
+    ours: tuple[ShownToken, ...]
+    theirs: tuple[ShownToken, ...]
     left_out: tuple[int, int]
 
 
 class Difference:
     """Places where the two differ in the same step for the same cause, as far as is known."""
 
-    def __init__(self, kind: str, first: Example, number: int) -> None:
+    def __init__(self, kind: str, first: DifferenceExample, number: int) -> None:
         self.kinds = [kind]
         self.first = first
         self.number = number  # of the text, from 0
         self.places = 0
-        self.smallest: Example | None = None
+        self.smallest: DifferenceExample | None = None
         self.step = self.seen_step = ""  # `seen_step` is judged by the ids alone
         self.causes: tuple[Cause, ...] = ()
         self.explains = 0.0  # the share of ids that the causes turn into the oracle's
@@ -72,7 +72,7 @@ class Difference:
 class FailureGroup:
     """Texts for which the oracle gave no ids, for the same reason."""
 
-    def __init__(self, failure: Failure, first: Text) -> None:
+    def __init__(self, failure: Failure, first: ComparedText) -> None:
         self.kind, self.detail = failure
         self.first = first
         self.texts = 0
@@ -192,7 +192,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _example(example: Example) -> dict[str, Any]:
+def _example(example: DifferenceExample) -> dict[str, Any]:
     return {
         **_text(example.text),
         "start": example.start,
@@ -203,12 +203,12 @@ def _example(example: Example) -> dict[str, Any]:
     }
 
 
-def _text(text: Text) -> dict[str, Any]:
+def _text(text: ComparedText) -> dict[str, Any]:
     place = {"source": text.source, "offset": text.offset} if text.source else {}
     return {**place, **_bytes("text", text.data)}
 
 
-def _token(shown: Shown) -> dict[str, Any]:
+def _token(shown: ShownToken) -> dict[str, Any]:
     found = shown._asdict()
     del found["piece"], found["span"]
     return {"id": found.pop("id"), **_bytes("piece", shown.piece), **found}

@@ -10,7 +10,14 @@ from rich.table import Table
 from rich.text import Text as Line
 
 from ..._util.wording import counted, percent
-from ..verify.result import Difference, Example, FailureGroup, Shown, Text, Verification
+from ..verify.result import (
+    ComparedText,
+    Difference,
+    DifferenceExample,
+    FailureGroup,
+    ShownToken,
+    Verification,
+)
 from . import terminal
 from .cause_lines import cause_lines, proposal_lines
 from .chat_report_lines import chat_parts
@@ -113,7 +120,7 @@ class ReportLines:
 
     # ---- two rows, aligned ----------------------------------------------------------------------
 
-    def _rows(self, example: Example) -> Iterator[RenderableType]:
+    def _rows(self, example: DifferenceExample) -> Iterator[RenderableType]:
         """Ours above theirs, each token over its id, in as many blocks as the width requires."""
         room = self._width - 6 - self._label
         before, rest = goes_on(example)
@@ -156,7 +163,7 @@ def _gap(start: int) -> _Stretch:
 
 
 def _stretch(
-    ours: Sequence[Shown], theirs: Sequence[Shown], left_out: tuple[int, int], room: int
+    ours: Sequence[ShownToken], theirs: Sequence[ShownToken], left_out: tuple[int, int], room: int
 ) -> _Stretch:
     """A stretch with as many tokens of each side as fit in `room` columns."""
     differs = any(token.differs for token in [*ours, *theirs])
@@ -172,7 +179,7 @@ def _stretch(
     return _Stretch(start, differs, sides[0][0], sides[1][0], min(width, room))
 
 
-def _side(tokens: Sequence[Shown], left_out: int, differs: bool) -> tuple[Table, int]:
+def _side(tokens: Sequence[ShownToken], left_out: int, differs: bool) -> tuple[Table, int]:
     """Pieces over their ids, and how many columns they take."""
     style = "bold red" if differs else ""
     pieces = [piece(token.piece, style) for token in tokens] or [styled("∅", style)]
@@ -194,6 +201,6 @@ def _shown_text(data: bytes) -> str:
     return f"{terminal.shown_text(data, _TEXT_SHOWN)} ({counted(len(data), 'byte')})"
 
 
-def where(text: Text, start: int) -> str:
+def where(text: ComparedText, start: int) -> str:
     """The place of a byte of a text."""
     return f"{terminal.one_line(text.source)}, byte {text.offset + start}"

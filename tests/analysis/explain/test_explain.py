@@ -41,18 +41,18 @@ from ggufbpe.models.token_attribute import TokenAttribute
 from ggufbpe.models.tracers.bpe import traced_stages
 from ggufbpe.models.tracers.trace_types import (
     Cut,
-    Edge,
     Fragment,
-    Match,
+    LatticeEdge,
+    LatticePath,
     Merge,
     RewrittenText,
     Symbol,
+    TokenMatch,
     TracedStage,
     TriedToken,
     Word,
     WordLattice,
 )
-from ggufbpe.models.tracers.trace_types import Path as LatticePath
 from ggufbpe.models.vocabulary import BYTE, UNKNOWN
 from ggufbpe.tokenizer.trace import Token, Trace
 
@@ -203,10 +203,10 @@ def test_names_in_json_are_documented() -> None:
         Word,
         Cut,
         Merge,
-        Match,
+        TokenMatch,
         TriedToken,
         WordLattice,
-        Edge,
+        LatticeEdge,
     )
     more = (LatticePath, Symbol, Token, WhyNot, Place)
     assert not {name for record in (*records, *more) for name in record._fields} - documented
@@ -510,7 +510,11 @@ MODELS = [
 @pytest.mark.parametrize("width", [30, 50, 100, 200])
 @pytest.mark.parametrize("model", MODELS, ids=[model.stem for model in MODELS])
 def test_views_of_hostile_text(
-    width: int, model: Path, explain: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    width: int,
+    model: Path,
+    explain: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "t").write_bytes(HOSTILE)
     monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: width)
