@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..analysis.views.chat_lines import chat_lines
 
         color = _output.use_color(arguments.color)
-        width = _output.terminal_width() or 100
+        width = _output.terminal_width()
         for line in chat_lines(found, prompt=not arguments.by_message, color=color, width=width):
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     else:

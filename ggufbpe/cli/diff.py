@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         if found.texts is not None:
             from ..analysis.views.report_lines import ReportLines
 
-            lines = [*ReportLines(color, width or _WIDTH, found.names).lines(found.texts, ""), ""]
+            lines = [*ReportLines(color, width, found.names).lines(found.texts, ""), ""]
         from ..analysis.views.drawing import drawn
 
         examples = _ALL if arguments.all else 0 if found.texts is not None else _SHOWN

@@ -260,7 +260,7 @@ def _report(arguments: argparse.Namespace, result: Verification) -> None:
     elif arguments.html != "-":  # which is standard output: nothing but the page goes there
         from ..analysis.views.report_lines import ReportLines
 
-        printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
+        printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width())
         for line in printer.lines(result, result.note):
             _output.write(f"{line}\n".encode())
     if arguments.html is not None:

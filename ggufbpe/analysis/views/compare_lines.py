@@ -13,7 +13,7 @@ from ..verify.side_by_side import Comparison
 from . import terminal
 from .answers import answer
 from .compare_page import rates, result_in_words
-from .drawing import beside, columns, drawn, piece, unbroken
+from .drawing import ROW, beside, columns, drawn, piece, unbroken
 
 SHOWN = 20  # stretches that differ, unless all are asked for
 _WIDTH_OF_TABLE = 40  # columns from which on the numbers leave room for the names
@@ -27,10 +27,10 @@ def compared_as_json(compared: Comparison) -> Iterator[bytes]:
 
 
 def shown_lines(
-    compared: Comparison, *, ids: bool, everything: bool, color: bool, width: int
+    compared: Comparison, *, ids: bool, everything: bool, color: bool, width: int | None
 ) -> Iterator[str]:
     """The verdict, a line a model, and the stretches that are cut differently; with `everything`, all of them."""
-    return drawn(_parts(compared, ids, everything, width), color, width)
+    return drawn(_parts(compared, ids, everything, width or ROW), color, width)
 
 
 def _parts(compared: Comparison, ids: bool, everything: bool, width: int) -> Iterator[RenderableType]:

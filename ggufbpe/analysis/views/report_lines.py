@@ -21,7 +21,7 @@ from ..verify.result import (
 from . import terminal
 from .cause_lines import cause_lines, proposal_lines
 from .chat_report_lines import chat_parts
-from .drawing import beside, drawn, indented, piece, styled, uncut
+from .drawing import ROW, beside, drawn, indented, piece, styled, uncut
 from .report_page import by_span, goes_on, rate, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
@@ -31,17 +31,18 @@ _TEXT_SHOWN = 200  # bytes of a text to print
 class ReportLines:
     """The result in lines for people."""
 
-    def __init__(self, color: bool, width: int, models: tuple[str, str] | None = None) -> None:
+    def __init__(self, color: bool, width: int | None, models: tuple[str, str] | None = None) -> None:
         """`models`: the names of two compared models, in place of ggufbpe and an oracle."""
         self._color = color
-        self._width = width
+        self._width = width or ROW
+        self._terminal = width
         self._models = models = models and (terminal.one_line(models[0]), terminal.one_line(models[1]))
         self._sides = models or ("ours", "theirs")
-        self._label = min(1 + max(7, *map(len, self._sides)), width // 3)
+        self._label = min(1 + max(7, *map(len, self._sides)), self._width // 3)
 
     def lines(self, result: Verification, note: str) -> Iterator[str]:
         """The result, line by line."""
-        return drawn(self._parts(result, note), self._color, self._width)
+        return drawn(self._parts(result, note), self._color, self._terminal)
 
     def _parts(self, result: Verification, note: str) -> Iterator[RenderableType]:
         if result.chats is not None:
