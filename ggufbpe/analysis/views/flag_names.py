@@ -23,6 +23,8 @@ FLAGS = {
     "field=NAME": "--field NAME",
     "force=True": "--force",
     "in_place=True": "--in-place",
+    "keep: the marker": "--marker",
+    "(shorten_to)": "(--shorten-to)",
     "limit_alphabet=N": "--limit-alphabet N",
     "llama_cpp=": "--llama-cpp ",
     "offline=True": "--offline",
