@@ -20,12 +20,14 @@ from typing import Any
 import pytest
 from chat_server import ChatServer
 from conftest import GPT2, RAW_UTF8, ROOT, missing
+from jsonschema import Draft202012Validator
 from make_tiny_model import CONTEXT, make_tiny_model
 from record_chats import VOCABULARY, read_chats
 from record_server import ANSWERS, TEMPLATES, Request, answers, metadata_of, requests
 from reference import NotPreparedError
 
 from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
+from ggufbpe.server.api_description import description
 from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
@@ -598,7 +600,24 @@ def test_the_documentation_names_each_address() -> None:
 def test_examples_of_the_description_are_answered(path: str, example: Mapping[str, Any]) -> None:
     app = Application(Settings({"A": str(GPT2), "B": str(GPT2), "NAME": str(GPT2)}))
     can_be_done = path != "/infill/input_tokens"  # GPT-2 cannot fill in
-    assert ask(app, path, example).status == (200 if can_be_done else 501)
+    answer = ask(app, path, example)
+    assert answer.status == (200 if can_be_done else 501)
+    if can_be_done:
+        require_described(path, "post", answer.json)
+
+
+@pytest.mark.parametrize("path", [each.path for each in ENDPOINTS.values() if each.method == "GET"])
+def test_answers_without_a_body_are_as_described(path: str) -> None:
+    app = Application(Settings({"A": str(GPT2)}))
+    require_described(path, "get", ask(app, path).json)
+
+
+def require_described(path: str, method: str, answer: Any) -> None:
+    """Assert that an answer is what the schema of the description allows."""
+    described = description()
+    content = described["paths"][path][method]["responses"]["200"]["content"]["application/json"]
+    schema = {**content["schema"], "components": described["components"]}
+    assert [each.message[:300] for each in Draft202012Validator(schema).iter_errors(answer)] == []
 
 
 def test_every_endpoint_is_summed_up() -> None:
