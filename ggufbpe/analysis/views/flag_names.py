@@ -14,6 +14,7 @@ FLAGS = {
     "bos=True": "--bos",
     "chat_column=NAME": "--chat-column NAME",
     "chat_template=…": "--chat-template-file",
+    "whole=True": "--whole",
     "with chats=True": "with `ggufbpe encode --chats` or `ggufbpe count --chat`",
     'chat_template="known:chatml"': "--chat-template known:chatml",
     "code_points=True": "--code-points",

@@ -18,6 +18,7 @@ from .marked_ids import BOUNDARIES, IDS, POSITIONS, arrays_of, values_of
 from .shard_formats import count_rows
 from .shard_reader import EncodedCorpus, wrong_tokenizer
 from .storage import ChangedError
+from .whole_rows import with_padding
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -148,8 +149,12 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
     numpy = imported("numpy", "corpora", "shards")
     nothing = numpy.zeros(0, corpus.layout.held)
     unfinished: list[Any] = []
+    used = shard.carried  # of a row; always less than one
     for chunk in chunk_reader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
         encoded = encoder.encode(chunk)
+        if corpus.layout.padding is not None:
+            encoded = with_padding(encoded, used, corpus.layout)
+            used = (used + int(encoded.lengths.sum())) % (corpus.layout.window or 1)
         ids: npt.NDArray[Any] = numpy.concatenate([*unfinished, *encoded.ids, nothing])
         before = sum(map(len, unfinished))
         begin = 0
