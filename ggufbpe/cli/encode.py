@@ -170,9 +170,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"--shard-size is a number of bytes, or such as 64M, not {printable(arguments.shard_size)}"
         )
-    if arguments.resume and arguments.force:
-        raise UsageError("--resume or --force, not both")
-    _check_chats(arguments)
+    _check_flags(arguments)
     from ..data.corpora.corpus_encoding import encode_corpus
 
     tokenizer = opened_tokenizer(arguments)
@@ -236,7 +234,10 @@ def _what_stays(output: str) -> str:
     return "no shard was finished, so nothing was written"
 
 
-def _check_chats(arguments: argparse.Namespace) -> None:
+def _check_flags(arguments: argparse.Namespace) -> None:
+    """`UsageError` for flags that do not go together."""
+    if arguments.resume and arguments.force:
+        raise UsageError("--resume or --force, not both")
     is_chat = _is_chat(arguments)
     if arguments.chats and arguments.chat_column is not None:
         raise UsageError("--chats recognizes records by their fields, --chat-column names one: give either")

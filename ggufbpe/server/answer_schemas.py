@@ -64,15 +64,8 @@ def _diff() -> Schema:
     return {**schema, "required": [name for name in schema["properties"] if name != "texts"]}
 
 
-def _of_others() -> dict[str, Schema]:
-    """The answers that other servers give, too; what those leave open is open here."""
-    status = _object(status={"const": "ok"})
-    models = _object(models=_array(_OBJECT), object={"const": "list"}, data=_array(_OBJECT))
-    counted = _object(input_tokens=_COUNT, object={"const": "response.input_tokens"})
-    piece = _object(id=_COUNT, piece={"anyOf": [_TEXT, _array(_COUNT)]})
-    ids_or_pieces: Schema = {"type": "array", "items": {"anyOf": [{"type": "integer"}, piece]}}
-    durations = {"total_duration": _COUNT, "load_duration": _COUNT}
-    props = _object(
+def _props() -> Schema:
+    return _object(
         ("chat_template_tool_use",),
         default_generation_settings=_OBJECT,
         total_slots=_COUNT,
@@ -90,6 +83,16 @@ def _of_others() -> dict[str, Schema]:
         build_info=_TEXT,
         is_sleeping=_TRUTH,
     )
+
+
+def _of_others() -> dict[str, Schema]:
+    """The answers that other servers give, too; what those leave open is open here."""
+    status = _object(status={"const": "ok"})
+    models = _object(models=_array(_OBJECT), object={"const": "list"}, data=_array(_OBJECT))
+    counted = _object(input_tokens=_COUNT, object={"const": "response.input_tokens"})
+    piece = _object(id=_COUNT, piece={"anyOf": [_TEXT, _array(_COUNT)]})
+    ids_or_pieces: Schema = {"type": "array", "items": {"anyOf": [{"type": "integer"}, piece]}}
+    durations = {"total_duration": _COUNT, "load_duration": _COUNT}
     tokenizer_info = _object(
         tokenizer_class=_TEXT,
         vocab_size=_COUNT,
@@ -104,7 +107,7 @@ def _of_others() -> dict[str, Schema]:
     return {
         "/health": status,
         "/v1/health": status,
-        "/props": props,
+        "/props": _props(),
         "/tokenizer_info": tokenizer_info,
         "/models": models,
         "/v1/models": models,

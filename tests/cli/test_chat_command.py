@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from small_models import small_model
 from stores import TEMPLATE as TEMPLATE_LAYER
 from stores import ollama_layer, ollama_model
 
-from ggufbpe import ChatError, Tokenizer
+from ggufbpe import ChatError, FitPolicy, Tokenizer
 from ggufbpe.chat.known_templates import known_source, known_templates
 from ggufbpe.cli import chat, count
-from ggufbpe.cli._arguments import UsageError
+from ggufbpe.cli._arguments import Parser, UsageError
+from ggufbpe.cli._fit import add_fit_flags
 
 __all__ = ["call", "small_model"]  # fixtures
 
@@ -147,6 +149,12 @@ FIT: dict[str, tuple[list[str], dict[str, Any]]] = {
     "a note": (["--note", "hello {dropped}"], {"note": "hello {dropped}"}),
     "room for the answer": (["--answer", "3", "--keep-last", "0"], {"keep_last": 0}),
 }
+
+
+def test_every_field_of_the_policy_has_a_flag() -> None:
+    parser = Parser("chat")
+    add_fit_flags(parser)
+    assert {field.name for field in fields(FitPolicy)} <= set(vars(parser.parse_args([])))
 
 
 @pytest.mark.parametrize("what", FIT)

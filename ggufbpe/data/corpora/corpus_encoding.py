@@ -113,18 +113,9 @@ def encode_corpus(
     for name, value in zip(("max_length", "pack", "workers"), (max_length, pack, workers)):
         integer(name, 1 if value is None else value, least=1)
     integer("shard_size", shard_size, least=1)
-    document = Document(
-        text_column,
-        chat_column,
-        bos,
-        eos,
-        parse_special,
-        chat_template=resolved(chat_template),
-        chats=chats or None,
-        preference=preference,
-        mask=mask_parts(mask),
-        max_length=max_length,
-    )
+    document = Document(text_column, chat_column, bos, eos, parse_special, None, resolved(chat_template))
+    document = document._replace(chats=chats or None, preference=preference, max_length=max_length)
+    document = document._replace(mask=mask_parts(mask))
     tokenizer = tokenizer_of(model)
     padding = padding_id(tokenizer) if whole else None
     options = Options(document, by_line, pack, shard_size, mask_form, position_ids or None, padding)

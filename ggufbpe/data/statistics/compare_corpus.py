@@ -80,19 +80,22 @@ def stats(
     if not read_ignored:
         reading = reading._replace(ignored_in=ignored_by_git)
 
+    if chats:
+        prompts = prompts_maker([*named.values()], chat_template, preference)
+        return _of_chats(named, corpus, reading._replace(prompts=prompts))
+    return _of_texts(named, corpus, reading, parse_special, add_bos)
+
+
+def _of_texts(
+    named: Mapping[str, Tokenizer], corpus: object, reading: Reading, parse_special: bool, add_bos: bool
+) -> Stats:
     def cut(stream: Any) -> Iterator[bytes]:
         return blocks(stream, named.values(), parse_special, continues=True)
 
-    if chats:
-        return _of_chats(
-            named,
-            corpus,
-            reading._replace(prompts=prompts_maker([*named.values()], chat_template, preference)),
-        )
     measurer = Measurer(named, parse_special, add_bos)
     for batch in batches(corpus, reading, cut):
         measurer.add(batch)
-    return measurer.result(skipped)
+    return measurer.result(reading.skipped)
 
 
 def _of_chats(named: Mapping[str, Tokenizer], corpus: object, reading: Reading) -> Stats:

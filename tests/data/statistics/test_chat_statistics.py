@@ -16,6 +16,7 @@ from recorded_chats import VOCABULARY
 
 from ggufbpe import Tokenizer, encode_corpus, stats
 from ggufbpe.data.corpora.records import CorpusError
+from ggufbpe.data.statistics.chat_prompts import side_by_side
 
 __all__ = ["run"]  # a fixture
 
@@ -88,6 +89,17 @@ def test_what_is_read(name: str, tmp_path: Path) -> None:
     found = stats(TOK, path, chats=True, chat_template=CHATML)
     assert found.total[0].tokens == TOK.count(prompts(TOK, CHATS[:1])[0])
     assert found.skipped == ({"neither JSON nor a table": 1} if name == "folder" else {})
+
+
+def test_statistics_of_single_models_side_by_side() -> None:
+    models = {"a": TOK, "b": OTHER}
+    single = [stats({name: tok}, [lines(RECORDS)], chats=True, chat_template=CHATML, by_field="lang")
+              for name, tok in models.items()]  # fmt: skip
+    together = stats(models, [lines(RECORDS)], chats=True, chat_template=CHATML, by_field="lang")
+    assert side_by_side(single) == together
+    assert [(row.group, row.tokenizer) for row in together.rows] == [
+        ("en", "a"), ("en", "b"), ("de", "a"), ("de", "b"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("as_table", [False, True])
