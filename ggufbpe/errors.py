@@ -7,7 +7,8 @@ All of them are `GGUFError`, so one `except` catches whatever a bad file can do.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class GGUFError(ValueError):
@@ -203,20 +204,23 @@ class ChatTooLongError(ChatError):
     """A chat that does not fit, whatever may be left out of it.
 
     `count` is the number of tokens of what must stay, `limit` how many it may have. `remedy` says what would help, and
-    is "" if that is not known.
+    `keep` is the policy with which the chat fits; "" and None if that is not known.
     """
 
-    def __init__(self, count: int, limit: int, remedy: str = "") -> None:
+    def __init__(
+        self, count: int, limit: int, remedy: str = "", keep: Mapping[str, Any] | None = None
+    ) -> None:
         self.count = count
         self.limit = limit
         self.remedy = remedy
+        self.keep = keep
         super().__init__(f"the chat does not fit {limit} tokens: what must stay has {count} tokens")
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.count, self.limit, self.remedy)
+        return type(self), (self.count, self.limit, self.remedy, self.keep)
 
 
 class ModelNameError(ValueError):

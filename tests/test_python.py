@@ -305,6 +305,30 @@ def test_files_that_cannot_be_read_are_reported() -> None:
     assert (told, result.texts) == (["nowhere"], 1)
 
 
+WARNED, NOTED = (ggufbpe.Finding(severity, "a", "a", "a", "") for severity in ("warning", "note"))
+VERDICTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "doctor": (lambda: ggufbpe.doctor(GPT2), "healthy"),
+    "doctor of a suspicious file": (lambda: ggufbpe.Examination("a", (WARNED, NOTED)), "warning"),
+    "doctor with notes": (lambda: ggufbpe.Examination("a", (NOTED,)), "healthy"),
+    "diagnose": (lambda: ggufbpe.diagnose(GPT2, "a", [64]), "same"),
+    "diagnose other ids": (lambda: ggufbpe.Diagnosis(False, ()), "different"),
+    "verify": (lambda: ggufbpe.verify(GPT2, [[64]], "a"), "same"),
+    "verify nothing": (lambda: ggufbpe.Verification("nobody"), "not_compared"),
+    "compare": (lambda: ggufbpe.compare(["a.gguf", "b.gguf"], "in 2024"), "different"),
+    "diff": (lambda: ggufbpe.diff("a.gguf", "a.gguf"), "same"),
+    "check": (lambda: ggufbpe.Checked(1, [], 0, "no model"), "warning"),
+    "check what is right": (lambda: ggufbpe.Checked(1, [], 9, ""), "healthy"),
+    "check what is wrong": (lambda: ggufbpe.Checked(1, ["a"], 0, ""), "error"),
+    "export": (lambda: ggufbpe.export(GPT2, "tokenizer.json", check=False), "not_compared"),
+}
+
+
+@pytest.mark.parametrize("what", VERDICTS)
+def test_the_verdict_is_a_word(what: str, folder: Path) -> None:
+    function, verdict = VERDICTS[what]
+    assert function().verdict == verdict
+
+
 # ---- how it looks ---------------------------------------------------------------------------------------
 
 REPRS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -347,6 +371,18 @@ REPRS: dict[str, tuple[Callable[[], Any], str]] = {
 def test_what_python_shows_is_short(what: str) -> None:
     function, shown = REPRS[what]
     assert repr(function()) == shown
+
+
+def test_why_not_prints_as_a_sentence() -> None:
+    answer = ggufbpe.why_not(GPT2, "Hello\u200b world", "Hell")
+    assert str(answer) == answer.what == answer.to_dict()["what"]
+    assert str(answer) == (
+        "'Hell' (token 28254) occurs once in the text, but was not produced. Bytes 0 to 4: in the word 'Hello' "
+        "(word 0), the merge 'ell' + 'o' (rank 10853) took part of it first; its own merge 'H' + 'ell' "
+        "(rank 27998) has a higher rank, so it comes later."
+    )
+    unknown = ggufbpe.why_not(GPT2, "a", "\u200b no")
+    assert str(unknown) == "'\\u200b no' is not a token of this vocabulary."
 
 
 def test_nothing_heavy_is_imported_for_a_name() -> None:

@@ -231,11 +231,14 @@ class _Search:
                     f"the chat does not fit {self._limit} tokens: what must stay is refused: {self._error}"
                 )
                 raise ChatError(problem)
-            raise ChatTooLongError(least.count, self._limit, self._remedy(least.count))
+            raise ChatTooLongError(least.count, self._limit, *self._remedy(least.count))
         return high
 
-    def _remedy(self, count: int) -> str:
-        """What to do if one message could be cut so that what must stay, of `count` tokens, would fit; else ""."""
+    def _remedy(self, count: int) -> tuple[str, dict[str, Any] | None]:
+        """What to do if one message could be cut so that what must stay, of `count` tokens, would fit, and its policy.
+
+        "" and None if there is no such message.
+        """
         policy, dropped = self._policy, self._dropped(len(self._turns))
         for number, message in enumerate(self._messages):
             content, role = message.get("content"), message.get("role")
@@ -253,10 +256,9 @@ class _Search:
             if tokens > self._limit and room > self._tokenizer.count(policy.marker, add_special=False):
                 advised = replace(policy, shorten=(*policy.shorten, role), shorten_to=room)
                 changed = {name: value for name, value in asdict(advised).items() if value != _DEFAULTS[name]}
-                return (
-                    f"messages[{number}] alone has more, and is cut with a keep such as {json.dumps(changed)}"
-                )
-        return ""
+                said = json.dumps(changed)
+                return f"messages[{number}] alone has more, and is cut with a keep such as {said}", changed
+        return "", None
 
     def _guess(self, low: int, high: int, key: Callable[[int], tuple[int, int]]) -> int:
         """The smallest number below `high` for which the estimate is within the limit, or the largest there is."""

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.conversion.parity import unexplained
+from .._util.verdicts import WARNING
+from ..analysis.conversion.parity import verdict_on
 from ..analysis.views import answers, terminal
 from ..analysis.views.flag_names import with_flags
 from ..errors import printable
@@ -66,19 +67,13 @@ def converted_answer(
     """Return what `--json` prints of files that were written, their limits, and the comparison with the library."""
     limits = list(limits)
     compared = None if found is None or isinstance(found, str) else found
-    if compared is None:
-        verdict = answers.NOT_COMPARED
-    elif compared.same:
-        verdict = answers.SAME
-    else:
-        verdict = answers.DIFFERENT if unexplained(compared, limits) else answers.EXPLAINED
     agreement = compared and {
         **compared._asdict(),
         "differing_characters": list(compared.differing_characters),
         "examples": [example._asdict() for example in compared.examples],
     }
     findings = [
-        answers.finding(limit.name, with_flags(limit.what), severity=answers.WARNING, number=limit.number)
+        answers.finding(limit.name, with_flags(limit.what), severity=WARNING, number=limit.number)
         for limit in limits
     ]
     written = [{"path": name, "bytes": len(data)} for name, data in files.items()]
@@ -88,7 +83,7 @@ def converted_answer(
         "agreement": agreement,
         "not_compared": found if isinstance(found, str) else None,
     }
-    return answers.answer(rest, model=model, path=path, verdict=verdict, findings=findings)
+    return answers.answer(rest, model=model, path=path, verdict=verdict_on(found, limits), findings=findings)
 
 
 def _ids(ids: list[int] | None) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .._util.wording import counted
 from ..analysis.views.answers import answer
 from ..chat.request.body import body_with_fields
-from ..chat.token_origins import ChatTokens, chat_tokens
-from ..errors import ChatError, ChatTooLongError
+from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import (
@@ -36,6 +35,7 @@ from ._chat import (
     template_of,
     warn_of_mismatch,
 )
+from ._fit import add_fit_flags, check_fit, fitted_chat
 from ._given_models import model_path
 from ._input import settle_stdin
 from ._ollama_chat import add_ollama_flags, run_ollama, says_which_template
@@ -60,7 +60,7 @@ examples:
   ggufbpe chat -m model.gguf --system "You are terse." -p "What is 2 + 2?" --count
   ggufbpe chat -m model.gguf messages.json --tools tools.json --ids
   ggufbpe chat -m model.gguf messages.json --by-message
-  ggufbpe chat -m model.gguf messages.json --fit 4096 --json
+  ggufbpe chat -m model.gguf messages.json --fit 4096 --answer 512 --keep-last 2 --shorten tool --json
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
   ggufbpe chat -m ollama:gemma3 -p Hi --ollama
   ggufbpe chat -m model.gguf -p Hi --chat-template known:Qwen-Qwen3-0.6B
@@ -79,13 +79,7 @@ def add_arguments(parser: Parser) -> None:
     add_date(parser)
     add_ollama_flags(parser)
     parser.add_switch("--list-templates", help="list llama.cpp's templates, which known:NAME names")
-    parser.add_argument(
-        "--fit",
-        type=int,
-        metavar="N",
-        help="leave out the fewest of the oldest turns such that the prompt has at most N tokens; the messages of the "
-        "system and the last turn stay",
-    )
+    add_fit_flags(parser)
     add_media_flags(parser)
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--prompt", action="store_true", help="print only the prompt, without colour")
@@ -114,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = model_path(arguments)
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     check_media(arguments)
+    check_fit(arguments)
     if arguments.ollama or arguments.ollama_diff:
         if arguments.mmproj is not None:
             raise UsageError("--mmproj counts as llama-server does: leave out --ollama and --ollama-diff")
@@ -127,7 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
         return code
     fitted: dict[str, Any] = {}
     if arguments.fit is not None:
-        found, fitted = _fitted(tokenizer, body, arguments.fit, template, now)
+        chat, fitted = fitted_chat(arguments, tokenizer, body, template, now)
+        found = chat.tokens
     else:
         found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template, now))
     _say_what_is_missing(tokenizer, body, template)
@@ -141,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..analysis.views.chat_lines import chat_lines
 
         color = _output.use_color(arguments.color)
-        width = _output.terminal_width() or 100
+        width = _output.terminal_width()
         for line in chat_lines(found, prompt=not arguments.by_message, color=color, width=width):
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     else:
@@ -197,25 +193,6 @@ def _list_templates(arguments: argparse.Namespace) -> int:
     for name, of in models.items():
         _output.write((f"known:{name:{width}}  {', '.join(of)}".rstrip() + "\n").encode())
     return 0
-
-
-def _fitted(
-    tokenizer: Tokenizer, body: dict[str, Any], limit: int, template: str | None, now: datetime | None
-) -> tuple[ChatTokens, dict[str, Any]]:
-    """The tokens of a chat without the turns that do not fit, and what --json says of them; their number is said."""
-    from ..chat.fitting import fit_chat
-
-    if limit < 0:
-        raise UsageError(f"--fit must be 0 or more, not {limit}")
-    try:
-        fitted = fit_chat(tokenizer, body, limit, chat_template=template, now=now)
-    except ChatTooLongError as error:
-        raise ChatError(error.reason) from None  # its remedy is for Python
-    if fitted.dropped:
-        messages = counted(len(fitted.dropped), "message was", "messages were")
-        _output.note(f"ggufbpe: {messages} left out; the prompt has {counted(fitted.count, 'token')}")
-    said = {"limit": limit, "dropped": list(fitted.dropped), "shortened": list(fitted.shortened)}
-    return fitted.tokens, {"fitted": said}
 
 
 def _is_shown(color: str) -> bool:

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             ids=arguments.ids,
             everything=arguments.all,
             color=_output.use_color(arguments.color),
-            width=_output.terminal_width() or 100,
+            width=_output.terminal_width(),
         )
         for line in lines:
             _output.write(f"{line.rstrip(' ')}\n".encode())

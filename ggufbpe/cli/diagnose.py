@@ -122,10 +122,10 @@ def _written(
     if arguments.json:
         _output.write_json(answers.diagnosis(found, model))
     else:
-        from ..analysis.views.drawing import drawn
+        from ..analysis.views.drawing import ROW, drawn
 
-        width = _output.terminal_width() or 100
-        for line in drawn(parts(width), _output.use_color(arguments.color), width):
+        width = _output.terminal_width()
+        for line in drawn(parts(width or ROW), _output.use_color(arguments.color), width):
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._util.escapes import process_escapes
 from ..analysis.verify.model_diff import Differences, diff
-from ..analysis.verify.result import Text
+from ..analysis.verify.result import ComparedText
 from ..analysis.verify.vocabulary_diff import VocabularyDifference
 from ..analysis.views import answers, terminal
 from ..errors import printable
@@ -95,9 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"give two models, not {len(models)} (see ggufbpe diff --help)")
     if arguments.draft:
         return _draft(arguments, models)
-    texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]
+    texts = [ComparedText("-p", 0, os.fsencode(text)) for text in arguments.prompt]
     files = arguments.file + ["-"] * (arguments.stdin and "-" not in arguments.file)
-    texts += [Text(path, 0, read_stdin() if path == "-" else read_file(path)) for path in files]
+    texts += [ComparedText(path, 0, read_stdin() if path == "-" else read_file(path)) for path in files]
     if arguments.escape:
         texts = [text._replace(data=process_escapes(text.data)) for text in texts]
     overrides = overrides_of(arguments)
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         if found.texts is not None:
             from ..analysis.views.report_lines import ReportLines
 
-            lines = [*ReportLines(color, width or _WIDTH, found.names).lines(found.texts, ""), ""]
+            lines = [*ReportLines(color, width, found.names).lines(found.texts, ""), ""]
         from ..analysis.views.drawing import drawn
 
         examples = _ALL if arguments.all else 0 if found.texts is not None else _SHOWN

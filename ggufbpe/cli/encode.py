@@ -41,7 +41,7 @@ examples:
   ggufbpe encode -m model.gguf corpus -o shards --format npy --pack 2048
   ggufbpe encode -m model.gguf chats.jsonl -o shards --format parquet --chat-column messages
   ggufbpe encode -m model.gguf chats.jsonl -o shards --chat-column messages --chat-template known:chatml
-  ggufbpe encode -m model.gguf sharegpt.jsonl -o shards --chats --mask --format parquet --pack 2048 --position-ids
+  ggufbpe encode -m model.gguf sharegpt.jsonl -o shards --chats --mask --format parquet --pack 2048 --whole
   ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards --resume --on-error skip
   ggufbpe encode -m model.gguf s3://bucket/corpus -o s3://bucket/shards --ray 10.0.0.1:6379"""
 
@@ -142,6 +142,11 @@ def _add_row_flags(parser: Parser) -> None:
         help="join all documents and cut the ids into rows of this length",
     )
     parser.add_switch(
+        "--whole",
+        help="with --pack, of chats: begin a new row with a chat that does not fit the rest of one, and fill rows up "
+        "with padding, or with EOS if the model has none; only a chat longer than a row is cut",
+    )
+    parser.add_switch(
         "--position-ids",
         help="with --pack: write where documents begin in each row, as position_ids and cu_seqlens",
     )
@@ -165,9 +170,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"--shard-size is a number of bytes, or such as 64M, not {printable(arguments.shard_size)}"
         )
-    if arguments.resume and arguments.force:
-        raise UsageError("--resume or --force, not both")
-    _check_chats(arguments)
+    _check_flags(arguments)
     from ..data.corpora.corpus_encoding import encode_corpus
 
     tokenizer = opened_tokenizer(arguments)
@@ -195,6 +198,7 @@ def run(arguments: argparse.Namespace) -> int:
                 parse_special=arguments.parse_special,
                 max_length=arguments.max_length,
                 pack=arguments.pack,
+                whole=arguments.whole,
                 position_ids=arguments.position_ids,
                 shard_size=int(size[1]) * _UNITS[size[2]],
                 workers=arguments.workers,
@@ -230,7 +234,10 @@ def _what_stays(output: str) -> str:
     return "no shard was finished, so nothing was written"
 
 
-def _check_chats(arguments: argparse.Namespace) -> None:
+def _check_flags(arguments: argparse.Namespace) -> None:
+    """`UsageError` for flags that do not go together."""
+    if arguments.resume and arguments.force:
+        raise UsageError("--resume or --force, not both")
     is_chat = _is_chat(arguments)
     if arguments.chats and arguments.chat_column is not None:
         raise UsageError("--chats recognizes records by their fields, --chat-column names one: give either")
@@ -244,6 +251,8 @@ def _check_chats(arguments: argparse.Namespace) -> None:
         raise UsageError("--mask is for chats: give --chat-column NAME or --chats")
     if arguments.preference and not arguments.chats:
         raise UsageError("--preference is for --chats")
+    if arguments.whole and (arguments.pack is None or not is_chat):
+        raise UsageError("--whole is for packed chats: give --pack LENGTH, and --chat-column NAME or --chats")
     if arguments.position_ids and arguments.pack is None:
         raise UsageError("--position-ids is for --pack LENGTH: otherwise each row is a document")
 
@@ -260,6 +269,8 @@ def _say(found: EncodedCorpus, arguments: argparse.Namespace, tokenizer: Tokeniz
         tokens = counted(found.tokens, "token")
         if (answers := found.manifest.get("assistant_tokens")) is not None:
             tokens += f" ({answers} of the assistant)"
+        if padding := found.manifest.get("padding_tokens"):
+            tokens += f" ({padding} of padding)"
         documents = counted(found.documents, "document")
         _output.write(f"{documents}, {tokens}, {shards}; {_added(arguments, tokenizer)}\n".encode())
         if _is_chat(arguments) and (lengths := found.manifest.get("lengths")):

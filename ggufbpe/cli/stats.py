@@ -24,6 +24,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
+from ._chat import add_template_flags, template_of
 from ._files import GivenPath, add_no_ignore, require_free, say_what_is_not_utf8, say_what_was_left_out
 from ._given_models import model_paths
 from ._input import settle_stdin, stdin
@@ -48,12 +49,17 @@ Bytes need not be UTF-8. A file that cannot be read is reported, the others are 
 A word is a run without white space (in scripts without spaces, compare bytes per token); a piece is a word of the \
 model's pre-tokenizer. "1-byte" is the share of tokens that are one byte, even a letter; "partial" is the \
 share of those that are not whole characters; "used" is the number of distinct tokens. As in `count`, BOS \
-counts with each text if the model wants it."""
+counts with each text if the model wants it.
+
+With --chats, files are JSON lines, JSON and tables of chats. What is measured of a model are the prompts that its own \
+template makes of them, so models differ in bytes as well. A chat that one of the models refuses is reported, and \
+counted for none."""
 _EXAMPLES = """\
 examples:
   ggufbpe stats -m model.gguf docs
   ggufbpe stats -m a.gguf -m b.gguf --by folder corpus       # corpus/de, corpus/fr ...: a row a language
   ggufbpe stats -m a.gguf -m b.gguf --by-field lang wiki.jsonl.gz --plot languages.svg
+  ggufbpe stats -m a.gguf -m b.gguf --chats sharegpt.jsonl --chat-template known:chatml
   ggufbpe stats -m model.gguf --by extension --json src > stats.json
   zcat dump.txt.gz | ggufbpe stats -m model.gguf"""
 
@@ -80,6 +86,17 @@ def add_arguments(parser: Parser) -> None:
         help='the field or column that is the text of JSON lines and tables (default: "text"); every file has such'
         " records then, a line of JSON where it is not named .csv, .parquet or .arrow",
     )
+    parser.add_switch(
+        "--chats",
+        help="measure chats in the forms that `ggufbpe encode --chats` reads: of each model, the prompts that its own "
+        "template makes",
+    )
+    parser.add_argument(
+        "--preference",
+        choices=("chosen", "rejected"),
+        help="with --chats: which answer of a preference pair to measure",
+    )
+    add_template_flags(parser)
     add_no_ignore(parser)
     add_special_flags(parser)
     parser.add_switch("--json", help="print one object: tokenizers, rows, total, errors")
@@ -96,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_no_models(arguments.paths, "stats", arguments)
     if not arguments.paths and not arguments.stdin:
         raise UsageError("nothing to measure: give files or directories, or --stdin")
+    _check_chats(arguments)
     if arguments.json and arguments.csv:
         raise UsageError("--json or --csv, not both")
     if arguments.plot is not None:
@@ -131,6 +149,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 2 if job.errors else 0
 
 
+def _check_chats(arguments: argparse.Namespace) -> None:
+    """`UsageError` for flags that do not go with --chats, or only go with it."""
+    if not arguments.chats:
+        for flag in ("--preference", "--chat-template", "--chat-template-file"):
+            if getattr(arguments, flag[2:].replace("-", "_")) is not None:
+                raise UsageError(f"{flag} is for chats: give --chats")
+        return
+    if arguments.field is not None:
+        raise UsageError("--chats recognizes records by their fields: leave out --field")
+    if arguments.no_bos or not arguments.parse_special:
+        raise UsageError(
+            "special tokens are always added and parsed in chats: leave out the flags against it"
+        )
+
+
 class _Job:
     """One run of the command: its progress, and what could not be read."""
 
@@ -143,8 +176,9 @@ class _Job:
         from ..tokenizer import Tokenizer
 
         models: Any = model_paths(arguments)
-        if overrides := overrides_of(arguments):
+        if (overrides := overrides_of(arguments)) or arguments.chats:
             models = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
+        template = template_of(arguments, models[0]) if arguments.chats else None
         corpus: list[Any] = [_Stream(stdin())] if arguments.stdin else []
         return stats(
             models,
@@ -156,6 +190,9 @@ class _Job:
             add_bos=not arguments.no_bos,
             report=self._report,
             read_ignored=arguments.no_ignore,
+            chats=arguments.chats,
+            chat_template=template,
+            preference=arguments.preference,
             progress=self._show,
         )
 

@@ -9,10 +9,10 @@ from collections import Counter
 from .._util.progress import OnProgress, Progress
 from .._util.wording import counted, in_bytes
 from ..analysis.oracles.against import CHATS_OF_HUB, USAGES, Against, against_of, for_chats
-from ..analysis.verify.chat_comparison import Chat
+from ..analysis.verify.chat_comparison import ComparedChat
 from ..analysis.verify.given_texts import Source
 from ..analysis.verify.id_comparison import verify
-from ..analysis.verify.result import Text, Verification
+from ..analysis.verify.result import ComparedText, Verification
 from ..analysis.views import answers, terminal
 from ..analysis.views.report_page import to_html
 from ..data.corpora.corpus_files import File, files_of
@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
     skipped: Counter[str] = Counter()
     files = list(files_of(arguments.paths, skipped, report, ignored_of(arguments)))
     template = template_of(arguments, tokenizer)
-    chats = [Chat(*each) for path in arguments.chat for each in bodies_of_file(path, arguments)]
+    chats = [ComparedChat(*each) for path in arguments.chat for each in bodies_of_file(path, arguments)]
     bar = Bar()
 
     def tell() -> None:
@@ -202,7 +202,7 @@ def _opened(meant: Against, arguments: argparse.Namespace) -> Tokenizer | Agains
 def _sources(arguments: argparse.Namespace, files: list[File]) -> list[Source]:
     """What is compared, in order."""
     prompt = arguments.prompt
-    found: list[Source] = [] if prompt is None else [Text("-p", 0, os.fsencode(prompt))]
+    found: list[Source] = [] if prompt is None else [ComparedText("-p", 0, os.fsencode(prompt))]
     return [*found, *files, *([stdin()] if arguments.stdin else [])]
 
 
@@ -260,7 +260,7 @@ def _report(arguments: argparse.Namespace, result: Verification) -> None:
     elif arguments.html != "-":  # which is standard output: nothing but the page goes there
         from ..analysis.views.report_lines import ReportLines
 
-        printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
+        printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width())
         for line in printer.lines(result, result.note):
             _output.write(f"{line}\n".encode())
     if arguments.html is not None:

@@ -12,6 +12,7 @@ from .._util.llama_cpp_states import CHATS
 from ..analysis.views.html_page import rendered
 from ..chat.fitting import FitPolicy
 from ..tokenizer.boundaries import BOUNDARIES
+from .answer_schemas import answer_schemas, shared_definitions
 from .budgets_api import CUT_AT, SEPARATORS, SIDES
 from .endpoints import ENDPOINTS, Endpoint
 
@@ -65,7 +66,7 @@ def description() -> dict[str, Any]:
         "info": {"title": "ggufbpe serve", "version": __version__, "description": _ABOUT},
         "paths": paths,
         "components": {
-            "schemas": {"Error": _ERROR},
+            "schemas": {"Error": _ERROR, **shared_definitions()},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
@@ -91,11 +92,12 @@ def _refusals(*statuses: str) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    answer = answer_schemas()[endpoint.path]
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}{endpoint.path.replace('/', '_').replace('-', '_')}",
         "summary": endpoint.summary,
         "responses": {
-            "200": {"description": "The answer.", "content": {"application/json": {"schema": {}}}},
+            "200": {"description": "The answer.", "content": {"application/json": {"schema": answer}}},
             **_refusals(*_REFUSALS),
         },
     }

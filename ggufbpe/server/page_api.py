@@ -9,14 +9,14 @@ import numpy as np
 
 from ..analysis.diagnose.id_diagnosis import search
 from ..analysis.diagnose.variants import variants_of
+from ..analysis.explain.explain_words import Quote, Sentence, symbol_reader
 from ..analysis.explain.long_text_parts import Parts
 from ..analysis.explain.survey import UntraceableError, Wanted, survey
 from ..analysis.explain.why_not import why_not
+from ..analysis.explain.why_not_words import answer_in_words
 from ..analysis.verify.id_comparison import verify
 from ..analysis.verify.shrink import Shrinking, shrink
 from ..analysis.views.explain_json import token_in_word
-from ..analysis.views.explain_words import Quote, Sentence, symbol_reader
-from ..analysis.views.why_not_words import answer_in_words
 from ..chat.token_origins import chat_tokens
 from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer

@@ -16,6 +16,7 @@ from .metrics import forget_process, log_event
 
 _START = 120  # seconds until a new worker must be ready; imports take long on a busy machine
 _LOOK = 0.1  # seconds to wait for the answer of a worker that may not be ready
+_ENDING = 10  # seconds for a worker to end, besides those for the requests that are under way
 _STOPPING = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -55,6 +56,7 @@ class WorkerProcesses(Multiprocess):
     def restart_all(self) -> None:
         """Replace each worker as soon as its replacement is ready, on SIGHUP. If that fails, keep the old workers.
 
+        An old worker answers what has arrived; one that does not end in the time for that is killed.
         uvicorn's own method gives up after the seconds of a health check, in which a worker seldom starts.
         """
         for index, old in enumerate(self.processes):
@@ -71,7 +73,11 @@ class WorkerProcesses(Multiprocess):
             self._ready.add(new)
             self.processes[index] = new
             old.terminate()
-            old.join()
+            old.process.join((self.config.timeout_graceful_shutdown or 0) + _ENDING)
+            if old.exitcode is None:
+                old.kill()
+                old.join()
+                log_event(logging.ERROR, "an old worker process did not end and was killed", pid=old.pid)
             self._forget(old)
 
     def handle_ttou(self) -> None:

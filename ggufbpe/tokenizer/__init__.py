@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from .._util.arguments import integer
 from .._util.lazy import IMPORT_LOCK, cached_property
@@ -55,7 +55,7 @@ class Tokenizer(
 
     Immutable but for its caches, so one object serves many threads. It can be copied and pickled. A pickle holds
     the tokenizer and not where it came from: equal tokenizers have equal pickles, whatever else their files
-    contain, and in an unpickled one `vocabulary.path` and `name` are empty.
+    contain, and in an unpickled one `vocabulary.path` and `name` are empty. Only a subclass takes more attributes.
     """
 
     def __init__(
@@ -267,6 +267,14 @@ class Tokenizer(
         # llama.cpp asks before it knows special tokens. A generator, so that only models that ask encode the text.
         ids = (token for text in ("\n",) for token in self._engine.encode_plain(text))
         return self.vocabulary.tokenizer_model.line_break(self.vocabulary, ids)
+
+    def __setattr__(self, name: str, value: NoReturn) -> None:  # for type checkers, no value may be assigned
+        if not name.startswith("_") and not hasattr(getattr(type(self), name, None), "__set__"):
+            if hasattr(Tokenizer, name):
+                raise AttributeError(f"{name} cannot be changed")
+            if type(self) is Tokenizer:
+                raise AttributeError(f"a Tokenizer has no attribute {name!r}, and none can be added")
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
+from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,7 +61,8 @@ class IncrementalEncoding:
     text's UTF-8. Text is `str` or bytes; a character may be divided between two calls if it comes as bytes, and a
     position may be within one. If `encode` raises for the changed text, so does the call, and nothing is changed.
 
-    An object is for one thread at a time. Copies, by `copy.copy`, share what is equal.
+    An object is for one thread at a time. Copies, by `copy.copy` and `copy.deepcopy`, share what is equal. A pickle has
+    the text and the tokenizer, and the text is encoded when it is unpickled.
     """
 
     def __init__(
@@ -157,6 +159,12 @@ class IncrementalEncoding:
         change = _difference(old.chunks, self._segments.chunks)
         return change._replace(kept=change.kept + len(self._before))
 
+    def __reduce__(self) -> tuple[Any, ...]:  # the text alone: its ids are computed again
+        return _unpickled, (type(self), self.to_bytes(), *self._settings)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> IncrementalEncoding:
+        return copy(self)  # what is shared never changes
+
     def __copy__(self) -> IncrementalEncoding:
         tokenizer, add_special, parse_special = self._settings
         made = type(self)(tokenizer, add_special=add_special, parse_special=parse_special)
@@ -223,6 +231,16 @@ class IncrementalEncoding:
         joined = TextSegment(before.data + made[0].data, before.ids + made[0].ids)
         start = SegmentPlace(number, at - 1, position - len(before.data), ids - len(before.ids))
         return start, [joined, *made[1:]]
+
+
+def _unpickled(
+    kind: type[IncrementalEncoding],
+    text: bytes,
+    tokenizer: Tokenizer,
+    add_special: bool,
+    parse_special: bool,
+) -> IncrementalEncoding:
+    return kind(tokenizer, text, add_special=add_special, parse_special=parse_special)
 
 
 def encode_stream(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from small_models import small_model
 from stores import TEMPLATE as TEMPLATE_LAYER
 from stores import ollama_layer, ollama_model
 
-from ggufbpe import ChatError, Tokenizer
+from ggufbpe import ChatError, FitPolicy, Tokenizer
 from ggufbpe.chat.known_templates import known_source, known_templates
 from ggufbpe.cli import chat, count
-from ggufbpe.cli._arguments import UsageError
+from ggufbpe.cli._arguments import Parser, UsageError
+from ggufbpe.cli._fit import add_fit_flags
 
 __all__ = ["call", "small_model"]  # fixtures
 
@@ -133,6 +135,81 @@ def test_a_chat_that_must_fit_keeps_the_numbers_of_its_messages(
     assert "messages[1]" not in table
     with pytest.raises(ChatError, match=r"the chat does not fit 5 tokens: what must stay has \d+ tokens$"):
         call(chat, *given, "--fit", "5")
+
+
+FIT: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "the default": ([], {}),
+    "both ends": (["--keep-first", "1", "--keep-last", "1"], {"keep_first": 1, "keep_last": 1}),
+    "no roles": (["--keep-roles", ""], {"keep_roles": []}),
+    "roles": (["--keep-roles", "system,tool"], {"keep_roles": ["system", "tool"]}),
+    "cut at the right": (
+        ["--shorten", "tool", "--shorten-to", "6", "--side", "right", "--marker", "hello"],
+        {"shorten": ["tool"], "shorten_to": 6, "side": "right", "marker": "hello"},
+    ),
+    "a note": (["--note", "hello {dropped}"], {"note": "hello {dropped}"}),
+    "room for the answer": (["--answer", "3", "--keep-last", "0"], {"keep_last": 0}),
+}
+
+
+def test_every_field_of_the_policy_has_a_flag() -> None:
+    parser = Parser("chat")
+    add_fit_flags(parser)
+    assert {field.name for field in fields(FitPolicy)} <= set(vars(parser.parse_args([])))
+
+
+@pytest.mark.parametrize("what", FIT)
+def test_flags_of_a_chat_that_must_fit_are_the_policy_of_python(
+    what: str, call: Run, small_model: Path, tmp_path: Path
+) -> None:
+    flags, keep = FIT[what]
+    roles = ("system", "user", "assistant", "tool", "user", "assistant", "user")
+    messages = [{"role": role, "content": "hello " * (30 if role == "tool" else 3)} for role in roles]
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(messages))
+    tokenizer, answer_size = Tokenizer.from_gguf(small_model), 3 if "--answer" in flags else 0
+    limit = tokenizer.count(call(chat, "-m", small_model, *CHATML, path).out) - 20
+    expected = tokenizer.fit_chat(
+        messages, limit, keep=keep, answer=answer_size, chat_template="known:chatml"
+    )
+    assert expected.dropped or expected.shortened
+    found = call(chat, "-m", small_model, *CHATML, path, "--fit", limit, *flags, "--json")
+    assert json.loads(found.out)["fitted"] == {
+        "limit": limit,
+        "answer": answer_size,
+        "dropped": list(expected.dropped),
+        "shortened": list(expected.shortened),
+        "messages": expected.messages,
+    }
+    assert json.loads(found.out)["prompt"] == expected.prompt.decode()
+    assert ("were left out" in found.err) == bool(expected.dropped)
+    assert ("was cut" in found.err) == bool(expected.shortened)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--keep-last", "2"], "--keep-last is for --fit: give --fit N"),
+        (["--answer", "2"], "--answer is for --fit"),
+        (["--fit", "9", "--marker", "x"], "--marker is for --shorten: give --shorten ROLES"),
+        (["--fit", "-1"], "--fit must be 0 or more, not -1"),
+        (["--fit", "9", "--keep-first", "-2"], "--keep-first must be 0 or more, not -2"),
+    ],
+)
+def test_flags_of_a_policy_that_cannot_be(flags: list[str], words: str, call: Run, small_model: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        call(chat, "-m", small_model, *CHATML, "-p", "hello", *flags)
+
+
+def test_a_message_that_is_too_long_by_itself_is_told_with_the_flags_that_cut_it(
+    call: Run, small_model: Path
+) -> None:
+    given = ("-m", small_model, *CHATML, "-p", "hello " * 300, "--fit", "150")
+    with pytest.raises(
+        ChatError, match=r"alone has more, and is cut with --shorten user --shorten-to \d+$"
+    ) as raised:
+        call(chat, *given)
+    flags = str(raised.value).rpartition("is cut with ")[2].split()
+    assert int(call(chat, *given, *flags, "--count").out) <= 150
 
 
 def test_images(call: Run, tmp_path: Path) -> None:

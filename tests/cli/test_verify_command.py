@@ -16,7 +16,7 @@ from small_models import CHATML, small_model, with_template
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.oracles.oracle import OracleError
-from ggufbpe.analysis.verify.result import Text
+from ggufbpe.analysis.verify.result import ComparedText
 from ggufbpe.cli import verify
 from ggufbpe.cli._arguments import UsageError
 
@@ -131,12 +131,12 @@ def test_ctrl_c_shows_what_was_compared(
 ) -> None:
     taken: list[int] = []
 
-    def texts(tokenizer: Tokenizer, count: int, seed: str) -> Iterator[Text]:
+    def texts(tokenizer: Tokenizer, count: int, seed: str) -> Iterator[ComparedText]:
         for number in range(count):
             if number == 7:
                 os.kill(os.getpid(), signal.SIGINT)
             taken.append(number)
-            yield Text(f"text {number}", 0, b"hello")
+            yield ComparedText(f"text {number}", 0, b"hello")
 
     monkeypatch.setattr("ggufbpe.analysis.verify.id_comparison._random", texts)
     with pytest.raises(KeyboardInterrupt):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,30 @@ def test_the_error_says_what_to_do() -> None:
     tok = Tokenizer.from_gguf(TINY)
     with pytest.raises(AttributeError, match=r"with_overrides\(\{'tokenizer.ggml.add_bos_token': \.\.\.\}\)"):
         tok.add_bos = False  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("name", ["encode", "fingerprint", "chats", "nl_id"])
+def test_methods_and_what_is_computed_once_cannot_be_replaced(name: str) -> None:
+    tok = Tokenizer.from_gguf(TINY)
+    before = getattr(tok, name)
+    with pytest.raises(AttributeError, match=f"^{name} cannot be changed$"):
+        setattr(tok, name, None)
+    assert getattr(tok, name) == before
+
+
+def test_attributes_cannot_be_added_but_by_a_subclass() -> None:
+    class Named(Tokenizer):
+        label: str
+        bos_token = "mine"  # type: ignore[assignment]
+
+    tok = Tokenizer.from_gguf(TINY)
+    with pytest.raises(
+        AttributeError, match=r"^a Tokenizer has no attribute 'bos_di', and none can be added$"
+    ):
+        tok.bos_di = 1  # type: ignore[assignment]
+    named = Named.from_gguf(TINY)
+    named.label = "a name"  # type: ignore[attr-defined]
+    assert (named.label, weakref.ref(named)(), pickle.loads(pickle.dumps(tok))) == ("a name", named, tok)  # type: ignore[attr-defined]
 
 
 # ---- --override-kv, as llama.cpp writes it ------------------------------------------------------------------

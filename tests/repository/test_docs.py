@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,62 @@ NOT_OURS = {
 def test_types_that_public_functions_return_are_public(function: Any) -> None:
     returned = function.__annotations__["return"]
     assert set(re.findall(r"\w+", returned)) <= {*ggufbpe.__all__, *NOT_OURS}
+
+
+# Attributes of public classes that are for the package itself: what they are made of is not described.
+INNER = {
+    *(
+        "ReferenceEngine",
+        "TokenizerModel",
+        "PreTokenizer",
+        "SpecialTokens",
+        "PairRanks",
+        "Capabilities",
+        "Source",
+    ),
+    *("Remote", "RemoteProgress", "Form", "Seed", "_Vision", "_Audio"),
+}
+ALIASES = {
+    "Facts",
+    "Ids",
+    "Kind",
+    "Message",
+    "Request",
+    "Row",
+    "Sections",
+    "Side",
+}  # of types that are public
+
+
+def annotations_of(kind: type) -> Iterator[str]:
+    """The types of public attributes and of what public methods return, as they are written."""
+    for base in (base for base in kind.__mro__ if base.__module__.startswith("ggufbpe.")):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
+        for node in body:
+            if isinstance(node, ast.AnnAssign) and not node.target.id.startswith("_"):  # type: ignore[union-attr]
+                yield ast.unparse(node.annotation)
+            if isinstance(node, ast.FunctionDef):
+                if node.returns is not None and not node.name.startswith("_"):
+                    yield ast.unparse(node.returns)
+                arguments = {each.arg: each.annotation for each in node.args.args}
+                for inner in ast.walk(node):
+                    target = inner.target if isinstance(inner, ast.AnnAssign) else None
+                    found = inner.annotation if isinstance(inner, ast.AnnAssign) else None
+                    if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Name):
+                        target, found = inner.targets[0], arguments.get(inner.value.id)
+                    is_public = isinstance(target, ast.Attribute) and not target.attr.startswith("_")
+                    if is_public and found is not None:
+                        yield ast.unparse(found)
+
+
+CLASSES = [name for name in ggufbpe.__all__ if inspect.isclass(getattr(ggufbpe, name))]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_types_of_the_parts_of_a_result_are_public(name: str) -> None:
+    written = [re.sub(r"'[^']*'", "", each) for each in annotations_of(getattr(ggufbpe, name))]
+    types = {word for each in written for word in re.findall(r"\b_?[A-Z]\w+", each)}
+    assert types - INNER - ALIASES <= {*ggufbpe.__all__, *NOT_OURS}
 
 
 @pytest.mark.parametrize("name", ggufbpe.__all__)

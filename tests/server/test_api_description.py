@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
+import pytest
+from jsonschema import Draft202012Validator
+
 from ggufbpe.chat.fitting import FitPolicy
+from ggufbpe.server.answer_schemas import answer_schemas
 from ggufbpe.server.api_description import description, description_page
-from ggufbpe.server.endpoints import ENDPOINTS
+from ggufbpe.server.endpoints import ENDPOINTS, Endpoint
 
 OPERATIONS = {
     (path, method): operation
@@ -65,6 +71,26 @@ def defaults(keep: Any) -> Any:
         (name, {**each, "default": tuple(each["default"])} if each["type"] == "array" else each)
         for name, each in keep["properties"].items()
     ]
+
+
+def answer_schema(path: str, method: str) -> Any:
+    """The schema of an answer, with what it refers to."""
+    content = OPERATIONS[path, method]["responses"]["200"]["content"]["application/json"]
+    return {**content["schema"], "components": description()["components"]}
+
+
+def test_every_answer_has_a_schema() -> None:
+    assert set(answer_schemas()) == {each.path for each in ENDPOINTS.values()}
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=lambda each: each.path)
+def test_the_schema_of_an_answer_says_something(endpoint: Endpoint) -> None:
+    schema = answer_schema(endpoint.path, endpoint.method.lower())
+    Draft202012Validator.check_schema(schema)
+    assert not Draft202012Validator(schema).is_valid({})
+    referred = re.findall(r'"\$ref": "([^"]+)"', json.dumps(schema))
+    definitions = {f"#/components/schemas/{name}" for name in description()["components"]["schemas"]}
+    assert set(referred) <= definitions
 
 
 def test_the_page_names_every_endpoint() -> None:

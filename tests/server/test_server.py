@@ -14,18 +14,21 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import ChatServer
 from conftest import GPT2, RAW_UTF8, ROOT, missing
+from jsonschema import Draft202012Validator
 from make_tiny_model import CONTEXT, make_tiny_model
 from record_chats import VOCABULARY, read_chats
 from record_server import ANSWERS, TEMPLATES, Request, answers, metadata_of, requests
 from reference import NotPreparedError
 
 from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
+from ggufbpe.server.api_description import description
 from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
@@ -53,6 +56,9 @@ class Answer:
     @property
     def json(self) -> Any:
         return json.loads(self.body)
+
+
+LONG_ANSWER = 1 << 16  # bytes; longer ones are not held to their schemas, which takes long
 
 
 def ask(
@@ -88,7 +94,19 @@ def ask(
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
-    return Answer(sent)
+    answer = Answer(sent)
+    if answer.status == 200 and (method, path) in ENDPOINTS and len(answer.body) < LONG_ANSWER:
+        errors = [error.message[:300] for error in described_answer(method, path).iter_errors(answer.json)]
+        assert errors == []
+    return answer
+
+
+@cache
+def described_answer(method: str, path: str) -> Draft202012Validator:
+    """What checks that an answer is what the schema of the description allows."""
+    described = description()
+    content = described["paths"][path][method.lower()]["responses"]["200"]["content"]["application/json"]
+    return Draft202012Validator({**content["schema"], "components": described["components"]})
 
 
 @pytest.fixture(scope="module")
@@ -621,6 +639,11 @@ def test_examples_of_the_description_are_answered(
     app_of_examples: Application, path: str, example: Mapping[str, Any]
 ) -> None:
     assert ask(app_of_examples, path, example).status == 200
+
+
+@pytest.mark.parametrize("path", [each.path for each in ENDPOINTS.values() if each.method == "GET"])
+def test_requests_without_a_body_are_answered_as_described(path: str) -> None:
+    assert ask(Application(Settings({"A": str(GPT2)})), path).status == 200
 
 
 def test_every_endpoint_is_summed_up() -> None:

@@ -50,10 +50,14 @@ class Worker:
 
     made = 0
 
-    def __init__(self, exitcode: int | None = None, is_serving: bool = False, pid: int = 1) -> None:
+    def __init__(
+        self, exitcode: int | None = None, is_serving: bool = False, pid: int = 1, ends: bool = True
+    ) -> None:
         self.exitcode = exitcode
         self.pid = pid
-        self._is_serving = is_serving
+        self.process = self
+        self.waited: list[float | None] = []
+        self._is_serving, self._ends = is_serving, ends
 
     def is_ready(self, timeout: float) -> bool:
         return self._is_serving
@@ -68,9 +72,10 @@ class Worker:
         self.exitcode = self.exitcode or -9
 
     def terminate(self) -> None:
-        self.exitcode = 0
+        self.exitcode = 0 if self._ends else None
 
-    def join(self) -> None: ...
+    def join(self, timeout: float | None = None) -> None:
+        self.waited.append(timeout)
 
 
 @pytest.fixture
@@ -174,6 +179,19 @@ def test_a_restart_replaces_each_worker(
     assert [worker.pid for worker in found.processes] == [20, 20]
     assert found._ready == set(found.processes)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_restart_kills_an_old_worker_that_does_not_end(
+    workers: Callable[..., WorkerProcesses], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(f"{MODULE}.Process", lambda *_: Worker(is_serving=True, pid=20))
+    old = Worker(is_serving=True, ends=False)
+    found = workers(old)
+    found.config.timeout_graceful_shutdown = 7
+    found.restart_all()
+    assert (old.exitcode, old.waited) == (-9, [17, None])
+    assert [worker.pid for worker in found.processes] == [20]
+    assert [record.msg for record in caplog.records] == ["an old worker process did not end and was killed"]
 
 
 @pytest.mark.parametrize(("signals", "events"), [([], 1), ([signal.SIGTERM], 0)])

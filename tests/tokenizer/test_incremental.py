@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,9 +98,30 @@ def test_checkpoints() -> None:
 
 def test_copies_change_separately() -> None:
     growing = TOK.incremental("Hello")
-    other = copy.copy(growing)
+    others = [copy.copy(growing), copy.deepcopy(growing), pickle.loads(pickle.dumps(growing))]
     growing.append(" world")
-    assert (growing.ids, other.ids) == ([HELLO, WORLD], [HELLO])
+    assert growing.ids == [HELLO, WORLD]
+    assert [other.ids for other in others] == [[HELLO]] * 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("flags", [{}, {"add_special": False}, {"parse_special": False}])
+def test_a_pickle_has_text_flags_and_tokenizer(engine: Any, flags: dict[str, bool]) -> None:
+    growing = Tokenizer(gpt2_vocabulary()._replace(add_bos=True), engine).incremental(
+        b"a<|endoftext|>\xe8" * 300, **flags
+    )
+    state = growing.checkpoint()
+    other, restored = pickle.loads(pickle.dumps((growing, state)))
+    assert (other.to_bytes(), other.ids, other._settings) == (
+        growing.to_bytes(),
+        growing.ids,
+        growing._settings,
+    )
+    change = growing.append(b"\x80\x85")
+    assert other.append(b"\x80\x85") == change
+    other.restore(restored)
+    growing.restore(state)
+    assert other.ids == growing.ids
 
 
 REFUSED: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [

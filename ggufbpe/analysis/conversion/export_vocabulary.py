@@ -21,7 +21,7 @@ from ...gguf.metadata import Overrides
 from ...gguf.reader import GGUFFile
 from ...hub.model_location import ModelLocation, ModelName, locate
 from ...tokenizer import Tokenizer
-from .parity import Agreement, agreement, library_for, unexplained
+from .parity import Agreement, agreement, library_for, unexplained, verdict_on
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
@@ -33,6 +33,11 @@ class Exported(NamedTuple):
     limits: tuple[Incompatibility, ...]  # where the ids of programs that read these files are known to differ
     agreement: Agreement | None  # None if ids were not compared
     not_checked: str  # why ids were not compared; "" if they were, or if that was not wanted
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "same", "different", "not_compared", or "explained" by `limits`."""
+        return verdict_on(self.agreement, self.limits)
 
     @property
     def is_explained(self) -> bool:

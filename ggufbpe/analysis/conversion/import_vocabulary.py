@@ -18,7 +18,7 @@ from ...convert.incompatibilities import Incompatibility
 from ...errors import printable
 from ...models.loading import load_vocabulary
 from ...tokenizer import Tokenizer
-from .parity import Agreement, agreement, library_reading, unexplained
+from .parity import Agreement, agreement, library_reading, unexplained, verdict_on
 
 _UNSAID = {
     "vocab.txt": "a vocab.txt does not say how text is normalized",
@@ -36,6 +36,11 @@ class ImportedVocabulary(NamedTuple):
     limits: tuple[Incompatibility, ...]  # what llama.cpp has no place for
     agreement: Agreement | None  # None if ids were not compared
     not_checked: str  # why ids were not compared; "" if they were, or if that was not wanted
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "same", "different", "not_compared", or "explained" by `limits`."""
+        return verdict_on(self.agreement, self.limits)
 
     @property
     def is_explained(self) -> bool:

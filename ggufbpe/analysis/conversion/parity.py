@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..._util.extras import imported
 from ..._util.unicode_classes import STARTS, class_of
+from ..._util.verdicts import DIFFERENT, EXPLAINED, NOT_COMPARED, SAME
 from ..._util.wording import counted
 from ...convert.character_limits import CHARACTERS
 from ...convert.export_formats import FORMATS, Export
@@ -290,6 +291,15 @@ def _checked(name: str, adapter: library_adapters.Adapter) -> CheckedLibrary:
 
 
 # ---- differences that are known ---------------------------------------------------------------------------
+
+
+def verdict_on(found: Agreement | str | None, limits: Iterable[Incompatibility]) -> str:
+    """Return the result of a comparison in a word; "explained" if ids differ only as the limits say."""
+    if not isinstance(found, Agreement):
+        return NOT_COMPARED
+    if found.same:
+        return SAME
+    return DIFFERENT if unexplained(found, limits) else EXPLAINED
 
 
 def unexplained(found: Agreement | str | None, limits: Iterable[Incompatibility]) -> bool:

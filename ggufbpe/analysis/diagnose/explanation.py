@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..._util.verdicts import same_or_different
 from ..._util.wording import percent
 from ...gguf.change import Change, all_of
 from ..doctor.proposal import Proposal
@@ -50,6 +51,11 @@ class Diagnosis(NamedTuple):
     match: bool
     explanations: tuple[Explanation, ...]
     added_as: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "same" if the ids are the model's own, "different" if not."""
+        return same_or_different(self.match)
 
     @property
     def fix(self) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.verdicts import HEALTHY
 from ..._util.wording import counted
 from ...errors import printable
 
@@ -71,6 +72,11 @@ class Examination:
         """How many findings there are of each severity."""
         found = Counter(finding.severity for finding in self.findings)
         return {severity: found[severity] for severity in SEVERITIES}
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "healthy"; otherwise "error" or "warning", after the gravest finding."""
+        return HEALTHY if self.is_healthy else self.findings[0].severity
 
     @property
     def is_healthy(self) -> bool:

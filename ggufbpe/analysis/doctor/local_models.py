@@ -19,6 +19,7 @@ from ... import LLAMA_CPP, __version__
 from ..._util.extras import NotInstalledError
 from ..._util.files import replacing
 from ..._util.progress import OnProgress, Progress
+from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...errors import GGUFError
 from ...gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from ...gguf.reader import GGUFFile
@@ -30,7 +31,7 @@ from .examination import doctor
 from .finding import Examination
 from .security.audit import audit
 
-HEALTHY, BROKEN = "healthy", "broken"
+BROKEN = "broken"
 _MOST_VERDICTS = 4000  # in the cache
 
 
@@ -199,7 +200,7 @@ class _Verdicts:
             self._path = os.path.join(cache_folder(), "verdicts.json")
             with open(self._path, "rb") as file:
                 read = json.loads(file.read(1 << 20))
-            words = {HEALTHY, "warning", "error"}
+            words = {HEALTHY, WARNING, ERROR}
             known = read.items() if isinstance(read, dict) else ()
             self._known = {key: word for key, word in known if isinstance(word, str) and word in words}
         self._new = False
@@ -217,14 +218,12 @@ class _Verdicts:
         except (GGUFError, OSError):
             raise
         except Exception:  # one hostile file must not hide the other models
-            return "error"
+            return ERROR
 
     def _verdict(self, key: str | None, path: str, examine: Callable[[str], Examination]) -> str:
         if key is not None and key in self._known:
             return self._known[key]
-        findings = examine(path).findings
-        grave = findings[0].severity if findings else "note"
-        word = HEALTHY if grave == "note" else grave
+        word = examine(path).verdict
         if key is not None:
             self._known[key] = word
             self._new = True

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..._util.spelling import unescape_spaces
-from ...models.tracers.trace_types import Match, Merge, Tracer, Word, best_path_with, written_bytes
+from ...models.tracers.trace_types import Merge, TokenMatch, Tracer, Word, best_path_with, written_bytes
 from ...tokenizer.trace import Trace
 from .byte_bounds import ByteBounds, changes_in, rewritten
 from .reasons import Place
@@ -226,7 +226,7 @@ def _in_matches(word: Word, at: int, piece: Sought) -> Place:
     return Place("longer_match", 0, 0, match=match) if is_longer else Place("produced", 0, 0)
 
 
-def _length(match: Match, piece: Sought) -> int:
+def _length(match: TokenMatch, piece: Sought) -> int:
     """The length of the piece in bytes where it is tried; if another token of the same text hides it, the longest."""
     tried = (each.length for each in match.tried if each.token == piece.token)
     return next(tried, match.tried[-1].length)

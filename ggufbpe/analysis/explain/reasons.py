@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...errors import printable
-from ...models.tracers.trace_types import Cut, Match, Merge, Path, RewrittenText
+from ...models.tracers.trace_types import Cut, LatticePath, Merge, RewrittenText, TokenMatch
 
 
 class Place(NamedTuple):
@@ -47,10 +47,10 @@ class Place(NamedTuple):
     text: str = ""
     whole: str | None = None
     sides: tuple[bytes, ...] = ()
-    match: Match | None = None
+    match: TokenMatch | None = None
     rest: bytes = b""
-    path: Path | None = None
-    best: Path | None = None
+    path: LatticePath | None = None
+    best: LatticePath | None = None
     changes: tuple[RewrittenText, ...] = ()
 
 
@@ -80,10 +80,14 @@ class WhyNot(NamedTuple):
     alone: tuple[str, ...] = ()  # the symbols that the piece becomes when merged by itself
     own: tuple[Merge, ...] = ()  # the merges that lead to them
     makers: tuple[Merge, ...] = ()  # the merges that result in the piece
+    what: str = ""  # the answer in sentences
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe explain --why-not --json` writes it, without fields that do not apply."""
         return {"piece": self.piece, "reason": self.reason, **_plain(self)}
+
+    def __str__(self) -> str:
+        return self.what
 
     def __repr__(self) -> str:
         return f"<WhyNot {printable(self.piece)}: {self.reason}>"

@@ -18,6 +18,7 @@ from ...tokenizer.inputs import Model, TextOrPath, text_of, tokenizer_of
 from ...tokenizer.trace import tracer_of
 from .piece_search import PieceSearch, likely_pieces, token_meant
 from .reasons import WhyNot
+from .why_not_words import answer_as_text
 
 if TYPE_CHECKING:
     from ...tokenizer import Tokenizer
@@ -39,6 +40,8 @@ def why_not(
 
     >>> why_not("model.gguf", "Hello world", "Hell").reason
     'part'
+    >>> print(why_not("model.gguf", "Hello world", " world"))         # doctest: +SKIP
+    ' world' (token 995) was produced: token 1 (bytes 5 to 11).
     """
     if not isinstance(piece, (str, bytes)):
         raise TypeError(f"the piece must be a str or bytes, not {type(piece).__name__}")
@@ -47,14 +50,19 @@ def why_not(
     if not name:
         raise ValueError("the piece is empty: give the text of a token")
     tracer = tracer_of(tokenizer)
+
+    def in_words(answer: WhyNot) -> WhyNot:
+        model = tokenizer.trace(b"", add_special=add_special, parse_special=parse_special)
+        return answer._replace(what=answer_as_text(model, answer))
+
     token = token_meant(tokenizer, tracer, name)
     if token is None:
         near = [other for other in likely_pieces(name) if token_meant(tokenizer, tracer, other) is not None]
-        return WhyNot(name, "unknown", instead=tuple(near))
+        return in_words(WhyNot(name, "unknown", instead=tuple(near)))
     search = PieceSearch(tokenizer, tracer, name, token, parse_special)
     stream: Any = text if hasattr(text, "read") else io.BytesIO(text_of(text))
     answer = search.through(stream, add_special)
-    return answer if answer.times else _explained(tokenizer, tracer, answer, parse_special)
+    return in_words(answer if answer.times else _explained(tokenizer, tracer, answer, parse_special))
 
 
 def _explained(tokenizer: Tokenizer, tracer: Tracer, answer: WhyNot, parse_special: bool) -> WhyNot:

@@ -25,7 +25,7 @@ from ..oracles.chat_answers import ChatAnswer, Prompt, Refused, answered
 from ..oracles.oracle import Failure, Oracle
 from ..oracles.transformers_oracle import TransformersOracle
 from .as_transformers import AsTransformers, is_same_answer
-from .result import Text
+from .result import ComparedText
 from .shrink import SECONDS, Shrinking, shrunk_json
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _SHRUNK, _SHRINK_SECONDS = 12, 40.0
 _OTHER_REASONS = 20  # examples of refusals for different reasons
 
 
-class Chat(NamedTuple):
+class ComparedChat(NamedTuple):
     """A chat to compare: where it comes from, and the body of a request."""
 
     source: str
@@ -48,7 +48,7 @@ class Chat(NamedTuple):
 class ChatExample(NamedTuple):
     """A chat with both answers to it."""
 
-    chat: Chat
+    chat: ComparedChat
     ours: Prompt | Refused
     theirs: Prompt | Refused
 
@@ -141,10 +141,10 @@ def _answer(answer: Prompt | Refused) -> dict[str, Any]:
     return {"prompt": answer.text.decode("utf-8", "replace"), "tokens": answer.tokens}
 
 
-def read_chats(given: Iterable[ChatOrBody | Chat] | Mapping[str, Any]) -> Iterator[Chat]:
+def read_chats(given: Iterable[ChatOrBody | ComparedChat] | Mapping[str, Any]) -> Iterator[ComparedChat]:
     """Chats as a caller gives them: bodies or messages, or one body. `ValueError` for what is not JSON."""
     for number, each in enumerate([given] if isinstance(given, Mapping) else given):
-        chat = each if isinstance(each, Chat) else Chat(f"chat {number}", request_body(each))
+        chat = each if isinstance(each, ComparedChat) else ComparedChat(f"chat {number}", request_body(each))
         try:
             json.dumps(chat.body)
         except (TypeError, RecursionError) as error:
@@ -170,7 +170,7 @@ class ComparingChats:
         )
         self.result = ChatResult()
 
-    def texts(self, chats: Iterable[Chat]) -> Iterator[Text]:
+    def texts(self, chats: Iterable[ComparedChat]) -> Iterator[ComparedText]:
         """Compare chats one by one, and yield the other side's prompt of each, to compare its ids."""
         for chat in chats:
             self._progress(Progress("comparing chats", self.result.chats, None, "chats"))
@@ -187,7 +187,7 @@ class ComparingChats:
                 self._refused_by_both(example)
             if isinstance(theirs, Prompt):
                 self.result.prompts += 1
-                yield Text(f"the prompt of {chat.source}", 0, theirs.text)
+                yield ComparedText(f"the prompt of {chat.source}", 0, theirs.text)
 
     def examine(self) -> ChatResult:
         """Shrink the first chat of each kind."""
@@ -202,7 +202,7 @@ class ComparingChats:
             body = shrunk_json(each.first.chat.body, Shrinking(differ, seconds=seconds))
             theirs = self._oracle.chat(body)
             if not isinstance(theirs, Failure):
-                each.smallest = ChatExample(Chat("", body), self._ours(body), theirs)
+                each.smallest = ChatExample(ComparedChat("", body), self._ours(body), theirs)
         self.result.differences = kinds
         return self.result
 
@@ -230,7 +230,7 @@ class ComparingChats:
         """Whether the ids of a prompt are the same; if not, that is found when texts are compared."""
         return self._oracle.encode([prompt], True, True) == [self._tokenizer.encode(prompt)]
 
-    def _failed(self, chat: Chat, failure: Failure) -> None:
+    def _failed(self, chat: ComparedChat, failure: Failure) -> None:
         self.result.failed += 1
         if failure not in [known for known, _ in self.result.failures] and self.result.failed <= _MOST_KINDS:
             self.result.failures.append((failure, chat.source))
@@ -309,7 +309,7 @@ class ComparingChats:
         theirs: ChatAnswer = self._oracle.chat(body)
         if isinstance(theirs, Failure):
             return False
-        example = ChatExample(Chat("", body), self._ours(body), theirs)
+        example = ChatExample(ComparedChat("", body), self._ours(body), theirs)
         if self._kind(example) != kind:
             return False
         if self._transformers is not None:

@@ -12,7 +12,7 @@ from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure
 from .align import align, own_row, place
 from .explaining import Explaining
-from .result import Difference, Example, Shown, Text
+from .result import ComparedText, Difference, DifferenceExample, ShownToken
 from .shrink import SECONDS, Shrinking, shrink
 from .text_comparison import Comparing, example_of
 
@@ -95,12 +95,12 @@ class Examining(Comparing):
     def _ask(self, texts: Sequence[bytes]) -> list[list[int] | Failure]:
         return self._oracle.encode(texts, self._add_special, self._parse_special)
 
-    def _asked(self, text: bytes, kind: str) -> Example | None:
+    def _asked(self, text: bytes, kind: str) -> DifferenceExample | None:
         [ids] = self._ask([text])
         numbers = self._spans_of(kind, text, ids)
         if isinstance(ids, Failure) or not numbers:
             return None
-        return example_of(Text("", 0, text), self._aligned(text, ids), numbers[0])
+        return example_of(ComparedText("", 0, text), self._aligned(text, ids), numbers[0])
 
     # ---- steps ----------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class Examining(Comparing):
             return VOCABULARY
         return WORDS if self._cuts_words(example) else MERGES
 
-    def _cuts_words(self, example: Example) -> bool:
+    def _cuts_words(self, example: DifferenceExample) -> bool:
         """Whether the oracle splits words differently: by its trace, or if a token spans two of our words."""
         from ...tokenizer.trace import trace
 
@@ -302,7 +302,7 @@ def _as_one(kinds: list[Difference]) -> Difference:
     return first
 
 
-def _differing(example: Example) -> tuple[list[Shown], list[Shown]]:
+def _differing(example: DifferenceExample) -> tuple[list[ShownToken], list[ShownToken]]:
     """The tokens of both sides in the differing span itself."""
     ours, theirs = (
         [token for token in row if token.span == example.span] for row in (example.ours, example.theirs)

@@ -17,13 +17,13 @@ from ...data.corpora.readers import has_records, records
 from ...data.corpora.records import CorpusError, Report, decompressed
 from ...tokenizer.chunking import read
 from ...tokenizer.inputs import TextOrPath, text_of
-from .result import Text
+from .result import ComparedText
 
 _LIMIT = 1 << 16  # bytes of a text that is cut from a file
 _READ_AT_ONCE = 1 << 20  # bytes of a stream
 _STDIN = "<stdin>"  # what Python calls it
 
-Source = TextOrPath | IO[bytes] | File | Text
+Source = TextOrPath | IO[bytes] | File | ComparedText
 
 
 class ReadingTexts(NamedTuple):
@@ -37,31 +37,31 @@ class ReadingTexts(NamedTuple):
 
 def read_texts(
     sources: Source | Iterable[Source], reading: ReadingTexts, *, whole: bool = False
-) -> Iterator[Text]:
+) -> Iterator[ComparedText]:
     """The texts of `sources`: `str` and bytes, files and directories (`pathlib.Path`), binary streams, or one of them.
 
     A text begins at its `offset`. `field` is the text of JSON lines: with None it is "text", in files named .jsonl or
     .ndjson; otherwise every file is read as JSON lines. Without `read_ignored`, files that git ignores are left out.
     With `escape`, backslash escapes are processed. What cannot be read goes to `report`. `whole` splits no file.
     """
-    single = isinstance(sources, (str, bytes, bytearray, memoryview, os.PathLike, File, Text))
+    single = isinstance(sources, (str, bytes, bytearray, memoryview, os.PathLike, File, ComparedText))
     given: Any = [sources] if single or hasattr(sources, "read") else sources
     number = 0
     for source in given:
-        if isinstance(source, Text):
-            texts: Iterable[Text] = [source]
+        if isinstance(source, ComparedText):
+            texts: Iterable[ComparedText] = [source]
         elif isinstance(source, (File, os.PathLike)):
             texts = _of_path(source, reading, whole)
         elif hasattr(source, "read"):
             name = str(getattr(source, "name", "stream"))
             texts = _of_stream("standard input" if name == _STDIN else name, source, whole)
         else:
-            texts, number = [Text(f"text {number}", 0, text_of(source))], number + 1
+            texts, number = [ComparedText(f"text {number}", 0, text_of(source))], number + 1
         for text in texts:
             yield text._replace(data=process_escapes(text.data)) if reading.escape else text
 
 
-def _of_path(source: File | os.PathLike[str], reading: ReadingTexts, whole: bool) -> Iterator[Text]:
+def _of_path(source: File | os.PathLike[str], reading: ReadingTexts, whole: bool) -> Iterator[ComparedText]:
     if isinstance(source, File):
         yield from _of_file(source, reading, whole)
         return
@@ -70,26 +70,26 @@ def _of_path(source: File | os.PathLike[str], reading: ReadingTexts, whole: bool
         yield from _of_file(file, reading, whole)
 
 
-def _of_file(file: File, reading: ReadingTexts, whole: bool) -> Iterator[Text]:
+def _of_file(file: File, reading: ReadingTexts, whole: bool) -> Iterator[ComparedText]:
     try:
         with open_file(file.path) as raw, decompressed(raw, file.path) as stream:
             if not has_records(file.path, reading.field):
                 yield from _of_stream(file.path, stream, whole)
                 return
             for number, (text, _) in enumerate(records(stream, file.path, reading.field, reading.report)):
-                yield Text(f"{file.path}, text {number}", 0, text)
+                yield ComparedText(f"{file.path}, text {number}", 0, text)
     except (OSError, MemoryError, CorpusError) as error:
         reading.report(file.path, error)
 
 
-def _of_stream(name: str, stream: Any, whole: bool) -> Iterator[Text]:
+def _of_stream(name: str, stream: Any, whole: bool) -> Iterator[ComparedText]:
     offset = 0
     for data in (
         [b"".join(iter(lambda: read(stream, _READ_AT_ONCE), b""))]
         if whole
         else cut_into_texts(stream, _LIMIT)
     ):
-        yield Text(name, offset, data)
+        yield ComparedText(name, offset, data)
         offset += len(data)
 
 

@@ -28,11 +28,11 @@ from ..oracles.against import against_of, for_chats, kind_of_file
 from ..oracles.open_oracle import open_oracle
 from ..oracles.oracle import Oracle, OracleError
 from ..oracles.recorded_ids import OtherModel, Recorded
-from .chat_comparison import Chat, ComparingChats, read_chats
+from .chat_comparison import ComparedChat, ComparingChats, read_chats
 from .difference_causes import Examining
 from .fuzz import texts_for
 from .given_texts import ReadingTexts, Source, read_texts
-from .result import Text, Verification
+from .result import ComparedText, Verification
 
 BATCH_BYTES = 1 << 18
 
@@ -45,7 +45,7 @@ def verify(
     against: Against,
     texts: Source | Iterable[Source] = (),
     *,
-    chats: Iterable[ChatOrBody | Chat] | Mapping[str, Any] = (),
+    chats: Iterable[ChatOrBody | ComparedChat] | Mapping[str, Any] = (),
     chat_template: str | None = None,
     fuzz: int = 0,
     seed: str = "1",
@@ -150,17 +150,17 @@ def _oracle(against: _Meant, tokenizer: Tokenizer, timeout: float) -> Iterator[O
         yield Recorded(against)
 
 
-def _random(tokenizer: Tokenizer, count: int, seed: str) -> Iterator[Text]:
+def _random(tokenizer: Tokenizer, count: int, seed: str) -> Iterator[ComparedText]:
     if count:
         source = texts_for(tokenizer, seed)
     for number in range(count):
-        yield Text(f"random text {number} of seed {seed}", 0, source.text())
+        yield ComparedText(f"random text {number} of seed {seed}", 0, source.text())
 
 
 def ids_compared(
     tokenizer: Tokenizer,
     oracle: Oracle,
-    texts: Iterable[Text],
+    texts: Iterable[ComparedText],
     *,
     add_special: bool = True,
     parse_special: bool = True,
@@ -187,8 +187,8 @@ def ids_compared(
     return job.result
 
 
-def _batches(texts: Iterable[Text], most: int) -> Iterator[list[Text]]:
-    batch: list[Text] = []
+def _batches(texts: Iterable[ComparedText], most: int) -> Iterator[list[ComparedText]]:
+    batch: list[ComparedText] = []
     size = 0
     for text in texts:
         batch.append(text)

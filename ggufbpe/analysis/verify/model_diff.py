@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..._util.verdicts import same_or_different
 from ..._util.wording import counted
 from ...data.corpora.records import raised
 from ...gguf.change import Change
@@ -54,6 +55,11 @@ class Differences:
     def fix(self) -> str:
         """The command that changes the file that looks broken; "" where both look healthy, or it would not help."""
         return self.proposal.command if self.proposal else ""
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "same" or "different"."""
+        return same_or_different(self.same)
 
     @property
     def same(self) -> bool:

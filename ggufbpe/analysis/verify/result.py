@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.verdicts import NOT_COMPARED, same_or_different
 from ..._util.wording import counted
 from ..oracles.oracle import Failure
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 """Called with what is being done, and how many texts and bytes are done."""
 
 
-class Text(NamedTuple):
+class ComparedText(NamedTuple):
     """A text to compare; `offset` is where it begins in its source, in bytes."""
 
     source: str
@@ -24,7 +25,7 @@ class Text(NamedTuple):
     data: bytes
 
 
-class Shown(NamedTuple):
+class ShownToken(NamedTuple):
     """A token of a row; `span` is the number of the span, by which both rows are aligned."""
 
     id: int
@@ -35,30 +36,30 @@ class Shown(NamedTuple):
     differs: bool
 
 
-class Example(NamedTuple):
+class DifferenceExample(NamedTuple):
     """A text that differs, with the tokens of both sides around a differing span, `text[start:end]`.
 
     `left_out` is how many more tokens each side has in the span.
     """
 
-    text: Text
+    text: ComparedText
     start: int
     end: int
     span: int
-    ours: tuple[Shown, ...]
-    theirs: tuple[Shown, ...]
+    ours: tuple[ShownToken, ...]
+    theirs: tuple[ShownToken, ...]
     left_out: tuple[int, int]
 
 
 class Difference:
     """Places where the two differ in the same step for the same cause, as far as is known."""
 
-    def __init__(self, kind: str, first: Example, number: int) -> None:
+    def __init__(self, kind: str, first: DifferenceExample, number: int) -> None:
         self.kinds = [kind]
         self.first = first
         self.number = number  # of the text, from 0
         self.places = 0
-        self.smallest: Example | None = None
+        self.smallest: DifferenceExample | None = None
         self.step = self.seen_step = ""  # `seen_step` is judged by the ids alone
         self.causes: tuple[Cause, ...] = ()
         self.explains = 0.0  # the share of ids that the causes turn into the oracle's
@@ -71,7 +72,7 @@ class Difference:
 class FailureGroup:
     """Texts for which the oracle gave no ids, for the same reason."""
 
-    def __init__(self, failure: Failure, first: Text) -> None:
+    def __init__(self, failure: Failure, first: ComparedText) -> None:
         self.kind, self.detail = failure
         self.first = first
         self.texts = 0
@@ -122,6 +123,12 @@ class Verification:
         if self.chats is not None and not self.chats.same:
             return False
         return bool(self.compared or self.chats) and not self.different and not self.failed
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "same", "different", or "not_compared" if there was no text and no chat."""
+        has_nothing = not self.different and not self.failed and not (self.chats and self.chats.chats)
+        return NOT_COMPARED if has_nothing and not self.same else same_or_different(self.same)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe verify --json` writes it.
@@ -185,7 +192,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _example(example: Example) -> dict[str, Any]:
+def _example(example: DifferenceExample) -> dict[str, Any]:
     return {
         **_text(example.text),
         "start": example.start,
@@ -196,12 +203,12 @@ def _example(example: Example) -> dict[str, Any]:
     }
 
 
-def _text(text: Text) -> dict[str, Any]:
+def _text(text: ComparedText) -> dict[str, Any]:
     place = {"source": text.source, "offset": text.offset} if text.source else {}
     return {**place, **_bytes("text", text.data)}
 
 
-def _token(shown: Shown) -> dict[str, Any]:
+def _token(shown: ShownToken) -> dict[str, Any]:
     found = shown._asdict()
     del found["piece"], found["span"]
     return {"id": found.pop("id"), **_bytes("piece", shown.piece), **found}

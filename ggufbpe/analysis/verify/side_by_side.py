@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from ..._util.verdicts import same_or_different
 from ..._util.wording import counted
 from ...data.training.load_vocabulary import trained_vocabulary_of, utf8_text
 from ...data.training.trace_text import trace_text
@@ -37,6 +38,11 @@ class Comparison:
     def is_same(self) -> bool:
         """Whether all models split the text the same way."""
         return self.stretches.differing == 0
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "same" or "different"."""
+        return same_or_different(self.is_same)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe compare --json` writes it; pieces that are not UTF-8 also have their bytes in hex."""

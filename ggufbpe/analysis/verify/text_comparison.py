@@ -12,7 +12,7 @@ from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
 from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure, Oracle
 from .align import Placed, Row, Span, align, own_row, place
-from .result import Difference, Example, FailureGroup, Shown, Text, Verification
+from .result import ComparedText, Difference, DifferenceExample, FailureGroup, ShownToken, Verification
 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
@@ -71,7 +71,7 @@ class Comparing:
 
     # ---- comparing ------------------------------------------------------------------------------
 
-    def compare(self, batch: list[Text]) -> None:
+    def compare(self, batch: list[ComparedText]) -> None:
         result = self.result
         if self._oracle.recorded and self._add_special and not result.texts:
             self._choose_meaning(batch[0])
@@ -97,7 +97,7 @@ class Comparing:
                     self._differs(text, answer)
             result.texts += 1
 
-    def _choose_meaning(self, first: Text) -> None:
+    def _choose_meaning(self, first: ComparedText) -> None:
         """Adopt the meaning of "add special tokens" that the first recorded ids follow."""
         ids = self._oracle.first_recorded()
         meaning = added_as(self._tokenizer, first.data, ids, self._parse_special)
@@ -105,7 +105,7 @@ class Comparing:
             self._add_special = meaning != AS_COMMAND
             self._oracle.note = f"the ids are taken {SAID_OF[meaning]}"
 
-    def _failed(self, text: Text, failure: Failure) -> None:
+    def _failed(self, text: ComparedText, failure: Failure) -> None:
         without_numbers = "".join(char for char in failure.detail if not char.isdigit())
         key = (failure.kind, without_numbers)
         if key not in self._failures:
@@ -114,7 +114,7 @@ class Comparing:
             self._failures.setdefault(key, FailureGroup(failure, text))
         self._failures[key].texts += 1
 
-    def _differs(self, text: Text, ids: list[int]) -> None:
+    def _differs(self, text: ComparedText, ids: list[int]) -> None:
         self.result.different += 1
         comparison = self._aligned(text.data, ids)
         for number, span in enumerate(comparison.spans):
@@ -186,10 +186,10 @@ class Comparing:
         return "".join(found)
 
 
-def example_of(text: Text, comparison: AlignedRows, number: int) -> Example:
+def example_of(text: ComparedText, comparison: AlignedRows, number: int) -> DifferenceExample:
     """The part of a comparison that is kept: the tokens around span `number`."""
     spans = comparison.spans
-    rows: list[list[Shown]] = []
+    rows: list[list[ShownToken]] = []
     for side, row in enumerate((comparison.ours, comparison.theirs)):
         shown = []
         for index in range(max(number - 2, 0), min(number + 3, len(spans))):
@@ -201,9 +201,11 @@ def example_of(text: Text, comparison: AlignedRows, number: int) -> Example:
                 tokens = tokens[:_CONTEXT]
             else:
                 tokens = tokens[:_MOST_SHOWN]
-            shown += [Shown(*token, index, not span.same) for token in tokens]
+            shown += [ShownToken(*token, index, not span.same) for token in tokens]
         rows.append(shown)
     span = spans[number]
     ours, theirs = (tuple(row) for row in rows)
     left_out = (max(b - a - _MOST_SHOWN, 0) for a, b in (span.left, span.right))
-    return Example(text, span.start, span.end, number, ours, theirs, (next(left_out), next(left_out)))
+    return DifferenceExample(
+        text, span.start, span.end, number, ours, theirs, (next(left_out), next(left_out))
+    )

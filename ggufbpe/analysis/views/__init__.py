@@ -1,6 +1,6 @@
 """Shows findings: in words, as lines for a terminal, as JSON and as a page.
 
-    explain_words.py, why_not_words.py -> explain_lines.py (terminal), explain_page.py (page) <- analysis/explain/
+    explain_lines.py (terminal), explain_page.py (page) <- analysis/explain/, which has the sentences
     report_lines.py (terminal), report_page.py (JSON, page) <- analysis/verify/
     compare_lines.py (terminal, JSON), compare_page.py (page) <- analysis/verify/
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..._util.verdicts import ERROR, WARNING
 from ...errors import ChatError, GGUFError, ModelNameError
 from .flag_names import with_flags
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from ..verify.result import Verification
 
 VERSION = 1  # of the form; a field that is renamed, removed or changes its meaning makes it another
-
-HEALTHY, WARNING, ERROR = "healthy", "warning", "error"
-SAME, DIFFERENT, EXPLAINED, NOT_COMPARED = "same", "different", "explained", "not_compared"
 
 _MOST_ELEMENTS = 16  # of an array whose value is shown
 _MOST_IDS = 100  # of tokens that differ
@@ -90,20 +88,11 @@ def finding(id: str, what: str, fix: str = "", severity: str = ERROR, **more: An
 
 def examination(found: Examination) -> dict[str, Any]:
     """Return what `doctor --json` prints."""
-    verdict = found.findings[0].severity if not found.is_healthy else HEALTHY
-    return answer(found.to_dict(), model=found.path, verdict=verdict)
+    return answer(found.to_dict(), model=found.path, verdict=found.verdict)
 
 
 def verification(found: Verification) -> dict[str, Any]:
     """Return what `verify --json` prints: a finding for each difference and each reason why there were no ids."""
-    verdict = SAME if found.same else DIFFERENT
-    if (
-        not found.same
-        and not found.different
-        and not found.failed
-        and not (found.chats and found.chats.chats)
-    ):
-        verdict = NOT_COMPARED
     findings = [
         *(
             of_causes(each.causes, each.explains, step=each.step, places=each.places)
@@ -119,14 +108,13 @@ def verification(found: Verification) -> dict[str, Any]:
             if group.kind != "refused"
         ),
     ]
-    return answer(found.to_dict(), model=found.model, verdict=verdict, findings=findings, fix=found.fix)
+    return answer(found.to_dict(), model=found.model, verdict=found.verdict, findings=findings, fix=found.fix)
 
 
 def diagnosis(found: Diagnosis, model: str) -> dict[str, Any]:
     """Return what `diagnose --json` prints: a finding for each explanation, the best first."""
     findings = [of_causes(each.causes, each.explains) for each in found.explanations]
-    verdict = SAME if found.match else DIFFERENT
-    return answer(found.to_dict(), model=model, verdict=verdict, findings=findings, fix=found.fix)
+    return answer(found.to_dict(), model=model, verdict=found.verdict, findings=findings, fix=found.fix)
 
 
 def of_causes(causes: Iterable[Cause], explains: float, **more: Any) -> dict[str, Any]:
@@ -148,8 +136,7 @@ def differences(found: Differences) -> dict[str, Any]:
         for each in listed
     ]
     model = None if found.suspect is None else found.models[found.suspect]
-    verdict = SAME if found.same else DIFFERENT
-    return answer(found.to_dict(), model=model, verdict=verdict, findings=findings, fix=found.fix)
+    return answer(found.to_dict(), model=model, verdict=found.verdict, findings=findings, fix=found.fix)
 
 
 # ---- what writes files ----------------------------------------------------------------------------------
@@ -158,11 +145,9 @@ def differences(found: Differences) -> dict[str, Any]:
 def shards(found: Checked, path: str, model: str | None) -> dict[str, Any]:
     """Return what `check --json` prints."""
     findings = [finding("shards", problem) for problem in found.problems]
-    verdict = HEALTHY if found.is_right else ERROR
     if found.is_right and not found.is_compared:
-        verdict = WARNING
         findings.append(finding("not_compared", found.not_sampled, severity=WARNING))
-    return answer(found.to_dict(), model=model, path=path, verdict=verdict, findings=findings)
+    return answer(found.to_dict(), model=model, path=path, verdict=found.verdict, findings=findings)
 
 
 def fixed(found: Fixed, model: str) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def table(chat: ChatTokens) -> RenderableType:
     return columns([*rows, (str(total), "", "in all")], 2)
 
 
-def chat_lines(chat: ChatTokens, *, prompt: bool, color: bool, width: int) -> Iterator[str]:
+def chat_lines(chat: ChatTokens, *, prompt: bool, color: bool, width: int | None) -> Iterator[str]:
     """The prompt, if it is wanted, and the table."""
 
     def parts() -> Iterator[RenderableType]:

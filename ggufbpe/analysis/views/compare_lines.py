@@ -11,9 +11,9 @@ from ..._util.wording import counted
 from ..verify.align import Row
 from ..verify.side_by_side import Comparison
 from . import terminal
-from .answers import DIFFERENT, SAME, answer
+from .answers import answer
 from .compare_page import rates, result_in_words
-from .drawing import beside, columns, drawn, piece, unbroken
+from .drawing import ROW, beside, columns, drawn, piece, unbroken
 
 SHOWN = 20  # stretches that differ, unless all are asked for
 _WIDTH_OF_TABLE = 40  # columns from which on the numbers leave room for the names
@@ -23,16 +23,14 @@ _BAR = "│"
 def compared_as_json(compared: Comparison) -> Iterator[bytes]:
     """Yield `compared.to_dict()` as JSON, stretch by stretch, with the verdict."""
     stretches = (stretch.to_dict() for stretch in compared.stretches)
-    return terminal.json_parts(
-        answer(compared.summary(), verdict=SAME if compared.is_same else DIFFERENT), "stretches", stretches
-    )
+    return terminal.json_parts(answer(compared.summary(), verdict=compared.verdict), "stretches", stretches)
 
 
 def shown_lines(
-    compared: Comparison, *, ids: bool, everything: bool, color: bool, width: int
+    compared: Comparison, *, ids: bool, everything: bool, color: bool, width: int | None
 ) -> Iterator[str]:
     """The verdict, a line a model, and the stretches that are cut differently; with `everything`, all of them."""
-    return drawn(_parts(compared, ids, everything, width), color, width)
+    return drawn(_parts(compared, ids, everything, width or ROW), color, width)
 
 
 def _parts(compared: Comparison, ids: bool, everything: bool, width: int) -> Iterator[RenderableType]:

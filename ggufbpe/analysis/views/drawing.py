@@ -19,7 +19,8 @@ from rich.text import Text
 
 from . import terminal
 
-_UNBROKEN = 1 << 20  # columns of anything but a terminal: its readers want whole lines
+ROW = 100  # columns that a row of tokens fills in anything but a terminal
+_UNBROKEN = 1 << 20  # columns of sentences and tables there: its readers want whole lines
 _PIECE_WIDTH = 28  # columns of a token in a row
 _QUOTED_SPACE = re.compile(r"""(?<![^\s(\[])['"] +(?=\S)""")
 _NO_BREAK = "\ue000"  # stands for a space where no line may break; it is not printable, so not in safe text

@@ -14,14 +14,7 @@ from ..._util.wording import counted
 from ...chat.token_origins import ChatTokens
 from ...models.tracers.trace_types import Alone, Word
 from ...tokenizer.trace import Token, Totals, Trace
-from ..explain.long_text_parts import Parts
-from ..explain.reasons import WhyNot
-from ..explain.survey import Survey, survey_whole
-from . import terminal
-from .chat_lines import INJECTED, prompt_lines, table
-from .drawing import drawn, indented, styled, unbroken
-from .explain_cells import clipped, pair_cell, quoted, symbol_cell, text_cell
-from .explain_words import (
+from ..explain.explain_words import (
     Sentence,
     fragment_kind,
     merge_order,
@@ -34,7 +27,14 @@ from .explain_words import (
     taken_by,
     why_changed,
 )
-from .why_not_words import answer_in_words
+from ..explain.long_text_parts import Parts
+from ..explain.reasons import WhyNot
+from ..explain.survey import Survey, survey_whole
+from ..explain.why_not_words import answer_in_words
+from . import terminal
+from .chat_lines import INJECTED, prompt_lines, table
+from .drawing import ROW, drawn, indented, styled, unbroken
+from .explain_cells import clipped, pair_cell, quoted, symbol_cell, text_cell
 
 WORDS, _MERGES, TOKENS, FRAGMENTS, CHANGES = 20, 24, 60, 20, 20  # shown if not all is
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
@@ -44,24 +44,27 @@ _COLORS = ("black on cyan", "black on yellow", "black on green", "black on magen
 _NEW = "black on green"  # what a merge made
 _SPECIAL = "bold reverse"
 _BATCH = 100  # rows of a table that are drawn at once
+_WIDEST = 4096  # columns of a table or a word in anything but a terminal
 
 _Row = Sequence[str | Text]
 _Reader = Callable[[str], bytes]  # a symbol to what it stands for
 
 
 class ExplainLines:
-    """Draws for a terminal of `width` columns."""
+    """Draws for a terminal of `width` columns; None for anything else, where no sentence is broken."""
 
     def __init__(
         self,
-        width: int,
+        width: int | None,
         color: bool,
         everything: bool,
         chat: ChatTokens | None = None,
         alone: Callable[[str], Alone | None] | None = None,
     ) -> None:
         """`alone` merges a word that was taken whole, to show what merges would make of it."""
-        self._width = width
+        self._terminal = width
+        self._width = width or _WIDEST
+        self._row = width or ROW
         self._color = color
         self._all = everything
         self._chat = chat
@@ -76,7 +79,7 @@ class ExplainLines:
     ) -> Iterator[str]:
         """The whole, the word or the token that is asked for, or the answer; line by line."""
         seen = survey_whole(given) if isinstance(given, Trace) else given
-        return drawn(self._parts(seen, word, token, answer), self._color, self._width)
+        return drawn(self._parts(seen, word, token, answer), self._color, self._terminal)
 
     def _parts(
         self, seen: Survey | Parts, word: int | None, token: int | None, answer: WhyNot | None
@@ -156,7 +159,7 @@ class ExplainLines:
             style = INJECTED if number in self._injected else style
             cell = text_cell(token.piece or token.text, style)
             for part in [cell] if self._color else [cell, styled("|")]:
-                if line and line.cell_len + part.cell_len > self._width:
+                if line and line.cell_len + part.cell_len > self._row:
                     yield line
                     line = styled("")
                 line.append_text(part)
@@ -243,13 +246,13 @@ class ExplainLines:
         indent = max(ranks, 4) + 4
         widths = (
             [symbol_cell(read(symbol)).cell_len + 1 for symbol in word.unmerged]
-            if len(word.written) <= self._width
+            if len(word.written) <= self._row
             else []
         )
         pairs = max(
             (pair_cell(read(merge.left), read(merge.right)).cell_len for merge in word.merges), default=0
         )
-        room = self._width - indent
+        room = self._row - indent
         fits = widths and sum(widths) <= room
         beside = sum(widths) + 2 + pairs <= room
         if word.merges:
@@ -262,7 +265,7 @@ class ExplainLines:
             line = styled(f"{merge_order(merge):>{indent - 2}}  ", "dim")
             pair = pair_cell(read(merge.left), read(merge.right))
             if not fits:
-                yield line + clipped(pair, room)
+                yield line + clipped(pair, self._width - indent)
                 continue
             line = line + _symbols(widths, sorted(symbols.items()), merge.position, read)
             if beside:

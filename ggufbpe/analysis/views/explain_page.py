@@ -9,11 +9,7 @@ from ...chat.origins import Origin
 from ...chat.token_origins import ChatTokens
 from ...models.tracers.trace_types import Alone, Merge, RewrittenText, Word
 from ...tokenizer.trace import Token, Totals, Trace
-from ..explain.long_text_parts import Parts
-from ..explain.reasons import WhyNot
-from ..explain.survey import Survey, survey_whole
-from .chat_lines import colored_parts, row_name
-from .explain_words import (
+from ..explain.explain_words import (
     Sentence,
     fragment_kind,
     merge_order,
@@ -25,8 +21,12 @@ from .explain_words import (
     taken_by,
     why_changed,
 )
+from ..explain.long_text_parts import Parts
+from ..explain.reasons import WhyNot
+from ..explain.survey import Survey, survey_whole
+from ..explain.why_not_words import answer_in_words
+from .chat_lines import colored_parts, row_name
 from .html_page import rendered
-from .why_not_words import answer_in_words
 
 _ROW_LENGTH = 64  # symbols
 _MERGES_SHOWN = 500  # of a word

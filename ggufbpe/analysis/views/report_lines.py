@@ -10,11 +10,18 @@ from rich.table import Table
 from rich.text import Text as Line
 
 from ..._util.wording import counted, percent
-from ..verify.result import Difference, Example, FailureGroup, Shown, Text, Verification
+from ..verify.result import (
+    ComparedText,
+    Difference,
+    DifferenceExample,
+    FailureGroup,
+    ShownToken,
+    Verification,
+)
 from . import terminal
 from .cause_lines import cause_lines, proposal_lines
 from .chat_report_lines import chat_parts
-from .drawing import beside, drawn, indented, piece, styled, uncut
+from .drawing import ROW, beside, drawn, indented, piece, styled, uncut
 from .report_page import by_span, goes_on, rate, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
@@ -24,17 +31,18 @@ _TEXT_SHOWN = 200  # bytes of a text to print
 class ReportLines:
     """The result in lines for people."""
 
-    def __init__(self, color: bool, width: int, models: tuple[str, str] | None = None) -> None:
+    def __init__(self, color: bool, width: int | None, models: tuple[str, str] | None = None) -> None:
         """`models`: the names of two compared models, in place of ggufbpe and an oracle."""
         self._color = color
-        self._width = width
+        self._width = width or ROW
+        self._terminal = width
         self._models = models = models and (terminal.one_line(models[0]), terminal.one_line(models[1]))
         self._sides = models or ("ours", "theirs")
-        self._label = min(1 + max(7, *map(len, self._sides)), width // 3)
+        self._label = min(1 + max(7, *map(len, self._sides)), self._width // 3)
 
     def lines(self, result: Verification, note: str) -> Iterator[str]:
         """The result, line by line."""
-        return drawn(self._parts(result, note), self._color, self._width)
+        return drawn(self._parts(result, note), self._color, self._terminal)
 
     def _parts(self, result: Verification, note: str) -> Iterator[RenderableType]:
         if result.chats is not None:
@@ -113,7 +121,7 @@ class ReportLines:
 
     # ---- two rows, aligned ----------------------------------------------------------------------
 
-    def _rows(self, example: Example) -> Iterator[RenderableType]:
+    def _rows(self, example: DifferenceExample) -> Iterator[RenderableType]:
         """Ours above theirs, each token over its id, in as many blocks as the width requires."""
         room = self._width - 6 - self._label
         before, rest = goes_on(example)
@@ -156,7 +164,7 @@ def _gap(start: int) -> _Stretch:
 
 
 def _stretch(
-    ours: Sequence[Shown], theirs: Sequence[Shown], left_out: tuple[int, int], room: int
+    ours: Sequence[ShownToken], theirs: Sequence[ShownToken], left_out: tuple[int, int], room: int
 ) -> _Stretch:
     """A stretch with as many tokens of each side as fit in `room` columns."""
     differs = any(token.differs for token in [*ours, *theirs])
@@ -172,7 +180,7 @@ def _stretch(
     return _Stretch(start, differs, sides[0][0], sides[1][0], min(width, room))
 
 
-def _side(tokens: Sequence[Shown], left_out: int, differs: bool) -> tuple[Table, int]:
+def _side(tokens: Sequence[ShownToken], left_out: int, differs: bool) -> tuple[Table, int]:
     """Pieces over their ids, and how many columns they take."""
     style = "bold red" if differs else ""
     pieces = [piece(token.piece, style) for token in tokens] or [styled("∅", style)]
@@ -194,6 +202,6 @@ def _shown_text(data: bytes) -> str:
     return f"{terminal.shown_text(data, _TEXT_SHOWN)} ({counted(len(data), 'byte')})"
 
 
-def where(text: Text, start: int) -> str:
+def where(text: ComparedText, start: int) -> str:
     """The place of a byte of a text."""
     return f"{terminal.one_line(text.source)}, byte {text.offset + start}"

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..._util.wording import counted, percent
-from ..verify.result import Example, Shown, Verification
+from ..verify.result import DifferenceExample, ShownToken, Verification
 from .chat_words import both_sides, chat_verdict, difference_title
 from .html_page import rendered
 from .terminal import visible_text
@@ -70,7 +70,9 @@ def to_html(result: Verification, model: str, note: str = "") -> str:
     )
 
 
-Sides = tuple[list[Shown], list[Shown], tuple[int, int]]  # ours, theirs, how many of each are left out
+Sides = tuple[
+    list[ShownToken], list[ShownToken], tuple[int, int]
+]  # ours, theirs, how many of each are left out
 
 
 class _Stretch(NamedTuple):
@@ -78,12 +80,12 @@ class _Stretch(NamedTuple):
 
     start: int  # byte
     differs: bool
-    ours: list[Shown]
-    theirs: list[Shown]
+    ours: list[ShownToken]
+    theirs: list[ShownToken]
     left_out: tuple[int, int]  # tokens of each side
 
 
-def _stretches(example: Example) -> Iterator[_Stretch]:
+def _stretches(example: DifferenceExample) -> Iterator[_Stretch]:
     for differs, group in groupby(by_span(example), _differ):
         parts = list(group)
         for part in [[one] for one in parts] if differs else [parts]:
@@ -93,7 +95,7 @@ def _stretches(example: Example) -> Iterator[_Stretch]:
             yield _Stretch(start, differs, ours, theirs, part[0][2])
 
 
-def goes_on(example: Example) -> tuple[bool, int | None]:
+def goes_on(example: DifferenceExample) -> tuple[bool, int | None]:
     """Whether there is text before the tokens that are shown, and where the text behind them begins, if any."""
     shown = example.ours + example.theirs
     end = max((token.end for token in shown), default=0)
@@ -105,7 +107,7 @@ def _differ(sides: Sides) -> bool:
     return any(token.differs for token in sides[0] + sides[1])
 
 
-def by_span(example: Example) -> Iterator[Sides]:
+def by_span(example: DifferenceExample) -> Iterator[Sides]:
     """The tokens of both sides over the same bytes, and how many are left out; one by one where they agree."""
     for number in sorted({token.span for token in example.ours + example.theirs}):
         ours, theirs = (

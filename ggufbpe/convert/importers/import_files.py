@@ -99,7 +99,7 @@ def import_file(
 
 
 def config_beside(path: str) -> HFConfig:
-    """The settings in the files beside `path`."""
+    """The settings in the files beside `path`. `NotImportableError` for one that is not JSON or a text in UTF-8."""
     folder = os.path.dirname(path)
 
     def beside(name: str) -> dict[str, Any]:
@@ -110,5 +110,11 @@ def config_beside(path: str) -> HFConfig:
     template = os.path.join(folder, "chat_template.jinja")
     if os.path.exists(template):
         with open(template, "rb") as file:
-            config["chat_template"] = file.read().decode("utf-8", "replace")
+            data = file.read()
+        try:
+            config["chat_template"] = data.decode()
+        except UnicodeDecodeError as error:
+            raise NotImportableError(
+                f"{template} is not UTF-8: {error.reason} at byte {error.start}"
+            ) from None
     return HFConfig(config, beside("special_tokens_map.json"), beside("added_tokens.json"))

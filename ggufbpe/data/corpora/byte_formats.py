@@ -34,6 +34,7 @@ class Layout(NamedTuple):
     window: int | None  # tokens of each row, if all have the same length
     mask: str | None = None  # how what the assistant wrote is told: "mask" or "labels" (marked_ids.py)
     has_positions: bool = False  # whether rows tell where documents begin
+    padding: int | None = None  # the id that fills rows before a document that does not fit; None: it is cut
 
     @property
     def is_marked(self) -> bool:

@@ -56,6 +56,9 @@ class Encoded(NamedTuple):
     bad: list[Bad]
     open_size: int = 0  # bytes of the unfinished text
     notes: npt.NDArray[np.uint8] | None = None  # the bits of each document, if any has some
+    padding: npt.NDArray[np.int64] | None = (
+        None  # ids before each document that are not its own (whole_rows.py)
+    )
 
 
 def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) -> ChunkReader:

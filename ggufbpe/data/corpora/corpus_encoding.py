@@ -15,6 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ..._util.arguments import integer
 from ..._util.extras import imported
 from ..._util.processors import processors
 from ..._util.progress import OnProgress, Progress
@@ -37,6 +38,7 @@ from .shard_formats import FORMS, id_dtype
 from .shard_reader import EncodedCorpus
 from .shard_writer import ShardsWriter
 from .storage import Folder, folder_at, list_inputs
+from .whole_rows import padding_id
 
 if TYPE_CHECKING:
     from .segments import EncodedBatch
@@ -67,6 +69,7 @@ def encode_corpus(
     parse_special: bool = False,
     max_length: int | None = None,
     pack: int | None = None,
+    whole: bool = False,
     position_ids: bool = False,
     shard_size: int = SHARD_SIZE,
     workers: int | None = None,
@@ -89,10 +92,11 @@ def encode_corpus(
     "tool_calls", "end". `mask_form` is "labels" (the id, or -100), the default of parquet and arrow, or "mask" (1, 0).
     A document becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and `parse_special` change
     that. A document of more than `max_length` tokens is a bad record. With `pack`, the ids of all documents are cut
-    into rows of that length; `position_ids` adds where each document begins. A shard ends when it has `shard_size`
-    bytes of ids. The output is the same for any number of `workers` (encoding threads; None: one per processor). With
-    `ray`, the address of a Ray cluster or "local", workers are its processes, and `corpus` and `output` have the same
-    names on all of its machines.
+    into rows of that length; with `whole`, a chat that does not fit the rest of a row begins the next one, and padding
+    (or EOS) fills rows up. `position_ids` adds where each document begins. A shard ends when it has `shard_size` bytes
+    of ids. The output is the same for any number of `workers` (encoding threads; None: one per processor). With `ray`,
+    the address of a Ray cluster or "local", workers are its processes, and `corpus` and `output` have the same names on
+    all of its machines.
 
     A bad record raises a `CorpusError`, or with on_error="skip" is passed to `report(where, error)`. If `output` has
     shards already, that is a `FileExistsError`, unless `resume` (continue a stopped run; refused if anything has
@@ -106,23 +110,18 @@ def encode_corpus(
         raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
     if on_error not in ON_ERROR:
         raise ValueError(f"on_error is 'fail' or 'skip', not {on_error!r}")
-    _check_positive(max_length=max_length, pack=pack, shard_size=shard_size, workers=workers)
-    document = Document(
-        text_column,
-        chat_column,
-        bos,
-        eos,
-        parse_special,
-        chat_template=resolved(chat_template),
-        chats=chats or None,
-        preference=preference,
-        mask=mask_parts(mask),
-        max_length=max_length,
-    )
-    options = Options(document, by_line, pack, shard_size, mask_form, position_ids or None)
-    options = options.checked_for(format)
+    for name, value in zip(("max_length", "pack", "workers"), (max_length, pack, workers)):
+        integer(name, 1 if value is None else value, least=1)
+    integer("shard_size", shard_size, least=1)
+    document = Document(text_column, chat_column, bos, eos, parse_special, None, resolved(chat_template))
+    document = document._replace(chats=chats or None, preference=preference, max_length=max_length)
+    document = document._replace(mask=mask_parts(mask))
+    tokenizer = tokenizer_of(model)
+    padding = padding_id(tokenizer) if whole else None
+    options = Options(document, by_line, pack, shard_size, mask_form, position_ids or None, padding)
     folder = folder_at(os.fspath(output))
-    job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
+    options = options.checked_for(format)
+    job = _Job(tokenizer, folder, format, options, report if on_error == "skip" else _fatal)
     job.look_at(_paths(corpus))
     folder.prepare()
     try:
@@ -139,15 +138,8 @@ def _encoded(read: int, total: int, path: str, documents: int, tokens: int) -> P
     return Progress("encode", read, total, "bytes", path, {"documents": documents, "tokens": tokens})
 
 
-def _check_positive(**values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be 1 or more, not {value}")
-
-
 def _paths(corpus: Paths) -> list[str]:
-    several = [corpus] if isinstance(corpus, (str, os.PathLike)) else corpus
-    return [os.fspath(path) for path in several]
+    return [os.fspath(path) for path in ([corpus] if isinstance(corpus, (str, os.PathLike)) else corpus)]
 
 
 class _Job:
@@ -276,7 +268,7 @@ class _Job:
         self._options = self._options._replace(document=self._options.document._replace(now=now))
         wanted = self._header(now)
         for name in wanted:
-            before, after = _flat(name, header.get(name)), _flat(name, wanted[name])
+            before, after = manifest.flat(name, header.get(name)), manifest.flat(name, wanted[name])
             for part in after:
                 if before.get(part) != after[part]:
                     raise CorpusError(
@@ -387,13 +379,6 @@ class _Job:
                     raise CorpusError(
                         f"{self._folder.name}/{file.name}: {size} bytes, not the {file.size} written"
                     )
-
-
-def _flat(name: str, value: Any) -> dict[str, Any]:
-    """A part of the header, with a name for each value."""
-    if not isinstance(value, dict):
-        return {name: value}
-    return {part if name == "settings" else f"{name} {part}": one for part, one in value.items()}
 
 
 def _fatal(where: str, error: Exception) -> None:

@@ -23,6 +23,7 @@ from .manifest import RunState, Shard, Tail
 from .segments import EncodedBatch, Segment, absolute_inputs, divide, encoded_at, slice_documents
 from .shard_writer import ShardsWriter, limits
 from .storage import SEGMENTS, Folder, Input, folder_at
+from .whole_rows import padding_before
 
 _LARGEST, _SMALLEST = 128 << 20, 1 << 20  # bytes of a segment
 _FOR_EACH = 4  # segments for each processor, of a small corpus; the last ones have a quarter of their size
@@ -239,6 +240,7 @@ class ShardPlan:
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._segments = segments
         self._dtype = self._numpy.dtype(work.layout.held)
+        self._layout = work.layout
         self._window = work.layout.window or 1
         self._wanted, self._most = limits(work.shard_size, work.layout)
         self._begin(PlannedShard(len(state.shards), state.place, state.carry, []))
@@ -250,6 +252,11 @@ class ShardPlan:
     def add(self, batch: EncodedBatch) -> Iterator[PlannedShard]:
         """The shards that end in the next batch."""
         first, tokens, encoded = 0, batch.tokens, None
+        if self._layout.padding is not None:
+            encoded = self._encoded(batch, with_ids=False)
+            padding = padding_before(encoded.lengths, self._tokens % self._window, self._window)
+            encoded = encoded._replace(lengths=encoded.lengths + padding)
+            tokens = int(encoded.lengths.sum())
         while first < batch.documents and (
             self._tokens + tokens >= self._wanted or self._documents + batch.documents - first >= self._most
         ):
@@ -320,7 +327,7 @@ def write_shard(work: EncodingRun, shard: PlannedShard, attempt: str) -> Written
                 for part in parts:
                     encoded = encoded_at(file, part.batch.at, work.layout.held)
                     writer.add(slice_documents(encoded, part.first, part.stop), part.batch.chunk)
-        state, tail = writer.finish()
+        state, tail = writer.finish(is_last=shard.next_place is None)
     finally:
         writer.close()
     return Written(next(iter(state.shards), None), tail, state.place)

@@ -62,6 +62,7 @@ class Options(NamedTuple):
     shard_size: int
     mask_form: MaskForm | None = None
     position_ids: bool | None = None
+    padding: int | None = None  # the id that fills packed rows, so that chats stay whole; None: chats are cut
 
     def checked_for(self, form: str) -> Options:
         """The options for a format, with how it has a mask. `ValueError` where they contradict each other."""
@@ -87,6 +88,10 @@ class Options(NamedTuple):
                 f"position_ids are for packed rows of {', '.join(WITH_POSITIONS)}; elsewhere the index of documents "
                 "tells where they begin"
             )
+        if self.padding is not None and (self.pack is None or not document.is_chat):
+            raise ValueError(
+                "whole=True is for packed rows of chats: give pack=N, and chats=True or chat_column=NAME"
+            )
         if document.mask is None:
             return self
         return self._replace(
@@ -96,7 +101,7 @@ class Options(NamedTuple):
 
     def layout(self, dtype: str, tokenizer: str) -> Layout:
         """How shards have it."""
-        return Layout(dtype, tokenizer, self.pack, self.mask_form, bool(self.position_ids))
+        return Layout(dtype, tokenizer, self.pack, self.mask_form, bool(self.position_ids), self.padding)
 
 
 def options_of(settings: Mapping[str, Any]) -> Options:

@@ -39,6 +39,7 @@ class Shard(NamedTuple):
     lengths: dict[str, int] | None = None  # these three are those of `DocumentFacts`
     longest: int | None = None
     notes: dict[str, int] | None = None
+    padding_tokens: int | None = None  # between documents that are kept whole
 
     @property
     def facts(self) -> DocumentFacts:
@@ -108,8 +109,9 @@ def totals(shards: Iterable[Shard]) -> dict[str, int]:
     """The totals of shards."""
     every = list(shards)
     counted = ["documents", "rows", "tokens", "text_bytes", "bad_records"]
-    if any(shard.assistant_tokens is not None for shard in every):
-        counted.append("assistant_tokens")
+    for name in ("assistant_tokens", "padding_tokens"):
+        if any(getattr(shard, name) is not None for shard in every):
+            counted.append(name)
     return {name: sum(getattr(shard, name) for shard in every) for name in counted}
 
 
@@ -189,6 +191,13 @@ def _shard(entry: dict[str, Any]) -> Shard:
     return Shard(
         **{**entry, "start": CorpusPlace(**entry["start"]), "files": [FileFacts(**f) for f in entry["files"]]}
     )
+
+
+def flat(name: str, value: Any) -> dict[str, Any]:
+    """A part of the header, with a name for each value."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {part if name == "settings" else f"{name} {part}": one for part, one in value.items()}
 
 
 def _read(folder: Folder, name: str) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from .records import (
     DEFAULT_FIELD,
     CorpusError,
     Report,
+    fields_of,
     has_json_lines,
     is_binary_table,
+    is_json,
     is_table,
     lines,
     record_of,
@@ -72,15 +74,34 @@ def chats_of_table(stream: Any, name: str, report: Report, read: Callable[[bytes
     """The results of `read` for the chat in each row of a table, given as the body of a request in JSON."""
     import json  # not at the top: `count` of texts starts without them
 
-    from .chat_records import COLUMNS, chat_of_record
+    from .chat_records import chat_of_record
 
-    rows = (row for some in table_rows(stream, name, COLUMNS, may_lack=True) for row in some)
+    def read_record(record: dict[str, Any]) -> T:
+        return read(json.dumps(chat_of_record(record).body).encode())
+
+    return read_chat_records(stream, name, report, read_record)
+
+
+def read_chat_records(
+    stream: Any, name: str, report: Report, read: Callable[[dict[str, Any]], T], also: str | None = None
+) -> Iterator[T]:
+    """The results of `read` for the fields of each record: of a table those of chats and `also`, of a line all.
+
+    A file that is named neither as a table nor as JSON is read as JSON lines.
+    """
+    if not (is_table(name) or is_json(name)):
+        return read_lines(
+            stream, name, report, lambda line: read(fields_of(line.decode("utf-8", "surrogateescape")))
+        )
+    from .chat_records import COLUMNS
+
+    columns = [*COLUMNS, *([] if also is None else [also])]
+    rows = (row for some in table_rows(stream, name, columns, may_lack=True) for row in some)
 
     def found() -> Iterator[tuple[int, T | ValueError]]:
         for number, row in enumerate(rows, 1):
             try:
-                record = dict(zip(COLUMNS, map(_as_text, row)))
-                yield number, read(json.dumps(chat_of_record(record).body).encode())
+                yield number, read(dict(zip(columns, map(_as_text, row))))
             except ValueError as error:
                 yield number, error
 

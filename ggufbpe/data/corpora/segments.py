@@ -209,4 +209,5 @@ def slice_documents(encoded: Encoded, first: int, stop: int | None) -> Encoded:
         [bad for bad in encoded.bad if bad.record >= done and (last is None or bad.record < last)],
         encoded.open_size if stop is None else 0,
         None if encoded.notes is None else encoded.notes[first:stop],
+        None if encoded.padding is None else encoded.padding[first:stop],
     )

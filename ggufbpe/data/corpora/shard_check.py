@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.extras import imported
+from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .chunk_encoder import ChunkEncoder, chunk_reader
@@ -17,6 +18,7 @@ from .marked_ids import BOUNDARIES, IDS, POSITIONS, arrays_of, values_of
 from .shard_formats import count_rows
 from .shard_reader import EncodedCorpus, wrong_tokenizer
 from .storage import ChangedError
+from .whole_rows import with_padding
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,6 +43,13 @@ class Checked(NamedTuple):
     def is_compared(self) -> bool:
         """Whether ids were compared, or nobody asked for it."""
         return self.sampled > 0 or not self.not_sampled
+
+    @property
+    def verdict(self) -> str:
+        """The result in a word: "healthy", "error", or "warning" if ids were to be compared and were not."""
+        if self.problems:
+            return ERROR
+        return HEALTHY if self.is_compared else WARNING
 
     def to_dict(self) -> dict[str, Any]:
         """What `ggufbpe check --json` prints."""
@@ -140,8 +149,12 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
     numpy = imported("numpy", "corpora", "shards")
     nothing = numpy.zeros(0, corpus.layout.held)
     unfinished: list[Any] = []
+    used = shard.carried  # of a row; always less than one
     for chunk in chunk_reader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
         encoded = encoder.encode(chunk)
+        if corpus.layout.padding is not None:
+            encoded = with_padding(encoded, used, corpus.layout)
+            used = (used + int(encoded.lengths.sum())) % (corpus.layout.window or 1)
         ids: npt.NDArray[Any] = numpy.concatenate([*unfinished, *encoded.ids, nothing])
         before = sum(map(len, unfinished))
         begin = 0

@@ -16,9 +16,10 @@ from .chunk_encoder import Encoded, place_after
 from .chunks import Chunk, CorpusPlace
 from .document_notes import DocumentFacts, Tally
 from .manifest import RunState, Shard, Tail
-from .marked_ids import IS_WRITTEN
+from .marked_ids import ENDS, IS_WRITTEN
 from .shard_formats import FORMS, ShardWriter
 from .storage import Folder
+from .whole_rows import padding_ids, with_padding
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -71,6 +72,7 @@ class ShardsWriter:
         self._carried = self._taken = sum(map(len, self._carry))  # tokens assigned to this shard
         self._written = 0  # of them
         self._marked = 0  # of these, by the assistant
+        self._padding = 0  # of these, between documents
         self._rows = self._shard_documents = self._bytes = 0
         self._tally = Tally()
 
@@ -89,6 +91,8 @@ class ShardsWriter:
     def add(self, encoded: Encoded, chunk: Chunk) -> None:
         """Add the documents of a chunk."""
         numpy = self._numpy
+        if self._layout.padding is not None:
+            encoded = with_padding(encoded, self._taken - self._written, self._layout)
         cumulative = numpy.cumsum(encoded.lengths)
         start, ids = 0, Ids(encoded.ids)
         bad = [each.record for each in encoded.bad]
@@ -115,7 +119,9 @@ class ShardsWriter:
         lengths = lengths.copy()
         lengths[0] += self._opened
         self._opened = 0
-        self._tally.add(lengths, None if encoded.notes is None else encoded.notes[start:stop])
+        own = lengths if encoded.padding is None else lengths - encoded.padding[start:stop]
+        self._padding += int((lengths - own).sum())
+        self._tally.add(own, None if encoded.notes is None else encoded.notes[start:stop])
         self._write(ids.take(int(encoded.lengths[start:stop].sum())), lengths)
         self._shard_documents += stop - start
         self._bytes += int(encoded.sizes[start:stop].sum()) + self._opened_bytes
@@ -177,6 +183,7 @@ class ShardsWriter:
             carried=self._carried,
             files=[],
             assistant_tokens=None if self._layout.mask is None else self._marked,
+            padding_tokens=None if self._layout.padding is None else self._padding,
             **self._tally.facts()._asdict(),
         )
         self._finished_documents += shard.documents
@@ -205,14 +212,29 @@ class ShardsWriter:
             self._finishing.result()
             self._finishing = None
 
-    def finish(self) -> tuple[RunState, Tail]:
-        """Finish the last shard; the final state, and what is left over."""
+    def finish(self, is_last: bool = True) -> tuple[RunState, Tail]:
+        """Finish the last shard; the final state, and what is left over.
+
+        Of the last shard of all, rows that keep documents whole are filled up with padding.
+        """
+        if is_last and self._layout.padding is not None and self._taken > self._written:
+            self._fill_row()
         if self._rows:
             self._end_shard()
         self._wait()
         bad = self._bad + self._tail_bad
         facts = self._tally.facts() if self._shard_documents else DocumentFacts()
         return self.state, Tail(self._shard_documents, self._bytes, bad, self._carried_ids(), facts)
+
+    def _fill_row(self) -> None:
+        missing = self._window - (self._taken - self._written)
+        if not missing:
+            return
+        ids = padding_ids(missing, self._layout)
+        if self._layout.is_marked:
+            ids[-1] |= ENDS
+        self._padding += missing
+        self._open([ids], 0)
 
     def close(self) -> None:
         """Wait for the shard that is being finished, and discard an incomplete one."""

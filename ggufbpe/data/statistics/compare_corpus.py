@@ -14,10 +14,13 @@ from typing import IO, Any
 
 from ..._util.progress import OnProgress, Progress
 from ...errors import printable
+from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import blocks
 from ...tokenizer.inputs import Model, tokenizers_of
+from ..corpora.chat_records import Preference
 from ..corpora.corpus_files import ignored_by_git
 from ..corpora.records import Report, raised
+from .chat_prompts import prompts_maker, side_by_side
 from .measure import Measurer
 from .measure import Measures as Measures
 from .measure import Stats as Stats
@@ -37,6 +40,9 @@ def stats(
     report: Report | None = None,
     progress: OnProgress | None = None,
     read_ignored: bool = True,
+    chats: bool = False,
+    chat_template: str | None = None,
+    preference: Preference | None = None,
 ) -> Stats:
     """Measure how tokenizers split a corpus: bytes and characters per token, tokens per word, use of the vocabulary.
 
@@ -51,6 +57,10 @@ def stats(
     None is "text", in files named .jsonl or .ndjson; otherwise every file is JSON lines. `add_bos` counts BOS (and EOS)
     with each text if llama-tokenize adds it; `parse_special` takes the text of control tokens for these tokens.
 
+    With `chats`, records are chats in the forms that `encode_corpus` reads, with the answer of a pair that
+    `preference` says. What is measured of a model are the prompts that its own template makes, or `chat_template`; a
+    chat that one of the models refuses is reported, and counted for none.
+
     A file that cannot be read raises an exception, unless `report(name, error)` is given to receive it. `progress` is
     called with a `Progress` in bytes of files. Without `read_ignored`,
     files that git ignores in a repository's directories are left out, as in the command. `ValueError` for options that
@@ -63,18 +73,38 @@ def stats(
     if by not in GROUPINGS:
         raise ValueError(f"by must be one of {', '.join(GROUPINGS)}, not {printable(str(by))}")
     named = tokenizers_of(models)
-    measurer = Measurer(named, parse_special, add_bos)
+    if not chats and (chat_template is not None or preference is not None):
+        raise ValueError("chat_template and preference are for chats=True")
     skipped: Counter[str] = Counter()
     reading = Reading(by, by_field, field, skipped, report or raised, progress or _silent)
     if not read_ignored:
         reading = reading._replace(ignored_in=ignored_by_git)
 
+    if chats:
+        prompts = prompts_maker([*named.values()], chat_template, preference)
+        return _of_chats(named, corpus, reading._replace(prompts=prompts))
+    return _of_texts(named, corpus, reading, parse_special, add_bos)
+
+
+def _of_texts(
+    named: Mapping[str, Tokenizer], corpus: object, reading: Reading, parse_special: bool, add_bos: bool
+) -> Stats:
     def cut(stream: Any) -> Iterator[bytes]:
         return blocks(stream, named.values(), parse_special, continues=True)
 
+    measurer = Measurer(named, parse_special, add_bos)
     for batch in batches(corpus, reading, cut):
         measurer.add(batch)
-    return measurer.result(skipped)
+    return measurer.result(reading.skipped)
+
+
+def _of_chats(named: Mapping[str, Tokenizer], corpus: object, reading: Reading) -> Stats:
+    """The statistics of chats: each model has texts of its own."""
+    measurers = [Measurer({name: model}, True, True, are_prompts=True) for name, model in named.items()]
+    for batch in batches(corpus, reading, lambda stream: [stream.read()]):
+        for measurer, prompts in zip(measurers, batch.prompts):
+            measurer.add(batch._replace(texts=prompts, prompts=()))
+    return side_by_side([measurer.result(reading.skipped) for measurer in measurers])
 
 
 def _silent(progress: Progress) -> None:

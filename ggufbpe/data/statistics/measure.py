@@ -177,8 +177,21 @@ def _ratio(number: int, of: int) -> float | None:
 class Measurer:
     """Adds up the counts of batches."""
 
-    def __init__(self, tokenizers: Mapping[str, Tokenizer], parse_special: bool, add_bos: bool) -> None:
-        self._models = [_Model(name, model, parse_special, add_bos) for name, model in tokenizers.items()]
+    def __init__(
+        self,
+        tokenizers: Mapping[str, Tokenizer],
+        parse_special: bool,
+        add_bos: bool,
+        are_prompts: bool = False,
+    ) -> None:
+        """`add_bos` as in `stats`; if texts `are_prompts`, they get the tokens that llama-server adds to prompts."""
+        added = {
+            name: list(chain(*(model.vocabulary.added if are_prompts else added_ids(model))))
+            if add_bos
+            else []
+            for name, model in tokenizers.items()
+        }
+        self._models = [_Model(name, model, parse_special, added[name]) for name, model in tokenizers.items()]
         self._groups: dict[str, _Group] = {}
         self._in_word = False  # the last block ended within a word
 
@@ -268,13 +281,13 @@ def _measures(name: str, group: _Group, model: _Model, counts: _Counts) -> Measu
 class _Model:
     """One tokenizer, and how often each of its tokens was used."""
 
-    def __init__(self, name: str, tokenizer: Tokenizer, parse_special: bool, add_bos: bool) -> None:
+    def __init__(self, name: str, tokenizer: Tokenizer, parse_special: bool, added: list[int]) -> None:
         import numpy as np
 
         self.name = name
         self._tokenizer = tokenizer
         self._parse_special = parse_special
-        self._added = list(chain(*added_ids(tokenizer))) if add_bos else []
+        self._added = added
         self.counts: Ids = np.zeros(tokenizer.vocab_size, dtype=np.int64)
         attributes = np.array(tokenizer.vocabulary.attributes, dtype=np.int64)
         self.for_text: npt.NDArray[np.bool_] = attributes & _NOT_FOR_TEXT == 0

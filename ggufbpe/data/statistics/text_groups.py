@@ -18,11 +18,21 @@ from typing import Any, NamedTuple
 from ..._util.progress import OnProgress, Progress
 from ...tokenizer.chunking import BLOCK, LONG_TEXT
 from ..corpora.corpus_files import files_of, open_file
-from ..corpora.readers import has_records, records
-from ..corpora.records import CorpusError, Report, decompressed, utf8, without_compression
+from ..corpora.readers import has_records, read_chat_records, records
+from ..corpora.records import (
+    CorpusError,
+    Report,
+    decompressed,
+    has_json_lines,
+    is_json,
+    is_table,
+    utf8,
+    without_compression,
+)
 
 GROUPINGS = ("file", "folder", "extension", "total")
 
+PromptsOf = Callable[[Mapping[str, Any]], list[bytes]]  # the fields of a record to the prompt of each model
 Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into blocks that can be tokenized one by one
 
 
@@ -36,6 +46,7 @@ class Reading(NamedTuple):
     report: Report
     progress: OnProgress
     ignored_in: Callable[[str], frozenset[str]] | None = None  # see `files_of`
+    prompts: PromptsOf | None = None  # if the corpus is chats
 
 
 class Batch(NamedTuple):
@@ -45,6 +56,9 @@ class Batch(NamedTuple):
     source: str  # the file, for messages
     texts: list[bytes]
     begun: int  # how many texts begin here: none in the later parts of a long one
+    prompts: tuple[
+        list[bytes], ...
+    ] = ()  # of chats, in place of `texts`: for each model, the prompts of all chats
 
 
 class _Source(NamedTuple):
@@ -105,8 +119,11 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
                 reading.skipped,
                 reading.report,
                 reading.ignored_in,
-                reading.field is not None,
+                reading.field is not None or reading.prompts is not None,
             ):
+                if reading.prompts is not None and path != root and not _may_have_chats(path):
+                    reading.skipped["neither JSON nor a table"] += 1
+                    continue
                 yield _Source(path, _group(path, root, reading), partial(open_file, path), size)
         elif hasattr(item, "read"):
             name = str(getattr(item, "name", "(stream)"))
@@ -156,7 +173,9 @@ def _group(name: str, root: str | None, reading: Reading) -> str:
 
 def _read(source: _Source, raw: Any, reading: Reading, cut: Cut) -> Iterator[Batch]:
     with decompressed(raw, source.name) as stream:
-        if has_records(source.name, reading.field):
+        if reading.prompts is not None:
+            yield from _chats(source, stream, reading, reading.prompts)
+        elif has_records(source.name, reading.field):
             yield from _records(source, stream, reading, cut)
         else:
             yield from _in_blocks(source.group, source, stream, cut)
@@ -177,10 +196,7 @@ def _records(source: _Source, stream: Any, reading: Reading, cut: Cut) -> Iterat
     waiting: defaultdict[str, list[bytes]] = defaultdict(list)
     size = 0
     for text, fields in records(stream, source.name, reading.field, reading.report, reading.by_field):
-        group = source.group
-        if reading.by_field is not None and fields.get(reading.by_field) is not None:
-            value = fields[reading.by_field]
-            group = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        group = _group_of(fields, source, reading)
         is_long = len(text) >= LONG_TEXT
         if not is_long:
             waiting[group].append(text)
@@ -191,3 +207,38 @@ def _records(source: _Source, stream: Any, reading: Reading, cut: Cut) -> Iterat
         if is_long:
             yield from _in_blocks(group, source, io.BytesIO(text), cut)
     yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())
+
+
+def _group_of(fields: Mapping[str, Any], source: _Source, reading: Reading) -> str:
+    """The group of a record: the value of a field, or the group of its file."""
+    if reading.by_field is None or fields.get(reading.by_field) is None:
+        return source.group
+    value = fields[reading.by_field]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _chats(source: _Source, stream: Any, reading: Reading, prompts_of: PromptsOf) -> Iterator[Batch]:
+    """The prompts of the chats in a file, several at a time."""
+
+    def read(record: dict[str, Any]) -> tuple[str, list[bytes]]:
+        return _group_of(record, source, reading), prompts_of(record)
+
+    waiting: defaultdict[str, list[list[bytes]]] = defaultdict(list)
+    size = 0
+
+    def batches_of() -> Iterator[Batch]:
+        for group, chats in waiting.items():
+            yield Batch(group, source.name, [], len(chats), tuple(map(list, zip(*chats))))
+
+    for group, prompts in read_chat_records(stream, source.name, reading.report, read, reading.by_field):
+        waiting[group].append(prompts)
+        size += max(map(len, prompts))
+        if size >= BLOCK:
+            yield from batches_of()
+            waiting.clear()
+            size = 0
+    yield from batches_of()
+
+
+def _may_have_chats(path: str) -> bool:
+    return has_json_lines(path) or is_json(path) or is_table(path)

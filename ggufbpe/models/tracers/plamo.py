@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from ..tokenizer_model import first_attributes
 from ..vocabulary import BYTE
 from .trace_types import (
-    Edge,
     EncodedWord,
     Fragment,
+    LatticeEdge,
     RewrittenText,
     Step,
     Symbol,
@@ -77,13 +77,13 @@ class PlamoTracer(Tracer):
         word = Word(text, *span, 0, (), written, None, (), tuple(symbols), lattice=lattice)
         return EncodedWord(word, tuple(tokens))
 
-    def _edges(self, text: str, data: list[bytes], places: list[int]) -> Iterator[Edge]:
+    def _edges(self, text: str, data: list[bytes], places: list[int]) -> Iterator[LatticeEdge]:
         """All edges that the table gives, in the order in which they are tried."""
         for at, steps in self._text.suffixes.steps_from_end(text):
             for length, token, score in steps:
                 piece = text[at : at + length] if token >= 0 else _written(data[at])
                 size = places[at + length] - places[at]
-                yield Edge(token if token >= 0 else None, piece, places[at], size, score)
+                yield LatticeEdge(token if token >= 0 else None, piece, places[at], size, score)
 
     def count_words(self, fragment: str | bytes) -> int:
         return sum(1 for _ in self._text.segments(self._text.read(fragment).text))

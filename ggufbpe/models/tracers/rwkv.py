@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..tokenizer_model import unknown_id
-from .trace_types import EncodedWord, Fragment, Match, Step, Symbol, Tracer, TriedToken, Word, WordToken
+from .trace_types import EncodedWord, Fragment, Step, Symbol, TokenMatch, Tracer, TriedToken, Word, WordToken
 
 if TYPE_CHECKING:
     from ..rwkv import RWKVText
@@ -37,7 +37,7 @@ class RWKVTracer(Tracer):
                 TriedToken(each, data[at:stop].decode("utf-8", "surrogateescape"), stop - at)
                 for each, stop in matches
             )
-            match = Match(0, tried, token if matches else None, reach - at)
+            match = TokenMatch(0, tried, token if matches else None, reach - at)
             first, last = start + at, start + end
             symbol = Symbol(written, first, last, (token,), bool(matches), is_unknown=not matches)
             text = piece.decode("utf-8", "replace")

@@ -99,7 +99,7 @@ class TriedToken(NamedTuple):
     length: int
 
 
-class Match(NamedTuple):
+class TokenMatch(NamedTuple):
     """All tokens at a position, the shortest first; the last one is `taken`, None if there is none.
 
     Some token agrees with the text for `reach` bytes from the position: no longer one was possible.
@@ -111,7 +111,7 @@ class Match(NamedTuple):
     reach: int
 
 
-class Edge(NamedTuple):
+class LatticeEdge(NamedTuple):
     """One edge of a lattice: a token over `length` bytes. The unknown token's has the text that it stands for.
 
     None for the token: a character as the tokens of its bytes.
@@ -124,13 +124,13 @@ class Edge(NamedTuple):
     score: float
 
 
-class Path(NamedTuple):
+class LatticePath(NamedTuple):
     """A way through a lattice. `score` is the sum of its edges' scores, `total` what the model compares.
 
     `total` is the total before the word and then each score, added one after the other in doubles.
     """
 
-    edges: tuple[Edge, ...]
+    edges: tuple[LatticeEdge, ...]
     score: float
     total: float
 
@@ -143,9 +143,9 @@ class WordLattice(NamedTuple):
     """
 
     before: float  # the total of the words before this one
-    edges: tuple[Edge, ...]
-    best: Path
-    next_best: Path | None  # None if there is no other
+    edges: tuple[LatticeEdge, ...]
+    best: LatticePath
+    next_best: LatticePath | None  # None if there is no other
     is_from_end: bool = False
 
 
@@ -176,7 +176,7 @@ class Word(NamedTuple):
     whole: str | None  # the flag by which the word was taken as one token: "ignore_merges" or "newline_runs"
     merges: tuple[Merge, ...]
     symbols: tuple[Symbol, ...]
-    matches: tuple[Match, ...] = ()
+    matches: tuple[TokenMatch, ...] = ()
     lattice: WordLattice | None = None  # None, too, where the vocabulary has scores that are not finite
 
     @property
@@ -306,7 +306,7 @@ _LEAST = -1.7976931348623157e308  # the total of an unreachable position
 
 
 def word_lattice(
-    edges: tuple[Edge, ...], size: int, before: float, is_from_end: bool = False
+    edges: tuple[LatticeEdge, ...], size: int, before: float, is_from_end: bool = False
 ) -> WordLattice | None:
     """The best two paths over edges that come in the order in which they are tried.
 
@@ -330,9 +330,9 @@ def word_lattice(
             del there[2:]
     ends = nodes.get(goal, [])
 
-    def path(which: int) -> Path:
+    def path(which: int) -> LatticePath:
         position = goal
-        edges_taken: list[Edge] = []
+        edges_taken: list[LatticeEdge] = []
         while position != begin:
             _, number, which = nodes[position][which]
             edge = edges[number]
@@ -345,14 +345,14 @@ def word_lattice(
     return WordLattice(before, edges, path(0), path(1) if len(ends) > 1 else None, is_from_end)
 
 
-def path_over(edges: tuple[Edge, ...], before: float) -> Path:
+def path_over(edges: tuple[LatticeEdge, ...], before: float) -> LatticePath:
     """A path over these edges, after words of this total."""
     scores = [edge.score for edge in edges]
     *_, total = accumulate(scores, initial=before)
-    return Path(edges, sum(scores) if isinstance(total, int) else fsum(scores), total)
+    return LatticePath(edges, sum(scores) if isinstance(total, int) else fsum(scores), total)
 
 
-def best_path_with(lattice: WordLattice, token: int, position: int, length: int) -> Path | None:
+def best_path_with(lattice: WordLattice, token: int, position: int, length: int) -> LatticePath | None:
     """The best of the paths that take a token at a position; None if there is none."""
     end = position + length
     through = [

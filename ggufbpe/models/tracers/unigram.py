@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from ..._util.lazy import cached_property
 from ..._util.spelling import SPACE, escape_spaces
 from .trace_types import (
-    Edge,
     EncodedWord,
     Fragment,
+    LatticeEdge,
     RewrittenText,
     Step,
     Symbol,
@@ -97,10 +97,10 @@ class UnigramTracer(Tracer):
         span = start + normalized.starts[first], start + normalized.ends[end - 1]
         return Word(text, *span, 0, (), written, None, (), ())
 
-    def _edges(self, text: bytes) -> Iterator[Edge]:
+    def _edges(self, text: bytes) -> Iterator[LatticeEdge]:
         """All edges from each character."""
         for token, start, end, score in self._lattice.ways(text):
-            yield Edge(token, _shown(text[start:end]), start, end - start, score)
+            yield LatticeEdge(token, _shown(text[start:end]), start, end - start, score)
 
     @cached_property
     def _is_finite(self) -> bool:

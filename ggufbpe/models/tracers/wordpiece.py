@@ -11,10 +11,10 @@ from ..._util.spelling import SPACE, escape_spaces
 from .trace_types import (
     EncodedWord,
     Fragment,
-    Match,
     RewrittenText,
     Step,
     Symbol,
+    TokenMatch,
     Tracer,
     TriedToken,
     Word,
@@ -75,7 +75,7 @@ class WordPieceTracer(Tracer):
         for char in SPACE + word:
             places.append(places[-1] + len(char.encode("utf-8", "surrogatepass")))
         start, last = bounds[0][0], bounds[-1][1]
-        matches: list[Match] = []
+        matches: list[TokenMatch] = []
         found: list[Symbol] = []
         at = 0
         while at < len(symbols):
@@ -84,7 +84,7 @@ class WordPieceTracer(Tracer):
                 TriedToken(token, self._tokens[token], places[end] - places[at]) for token, end in tried
             )
             taken, end = tried[-1] if tried else (None, at)
-            matches.append(Match(places[at], candidates, taken, places[reach] - places[at]))
+            matches.append(TokenMatch(places[at], candidates, taken, places[reach] - places[at]))
             if taken is None:
                 found = [Symbol(SPACE + word, start, last, (self.unknown,), False, is_unknown=True)]
                 break

@@ -27,13 +27,13 @@ from synthetic import (
 )
 
 from ggufbpe import Tokenizer, cli
+from ggufbpe.analysis.explain.explain_words import Quote, taken_by
 from ggufbpe.analysis.explain.reasons import Place, WhyNot
 from ggufbpe.analysis.explain.why_not import why_not
+from ggufbpe.analysis.explain.why_not_words import answer_in_words
 from ggufbpe.analysis.views import html_page
 from ggufbpe.analysis.views.explain_page import html as html_in_pieces
-from ggufbpe.analysis.views.explain_words import Quote, taken_by
 from ggufbpe.analysis.views.html_page import marked, rendered, safe
-from ggufbpe.analysis.views.why_not_words import answer_in_words
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.pattern import option_texts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -41,18 +41,18 @@ from ggufbpe.models.token_attribute import TokenAttribute
 from ggufbpe.models.tracers.bpe import traced_stages
 from ggufbpe.models.tracers.trace_types import (
     Cut,
-    Edge,
     Fragment,
-    Match,
+    LatticeEdge,
+    LatticePath,
     Merge,
     RewrittenText,
     Symbol,
+    TokenMatch,
     TracedStage,
     TriedToken,
     Word,
     WordLattice,
 )
-from ggufbpe.models.tracers.trace_types import Path as LatticePath
 from ggufbpe.models.vocabulary import BYTE, UNKNOWN
 from ggufbpe.tokenizer.trace import Token, Trace
 
@@ -177,6 +177,13 @@ def test_reason(
     assert answer.reason == reason
     assert re.search(said, answered(answer, tok, text, **flags), re.DOTALL)
     assert (answer.token is None) == (reason == "unknown")
+    sentences = [
+        part
+        for said in answer_in_words(tok.trace(text, **flags), answer)
+        for part in said
+        if isinstance(part, str)
+    ]
+    assert all(part.strip(" .").lower() in str(answer).lower() for part in sentences)
     assert (answer.token in tok.encode(text, **flags)) == (reason == "produced")
     assert json.loads(json.dumps(answer.to_dict()))["reason"] == reason
 
@@ -196,10 +203,10 @@ def test_names_in_json_are_documented() -> None:
         Word,
         Cut,
         Merge,
-        Match,
+        TokenMatch,
         TriedToken,
         WordLattice,
-        Edge,
+        LatticeEdge,
     )
     more = (LatticePath, Symbol, Token, WhyNot, Place)
     assert not {name for record in (*records, *more) for name in record._fields} - documented
@@ -503,7 +510,11 @@ MODELS = [
 @pytest.mark.parametrize("width", [30, 50, 100, 200])
 @pytest.mark.parametrize("model", MODELS, ids=[model.stem for model in MODELS])
 def test_views_of_hostile_text(
-    width: int, model: Path, explain: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    width: int,
+    model: Path,
+    explain: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "t").write_bytes(HOSTILE)
     monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: width)

@@ -40,7 +40,7 @@ from ggufbpe.analysis.oracles.llama_cpp_child import _named_builds, library_in
 from ggufbpe.analysis.oracles.open_oracle import open_oracle
 from ggufbpe.analysis.oracles.oracle import Failure, Oracle, OracleError
 from ggufbpe.analysis.verify.id_comparison import verify
-from ggufbpe.analysis.verify.result import Text
+from ggufbpe.analysis.verify.result import ComparedText
 from ggufbpe.convert.export_formats import export_to
 from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
@@ -469,7 +469,9 @@ def test_sentencepiece_gives_the_ids_of_what_was_exported_for_it(name: str, tmp_
     export = export_to("sentencepiece", tok.vocabulary)
     (tmp_path / "tokenizer.model").write_bytes(export.files["tokenizer.model"])
     control = tok.vocabulary.tokens[tok.vocabulary.special_ids["eos"] or 0]
-    texts = [Text("text", n, data) for n, data in enumerate([*TEXTS, f"an {control} is plain".encode()])]
+    texts = [
+        ComparedText("text", n, data) for n, data in enumerate([*TEXTS, f"an {control} is plain".encode()])
+    ]
     with opened(f"sentencepiece:{tmp_path}", model) as oracle:
         result = verify(tok, oracle, texts)
         assert (result.differences, result.failures, oracle.parse_special(True)) == ([], [], False)
@@ -483,7 +485,7 @@ def test_sentencepiece_of_another_vocabulary_differs(tmp_path: Path) -> None:
     path = tmp_path / "other.model"
     path.write_bytes(export_to("sentencepiece", load_vocabulary(other)).files["tokenizer.model"])
     with opened(f"sentencepiece:{path}", model) as oracle:
-        assert not verify(Tokenizer(load_vocabulary(model)), oracle, [Text("text", 0, TEXTS[0])]).same
+        assert not verify(Tokenizer(load_vocabulary(model)), oracle, [ComparedText("text", 0, TEXTS[0])]).same
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ from ggufbpe.analysis.verify.fuzz import texts_for
 from ggufbpe.analysis.verify.given_texts import cut_into_texts
 from ggufbpe.analysis.verify.id_comparison import verify
 from ggufbpe.analysis.verify.model_diff import diff
-from ggufbpe.analysis.verify.result import Text, Verification
+from ggufbpe.analysis.verify.result import ComparedText, Verification
 from ggufbpe.analysis.verify.shrink import Shrinking, shrink
 from ggufbpe.analysis.views.terminal import isolated
 from ggufbpe.cli import main
@@ -94,7 +94,7 @@ class Engine(Oracle):
 
 
 def compared(tokenizer: Tokenizer, oracle: Oracle, *texts: bytes, **flags: bool) -> Verification:
-    return verify(tokenizer, oracle, [Text("test", 0, text) for text in texts], **flags)
+    return verify(tokenizer, oracle, [ComparedText("test", 0, text) for text in texts], **flags)
 
 
 # ---- rows, aligned --------------------------------------------------------------------------------------
@@ -391,9 +391,11 @@ def test_memory_does_not_grow_with_the_corpus() -> None:
     ours, other = tokenizer_as("gpt-2"), tokenizer_as("llama-bpe")
     filler = (b"x" * 120 + b" ") * 135  # long words that are all the same, so that it does not take long
 
-    def texts(count: int) -> Iterator[Text]:
+    def texts(count: int) -> Iterator[ComparedText]:
         for number in range(count):
-            yield Text("made", number, b"%d" % (number + 1000) * 2 if number % 10 == 0 else filler + b".")
+            yield ComparedText(
+                "made", number, b"%d" % (number + 1000) * 2 if number % 10 == 0 else filler + b"."
+            )
 
     def peak(count: int) -> int:
         tracemalloc.start()
@@ -418,7 +420,7 @@ def test_kinds_of_differences_are_bounded(gpt2: Tokenizer) -> None:
         return [next(numbers) * 7919 % 50000 for _ in ids]
 
     source = RandomTexts("wrong")
-    texts = [Text("made", 0, source.text()) for _ in range(300)]
+    texts = [ComparedText("made", 0, source.text()) for _ in range(300)]
     result = verify(gpt2, Engine(gpt2, wrong), texts)
     assert 1 <= len(result.differences) <= 100
     assert result.different > 200

@@ -13,7 +13,7 @@ from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
 from ggufbpe.analysis.oracles.oracle import Answer, Failure, Oracle
 from ggufbpe.analysis.oracles.recorded_ids import Recorded
 from ggufbpe.analysis.verify import text_comparison
-from ggufbpe.analysis.verify.result import Difference, FailureGroup, Text, Verification
+from ggufbpe.analysis.verify.result import ComparedText, Difference, FailureGroup, Verification
 from ggufbpe.analysis.verify.text_comparison import Comparing, Kept
 
 TOKENIZER = small_tokenizer()
@@ -51,7 +51,7 @@ def compared(
     told: list[Progress] = []
     comparing = Collected(TOKENIZER, Other(change), True, True, told.append)
     for number, text in enumerate(texts):
-        comparing.compare([Text("source", number, text)])
+        comparing.compare([ComparedText("source", number, text)])
     return comparing, comparing.result, told
 
 
@@ -134,7 +134,7 @@ def test_recorded_ids_tell_whether_the_command_or_the_library_made_them(first: l
     tokenizer = Tokenizer(TOKENIZER.vocabulary._replace(add_eos=True))
     oracle = Recorded([first])
     comparing = Comparing(tokenizer, oracle, True, True, lambda told: None)
-    comparing.compare([Text("", 0, b"a")])
+    comparing.compare([ComparedText("", 0, b"a")])
     assert comparing.result.different == 0
     assert f": {note}" in oracle.note
 

@@ -9,7 +9,7 @@ import pytest
 from small_models import small_tokenizer
 
 from ggufbpe import Tokenizer
-from ggufbpe.analysis.verify.result import Difference, Example, Text
+from ggufbpe.analysis.verify.result import ComparedText, Difference, DifferenceExample
 from ggufbpe.analysis.verify.upstream_tokenizer import known_limit, limit_findings, other_tokenizer
 from ggufbpe.convert.export_formats import export_to
 from ggufbpe.models.vocabulary import CONTROL, LSTRIP
@@ -18,7 +18,9 @@ from ggufbpe.models.vocabulary import CONTROL, LSTRIP
 def difference(text: str, places: int = 1) -> Difference:
     """A difference whose smallest text is `text`."""
     data = text.encode()
-    found = Difference("words", Example(Text("", 0, data), 0, len(data), 0, (), (), (0, 0)), 0)
+    found = Difference(
+        "words", DifferenceExample(ComparedText("", 0, data), 0, len(data), 0, (), (), (0, 0)), 0
+    )
     found.places, found.smallest = places, found.first
     return found
 

@@ -9,7 +9,13 @@ import pytest
 from ggufbpe.analysis.diagnose.cause import Cause
 from ggufbpe.analysis.oracles.chat_answers import Prompt, Refused
 from ggufbpe.analysis.oracles.oracle import Failure
-from ggufbpe.analysis.verify.chat_comparison import PROMPT, Chat, ChatDifference, ChatExample, ChatResult
+from ggufbpe.analysis.verify.chat_comparison import (
+    PROMPT,
+    ChatDifference,
+    ChatExample,
+    ChatResult,
+    ComparedChat,
+)
 from ggufbpe.analysis.views.chat_report_lines import chat_parts
 from ggufbpe.analysis.views.drawing import drawn
 
@@ -21,7 +27,7 @@ def lines(result: ChatResult, **options: Any) -> list[str]:
 
 
 def example(ours: bytes, theirs: bytes, body: Any = None) -> ChatExample:
-    return ChatExample(Chat("c.json", body or {}), Prompt(ours), Prompt(theirs))
+    return ChatExample(ComparedChat("c.json", body or {}), Prompt(ours), Prompt(theirs))
 
 
 TRIMMED = Cause("trimmed", {"what": "the contents are trimmed"})
@@ -57,7 +63,7 @@ def test_a_long_smallest_chat_is_left_to_json() -> None:
 
 
 def test_refusals_and_failures() -> None:
-    both = ChatExample(Chat("c.json", {}), Refused("one"), Refused("two", 3))
+    both = ChatExample(ComparedChat("c.json", {}), Refused("one"), Refused("two", 3))
     result = ChatResult(chats=5, refused=4, reasons=4, failed=1, other_reasons=[both] * 4)
     result.failures.append((Failure("timeout", "no answer\n"), "d.json"))
     found = lines(result)

@@ -10,14 +10,14 @@ from ggufbpe.analysis.verify.chat_comparison import (
     PROMPT,
     REFUSED_BY_THEM,
     REFUSED_BY_US,
-    Chat,
     ChatDifference,
     ChatExample,
     ChatResult,
+    ComparedChat,
 )
 from ggufbpe.analysis.views.chat_words import both_sides, chat_verdict, difference_title, prompts_around
 
-CHAT = Chat("chats.json, chat 0", {"messages": []})
+CHAT = ComparedChat("chats.json, chat 0", {"messages": []})
 
 
 @pytest.mark.parametrize(

@@ -8,26 +8,33 @@ from ggufbpe.analysis.diagnose.cause import Cause
 from ggufbpe.analysis.doctor.proposal import Proposal
 from ggufbpe.analysis.oracles.oracle import Failure
 from ggufbpe.analysis.verify.chat_comparison import ChatResult
-from ggufbpe.analysis.verify.result import Difference, Example, FailureGroup, Shown, Text, Verification
+from ggufbpe.analysis.verify.result import (
+    ComparedText,
+    Difference,
+    DifferenceExample,
+    FailureGroup,
+    ShownToken,
+    Verification,
+)
 from ggufbpe.analysis.views.report_lines import ReportLines, where
 from ggufbpe.gguf.change import Change
 
-TEXT = Text("a.txt", 100, b"say hello you")
+TEXT = ComparedText("a.txt", 100, b"say hello you")
 OURS = (
-    Shown(1, b"say ", 0, 4, 0, False),
-    Shown(2, b"hello", 4, 9, 1, True),
-    Shown(5, b" you", 9, 13, 2, False),
+    ShownToken(1, b"say ", 0, 4, 0, False),
+    ShownToken(2, b"hello", 4, 9, 1, True),
+    ShownToken(5, b" you", 9, 13, 2, False),
 )
 THEIRS = (
-    Shown(1, b"say ", 0, 4, 0, False),
-    Shown(3, b"hel", 4, 7, 1, True),
-    Shown(4, b"lo", 7, 9, 1, True),
-    Shown(5, b" you", 9, 13, 2, False),
+    ShownToken(1, b"say ", 0, 4, 0, False),
+    ShownToken(3, b"hel", 4, 7, 1, True),
+    ShownToken(4, b"lo", 7, 9, 1, True),
+    ShownToken(5, b" you", 9, 13, 2, False),
 )
 
 
 def difference() -> Difference:
-    found = Difference("kind", Example(TEXT, 4, 9, 1, OURS, THEIRS, (0, 0)), 0)
+    found = Difference("kind", DifferenceExample(TEXT, 4, 9, 1, OURS, THEIRS, (0, 0)), 0)
     found.step, found.places = "merges", 3
     found.causes, found.explains = (Cause("merges", {"what": "other merges"}),), 0.75
     return found
@@ -86,7 +93,7 @@ def test_rows_are_cut_into_blocks_that_fit() -> None:
 
 def test_the_smallest_text_is_shown_unless_it_is_the_first() -> None:
     found = difference()
-    found.smallest = Example(Text("", 0, b"lo\x1b"), 0, 2, 0, (), (), (0, 0))
+    found.smallest = DifferenceExample(ComparedText("", 0, b"lo\x1b"), 0, 2, 0, (), (), (0, 0))
     made = result(texts=1, different=1, differences=[found])
     assert any(
         line.startswith("   smallest text: ") and "\\x1b" in line and "3 bytes" in line
@@ -107,7 +114,7 @@ def test_two_models_by_name() -> None:
 
 
 def test_failures_and_the_proposal() -> None:
-    group = FailureGroup(Failure("crash", "signal\n11"), Text("b.txt", 5, b"boom"))
+    group = FailureGroup(Failure("crash", "signal\n11"), ComparedText("b.txt", 5, b"boom"))
     group.texts = 2
     change = Proposal(Change({"a": "b"}), command="ggufbpe fix m -o fixed.gguf")
     found = lines(result(texts=4, failures=[group], proposal=change))
@@ -119,7 +126,7 @@ def test_failures_and_the_proposal() -> None:
 
 
 def test_refused_texts() -> None:
-    group = FailureGroup(Failure("refused", "not UTF-8"), Text("b.txt", 0, b""))
+    group = FailureGroup(Failure("refused", "not UTF-8"), ComparedText("b.txt", 0, b""))
     group.texts = 1
     found = lines(result(texts=3, failures=[group]))
     assert found[1] == "1 text not compared, since other does not accept them"
@@ -139,4 +146,4 @@ def test_only_the_first_differences_are_shown() -> None:
 
 
 def test_places() -> None:
-    assert where(Text("a\x1b.txt", 10, b""), 5) == "a\\x1b.txt, byte 15"
+    assert where(ComparedText("a\x1b.txt", 10, b""), 5) == "a\\x1b.txt, byte 15"

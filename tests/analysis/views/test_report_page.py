@@ -7,7 +7,14 @@ import pytest
 from ggufbpe.analysis.diagnose.cause import Cause
 from ggufbpe.analysis.oracles.oracle import Failure
 from ggufbpe.analysis.verify.chat_comparison import ChatResult
-from ggufbpe.analysis.verify.result import Difference, Example, FailureGroup, Shown, Text, Verification
+from ggufbpe.analysis.verify.result import (
+    ComparedText,
+    Difference,
+    DifferenceExample,
+    FailureGroup,
+    ShownToken,
+    Verification,
+)
 from ggufbpe.analysis.views.report_page import by_span, goes_on, rate, to_html, verdict
 
 
@@ -19,7 +26,7 @@ def result(**fields: object) -> Verification:
 
 
 def failed(texts: int) -> FailureGroup:
-    group = FailureGroup(Failure("crash", ""), Text("", 0, b""))
+    group = FailureGroup(Failure("crash", ""), ComparedText("", 0, b""))
     group.texts = texts
     return group
 
@@ -49,14 +56,14 @@ def test_rates(size: int, seconds: float, expected: str) -> None:
     assert rate(size, seconds) == expected
 
 
-A, B = Shown(1, b"a", 5, 6, 0, False), Shown(2, b"bc", 6, 8, 1, True)
-B1, B2 = Shown(3, b"b", 6, 7, 1, True), Shown(4, b"c", 7, 8, 1, True)
-C, D = Shown(5, b"d", 8, 9, 2, False), Shown(6, b"<e>", 9, 12, 2, False)
+A, B = ShownToken(1, b"a", 5, 6, 0, False), ShownToken(2, b"bc", 6, 8, 1, True)
+B1, B2 = ShownToken(3, b"b", 6, 7, 1, True), ShownToken(4, b"c", 7, 8, 1, True)
+C, D = ShownToken(5, b"d", 8, 9, 2, False), ShownToken(6, b"<e>", 9, 12, 2, False)
 
 
-def example(size: int, *, offset: int = 0) -> Example:
-    text = Text("a.txt", 0, b"<<<<<abcd<e>"[offset:] + b"." * (size - 12))
-    return Example(text, 6, 8, 1, (A, B, C, D), (A, B1, B2, C, D), (3, 4))
+def example(size: int, *, offset: int = 0) -> DifferenceExample:
+    text = ComparedText("a.txt", 0, b"<<<<<abcd<e>"[offset:] + b"." * (size - 12))
+    return DifferenceExample(text, 6, 8, 1, (A, B, C, D), (A, B1, B2, C, D), (3, 4))
 
 
 def test_tokens_by_span_are_one_by_one_where_they_agree() -> None:
@@ -72,7 +79,7 @@ def test_tokens_by_span_are_one_by_one_where_they_agree() -> None:
 def test_text_around_the_tokens(size: int, rest: int | None) -> None:
     assert goes_on(example(size)) == (True, rest)
     at_start = [token._replace(start=token.start - 5, end=token.end - 5) for token in (A, B)]
-    whole = Example(Text("", 0, b"abc"), 1, 3, 1, tuple(at_start), tuple(at_start), (0, 0))
+    whole = DifferenceExample(ComparedText("", 0, b"abc"), 1, 3, 1, tuple(at_start), tuple(at_start), (0, 0))
     assert goes_on(whole) == (False, None)
     assert goes_on(whole._replace(ours=(), theirs=())) == (False, 0)
 

@@ -77,6 +77,16 @@ def test_text_that_is_no_vocabulary_is_refused(
     assert not (tmp_path / "v.gguf").exists()
 
 
+def test_a_chat_template_beside_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text(WORD_PIECES, encoding="utf-8")
+    (tmp_path / "chat_template.jinja").write_bytes("{{ 'naïve' }}".encode("latin-1"))
+    with pytest.raises(NotImportableError, match=r"chat_template\.jinja is not UTF-8: .* at byte 6"):
+        import_file(str(tmp_path / "vocab.txt"))
+    (tmp_path / "chat_template.jinja").write_bytes("{{ 'naïve' }}".encode())
+    found = import_file(str(tmp_path / "vocab.txt")).metadata
+    assert found["tokenizer.chat_template"] == "{{ 'naïve' }}"
+
+
 @pytest.mark.parametrize(
     ("text", "config"),
     [

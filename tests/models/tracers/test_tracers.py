@@ -41,7 +41,7 @@ from ggufbpe.analysis.views.explain_page import html
 from ggufbpe.analysis.views.terminal import json_bytes
 from ggufbpe.models.plamo import in_ten_thousandths
 from ggufbpe.models.spm import ScoreRanks, score_ranks
-from ggufbpe.models.tracers.trace_types import Edge, Word, WordLattice
+from ggufbpe.models.tracers.trace_types import LatticeEdge, Word, WordLattice
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from ggufbpe.tokenizer.reference_engine import ReferenceEngine
 from ggufbpe.tokenizer.trace import Trace, tracer_of
@@ -258,13 +258,13 @@ def check_lattice(tok: Tokenizer, word: Word, lattice: WordLattice) -> None:
         assert lattice.next_best is None or lattice.next_best.total == totals[1]
 
 
-def sum_in_order(before: float, edges: tuple[Edge, ...]) -> float:
+def sum_in_order(before: float, edges: tuple[LatticeEdge, ...]) -> float:
     for edge in edges:
         before += edge.score
     return before
 
 
-def all_paths(edges: tuple[Edge, ...], size: int, at: int = 0) -> Iterator[tuple[Edge, ...]]:
+def all_paths(edges: tuple[LatticeEdge, ...], size: int, at: int = 0) -> Iterator[tuple[LatticeEdge, ...]]:
     if at == size:
         yield ()
     for edge in edges:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...models.tracers.trace_types import Merge, Path
+from ...errors import escape_invisible, printable
+from ...models.tracers.trace_types import LatticePath, Merge
 from ...tokenizer.trace import Trace
-from ..explain.piece_search import PLACES
-from ..explain.reasons import Place, WhyNot
 from .explain_words import (
     REST_SHOWN,
     Quote,
@@ -21,6 +20,8 @@ from .explain_words import (
     stage_name,
     why_changed,
 )
+from .piece_search import PLACES
+from .reasons import Place, WhyNot
 
 PLACES_SHOWN = 5  # of the places of a piece
 _EDGES_SHOWN = 24  # of a long path, those that differ
@@ -58,6 +59,19 @@ def answer_in_words(trace: Trace, answer: WhyNot, *, from_one: bool = False) -> 
         yield [*name, " does not occur in the text.", *_instead(" But this does: ", answer)]
     else:
         yield from _by_place(trace, answer, name, from_one)
+
+
+def answer_as_text(trace: Trace, answer: WhyNot) -> str:
+    """`answer_in_words` as one string, in which quotes are safe to print."""
+    said = ("".join(map(_plain, sentence)).rstrip(".") for sentence in answer_in_words(trace, answer))
+    return " ".join(f"{each[:1].upper()}{each[1:]}." for each in said)
+
+
+def _plain(part: str | Quote) -> str:
+    if isinstance(part, str):
+        return part
+    text = part.text if isinstance(part.text, str) else part.text.decode("utf-8", "backslashreplace")
+    return f"/{escape_invisible(text)}/" if part.is_pattern else printable(text)
 
 
 def _by_place(trace: Trace, answer: WhyNot, name: Sentence, from_one: bool) -> Iterator[Sentence]:
@@ -145,7 +159,7 @@ def _matched(place: Place, word: Sentence) -> Sentence:
     return ["in ", *word, ", the longest match here ", *took, ", which is longer."]
 
 
-def _outweighed(path: Path, best: Path, word: Sentence) -> Sentence:
+def _outweighed(path: LatticePath, best: LatticePath, word: Sentence) -> Sentence:
     with_it = path_in_words(path, path_difference(path, best, _EDGES_SHOWN))
     taken = path_in_words(best, path_difference(best, path, _EDGES_SHOWN))
     more = "more" if path.total < best.total else "no less"

@@ -13,13 +13,13 @@ from ...models import tokenizer_model
 from ...models.bpe.merge import CHAR_BYTES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.tracers.trace_types import (
-    Edge,
     Fragment,
-    Match,
+    LatticeEdge,
+    LatticePath,
     Merge,
-    Path,
     RewrittenText,
     Symbol,
+    TokenMatch,
     Word,
     written_bytes,
 )
@@ -197,7 +197,7 @@ def steps_in_words(word: Word, most: int) -> Iterator[Sentence]:
         yield ["next best, ", *path_in_words(following, path_difference(following, best, most))]
 
 
-def _tried(match: Match, rest: bytes) -> Sentence:
+def _tried(match: TokenMatch, rest: bytes) -> Sentence:
     """`rest`: of the word, where the match begins."""
     where: Sentence = ["at ", Quote(rest), ": "] if match.position else []
     if not match.tried:
@@ -210,7 +210,7 @@ def _tried(match: Match, rest: bytes) -> Sentence:
     return [*said, "; took ", Quote(match.tried[-1].text), f" ({match.taken})"]
 
 
-def path_in_words(path: Path, shown: tuple[int, int]) -> Sentence:
+def path_in_words(path: LatticePath, shown: tuple[int, int]) -> Sentence:
     """A path with its scores, of which only some edges are shown."""
     first, end = shown
     said: Sentence = [f"sum {rounded(path.score)}: ", "… + " * (first > 0)]
@@ -220,7 +220,7 @@ def path_in_words(path: Path, shown: tuple[int, int]) -> Sentence:
     return [*said, " + …" * (end < len(path.edges))]
 
 
-def path_difference(path: Path, other: Path, most: int) -> tuple[int, int]:
+def path_difference(path: LatticePath, other: LatticePath, most: int) -> tuple[int, int]:
     """Which edges of a path to show: all, or of a long one those that are not the other's, too."""
     if len(path.edges) <= _LONG_PATH:
         return 0, len(path.edges)
@@ -229,7 +229,7 @@ def path_difference(path: Path, other: Path, most: int) -> tuple[int, int]:
     return before, min(len(path.edges) - behind, before + most)
 
 
-def _common(edges: tuple[Edge, ...], others: tuple[Edge, ...]) -> int:
+def _common(edges: tuple[LatticeEdge, ...], others: tuple[LatticeEdge, ...]) -> int:
     """How many edges at the beginning are the same."""
     pairs = enumerate(zip(edges, others))
     return next((at for at, (one, other) in pairs if one != other), min(len(edges), len(others)))
