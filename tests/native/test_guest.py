@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from synthetic import gpt2_vocabulary, native_encoder
 
 from ggufbpe import Tokenizer

@@ -40,7 +40,7 @@ def why_not(
 
     >>> why_not("model.gguf", "Hello world", "Hell").reason
     'part'
-    >>> print(why_not("model.gguf", "Hello world", " world"))         # doctest: +SKIP
+    >>> print(why_not("model.gguf", "Hello world", " world"))
     ' world' (token 995) was produced: token 1 (bytes 5 to 11).
     """
     if not isinstance(piece, (str, bytes)):
