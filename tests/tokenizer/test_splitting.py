@@ -167,6 +167,18 @@ def test_both_engines_divide_alike(kind: str) -> None:
         assert native.split(text, *given) == reference.split(text, *given), (text, given)
 
 
+@pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm"])
+@pytest.mark.parametrize("rare", ["", "é", "</s>", "[SEP]", "\x01", "\u3000", "\n  \n"])
+def test_both_engines_divide_long_texts_alike(kind: str, rare: str) -> None:
+    """Most blocks of the text are plain, and some are not."""
+    native, dice = tokenizer_of_kind(kind), random.Random(f"{kind} {rare}")
+    reference = Tokenizer(native.vocabulary, "reference")
+    words = ["hello", " world", ".", "\n", " the", " Quick (brown)", " fox's", "  12_3", "! ", "\n\n"]
+    text = "".join(rare if dice.random() < 0.001 else dice.choice(words) for _ in range(12_000))
+    for boundaries in ("paragraph", "word"):
+        assert native.split(text, 700, 20, boundaries) == reference.split(text, 700, 20, boundaries)
+
+
 def test_lengths_that_add_up_by_chance_do_not_measure_a_text() -> None:
     """A token strips the space behind it, and the text after another begins with one that is put there."""
     tok = tokenizer_of_kind("spm that strips")
