@@ -218,11 +218,13 @@ class BudgetMethods:
         tokenizer = cast("Tokenizer", self)
         model = tokenizer.vocabulary.tokenizer_model
         entry = tokenizer.vocabulary.pre_tokenizer
+        # Such tokens are decoded by GPT-2's alphabet of bytes, but the text is not written in it.
+        has_other_bytes = model.has_pre_tokenizer and not entry.byte_encode and not entry.escape_whitespaces
         changes_text = model.drops_white_space or model.normalizes or model.has_sequences
         if model.begins_words:
             tokens = tokenizer.vocabulary.tokens
             lengths = numpy().fromiter(map(_length_in_word, tokens), numpy().int32, len(tokens))
-        elif changes_text or entry.prepend_space:
+        elif changes_text or entry.prepend_space or has_other_bytes:
             return b""
         else:
             lengths = numpy().diff(tokenizer.token_bytes_to_numpy()[1]).astype(numpy().int32)

@@ -179,6 +179,13 @@ def test_both_engines_divide_long_texts_alike(kind: str, rare: str) -> None:
         assert native.split(text, 700, 20, boundaries) == reference.split(text, 700, 20, boundaries)
 
 
+def test_what_tokens_decode_to_does_not_measure_a_text_without_bytes() -> None:
+    """The vocabulary is decoded by GPT-2's alphabet of bytes, but texts are not written in it."""
+    tok = tokenizer_of_kind("whitespace")
+    text = "İa Ⱥ bx. İȺ  Ⱥ Ⱥ İbȾ x. Ⱦ  İ İ bbb Ⱥ \nȾ  Ⱥ İ x. İ Ⱥİ Ⱥ Ⱥ İ a a a a İx. Ⱥ Ⱥa İ İ x. İ ȺȺx. a a İbx. Ⱦ İ"
+    assert [span for span in tok.split(text, 8) if not tok.fits(text[slice(*span)], 8)] == []
+
+
 def test_lengths_that_add_up_by_chance_do_not_measure_a_text() -> None:
     """A token strips the space behind it, and the text after another begins with one that is put there."""
     tok = tokenizer_of_kind("spm that strips")
