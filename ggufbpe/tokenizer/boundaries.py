@@ -139,7 +139,7 @@ _LEVELS = {level.name: level for levels in BOUNDARIES.values() for level in leve
 Boundaries = BoundaryName | Sequence[BoundaryLevel]
 
 
-BEGINS_WORD = 1 << 30  # TokenLengths::BEGINS_WORD in native/src/tokenizer/token_starts.h
+BEGINS_WORD = 1 << 30  # LengthArray::BEGINS_WORD in native/src/tokenizer/token_starts.h
 
 
 class SplitRequest(NamedTuple):

@@ -78,7 +78,7 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
                                              bool parse_special, const RulesTuple &places, const Splitter *splitter,
                                              nb::bytes token_lengths, bool drops_spaces, bool ignores_first_space) {
     const Source source(text);
-    const TokenLengths lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t),
+    const LengthArray lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t),
                                drops_spaces};
     std::vector<BoundaryLevel> given = levels_of(levels);
     SplitPointRules rules;

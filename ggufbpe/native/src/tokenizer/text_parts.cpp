@@ -29,7 +29,7 @@ bool is_character_start(const unsigned char *text, size_t size, size_t place) {
 }
 
 TextParts::TextParts(const Encoder &encoder, const SplitPoints &places, Boundaries &boundaries, const Text &text,
-                     TokenLengths lengths, const PartOptions &options, const Poll &poll)
+                     LengthArray lengths, const PartOptions &options, const Poll &poll)
     : encoder_(encoder),
       places_(places),
       boundaries_(boundaries),

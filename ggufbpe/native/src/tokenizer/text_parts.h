@@ -37,7 +37,7 @@ public:
 
     // All must outlive the object.
     TextParts(const Encoder &encoder, const SplitPoints &places, Boundaries &boundaries, const Text &text,
-              TokenLengths lengths, const PartOptions &options, const Poll &poll);
+              LengthArray lengths, const PartOptions &options, const Poll &poll);
 
     // The parts in order, in bytes.
     std::vector<Span> spans();

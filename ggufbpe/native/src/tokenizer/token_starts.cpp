@@ -25,7 +25,7 @@ bool is_plain_ascii(const unsigned char *text, size_t size) {
 }  // namespace
 
 TokenStarts::TokenStarts(const Encoder &encoder, const SplitPoints &places, const Text &text, const SpecialSpans &special,
-                         TokenLengths lengths, bool parse_special, const Poll &poll)
+                         LengthArray lengths, bool parse_special, const Poll &poll)
     : encoder_(encoder),
       places_(places),
       text_(text),
@@ -123,8 +123,8 @@ bool TokenStarts::add_by_word(const Ids &ids, size_t from, size_t end) {
     size_t next = 0, place = from;
     const bool add_up = add(ids, word_bytes_, [&](const int32_t *some, size_t count, size_t *to, uint64_t at) {
         for (size_t i = 0; i < count; ++i) {
-            const uint32_t length = lengths_.of(some[i]), own = length & ~TokenLengths::BEGINS_WORD;
-            const size_t begins = length / TokenLengths::BEGINS_WORD & 1;
+            const uint32_t length = lengths_.of(some[i]), own = length & ~LengthArray::BEGINS_WORD;
+            const size_t begins = length / LengthArray::BEGINS_WORD & 1;
             // Not a branch: which tokens begin words is unpredictable.
             place = begins ? from + word_starts[std::min(next, words)] : place;
             next += begins;

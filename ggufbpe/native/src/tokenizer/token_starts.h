@@ -21,7 +21,7 @@
 namespace ggufbpe {
 
 // The bytes of text that each token stands for, by id; below 0 if that is not known. None, if tokens may stand for other text.
-struct TokenLengths {
+struct LengthArray {
     const int32_t *data = nullptr;
     size_t size = 0;
     // The model drops white space between words; BEGINS_WORD is set for tokens that begin one. Lengths are those in plain ASCII.
@@ -41,7 +41,7 @@ public:
 
     // All must outlive the object.
     TokenStarts(const Encoder &encoder, const SplitPoints &places, const Text &text, const SpecialSpans &special,
-                TokenLengths lengths, bool parse_special, const Poll &poll);
+                LengthArray lengths, bool parse_special, const Poll &poll);
 
     // How many tokens begin before a place, which must not lie before what was forgotten.
     size_t before(size_t place);
@@ -65,7 +65,7 @@ private:
     const SplitPoints &places_;
     const Text text_;
     const SpecialSpans &special_;
-    const TokenLengths lengths_;
+    const LengthArray lengths_;
     const EncodeOptions options_;
     const Poll &poll_;
     Pace pace_;
