@@ -16,6 +16,7 @@ list(GET version_numbers 0 GGUFBPE_C_MAJOR)
 add_library(ggufbpe_objects OBJECT ${KERNEL_SOURCES} ${LIBRARY_SOURCES})
 target_include_directories(ggufbpe_objects PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include ${KERNEL})
 target_compile_definitions(ggufbpe_objects PRIVATE GGUFBPE_BUILDING)
+compile_by_folder(ggufbpe_objects)
 set_target_properties(ggufbpe_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                       VISIBILITY_INLINES_HIDDEN ON)
 if(GGUFBPE_SANITIZE)

@@ -14,6 +14,7 @@ list(JOIN exported "," exported)
 add_executable(ggufbpe_wasm ${WASM_SOURCES})
 target_include_directories(ggufbpe_wasm PRIVATE ${KERNEL} ${CMAKE_CURRENT_SOURCE_DIR}/include)
 target_compile_definitions(ggufbpe_wasm PRIVATE GGUFBPE_BUILDING)
+compile_by_folder(ggufbpe_wasm)
 target_compile_options(ggufbpe_wasm PRIVATE -O3 -msimd128 -fwasm-exceptions)
 target_link_options(ggufbpe_wasm PRIVATE -O3 -msimd128 -fwasm-exceptions -sSTANDALONE_WASM --no-entry
                     -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sTOTAL_STACK=1MB -sMALLOC=emmalloc

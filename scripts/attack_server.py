@@ -42,6 +42,7 @@ from hostile_templates import HOSTILE
 
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.edit import Edit, write_edited
+from ggufbpe.server.endpoints import ENDPOINTS
 
 GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"
 READ_TIMEOUT = 5  # seconds, of the server
@@ -56,32 +57,15 @@ KEY = "x-api-key: secret"
 UNANSWERED = 0  # in place of a status: the server hung up, or the client did
 FINE, REFUSED = frozenset({200}), frozenset({400})
 BUSY = frozenset({429, 503})
-ENDPOINTS = (
-    "/tokenize",
-    "/detokenize",
-    "/apply-template",
-    "/v1/chat/completions/input_tokens",
-    "/v1/responses/input_tokens",
-    "/v1/messages/count_tokens",
-    "/api/tokenize",
-    "/api/detokenize",
-    "/api/show",
-    "/infill/input_tokens",
-    "/v1/rerank/input_tokens",
-    "/v1/count",
-    "/v1/fits",
-    "/v1/truncate",
-    "/v1/split",
-    "/v1/fit",
-    "/v1/explain",
-    "/v1/diff",
-    "/v1/diagnose",
-    "/v1/tokens",
-    "/v1/word",
-    "/v1/why",
-    "/v1/parting",
-    "/v1/chat/completions",
-)
+# the examples of the addresses that take a body, whose models are those of this server, and one that needs weights
+EXAMPLES = {
+    path: [
+        {**example, **({"models": ["ordinary", "ordinary"]} if "models" in example else {})}
+        for example in endpoint.examples
+    ]
+    for (method, path), endpoint in ENDPOINTS.items()
+    if method == "POST"
+} | {"/v1/chat/completions": [QUESTION]}
 
 
 class Attack(NamedTuple):
@@ -282,15 +266,14 @@ def bodies(dice: random.Random) -> list[Attack]:
     fields = ("content", "prompt", "messages", "tokens", "texts", "text", "ids", "input", "model", "models")
     found = []
     for name, value in values:
-        path, key = dice.choice(ENDPOINTS), dice.choice(fields)
+        path, key = dice.choice(list(EXAMPLES)), dice.choice(fields)
         statuses = {200, 400, 404, 413, 501}
         found.append((f"{name}: {path}", post(path, value), statuses))
         data = b'{"model": "ordinary", "%s": %s}' % (key.encode(), value)
         found.append((f"{name} as {key}: {path}", post(path, data), statuses))
-        more = json.dumps({**QUESTION, "model": "ordinary", "ids": [1], "text": "a"}).encode()[:-1]
-        found.append(
-            (f"{name} in a chat: {path}", post(path, more + b', "tools": ' + value + b"}"), statuses)
-        )
+        example = {**dice.choice(({}, QUESTION)), **dice.choice(EXAMPLES[path]), "model": "ordinary"}
+        whole = json.dumps(example).encode()[:-1] + b', "tools": ' + value + b"}"
+        found.append((f"{name} in a request: {path}", post(path, whole), statuses))
     bomb = dice.choice((b"{},", b"[],", b'"",', b'{"a":[]},', b'{"a":1},', b"1,", b"0.5,"))
     large = b"[" + bomb * ((15 * megabytes) // len(bomb)) + b"1]"
     found += [
@@ -391,7 +374,7 @@ def templates(dice: random.Random) -> list[Attack]:
         "/v1/tokens",
         "/v1/chat/completions/input_tokens",
     ):
-        body = {**QUESTION, "ids": [1], "model": "hostile"}
+        body = {**QUESTION, "model": "hostile", **({"ids": [1]} if path == "/v1/diagnose" else {})}
         statuses = ended | {500} | (FINE if path == "/v1/diagnose" else set())
         found.append(Attack(f"the model's template: {path}", (post(path, body),), statuses))
     found.append(

@@ -34,7 +34,7 @@ def bound(most: int) -> int:
     return int(said) if said.isdecimal() else most
 
 
-def evict(folder: str, ending: str, most: int, spared: str) -> set[str]:
+def evict(folder: str, ending: str | tuple[str, ...], most: int, spared: str) -> set[str]:
     """Delete the least recently used files with this ending until the rest has `most` bytes; return the deleted.
 
     `spared` is the name of a file that stays. `OSError` if the folder cannot be read.

@@ -141,7 +141,7 @@ class ChatMethods:
     ) -> list[int] | str | tuple[list[int], list[int]]:
         """Return the ids of a chat as `llama-server --jinja` counts them, or with `tokenize=False` its prompt, a `str`.
 
-        >>> tok.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)    # doctest: +SKIP
+        >>> tok.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
         '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'
 
         `messages` and `tools` are in OpenAI's form: lists of dicts of JSON values. The other arguments are the fields
@@ -216,7 +216,9 @@ class ChatMethods:
         llama-server refuses; `ValueError` for a negative `limit` or `answer`, for an answer that exceeds the limit,
         and for a policy that is not one. Warns as `apply_chat_template`.
 
-        >>> tok.fit_chat(messages, 4096, answer=512, keep={"keep_last": 2}).messages    # doctest: +SKIP
+        >>> turns = [{"role": role, "content": "Hello world"} for role in ("user", "assistant", "user")]
+        >>> tok.fit_chat(turns, 70, answer=20, keep={"keep_last": 1}).messages
+        [{'role': 'user', 'content': 'Hello world'}]
         """
         with IMPORT_LOCK:
             from .chats import body_from_arguments

@@ -136,8 +136,8 @@ def _value(file: GGUFFile, key: str) -> Any:
         return file[key]
     if file.element_type(key) is not _T.STRING:
         return file.numbers(key)
-    strings = file.strings(key)
-    return file[key] if strings is None else shared_strings(strings)
+    texts = file.strings(key)
+    return file[key] if texts is None else shared_strings(texts)
 
 
 # ---- overrides ------------------------------------------------------------------------------------------

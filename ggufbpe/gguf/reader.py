@@ -31,7 +31,7 @@ _T = GGUFValueType
 class GGUFFile(Section):
     """The metadata of one GGUF file: a read-only mapping from key to value, with types and offsets.
 
-    >>> with GGUFFile(path) as file:                                        # doctest: +SKIP
+    >>> with GGUFFile("model.gguf") as file:
     ...     file["tokenizer.ggml.model"], file.array_length("tokenizer.ggml.tokens")
     ('gpt2', 50257)
 
@@ -56,8 +56,8 @@ class GGUFFile(Section):
         """The value of `key`, decoded. `InvalidUTF8Error` if a string in it is not UTF-8."""
         entry = self._checked(key)
         if entry.element is _T.STRING:
-            strings = self.strings(key)
-            return self._strings(key) if strings is None else strings.to_list()
+            texts = self.strings(key)
+            return self._strings(key) if texts is None else [*texts]
         if entry.element is not None:
             return self._numbers(entry.element, entry.data, entry.size)
         if entry.type is _T.STRING:

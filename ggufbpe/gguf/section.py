@@ -20,7 +20,8 @@ import struct
 from array import array
 from collections.abc import Callable, Container, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from io import FileIO
+from typing import NamedTuple
 
 from ..errors import (
     CorruptMetadataError,
@@ -32,7 +33,8 @@ from ..errors import (
     printable,
 )
 from ..native import native
-from ..native.lazy_strings import compiled
+from ..native.lazy_strings import LazyStrings, compiled
+from ..native.table_cache import FEWEST_STRINGS, KnownArray
 from .constants import GGUF_MAGIC, GGUFValueType
 from .source import DOWNLOAD_AGAIN, Source, Stream, not_gguf
 from .value_types import SCALARS
@@ -40,6 +42,7 @@ from .value_types import SCALARS
 _T = GGUFValueType
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
 _Walk = Callable[[bytes, int, int], tuple[int, int]]  # as `native.Strings.walk`, in one layout of lengths
+_PACKED = {"width": 8, "big_endian": False}  # the layout of `native.PackedStrings`
 _FIRST = 512  # strings that are walked before the first look at how long they are
 DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
 
@@ -76,7 +79,7 @@ class Section(Source):
         """`taken` are arrays of strings that `strings` will be asked for: they are read on the way past them."""
         super().__init__(path, data, size)
         self._entries: dict[str, Entry] = {}
-        self._taken: dict[str, Any] = {}
+        self._taken: dict[str, LazyStrings | None] = {}
         self._to_take = taken if native is not None else ()
         self._seen = self._opened
         try:
@@ -86,8 +89,8 @@ class Section(Source):
             self.close()
             raise
 
-    def strings(self, key: str) -> Any:
-        """The array of strings `key` as a `native.Strings`, which keeps nothing of the file.
+    def strings(self, key: str) -> LazyStrings | None:
+        """The array of strings `key` as the compiled engine keeps it, without the file.
 
         None if that is impossible: there is no compiled engine, or the strings have a NUL or are not UTF-8.
         """
@@ -95,10 +98,10 @@ class Section(Source):
         if native is None:
             return None
         if key not in self._taken:
-            end, strings = self._take_strings(entry.data, entry.size, key)
+            end, texts = self._take_strings(entry.data, entry.size, key)
             if end != entry.end:
                 raise self._changed(entry.data)
-            return strings
+            return texts
         return self._taken[key]
 
     def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
@@ -230,11 +233,22 @@ class Section(Source):
             end = self._walk_strings(data, count, key, partial(self._note_lengths, lengths))
         return Entry(value_type, offset, element, count, data, end, lengths)
 
-    def _take_strings(self, position: int, count: int, key: str) -> tuple[int, Any]:
+    def _take_strings(self, position: int, count: int, key: str) -> tuple[int, LazyStrings | None]:
         """Return where `count` strings from `position` on end, and what `strings` gives of them."""
+        known = None
+        if isinstance(self._file, FileIO) and count >= FEWEST_STRINGS and self._layout == _PACKED:
+            known = KnownArray(self.path, key, count)
+            size, texts = known.read(self._file.fileno(), position, self.size)
+            if texts is not None:
+                self._check_end(position + size, position)
+                return position + size, texts
         scanner = compiled().Scanner(count)
         end = self._walk_strings(position, count, key, partial(scanner.add, **self._layout))
-        return end, scanner.take()
+        if (strings := scanner.take()) is None:
+            return end, None
+        texts = LazyStrings(strings)
+        texts.unknown_as = known
+        return end, texts
 
     def _walk_strings(self, position: int, count: int, key: str, walk: _Walk, skips: bool = False) -> int:
         """Return where `count` strings from `position` on end, all of which `walk` has seen.

@@ -11,10 +11,13 @@ import struct
 from _weakref import ref  # `weakref` takes longer to import than all else here
 from collections import deque
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .._util.lazy import IMPORT_LOCK
 from . import native
+
+if TYPE_CHECKING:
+    from .table_cache import KnownArray
 
 _LENGTH = struct.Struct("<Q")
 _SHARED_FROM = 1000  # strings; shorter lists are quickly made
@@ -24,19 +27,48 @@ _T = TypeVar("_T")
 
 
 class LazyStrings(Sequence[str]):
-    """A list of strings that is kept as a `native.Strings`.
+    """A list of strings that is kept as a `native.Strings`, or as a `native.PackedStrings` until one of them is needed.
 
     >>> texts = lazy_strings(["a", "b"])
     >>> texts[1], texts == ["a", "b"]
     ('b', True)
     """
 
-    __slots__ = ("__weakref__", "_list", "_made", "strings")
+    __slots__ = ("__weakref__", "_digest", "_kept", "_list", "_made", "_strings", "unknown_as")
 
-    def __init__(self, strings: Any) -> None:
-        self.strings = strings
+    def __init__(self, kept: Any, digest: tuple[bytes, bytes] | None = None) -> None:
+        """`digest` is a secret, and the digest of the strings under it."""
+        self._kept = kept
+        self._strings = None if isinstance(kept, compiled().PackedStrings) else kept
+        self._digest = digest
         self._list: list[str] | None = None
         self._made: dict[object, Any] = {}
+        self.unknown_as: KnownArray | None = None  # where these strings were looked for in vain
+
+    @property
+    def strings(self) -> Any:
+        """The strings as a `native.Strings`, always the same one."""
+        if self._strings is None:
+            with IMPORT_LOCK:
+                if self._strings is None:
+                    self._kept = self._strings = self._kept.strings()
+        return self._strings
+
+    def digest(self, secret: bytes) -> bytes:
+        """16 bytes that stand for the strings; who does not know the secret cannot make others with the same."""
+        known = self._digest
+        if known is None or known[0] != secret:
+            known = self._digest = secret, self._kept.digest(secret)
+        return known[1]
+
+    def has_same(self, other: LazyStrings) -> bool:
+        """Whether the strings are those of `other`; digests that both have are compared in place of them."""
+        if len(self) != len(other):
+            return False
+        ours, theirs = self._digest, other._digest
+        if ours is not None and theirs is not None and ours[0] == theirs[0]:
+            return ours == theirs
+        return bool(self.strings == other.strings)
 
     def to_list(self) -> list[str]:
         """The list, always the same one: do not change it."""
@@ -59,7 +91,7 @@ class LazyStrings(Sequence[str]):
         return data
 
     def __len__(self) -> int:
-        return len(self.strings)
+        return len(self._kept)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -82,7 +114,7 @@ class LazyStrings(Sequence[str]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LazyStrings):
-            return bool(self.strings == other.strings)
+            return self.has_same(other)
         return self.to_list() == other if isinstance(other, list) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as of a list
@@ -94,14 +126,14 @@ class LazyStrings(Sequence[str]):
         return unpacked_strings, (len(self), self.packed())
 
     def __copy__(self) -> LazyStrings:
-        return LazyStrings(self.strings)  # which do not change
+        return LazyStrings(self._kept, self._digest)  # which do not change
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyStrings:
-        return LazyStrings(self.strings)
+        return LazyStrings(self._kept, self._digest)
 
 
 class LazyIds(Mapping[str, int]):
-    """The index of each string in a list of different ones. `texts.strings` must be indexed.
+    """The index of each string in a list of different ones, whose `native.Strings` must be indexed.
 
     >>> ids = lazy_ids(lazy_strings(["a", "b"]))
     >>> ids["b"], ids.get("c"), ids == {"a": 0, "b": 1}
@@ -115,9 +147,9 @@ class LazyIds(Mapping[str, int]):
         self._find = texts.strings.find
 
     @property
-    def strings(self) -> Any:
-        """The `native.Strings` behind it, indexed."""
-        return self._texts.strings
+    def texts(self) -> LazyStrings:
+        """The strings, indexed."""
+        return self._texts
 
     def to_dict(self) -> dict[str, int]:
         """The dictionary, always the same one: do not change it."""
@@ -191,23 +223,22 @@ def made_once(texts: Sequence[str], make: Callable[[Sequence[str]], _T]) -> _T:
     return texts.made_once(make) if isinstance(texts, LazyStrings) else make(texts)
 
 
-def shared_strings(strings: Any) -> LazyStrings:
-    """Return a `native.Strings` as `LazyStrings`: those of equal strings that are in use, if there are any.
+def shared_strings(texts: LazyStrings) -> LazyStrings:
+    """Return those of equal strings that are in use, if there are any; else `texts`.
 
     Models that are compared mostly have the same tokens and merges.
     """
-    if len(strings) < _SHARED_FROM:
-        return LazyStrings(strings)
+    if len(texts) < _SHARED_FROM:
+        return texts
     with IMPORT_LOCK:
         for reference in _IN_USE.copy():
             known = reference()
             if known is None:
                 _IN_USE.remove(reference)
-            elif known.strings == strings:
+            elif known.has_same(texts):
                 return known
-        made = LazyStrings(strings)
-        _IN_USE.append(ref(made))
-        return made
+        _IN_USE.append(ref(texts))
+        return texts
 
 
 def lazy_strings(texts: list[str]) -> Sequence[str]:
@@ -243,16 +274,26 @@ def as_dict(ids: Mapping[str, int]) -> dict[str, int]:
 
 def strings_of(texts: Sequence[str]) -> Any:
     """`texts` as the `Strings` of the compiled engine."""
-    return texts.strings if isinstance(texts, LazyStrings) else compiled().Strings.of(list(texts))
+    return kept_strings(texts).strings
+
+
+def kept_strings(texts: Sequence[str]) -> LazyStrings:
+    """`texts` as the compiled engine keeps them."""
+    return texts if isinstance(texts, LazyStrings) else LazyStrings(compiled().Strings.of(list(texts)))
 
 
 def tokens_of(token_to_id: Mapping[str, int]) -> Any:
     """What tokens are looked up by, in the order of their ids, as `Strings` ready to be searched."""
+    return kept_tokens(token_to_id).strings
+
+
+def kept_tokens(token_to_id: Mapping[str, int]) -> LazyStrings:
+    """What tokens are looked up by, in the order of their ids, ready to be searched."""
     if isinstance(token_to_id, LazyIds):
-        return token_to_id.strings
-    strings = compiled().Strings.of(sorted(token_to_id, key=token_to_id.__getitem__))
-    strings.index()
-    return strings
+        return token_to_id.texts
+    texts = kept_strings(sorted(token_to_id, key=token_to_id.__getitem__))
+    texts.strings.index()
+    return texts
 
 
 def compiled() -> Any:

@@ -9,7 +9,7 @@ from ..chat.fitting import fit_chat
 from ..errors import printable
 from .failures import RequestError
 from .llama_server import refused_chat, template_in_force
-from .request_body import given_flag, given_template, require_object, required_text
+from .request_body import given_flag, given_flags, given_template, require_object, required_text
 from .served_models import Models
 
 SIDES = ("right", "left", "middle")
@@ -25,7 +25,11 @@ _OF_A_FIT = ("limit", "model", *_OPTIONAL)
 def fits_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/fits`: whether `text` has at most `limit` tokens; their number, or null if there are more."""
     given = require_object(body)
-    text, limit, flags = required_text(given, "text"), required_number(given, "limit"), _flags(given)
+    text, limit, flags = (
+        required_text(given, "text"),
+        required_number(given, "limit"),
+        given_flags(given, False),
+    )
     count = models.of(body).count(text, limit=limit, **flags)
     return {"fits": count <= limit, "count": count if count <= limit else None}
 
@@ -33,15 +37,16 @@ def fits_answer(models: Models, body: Any) -> dict[str, Any]:
 def truncate_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/truncate`: the longest part of `text` that has at most `limit` tokens, and how many it has."""
     given = require_object(body)
-    text, limit, flags = required_text(given, "text"), required_number(given, "limit"), _flags(given)
+    text, limit, flags = (
+        required_text(given, "text"),
+        required_number(given, "limit"),
+        given_flags(given, False),
+    )
     marker = required_text(given, "marker") if "marker" in given else ""
     side = _choice(given, "side", SIDES)
     at = _choice(given, "at", CUT_AT)
     tokenizer = models.of(body)
-    try:
-        cut = tokenizer.truncate(text, limit, side=side, marker=marker, at=at, **flags)
-    except ValueError as error:
-        raise RequestError(400, str(error), reason=type(error).__name__) from None
+    cut = tokenizer.truncate(text, limit, side=side, marker=marker, at=at, **flags)
     return {"text": cut, "count": tokenizer.count(cut, **flags), "truncated": cut != text}
 
 
@@ -53,12 +58,8 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
     keep = _choice(given, "keep_separator", SEPARATORS)
     tokenizer = models.of(body)
-    try:
-        spans = tokenizer.split(
-            text, size, overlap, boundaries, keep, parse_special=given_flag(given, "parse_special", True)
-        )
-    except ValueError as error:
-        raise RequestError(400, str(error), reason=type(error).__name__) from None
+    parses = given_flag(given, "parse_special", True)
+    spans = tokenizer.split(text, size, overlap, boundaries, keep, parse_special=parses)
     return {"spans": [list(span) for span in spans]}
 
 
@@ -108,10 +109,3 @@ def _choice(body: dict[str, Any], name: str, allowed: tuple[Any, ...]) -> Any:
     if not any(given is each or (isinstance(given, str) and given == each) for each in allowed):
         raise RequestError(400, f"'{name}' is one of {', '.join(map(repr, allowed))}")
     return given
-
-
-def _flags(body: dict[str, Any]) -> dict[str, bool]:
-    """`add_special`, by default false, and `parse_special`, by default true."""
-    return {
-        name: given_flag(body, name, name == "parse_special") for name in ("add_special", "parse_special")
-    }

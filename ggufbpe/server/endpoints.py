@@ -97,6 +97,11 @@ _ALL = (
         {"texts": "Hello"},
     ),
     _post(
+        "/v1/common_prefix",
+        native_api.common_prefix_answer,
+        {"tokens": [1, 2, 3], "content": "Hello world", "add_special": True, "parse_special": True},
+    ),
+    _post(
         "/v1/fits",
         budgets_api.fits_answer,
         {"text": "Hello", "limit": 8192, "add_special": False, "parse_special": True},

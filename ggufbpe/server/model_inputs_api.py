@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._util.utf8 import byte_length
 from .failures import RequestError
-from .request_body import given_texts, require_object, required_text
+from .request_body import (
+    MOST_DOCUMENTS,
+    MOST_PAIRED,
+    check_size,
+    given_texts,
+    require_object,
+    required_text,
+)
 from .served_models import Models
-
-MOST_DOCUMENTS = 10_000
 
 
 def count_infill(models: Models, body: Any) -> dict[str, Any]:
@@ -42,10 +48,17 @@ def _is_file(given: Any) -> bool:
 
 
 def count_rerank(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/rerank/input_tokens`: the token counts of `query` with each of `documents` or `texts`, and their sum."""
+    """`/v1/rerank/input_tokens`: the token counts of `query` with each of `documents` or `texts`, and their sum.
+
+    A model's template for pairs puts a document wherever the query has "{document}", as llama-server does.
+    """
     given = require_object(body)
     query = required_text(given, "query")
     documents = given_texts(given, "documents" if "documents" in given else "texts", MOST_DOCUMENTS)
+    size = byte_length(query) * len(documents)
+    if places := query.count("{document}"):
+        size += places * sum(map(byte_length, documents))
+    check_size(size, MOST_PAIRED, "query, once for each document,")
     tokenizer = models.of(body)
     counts = [len(tokenizer.encode_pair(query, document)) for document in documents]
     return {**_counted(sum(counts)), "documents": counts}

@@ -14,21 +14,23 @@ from ..analysis.explain.explain_text import explain
 from ..analysis.explain.why_not import why_not
 from ..analysis.verify.model_diff import diff
 from ..tokenizer import Tokenizer
-from .failures import RequestError, too_large
+from .failures import RequestError
 from .llama_server import render_chat
 from .request_body import (
-    given_flag,
+    MOST_COMPARED,
+    MOST_SEARCHED,
+    MOST_TEXTS,
+    MOST_TRACED,
+    bounded_text,
+    check_size,
+    given_flags,
     given_template,
     given_texts,
-    require_ids,
     require_object,
+    required_ids,
     required_text,
 )
 from .served_models import Models
-
-MOST_TEXTS = 4096  # in one request
-MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large
-MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched
 
 
 def count_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -39,6 +41,18 @@ def count_answer(models: Models, body: Any) -> dict[str, Any]:
     tokenizer = models.of(body)
     counts = [tokenizer.count(text, **flags) for text in texts]
     return {"counts": counts, "total": sum(counts)}
+
+
+def common_prefix_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/common_prefix`: how many of `tokens` are the first ids of `content`, and where and why the rest differ.
+
+    `position` is in bytes of `content`, and `cause` is empty if nothing differs, as in `Tokenizer.common_prefix`.
+    """
+    given = require_object(body)
+    tokens = required_ids(given, "tokens", MOST_COMPARED)
+    text = bounded_text(required_text(given, "content"), MOST_COMPARED)
+    flags = given_flags(given)
+    return models.of(body).common_prefix(tokens, text, **flags)._asdict()
 
 
 def explain_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -52,7 +66,7 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
     if "messages" in given:
         tokenizer = models.of(body)
         template = given_template(given, tokenizer.chat_templates)
-        _bounded(len(render_chat(models, tokenizer, given, template)), MOST_TRACED)
+        check_size(len(render_chat(models, tokenizer, given, template)), MOST_TRACED)
         return explain(tokenizer, given, chat_template=template).to_dict()
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece = required_text(given, "why_not") if "why_not" in given else None
@@ -91,7 +105,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     return diagnose(
         models.of(body),
         text,
-        bounded_ids(given),
+        required_ids(given, "ids"),
         others=tokenizers,
         add_special=flags["add_special"],
         parse_special=flags["parse_special"],
@@ -106,9 +120,9 @@ def _diagnosis_of_chat(
         size = len(orjson.dumps(chat))
     except TypeError:  # orjson writes 254 levels and reads 1024
         raise RequestError(400, "the chat is nested too deeply") from None
-    _bounded(size, MOST_SEARCHED, "chat")
+    check_size(size, MOST_SEARCHED, "chat")
     if "expected_prompt" not in given:
-        return diagnose(tokenizer, chat=chat, ids=bounded_ids(given), others=others).to_dict()
+        return diagnose(tokenizer, chat=chat, ids=required_ids(given, "ids"), others=others).to_dict()
     if "ids" in given:
         raise RequestError(400, "a chat has either 'ids' or 'expected_prompt'")
     prompt = bounded_text(required_text(given, "expected_prompt"), MOST_SEARCHED)
@@ -116,27 +130,3 @@ def _diagnosis_of_chat(
 
 
 _EXPECTED = ("ids", "expected_prompt")
-
-
-def bounded_ids(given: dict[str, Any]) -> list[int]:
-    """The field `ids`. `RequestError` 413 if there are too many to search for causes."""
-    ids = require_ids(given.get("ids"))
-    if len(ids) > MOST_SEARCHED:
-        raise too_large(f"there are {len(ids)} ids; the limit here is {MOST_SEARCHED}")
-    return ids
-
-
-def given_flags(body: dict[str, Any]) -> dict[str, bool]:
-    """`add_special` and `parse_special`, by default true."""
-    return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
-
-
-def bounded_text(text: str, most: int) -> str:
-    """The text itself. `RequestError` 413 if it has more than `most` bytes."""
-    _bounded(len(text) if text.isascii() else len(text.encode()), most)
-    return text
-
-
-def _bounded(size: int, most: int, what: str = "text") -> None:
-    if size > most:
-        raise too_large(f"the {what} has {size} bytes; the limit here is {most}")

@@ -22,15 +22,23 @@ from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Trace, names_of
 from .failures import RequestError, too_large
-from .native_api import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_flags
-from .request_body import given_texts, require_object, required_text
+from .request_body import (
+    MOST_SEARCHED,
+    MOST_SHOWN,
+    MOST_TRACED,
+    bounded_text,
+    given_flags,
+    given_texts,
+    require_object,
+    required_ids,
+    required_text,
+)
 from .served_models import Models
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_FOUND = 200  # tokens of a search in the vocabulary
-MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
 # the types of tokens that are matched before plain text is encoded
 _CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}
 
@@ -45,7 +53,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     tokenizer = models.of(body)
     if "ids" in given:
-        return _of_ids(tokenizer, bounded_ids(given))
+        return _of_ids(tokenizer, required_ids(given, "ids"))
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
         flags = given_flags(given)
@@ -61,11 +69,8 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def _of_ids(tokenizer: Tokenizer, ids: list[int]) -> dict[str, Any]:
-    """The facts of ids, and their pieces as one text. `RequestError` 400 for an id that does not exist."""
-    outside = next((token for token in ids if not 0 <= token < len(tokenizer)), None)
-    if outside is not None:
-        raise RequestError(400, f"the vocabulary has no id {outside}; its ids are 0 to {len(tokenizer) - 1}")
-    pieces = [tokenizer.token_bytes[token] for token in ids]
+    """The facts of ids, and their pieces as one text. `ValueError` for an id that does not exist."""
+    pieces = list(map(tokenizer.token_to_piece, ids))
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     spans = (
         np.stack([ends - [len(piece) for piece in pieces], ends], axis=1)
@@ -186,7 +191,7 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     adds, parses = given_flags(given).values()
     if "ids" in given:
-        ours, ids = models.of(body), bounded_ids(given)
+        ours, ids = models.of(body), required_ids(given, "ids")
         comparison = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
         return {**comparison, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
     names = given_texts(given, "models", 2)

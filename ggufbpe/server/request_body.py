@@ -1,4 +1,6 @@
-"""Reads the fields of request bodies as llama.cpp does: a field of the wrong type usually counts as missing.
+"""Reads the fields of request bodies, within the bounds that this file lists.
+
+A field of the wrong type usually counts as missing, as in llama.cpp; our own endpoints refuse it.
 
 Source: json_value in tools/server/server-common.h, and the conversions of nlohmann::json in common/json.h.
 """
@@ -10,6 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from .._util.utf8 import byte_length
 from ..chat.known_templates import PREFIX, is_template
 from ..chat.request.json_text import kind_name
 from .failures import RequestError, too_large
@@ -18,6 +21,14 @@ T = TypeVar("T")
 
 # strings, arrays and objects of a body, each of which takes up to a hundred bytes of memory
 MOST_VALUES = 1 << 20
+# what an answer of our own endpoints may take: docs/server.md has these, too
+MOST_TEXTS = 4096  # in one request
+MOST_DOCUMENTS = 10_000  # of one query
+MOST_PAIRED = 64 << 20  # bytes of a query, once for each of its documents
+MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large
+MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched, or ids
+MOST_COMPARED = 4 << 20  # bytes of a text, or ids, that are compared from the beginning
+MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -113,12 +124,42 @@ def given_texts(body: dict[str, Any], name: str, most: int) -> list[str]:
     return texts
 
 
+def required_ids(body: dict[str, Any], name: str, most: int = MOST_SEARCHED) -> list[int]:
+    """A required array of at most `most` ids. Our own endpoints accept no other numbers in their place."""
+    given = body.get(name)
+    if isinstance(given, list) and len(given) > most:
+        raise too_large(f"'{name}' has {len(given)} ids; the limit is {most}")
+    if not isinstance(given, list) or not set(map(type, given)) <= {int}:
+        raise RequestError(400, f"'{name}' is required and must be an array of ids, which are integers")
+    if given and not -_HALF <= min(given) <= max(given) < _HALF:
+        raise RequestError(400, f"'{name}' has an integer of more than 32 bits, which is no id")
+    return given
+
+
 def required_text(body: dict[str, Any], name: str) -> str:
     """A required string."""
     given = body.get(name)
     if not isinstance(given, str):
         raise RequestError(400, f"'{name}' is required and must be a string")
     return given
+
+
+def bounded_text(text: str, most: int) -> str:
+    """The text itself. `RequestError` 413 if it has more than `most` bytes."""
+    check_size(byte_length(text), most)
+    return text
+
+
+def check_size(size: int, most: int, what: str = "text") -> None:
+    """Raise `RequestError` 413 for more than `most` bytes."""
+    if size > most:
+        raise too_large(f"the {what} has {size} bytes; the limit here is {most}")
+
+
+def given_flags(body: dict[str, Any], add_special: bool = True) -> dict[str, bool]:
+    """`add_special`, with its default, and `parse_special`, by default true."""
+    defaults = {"add_special": add_special, "parse_special": True}
+    return {name: given_flag(body, name, default) for name, default in defaults.items()}
 
 
 def given_flag(body: dict[str, Any], name: str, default: bool) -> bool:

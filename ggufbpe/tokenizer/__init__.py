@@ -47,10 +47,10 @@ class Tokenizer(
 ):
     """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
 
-    >>> tok = Tokenizer.from_gguf("model.gguf")                     # doctest: +SKIP
-    >>> tok.encode("Hello world")                                   # doctest: +SKIP
+    >>> tok = Tokenizer.from_gguf("model.gguf")
+    >>> tok.encode("Hello world")
     [15496, 995]
-    >>> tok.decode([15496, 995])                                    # doctest: +SKIP
+    >>> tok.decode([15496, 995])
     'Hello world'
 
     Immutable but for its caches, so one object serves many threads. It can be copied and pickled. A pickle holds
@@ -157,7 +157,8 @@ class Tokenizer(
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
         """A tokenizer of the same file with some keys overridden, as in `from_gguf`; everything else is shared.
 
-        >>> tok.with_overrides({"tokenizer.ggml.add_bos_token": False})      # doctest: +SKIP
+        >>> tok.with_overrides({"tokenizer.ggml.add_bos_token": True}).encode("Hello world")
+        [50256, 15496, 995]
 
         Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
         """
@@ -170,7 +171,7 @@ class Tokenizer(
     def with_llama_cpp(self, llama_cpp: str) -> Tokenizer:
         """A tokenizer of the same file with the ids of another build of llama.cpp, as in `from_gguf`.
 
-        >>> tok.with_llama_cpp("b11549").encode(b"\\xc0\\xba")                  # doctest: +SKIP
+        >>> tok.with_llama_cpp("b11549").encode(b"\\xc0\\xba")
         [25]
 
         Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.

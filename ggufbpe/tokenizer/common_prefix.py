@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util.wording import counted, quoted_piece
+from .detokenization import token_ids
 from .incremental import common_id_count
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def common_prefix(
     tokenizer: Tokenizer, ids: Sequence[int], text: Text, *, add_special: bool, parse_special: bool
 ) -> CommonPrefix:
     """Compare `ids` with the ids of `text`; `Tokenizer.common_prefix` describes the arguments."""
-    given = [tokenizer._checked(token) for token in ids]
+    given = token_ids(ids)
+    for token in (min(given), max(given)) if given else ():  # the others are between them
+        tokenizer._checked(token)
     own, spans = tokenizer.encode_with_offsets(text, add_special=add_special, parse_special=parse_special)
     kept = common_id_count(given, own)
     position = spans[kept - 1][1] if kept else 0
@@ -46,17 +49,19 @@ def common_prefix(
 def _cause(tokenizer: Tokenizer, given: list[int], own: list[int], *, is_start: bool) -> str:
     """How the tokens differ up to where both have ended a token at the same byte, or to where their bytes differ."""
     added, _ = tokenizer.vocabulary.added
+    bos = _shown(tokenizer, added)
     if is_start and added and own[: len(added)] == added:
-        return f"encode puts {_shown(tokenizer, added)} before the text, and the ids do not have it"
+        return f"the tokenizer puts {bos} before the text, and the ids do not have it"
     if is_start and added and given[: len(added)] == added:
-        return f"the ids begin with {_shown(tokenizer, added)}, which encode was told to leave out"
+        return f"the ids begin with {bos}, which is not put before the text (add_special is false)"
     ours, theirs = _same_text(tokenizer, given, own)
     if ours:
-        return f"the ids have {_shown(tokenizer, given[:theirs])}, and encode gives {_shown(tokenizer, own[:ours])}"
-    return (
-        f"the text is different: the ids have {_shown(tokenizer, given[:1])}, "
-        f"and encode gives {_shown(tokenizer, own[:1])}"
-    )
+        return _parted(tokenizer, given[:theirs], own[:ours])
+    return f"the text is different: {_parted(tokenizer, given[:1], own[:1])}"
+
+
+def _parted(tokenizer: Tokenizer, given: list[int], own: list[int]) -> str:
+    return f"the ids have {_shown(tokenizer, given)}, and the tokenizer gives {_shown(tokenizer, own)}"
 
 
 def _same_text(tokenizer: Tokenizer, given: list[int], own: list[int]) -> tuple[int, int]:

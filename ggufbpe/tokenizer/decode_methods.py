@@ -110,8 +110,8 @@ class DecodeMethods:
         `push(id)` returns the text that an id settles, often "", and `finish()` the rest, which is lost without it. The
         arguments are those of `decode`, which gives the same text for all ids at once.
 
-        >>> stream = tok.decode_stream()                                # doctest: +SKIP
-        >>> "".join(map(stream.push, ids)) + stream.finish()            # doctest: +SKIP
+        >>> stream = tok.decode_stream()
+        >>> "".join(map(stream.push, tok.encode("Hello world"))) + stream.finish()
         'Hello world'
         """
         clean = clean_spaces and self._vocabulary.pre_tokenizer.clean_spaces
@@ -126,7 +126,7 @@ class DecodeMethods:
     def token_bytes(self) -> tuple[bytes, ...]:
         """The bytes of every token by id, as `token_to_piece` gives them: control tokens as their text.
 
-        >>> tok.token_bytes[995]                                        # doctest: +SKIP
+        >>> tok.token_bytes[995]
         b' world'
 
         Made on first use for all tokens at once, which takes a fraction of the time of `token_to_piece` for each.

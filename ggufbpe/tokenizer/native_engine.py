@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .._util.lazy import cached_property
 from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from ..native.lazy_strings import compiled, strings_of
+from ..native.table_cache import keep_unknown
 from .engine import numpy
 from .token_offsets import TokenOffsets
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .engine import Ids, Offsets, Text
     from .reference_engine import ReferenceEngine
 
+_IS_CONTROL = CONTROL | UNKNOWN
 _NO_LIMIT = sys.maxsize // 2  # tokens: more than a text can have
 
 
@@ -139,12 +141,14 @@ class NativeEngine:
 
 def _encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     attributes = vocabulary.attributes
-    flags = (CONTROL | UNKNOWN, LSTRIP, RSTRIP)
-    special = [
-        (token, *(bool(attributes[token] & flag) for flag in flags)) for token in vocabulary.special_token_ids
-    ]
+    special = []
+    for token in vocabulary.special_token_ids:
+        flags = attributes[token]
+        special.append((token, flags & _IS_CONTROL != 0, flags & LSTRIP != 0, flags & RSTRIP != 0))
     prefix, suffix = vocabulary.added
     model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
     texts = strings_of(vocabulary.tokens)
     made: Encoder = compiled().Encoder(model, texts, special, prefix, suffix, vocabulary.strict_utf8)
+    for strings in (vocabulary.tokens, vocabulary.merges):
+        keep_unknown(strings)
     return made

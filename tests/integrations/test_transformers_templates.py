@@ -55,7 +55,7 @@ def test_recorded_findings(tmp_path: Path) -> None:
     tokenizer = model_with(source)
     with opened(tmp_path / "folder", folder) as oracle:
         assert isinstance(oracle, TransformersOracle)
-        oracle.source = "org/model"
+        oracle.location, oracle.source = "hf:org/model", "org/model"  # as the recorded ones
         real = list(prompt_findings(tokenizer, oracle))
     assert real == list(prompt_findings(tokenizer, RecordedTransformers(tokenizer, folder)))
 

@@ -1,8 +1,11 @@
-// Arrays of strings whose bytes lie: scan() at every offset, and the table of strings.
+// Arrays of strings whose bytes lie: scan() at every offset, the table of strings, and files that know strings again.
+
+#include <stdio.h>
 
 #include <map>
 
 #include "entries.h"
+#include "packed_strings.h"
 #include "string_array.h"
 
 using namespace ggufbpe;
@@ -78,6 +81,58 @@ void compare(const std::string &file, uint64_t position, uint64_t count, int wid
     }
 }
 
+// A file with this content, which is gone when it is closed.
+class OpenFile {
+public:
+    explicit OpenFile(const std::string &content) : file_(tmpfile()) {
+        CHECK(file_ && fwrite(content.data(), 1, content.size(), file_) == content.size() && !fflush(file_));
+    }
+    ~OpenFile() { fclose(file_); }
+    int descriptor() const { return fileno(file_); }
+
+private:
+    FILE *const file_;
+};
+
+std::string with_another_bit(std::string bytes, size_t at) {
+    bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);
+    return bytes;
+}
+
+// An array that was read before: known again in a file that has it, and in no file that has another one.
+void compare_known(const std::string &file, uint64_t position, uint64_t count, bool has_index, Choices &choices) {
+    Strings strings;
+    const Scan found = scan(file.data(), file.size(), position, count, 8, false, &strings);
+    if (found.outcome != Scan::Outcome::ok || !found.plain) return;
+    if (has_index) strings.index();
+    HashKey secret;  // of small numbers, it would be easy to guess
+    for (size_t i = 0; i < secret.size(); ++i) secret[i] = 0x9E3779B97F4A7C15u * (100 * i + choices.below(100) + 1);
+    const Digest key{secret[0] + 1, secret[1] + 1};
+    const Digest digest = PackedStrings::digest(strings, secret, NO_POLL);
+    const std::string kept = KnownStrings::write(strings, digest, secret, key);
+    CHECK(!TableFile::read(OpenFile(with_another_bit(kept, choices.below(kept.size()))).descriptor(), kept.size(), secret, key));
+    const auto table = TableFile::read(OpenFile(kept).descriptor(), kept.size(), secret, key);
+    CHECK(table);
+    const KnownStrings known(table);
+    const auto read = [&](const std::string &model, uint64_t asked) {
+        return known.read(OpenFile(model).descriptor(), position, model.size() - position, asked, secret);
+    };
+    const auto packed = read(file, count);
+    CHECK(packed && packed->size() == found.position - position && packed->strings(NO_POLL) == strings);
+    CHECK(packed->digest(secret) == known.digest() && PackedStrings(strings, NO_POLL).digest(secret) == digest);
+    CHECK(!read(file, count + 1));
+    if (packed->size()) {
+        const size_t at = static_cast<size_t>(position) + choices.below(packed->size());
+        CHECK(!read(with_another_bit(file, at), count) && !read(file.substr(0, at), count));
+    }
+    CHECK(known.has_strings() == (has_index && strings.are_different()));
+    if (!known.has_strings()) return;
+    const Strings made = known.strings();
+    CHECK(made == strings && made.indexed());
+    for (size_t i = 0; i < made.size(); ++i) CHECK(made.find(strings[i]) == static_cast<int64_t>(i));
+    CHECK(made.find("no string") == Strings::NOT_FOUND);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -106,6 +161,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     compare(file, position, count + choices.below(3), width, big_endian);
     static const std::vector<uint64_t> LARGE = {UINT64_MAX, uint64_t(1) << 63, uint64_t(1) << 60, uint64_t(1) << 32, 1000};
     compare(file, choices.one_in(4) ? choices.of(LARGE) : choices.below(file.size() + 9), choices.of(LARGE), width, big_endian);
+    if (choices.one_in(8)) compare_known(file, position, count, choices.one_in(2), choices);
     if (choices.one_in(4)) {
         for (uint64_t at = 0; at <= file.size() + 1; ++at) compare(file, at, choices.below(4), width, big_endian);
     }

@@ -481,16 +481,18 @@ def test_copies(how: str) -> None:
 def test_equal_strings_in_use_are_shared_with_what_is_made_of_them() -> None:
     """Only long lists: a short one is made in no time."""
     texts = list(map(str, range(2000)))
-    one, same, other = (shared_strings(native.Strings.of(each)) for each in (texts, texts, [*texts[1:], "0"]))
+    one, same, other = (
+        shared_strings(LazyStrings(native.Strings.of(each))) for each in (texts, texts, [*texts[1:], "0"])
+    )
     assert [same is one, other is one] == [True, False]
     assert made_once(one, first_indexes) is made_once(same, first_indexes) is lazy_ids(same).to_dict()  # type: ignore[attr-defined]
-    few = [shared_strings(native.Strings.of(texts[:10])) for _ in range(2)]
+    few = [shared_strings(LazyStrings(native.Strings.of(texts[:10]))) for _ in range(2)]
     assert few[0] is not few[1]
 
 
 def test_strings_that_are_no_longer_in_use_are_not_kept() -> None:
     texts = list(map(str, range(2000)))
-    one = shared_strings(native.Strings.of(texts))
+    one = shared_strings(LazyStrings(native.Strings.of(texts)))
     one.made_once(first_indexes)
     gone = weakref.ref(one)
     del one

@@ -1,9 +1,11 @@
-"""Merge tables from a file give the same ids as new ones; a file that is not right is ignored and replaced."""
+"""Merge tables and strings from files give the ids of new ones; a file that is not right is ignored and replaced."""
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -15,8 +17,10 @@ import pytest
 from conftest import GPT2, RAW_UTF8, UNSPLIT, missing
 from record_fixtures import as_bytes, read_recorded
 
-from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe import GGUFWarning, Tokenizer, TruncatedFileError
+from ggufbpe.gguf import metadata
 from ggufbpe.native import native, table_cache
+from ggufbpe.native.lazy_strings import LazyStrings
 
 if native is None:
     missing("the compiled module is not there")
@@ -35,13 +39,14 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each look-up found tables in a file."""
+    """Whether each look-up of tables found them in a file."""
     answers: list[bool] = []
     read = table_cache._read
 
-    def noting(*arguments: Any) -> Any:
-        made = read(*arguments)
-        answers.append(made is not None)
+    def noting(path: str, *arguments: Any) -> Any:
+        made = read(path, *arguments)
+        if path.endswith(".tables"):
+            answers.append(made is not None)
         return made
 
     monkeypatch.setattr(table_cache, "_read", noting)
@@ -59,6 +64,11 @@ def opened(path: Path = GPT2) -> Tokenizer:
 
 def kept(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.tables"))
+
+
+def kept_strings(folder: Path) -> list[Path]:
+    """The files of the merges and of the tokens."""
+    return sorted(folder.glob("*.strings"), key=lambda path: path.stat().st_size)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +219,7 @@ def test_half_a_secret_is_replaced(folder: Path, found: list[bool]) -> None:
     (folder / "secret").write_bytes(b"half")
     for _ in range(3):
         assert opened().encode(TEXT) == EXPECTED
-    assert found == [False, False, True]  # the opening that found it looked nothing up
+    assert found == [False, False, True, True]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such permissions")
@@ -224,21 +234,22 @@ def test_the_least_recently_used_goes_first(
     about = [b"0"]
     monkeypatch.setattr(table_cache, "_about", lambda options: about[0])
     opened()
-    [oldest] = kept(folder)
-    size = oldest.stat().st_size
-    monkeypatch.setattr(table_cache, "MOST_BYTES", 2 * size)
-    os.utime(oldest, (0, 0))
+    oldest = {*kept(folder), *kept_strings(folder)}
+    monkeypatch.setattr(table_cache, "MOST_BYTES", 2 * sum(path.stat().st_size for path in oldest))
+    for path in oldest:
+        os.utime(path, (0, 0))
     about[0] = b"1"
     opened()
-    [other] = {*kept(folder)} - {oldest}
-    os.utime(other, (1, 1))
+    other = {*kept(folder), *kept_strings(folder)} - oldest
+    for path in other:
+        os.utime(path, (1, 1))
     about[0] = b"0"
     opened()  # is used again, and no longer the oldest
     about[0] = b"2"
     opened()
     assert found == [False, False, True, False]
-    assert oldest.exists()
-    assert not other.exists()
+    assert all(path.exists() for path in oldest)
+    assert not any(path.exists() for path in other)
     assert len(kept(folder)) == 2
 
 
@@ -261,7 +272,7 @@ def test_processes_that_open_at_once(folder: Path) -> None:
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [process.communicate()[0] for process in started] == [f"{EXPECTED}\n"] * 4
     assert len(kept(folder)) == 1
-    assert sorted(path.suffix for path in folder.iterdir()) == ["", ".tables"]
+    assert sorted(path.suffix for path in folder.iterdir()) == ["", ".strings", ".strings", ".tables"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
@@ -272,3 +283,115 @@ def test_a_child_uses_tables_of_its_parent() -> None:
     if not child:
         os._exit(tok.encode(TEXT) != EXPECTED)
     assert os.waitpid(child, 0)[1] == 0
+
+
+# ---- strings --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each look-up of an array of strings found it in a file; `shared_strings` shares nothing."""
+    answers: list[bool] = []
+    read = table_cache.KnownArray.read
+
+    def noting(*arguments: Any) -> Any:
+        found = read(*arguments)
+        answers.append(found[1] is not None)
+        return found
+
+    monkeypatch.setattr(table_cache.KnownArray, "read", noting)
+    monkeypatch.setattr(metadata, "shared_strings", lambda texts: texts)
+    return answers
+
+
+def values(tok: Tokenizer) -> object:
+    tokens, ids, merges = tok.vocabulary.tokens, tok.vocabulary.token_to_id, tok.vocabulary.merges
+    return [*tokens], {**ids}, [ids[token] for token in tokens], [*merges], tok.encode(TEXT)
+
+
+def test_strings_and_ids(known: list[bool]) -> None:
+    first, again = values(opened()), values(opened())
+    assert known == [False, False, True, True]
+    assert first == again
+    assert again == values(Tokenizer.from_gguf(GPT2, "reference"))
+
+
+def test_strings_are_found_by_another_process() -> None:
+    """Its hashes have other seeds than those with which the index was made."""
+    opened()
+    program = (
+        f"import ggufbpe; tok = ggufbpe.Tokenizer.from_gguf({str(GPT2)!r}, 'native'); print(tok.encode({TEXT!r}));"
+        "print(all(tok.vocabulary.token_to_id[token] == id for id, token in enumerate(tok.vocabulary.tokens)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == f"{EXPECTED}\nTrue\n"
+
+
+def test_merges_are_read_when_somebody_asks(known: list[bool]) -> None:
+    opened()
+    tok = opened()
+    assert tok.encode(TEXT) == EXPECTED
+    merges = tok.vocabulary.merges
+    assert isinstance(merges, LazyStrings)
+    assert merges._strings is None
+    with ThreadPoolExecutor(8) as pool:
+        assert len({id(strings) for strings in pool.map(lambda _: merges.strings, range(64))}) == 1
+    assert merges[-1] == merges.to_list()[-1] == Tokenizer.from_gguf(GPT2, "reference").vocabulary.merges[-1]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_copies_of_known_strings(known: list[bool], copied: Any) -> None:
+    opened()
+    merges = opened().vocabulary.merges
+    assert copied(merges) == merges == [*merges]
+
+
+@pytest.mark.parametrize("key", ["tokenizer.ggml.tokens", "tokenizer.ggml.merges"])
+def test_strings_that_changed_are_read_anew(known: list[bool], tmp_path: Path, key: str) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(GPT2.read_bytes())
+    opened(path)
+    data = bytearray(path.read_bytes())
+    merge, token = "Ġwor ld".encode(), "Ġworld".encode()
+    old, new = (merge, "Ġwor lu".encode()) if key.endswith("merges") else (token, "Ġwurld".encode())
+    place = data.index(old, data.index(key.encode()))
+    data[place : place + len(old)] = new  # of the same length, so neither sizes nor counts differ
+    path.write_bytes(data)
+    for expected in ([False, True], [True, True]):
+        known.clear()
+        assert values(opened(path)) == values(Tokenizer.from_gguf(path, "reference"))
+        assert sorted(known) == sorted([*expected, True, True])  # the reference engine's, too
+        assert opened(path).encode(TEXT) != EXPECTED
+
+
+def test_a_model_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(GPT2.read_bytes())
+    opened(path)
+    with path.open("rb+") as file:
+        file.truncate(path.read_bytes().index("Ġwor ld".encode()))
+    with pytest.raises(TruncatedFileError):
+        opened(path)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["merges", "tokens"])
+def test_damaged_files_of_strings_are_replaced(folder: Path, known: list[bool], place: int) -> None:
+    opened()
+    path = kept_strings(folder)[place]
+    whole = path.read_bytes()
+    for content in (b"", whole[:64], whole[:-64], whole[:-70] + b"?" + whole[-69:], whole + bytes(64)):
+        path.write_bytes(content)
+        known.clear()
+        assert [opened().encode(TEXT) for _ in range(2)] == [EXPECTED, EXPECTED]
+        assert sorted(known) == [False, True, True, True]
+    assert path.stat().st_size == len(whole)
+
+
+def test_each_array_has_its_own_file(folder: Path, known: list[bool]) -> None:
+    """The file of one in place of that of the other is none: its key is another."""
+    opened()
+    merges, tokens = kept_strings(folder)
+    merges.write_bytes(tokens.read_bytes())
+    known.clear()
+    assert opened().encode(TEXT) == EXPECTED
+    assert sorted(known) == [False, True]

@@ -76,6 +76,31 @@ def test_diagnose(models: Models) -> None:
     assert (other["match"], cause["id"]) == (False, "text_differs")
 
 
+def test_common_prefix(models: Models) -> None:
+    body = {"tokens": [15496, 266, 1764], "content": "Hello world"}
+    cause = "the ids have ' w' + 'orld', and the tokenizer gives ' world'"
+    assert native_api.common_prefix_answer(models, body) == {"ids": 1, "position": 5, "cause": cause}
+    assert native_api.common_prefix_answer(models, {"tokens": [15496, 995], "content": "Hello world"}) == {
+        "ids": 2,
+        "position": 11,
+        "cause": "",
+    }
+
+
+@pytest.mark.parametrize("flags", [{}, {"add_special": False}, {"parse_special": False}])
+def test_common_prefix_goes_by_the_flags_and_the_model(flags: dict[str, bool]) -> None:
+    vocabulary = GPT2.parents[2] / "fixtures" / "vocabs" / "add-bos.gguf"
+    models, tokenizer = (
+        Models({"gpt2": str(GPT2), "bos": str(vocabulary)}),
+        Tokenizer.from_gguf(vocabulary),
+    )
+    text = f"a{tokenizer.bos_token}"
+    ids = tokenizer.encode(text)
+    found = native_api.common_prefix_answer(models, {"model": "bos", "tokens": ids, "content": text, **flags})
+    assert found == tokenizer.common_prefix(ids, text, **flags)._asdict()
+    assert (found["ids"] == len(ids)) == (not flags)
+
+
 REFUSED: dict[str, tuple[Any, Any, int]] = {
     "'models' must be an array of two names": (native_api.diff_answer, {"models": ["gpt2"]}, 400),
     "model 'x' not found": (native_api.diff_answer, {"models": ["gpt2", "x"]}, 400),
@@ -85,9 +110,15 @@ REFUSED: dict[str, tuple[Any, Any, int]] = {
         {"text": "é" * 8192 + "a"},
         413,
     ),
-    "there are 65537 ids; the limit here is 65536": (
+    "'ids' has 65537 ids; the limit is 65536": (
         native_api.diagnose_answer,
         {"text": "a", "ids": [0] * 65537},
+        413,
+    ),
+    "'content' is required and must be a string": (native_api.common_prefix_answer, {"tokens": []}, 400),
+    "'tokens' has 4194305 ids; the limit is 4194304": (
+        native_api.common_prefix_answer,
+        {"content": "a", "tokens": [0] * ((4 << 20) + 1)},
         413,
     ),
     "'texts' has 4097 texts; the limit is 4096": (native_api.count_answer, {"texts": [""] * 4097}, 413),

@@ -6,13 +6,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT
+from conftest import GPT2
 from small_models import small_model
 from stores import TEMPLATE, ollama_layer, ollama_model
 
 from ggufbpe import Tokenizer, __version__
 from ggufbpe.server.failures import RequestError
-from ggufbpe.server.model_inputs_api import count_infill, count_rerank
 from ggufbpe.server.ollama_api import show_answer, tags_answer, version_answer
 from ggufbpe.server.served_models import Models
 from ggufbpe.server.streamed_answers import answer_json
@@ -64,33 +63,3 @@ def test_show(stored: Models) -> None:
         with pytest.raises(RequestError) as refusal:
             show_answer(stored, body)
         assert refusal.value.status == status
-
-
-def test_counts_of_pairs() -> None:
-    models, tok = Models({"raw": str(RAW_UTF8)}), Tokenizer.from_gguf(RAW_UTF8)
-    counts = [len(tok.encode_pair("query", text)) for text in ("one", "one two")]
-    expected = {"input_tokens": sum(counts), "object": "response.input_tokens", "documents": counts}
-    for field in ("documents", "texts"):
-        assert count_rerank(models, {"query": "query", field: ["one", "one two"]}) == expected
-    for body in ({}, {"query": "a"}, {"query": 1, "documents": []}, {"query": "a", "documents": [1]}):
-        with pytest.raises(RequestError):
-            count_rerank(models, body)
-
-
-def test_counts_of_filling_in(stored: Models) -> None:
-    body = {
-        "model": "gpt2",
-        "input_prefix": "a",
-        "input_suffix": "b",
-        "input_extra": [{"text": "c", "filename": "d"}],
-    }
-    with pytest.raises(RequestError, match="Infill is not supported by this model") as refusal:
-        count_infill(stored, body)
-    assert refusal.value.status == 501
-    fills_in = ROOT / "fixtures" / "vocabs" / "fim-by-key.gguf"
-    ids = Tokenizer.from_gguf(fills_in).encode_infill("a", "b", "", body["input_extra"])
-    assert count_infill(Models({"fim": str(fills_in)}), body)["input_tokens"] == len(ids) > 3
-    for wrong in ({}, {**body, "input_suffix": 1}, {**body, "input_extra": [{}]}, {**body, "prompt": 1}):
-        with pytest.raises(RequestError) as refusal:
-            count_infill(stored, wrong)
-        assert refusal.value.status == 400

@@ -362,7 +362,7 @@ def test_ids_become_text(opened: Open) -> None:
     expect(page.locator("#text-of-ids")).to_have_text("Text: Hello world")
     assert pieces(page) == ["Hello", " world"]
     page.get_by_label("Ids, with anything between them").fill("50257000")
-    expect(page.locator("#status.bad")).to_contain_text("the vocabulary has no id 50257000")
+    expect(page.locator("#status.bad")).to_contain_text("token id 50257000 is out of range")
 
 
 def test_the_vocabulary_is_searched(opened: Open) -> None:

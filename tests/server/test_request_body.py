@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 from ggufbpe.server import request_body
 from ggufbpe.server.failures import RequestError
 from ggufbpe.server.request_body import (
+    bounded_text,
     field,
     given_flag,
+    given_flags,
     given_template,
     given_texts,
     has_field,
@@ -20,6 +23,7 @@ from ggufbpe.server.request_body import (
     require_ids,
     require_object,
     require_string,
+    required_ids,
     required_text,
 )
 
@@ -81,7 +85,27 @@ def test_fields_of_our_own_endpoints() -> None:
     assert given_texts({"t": "a"}, "t", 1) == ["a"]
     assert given_texts({"t": ["a", "b"]}, "t", 2) == ["a", "b"]
     assert required_text({"t": ""}, "t") == ""
+    assert required_ids({"t": [0, -1, 2**31 - 1, -(2**31)]}, "t", 4) == [0, -1, 2**31 - 1, -(2**31)]
+    assert required_ids({"t": []}, "t") == []
     assert [given_flag(body, "f", True) for body in ({}, {"f": False})] == [True, False]
+    assert given_flags({}) == {"add_special": True, "parse_special": True}
+    assert given_flags({"parse_special": False}, False) == {"add_special": False, "parse_special": False}
+    assert bounded_text("é", 2) == "é"
+
+
+def test_the_documentation_has_each_bound() -> None:
+    limits = (
+        (ROOT / "docs" / "server.md").read_text("utf-8").partition("## Limits\n")[2].partition("\n\nA")[0]
+    )
+    spellings = {
+        name: {str(most), f"{most:,}", f"{most >> 10} kB", f"{most >> 20} MB"}
+        for name, most in vars(request_body).items()
+        if name.startswith("MOST_")
+    }
+    assert len(spellings) >= 7
+    assert [
+        name for name, known in spellings.items() if not any(f"{each} " in limits for each in known)
+    ] == []
 
 
 REFUSED: dict[str, tuple[Callable[[], object], int]] = {
@@ -92,8 +116,23 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
     "'t' must be a string or an array of strings": (lambda: given_texts({"t": ["a", 1]}, "t", 9), 400),
     "'t' has 2 texts; the limit is 1": (lambda: given_texts({"t": ["a", "b"]}, "t", 1), 413),
     "'t' is required and must be a string": (lambda: required_text({"t": 1}, "t"), 400),
+    "the text has 2 bytes; the limit here is 1": (lambda: bounded_text("é", 1), 413),
+    "'t' has an integer of more than 32 bits, which is no id": (
+        lambda: required_ids({"t": [0, 2**31]}, "t"),
+        400,
+    ),
+    "'t' has 2 ids; the limit is 1": (lambda: required_ids({"t": [0, "a"]}, "t", 1), 413),
     "'f' must be true or false": (lambda: given_flag({"f": 1}, "f", True), 400),
 }
+
+
+@pytest.mark.parametrize("given", [None, 1, "1", {}, [1, "2"], [True], [1.0], [[1]], [None]])
+def test_ids_of_our_own_endpoints_are_integers(given: Any) -> None:
+    """Those of llama-server are any numbers, see `require_id`."""
+    with pytest.raises(RequestError) as refusal:
+        required_ids({"t": given}, "t")
+    message = "'t' is required and must be an array of ids, which are integers"
+    assert (refusal.value.status, refusal.value.message) == (400, message)
 
 
 @pytest.mark.parametrize("message", REFUSED)

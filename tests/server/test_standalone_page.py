@@ -128,7 +128,7 @@ def test_ids_become_text(page: Page) -> None:
     page.get_by_label("Ids, with anything between them").fill("15496, 995")
     expect(page.locator("#text-of-ids")).to_have_text("Text: Hello world")
     page.get_by_label("Ids, with anything between them").fill("15496, 99999")
-    expect(page.locator("#status")).to_contain_text("The vocabulary has no id 99999")
+    expect(page.locator("#status")).to_contain_text("Token id 99999 is out of range")
 
 
 def test_the_vocabulary_is_searched(page: Page) -> None:

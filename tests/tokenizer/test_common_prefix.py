@@ -23,17 +23,17 @@ CASES: list[tuple[list[int], str, CommonPrefix]] = [
     (
         [HELLO, WOR, LD, 0],
         "Hello world!",
-        CommonPrefix(1, 5, "the ids have ' wor' + 'ld', and encode gives ' world'"),
+        CommonPrefix(1, 5, "the ids have ' wor' + 'ld', and the tokenizer gives ' world'"),
     ),
     (
         [HELLO, 0],
         "Hello world",
-        CommonPrefix(1, 5, "the text is different: the ids have '!', and encode gives ' world'"),
+        CommonPrefix(1, 5, "the text is different: the ids have '!', and the tokenizer gives ' world'"),
     ),
     (
         [HELLO, WOR],
         "Hello world",
-        CommonPrefix(1, 5, "the text is different: the ids have ' wor', and encode gives ' world'"),
+        CommonPrefix(1, 5, "the text is different: the ids have ' wor', and the tokenizer gives ' world'"),
     ),
     (
         TOK.encode_ordinary("<|endoftext|>"),
@@ -41,7 +41,7 @@ CASES: list[tuple[list[int], str, CommonPrefix]] = [
         CommonPrefix(
             0,
             0,
-            "the ids have '<' + '|' + 'end' + 'of' + 'text' + '|' + …, and encode gives '<|endoftext|>'",
+            "the ids have '<' + '|' + 'end' + 'of' + 'text' + '|' + …, and the tokenizer gives '<|endoftext|>'",
         ),
     ),
 ]
@@ -55,8 +55,8 @@ def test_where_ids_part(ids: list[int], text: str, expected: CommonPrefix) -> No
 @pytest.mark.parametrize(
     ("given", "flag", "cause"),
     [
-        (False, True, "encode puts '<s>' before the text, and the ids do not have it"),
-        (True, False, "the ids begin with '<s>', which encode was told to leave out"),
+        (False, True, "the tokenizer puts '<s>' before the text, and the ids do not have it"),
+        (True, False, "the ids begin with '<s>', which is not put before the text (add_special is false)"),
     ],
 )
 def test_bos(given: bool, flag: bool, cause: str) -> None:
@@ -74,7 +74,13 @@ def test_long_differences_are_shown_by_how_they_begin() -> None:
     assert found.cause.endswith(" + …")
 
 
-@pytest.mark.parametrize("ids", [[-1], [50257]])
+@pytest.mark.parametrize("ids", [[-1], [50257], [0, -1, 1], [0, 50257, 1]])
 def test_ids_that_there_are_none_of(ids: Any) -> None:
     with pytest.raises(ValueError, match="out of range"):
+        TOK.common_prefix(ids, "a")
+
+
+@pytest.mark.parametrize("ids", [["0"], [0, None], "0", b"0", 0])
+def test_only_integers_are_ids(ids: Any) -> None:
+    with pytest.raises(TypeError, match="ids must be "):
         TOK.common_prefix(ids, "a")

@@ -62,8 +62,13 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_every_name_has_recorded_answers() -> None:
-    assert {name for _, name in CASES} == {*PRE_TOKENIZERS, *CHANGES}
-    assert {name for recorded, name in CASES if recorded != "byte_level"} == {*PRE_TOKENIZERS, *CHANGES}
+    record = (
+        "a llama.cpp that has the names records them: python tests/makers/record_fixtures.py --only names"
+    )
+    assert {name for _, name in CASES} == {*PRE_TOKENIZERS, *CHANGES}, record
+    assert {name for recorded, name in CASES if recorded != "byte_level"} == {*PRE_TOKENIZERS, *CHANGES}, (
+        record
+    )
 
 
 @pytest.mark.parametrize("recorded", RECORDED)

@@ -82,8 +82,8 @@ def export(
     Raises `NotExpressibleError` if the format has no place for the tokenizer, `ValueError` for another format or for
     options that belong to another format, `GGUFError` if the model cannot be used.
 
-    >>> found = export("model.gguf", "tokenizer.json")                          # doctest: +SKIP
-    >>> found.agreement.same, found.save("converted")                           # doctest: +SKIP
+    >>> found = export("model.gguf", "tokenizer.json")
+    >>> found.agreement.same, found.save("converted")
     (True, ['converted/tokenizer.json', 'converted/tokenizer_config.json'])
     """
     if to not in FORMATS:

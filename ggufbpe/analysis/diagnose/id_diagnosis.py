@@ -70,9 +70,9 @@ def diagnose(
     for the model's ids. If the model adds EOS but not BOS, ids as the command llama-tokenize prints them also count as
     its own; `added_as` says so. `TypeError` for ids that are not integers, `GGUFError` for a model that cannot be used.
 
-    >>> from ggufbpe import Tokenizer                                          # doctest: +SKIP
-    >>> tok = Tokenizer.from_gguf("model.gguf")                                # doctest: +SKIP
-    >>> diagnose(tok, "a b\\n", tok.encode("a b")).explanations[0].causes[0].id # doctest: +SKIP
+    >>> from ggufbpe import Tokenizer
+    >>> tok = Tokenizer.from_gguf("model.gguf")
+    >>> diagnose(tok, "a b\\n", tok.encode("a b")).explanations[0].causes[0].id
     'trailing_newline'
     """
     if chat is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ...chat.template import lexer
+from ...chat.template.values import plain, viewed
+
 # Only the forms that models have as special tokens. What diagnose takes for a marker is much wider
 # (analysis/diagnose/chat_causes.py): "<tool_call>" and "[ANSWER]" are plain text in many templates, and no finding.
 _MARKER = re.compile(
@@ -27,3 +30,15 @@ def markers_of(template: str) -> list[str]:
 def markers_of_prompt(prompt: str) -> list[str]:
     """The markers in a prompt."""
     return list(dict.fromkeys((*_MARKER.findall(prompt), *_ENDS.findall(prompt))))
+
+
+def literals_of(template: str) -> list[str]:
+    """The texts in a template's source: what is outside of blocks, and strings within; none that cannot be read.
+
+    In `messages[0]`, "[0]" is no text.
+    """
+    try:
+        found = list(lexer.tokens(viewed(template)))
+    except lexer.LexerError:  # which another check reports
+        return []
+    return [plain(value) for _, kind, value in found if kind in ("data", "string")]

@@ -47,6 +47,7 @@ from .token_checks import (
     made_control,
     padding_tokens,
 )
+from .unused_marker_check import unused_markers
 from .value_checks import lengths, wrong_types
 
 _K = TokenizerKey
@@ -115,6 +116,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
     wrong_special_ids,
     template_errors,
     template_is_settings,
+    unused_markers,
     chat_markers,
     padding_tokens,
 )
@@ -142,6 +144,7 @@ CHECKS: tuple[Check, ...] = (
     made_control,
     template_errors,
     template_is_settings,
+    unused_markers,
     chat_markers,
     turn_ends,
     chats_refused,

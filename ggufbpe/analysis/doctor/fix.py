@@ -109,7 +109,7 @@ def fix(
     anyway, and overwrites an existing file. In place, only the metadata is written if it fits; interrupted, the file
     stays as it was. A change that a crash interrupted is undone or finished first; without changes, only that.
 
-    >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})     # doctest: +SKIP
+    >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})
     <Fixed 'fixed.gguf': 1 key changed, copied>
 
     A model given by name is never changed in place: `StoreError`, which says how its program can use a copy.

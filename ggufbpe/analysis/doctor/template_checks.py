@@ -21,6 +21,7 @@ from .finding import Finding, Where
 from .known_template_check import replacement
 from .sample_prompts import QUESTION, SamplePrompts
 from .template_sources import template_in_settings, transformers_settings
+from .unused_marker_check import unused_in_template
 
 _K = TokenizerKey
 
@@ -212,8 +213,9 @@ def chat_markers(model: Facts) -> Iterator[Finding]:
     source = markers_of(model.template)
     usual, shown = markers_of_prompt(plain_prompts), markers_of_prompt(prompts)
     groups: dict[tuple[str, str], list[str]] = {}
+    told = frozenset(unused_in_template(model))  # by a check of their own
     for marker in dict.fromkeys((*shown, *source)):
-        if not _is_cut(model, marker):
+        if not _is_cut(model, marker) or model.ids.get(marker) in told:
             continue
         # what only looks like a marker may contain the name of a role
         is_shown = marker in usual or (marker in source and (marker in shown or not prompts))

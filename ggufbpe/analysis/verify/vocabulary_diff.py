@@ -57,7 +57,7 @@ Sections = dict[str, list[VocabularyDifference]]
 def vocabulary_differences(a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("a", "b")) -> Sections:
     """The differences by section: tokens, types, merges, flags, special ids, pre-tokenizer. Empty: none.
 
-    >>> vocabulary_differences(vocabulary, vocabulary)                                       # doctest: +SKIP
+    >>> vocabulary_differences(tok.vocabulary, tok.vocabulary)
     {'tokens': [], 'types': [], 'merges': [], 'flags': [], 'special': [], 'pre': []}
 
     `names` are what the sides are called in words.

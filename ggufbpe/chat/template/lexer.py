@@ -100,7 +100,7 @@ def uniform_breaks(source: str) -> str:
 
 
 def tokens(source: str, by_position: bool = False) -> Iterator[Token]:
-    """The tokens of a template. `LexerError` where llama.cpp's lexer raises its exception.
+    """The tokens of a template, as `viewed` gives it. `LexerError` where llama.cpp's lexer raises its exception.
 
     With `by_position`, each token has its position in the source with `uniform_breaks` in the place of its line.
     """

@@ -46,8 +46,7 @@ def to_tokenizer_json(
     Unicode version, but tokenizers 1.0 does not read the file.
     Raises `NotExpressibleError` where the format has no place for what the vocabulary does.
 
-    >>> from ggufbpe import Tokenizer                                        # doctest: +SKIP
-    >>> export = to_tokenizer_json(Tokenizer.from_gguf(path).vocabulary)     # doctest: +SKIP
+    >>> export = to_tokenizer_json(tok.vocabulary)
     >>> tokenizers.Tokenizer.from_buffer(export.files["tokenizer.json"])     # doctest: +SKIP
     """
     require_expressible(vocabulary, TOKENIZER_JSON)

@@ -95,12 +95,12 @@ class BytePairModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`bpe/bpe_model.h`, from the tables of the pre-tokenizer."""
-        from ...native.lazy_strings import compiled, strings_of, tokens_of
+        from ...native.lazy_strings import compiled, kept_strings, kept_tokens
         from ...native.table_cache import model_with_tables
         from ..pretokenizers.compiled_splitter import compiled_splitter
 
         entry = vocabulary.pre_tokenizer
-        tokens, merges = tokens_of(vocabulary.token_to_id), strings_of(vocabulary.merges)
+        tokens, merges = kept_tokens(vocabulary.token_to_id), kept_strings(vocabulary.merges)
         options = (
             entry.byte_encode,
             entry.ignore_merges,
@@ -109,13 +109,12 @@ class BytePairModel(TokenizerModel):
             entry.escape_whitespaces,
         )
         splitter, step = compiled_splitter(entry), self.kernel_step(vocabulary)
-        make = compiled().BPEModel
-        return model_with_tables(
-            tokens,
-            merges,
-            options,
-            lambda made: make(tokens, merges, splitter, *options, step, cache_bytes, made),
-        )
+
+        def make(made: Any) -> Any:
+            read = None if made else merges.strings
+            return compiled().BPEModel(tokens.strings, read, splitter, *options, step, cache_bytes, made)
+
+        return model_with_tables(tokens, merges, options, make)
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
         """The change made to plain text before it is split: a name of `native/src/preprocessing.h`, "" for none."""

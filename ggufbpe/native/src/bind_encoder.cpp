@@ -29,7 +29,6 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied out of a batch, so that their memory stays in cache
-constexpr size_t STEPS_AN_OBJECT = 64;     // the cost of looking at one, in bytes looked at
 
 // The ids as an object with a buffer, from which an array is made. nanobind's own arrays take twice as long to make.
 nb::object buffer_of(Ids &&ids) {
@@ -58,7 +57,7 @@ std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::
     std::vector<SpecialToken> tokens_to_find;
     Pace pace(LOOK_AT_SIGNALS);
     for (nb::handle one : special) {
-        pace.count(STEPS_AN_OBJECT);
+        pace.count(Pace::OBJECT);
         SpecialTuple token;
         if (!nb::try_cast(one, token)) throw nb::type_error("a special token is (id, is hidden, strips left, strips right)");
         const auto [id, hidden, left, right] = token;
@@ -189,7 +188,7 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
     size_t bytes = 0;
     Pace pace(LOOK_AT_SIGNALS);
     for (nb::handle text : texts) {
-        pace.count(STEPS_AN_OBJECT);
+        pace.count(Pace::OBJECT);
         kept.push_back(nb::borrow(text));
         sources.emplace_back(text);
         views.push_back(sources.back().text());

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bind_files.h"
 #include "bind_lock.h"
 #include "bindings.h"
 #include "bpe/bpe_model.h"
@@ -36,38 +37,16 @@ Preprocessing own_step_of(const std::string &name) {
     throw nb::value_error("there is no such step");
 }
 
-std::shared_ptr<BPEModel> bpe_model_of(std::shared_ptr<Strings> tokens, const Strings &merges,
+// Without `merges` if their tables were made before.
+std::shared_ptr<BPEModel> bpe_model_of(std::shared_ptr<Strings> tokens, const Strings *merges,
                                        std::shared_ptr<Splitter> splitter, bool byte_encode, bool ignore_merges,
                                        bool newline_runs, bool prepend_space, bool escape_spaces, const std::string &own_step,
                                        size_t cache_bytes, std::shared_ptr<const TableFile> made) {
     const MergeOptions options{byte_encode, ignore_merges, newline_runs, prepend_space, escape_spaces};
-    return std::make_shared<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes, LOOK_AT_SIGNALS,
-                                      std::move(made));
-}
-
-template <typename Numbers>
-Numbers secret_numbers(const nb::bytes &given) {
-    Numbers numbers;
-    if (given.size() != sizeof numbers) throw nb::value_error("a key of another size");
-    std::memcpy(numbers.data(), given.data(), sizeof numbers);
-    return numbers;
-}
-
-nb::bytes key_of_tables(const nb::bytes &secret, const Strings &tokens, const Strings &merges, const nb::bytes &about) {
-    KeyedHash hash(secret_numbers<HashKey>(secret));
-    tokens.hash_into(hash);
-    merges.hash_into(hash);
-    hash.add(about.data(), about.size());
-    const Digest digest = hash.digest();
-    return nb::bytes(digest.data(), sizeof digest);
-}
-
-// `const` in effect: nanobind knows no pointer to a constant object.
-std::shared_ptr<TableFile> read_tables(int descriptor, size_t size, const nb::bytes &secret, const nb::bytes &key) {
-    const auto secret_key = secret_numbers<HashKey>(secret);
-    const auto file_key = secret_numbers<Digest>(key);
-    nb::gil_scoped_release unlocked;  // a home folder may be far away
-    return std::const_pointer_cast<TableFile>(TableFile::read(descriptor, size, secret_key, file_key));
+    if (!merges && !made) throw nb::value_error("neither merges nor tables");
+    const Strings none;
+    return std::make_shared<BPEModel>(tokens, merges ? *merges : none, splitter, options, own_step_of(own_step), cache_bytes,
+                                      LOOK_AT_SIGNALS, std::move(made));
 }
 
 nb::bytes written_tables(const BPEModel &model, const nb::bytes &secret, const nb::bytes &key) {
@@ -120,14 +99,8 @@ std::shared_ptr<PlamoModel> plamo_model_of(const Strings &tokens, const nb::byte
 
 void bind_models(nb::module_ &module) {
     nb::class_<TextModel>(module, "TextModel", "Plain text to ids, for one tokenizer model.");
-    nb::class_<TableFile>(module, "TableFile", "Tables that another process made.")
-        .def_static("key", &key_of_tables, nb::arg("secret"), nb::arg("tokens"), nb::arg("merges"), nb::arg("about"),
-                    "16 bytes that stand for these tokens and merges and for the bytes `about`; `secret` has 64.")
-        .def_static("read", &read_tables, nb::arg("descriptor"), nb::arg("size"), nb::arg("secret"), nb::arg("key"),
-                    nb::sig("def read(descriptor: int, size: int, secret: bytes, key: bytes) -> TableFile | None"),
-                    "Read an open file of `size` bytes; None if it is damaged or has another key.");
     nb::class_<BPEModel, TextModel>(module, "BPEModel", "Byte pair encoding.")
-        .def(nb::new_(&bpe_model_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
+        .def(nb::new_(&bpe_model_of), nb::arg("tokens"), nb::arg("merges").none(), nb::arg("splitter"), nb::arg("byte_encode"),
              nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("prepend_space"), nb::arg("escape_spaces"), nb::arg("own_step"),
              nb::arg("cache_bytes"), nb::arg("made").none() = nb::none())
         .def("written_tables", &written_tables, nb::arg("secret"), nb::arg("key"), "The tables as a file for TableFile.read.");

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "bind_files.h"
 #include "bind_lock.h"
 #include "bindings.h"
+#include "packed_strings.h"
 #include "string_array.h"
 #include "vocabulary/plain_piece.h"
 
@@ -20,19 +22,17 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t STEPS_AN_OBJECT = 64;  // the cost of making or reading one, in bytes looked at
-
 nb::str text_of(std::string_view text) { return nb::str(text.data(), text.size()); }
 
 // A view of any object with a contiguous buffer, for as long as this lives.
-class Buffer {
+class BufferView {
 public:
-    explicit Buffer(nb::handle object) {
+    explicit BufferView(nb::handle object) {
         if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE)) throw nb::python_error();
     }
-    ~Buffer() { PyBuffer_Release(&view_); }
-    Buffer(const Buffer &) = delete;
-    Buffer &operator=(const Buffer &) = delete;
+    ~BufferView() { PyBuffer_Release(&view_); }
+    BufferView(const BufferView &) = delete;
+    BufferView &operator=(const BufferView &) = delete;
     const char *data() const { return static_cast<const char *>(view_.buf); }
     size_t size() const { return static_cast<size_t>(view_.len); }
 
@@ -42,7 +42,7 @@ private:
 
 // An element of type T in a buffer, which need not be aligned.
 template <typename T>
-T element(const Buffer &buffer, size_t index) {
+T element(const BufferView &buffer, size_t index) {
     T value;
     std::memcpy(&value, buffer.data() + index * sizeof(T), sizeof(T));
     return value;
@@ -54,7 +54,7 @@ int checked_width(int width) {
 }
 
 nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64_t count, int width, bool big_endian) {
-    Buffer buffer(data);
+    BufferView buffer(data);
     auto strings = std::make_shared<Strings>();
     uint64_t size = std::min<uint64_t>(buffer.size(), end);
     Scan found = scan(buffer.data(), size, position, count, checked_width(width), big_endian, strings.get(),
@@ -64,14 +64,14 @@ nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64
 }
 
 nb::tuple walk_strings(nb::handle data, uint64_t position, uint64_t count, int width, bool big_endian) {
-    Buffer buffer(data);
+    BufferView buffer(data);
     Scan found = scan(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, nullptr,
                       LOOK_AT_SIGNALS);
     return nb::make_tuple(found.index, found.position);
 }
 
 nb::tuple add_strings(Scanner &self, nb::handle data, uint64_t position, uint64_t count, int width, bool big_endian) {
-    Buffer buffer(data);
+    BufferView buffer(data);
     Scan found = self.add(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, LOOK_AT_SIGNALS);
     return nb::make_tuple(found.index, found.index ? found.position : position);
 }
@@ -85,7 +85,7 @@ std::shared_ptr<Strings> strings_of(nb::sequence texts) {
     auto strings = std::make_shared<Strings>();
     Pace pace(LOOK_AT_SIGNALS);
     for (nb::handle text : texts) {
-        pace.count(STEPS_AN_OBJECT);
+        pace.count(Pace::OBJECT);
         Py_ssize_t size;
         const char *data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
         if (!data) throw nb::python_error();
@@ -116,7 +116,7 @@ nb::list empty_ones(const Strings &self) {
     nb::list found;
     Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < self.size(); ++i) {
-        pace.count(self[i].empty() ? STEPS_AN_OBJECT : 1);
+        pace.count(self[i].empty() ? Pace::OBJECT : 1);
         if (self[i].empty()) found.append(i);
     }
     return found;
@@ -127,7 +127,7 @@ nb::object list_of(const Strings &self) {
     if (!list) throw nb::python_error();
     Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < self.size(); ++i) {
-        pace.count(STEPS_AN_OBJECT);
+        pace.count(Pace::OBJECT);
         PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), text_of(self[i]).release().ptr());
     }
     return list;
@@ -135,14 +135,14 @@ nb::object list_of(const Strings &self) {
 
 // The pieces of tokens whose attributes are `normal`, None for others, and the indices of those that are None.
 nb::tuple plain_pieces(const Strings &self, nb::handle attributes, int normal, bool is_byte_level) {
-    Buffer given(attributes);
+    BufferView given(attributes);
     if (given.size() != self.size() * sizeof(uint16_t)) throw nb::value_error("attributes of another number of tokens");
     nb::object list = nb::steal(in_python([&] { return PyList_New(static_cast<Py_ssize_t>(self.size())); }));
     if (!list) throw nb::python_error();
     nb::list others;
     Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < self.size(); ++i) {
-        pace.count(STEPS_AN_OBJECT + self[i].size());
+        pace.count(Pace::OBJECT + self[i].size());
         nb::object made = nb::none();
         if (element<uint16_t>(given, i) == normal) {
             const std::string piece = plain_piece(self[i], is_byte_level);
@@ -157,19 +157,18 @@ nb::tuple plain_pieces(const Strings &self, nb::handle attributes, int normal, b
 
 // Each string after its length in 8 bytes, the least significant first.
 nb::bytes packed(const Strings &self) {
-    constexpr size_t WIDTH = 8;
-    nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.byte_size() + WIDTH * self.size())));
-    if (!bytes) throw nb::python_error();
-    char *at = PyBytes_AS_STRING(bytes.ptr());
-    Pace pace(LOOK_AT_SIGNALS);
-    for (size_t i = 0; i < self.size(); ++i) {
-        const std::string_view text = self[i];
-        pace.count(WIDTH + text.size());
-        for (size_t byte = 0; byte < WIDTH; ++byte) *at++ = static_cast<char>(uint64_t(text.size()) >> 8 * byte);
-        std::memcpy(at, text.data(), text.size());
-        at += text.size();
-    }
-    return nb::borrow<nb::bytes>(bytes);
+    const PackedStrings made(self, LOOK_AT_SIGNALS);
+    return nb::bytes(made.data(), made.size());
+}
+
+nb::bytes digest_of_strings(const Strings &self, const nb::bytes &secret) {
+    return bytes_of(PackedStrings::digest(self, secret_numbers<HashKey>(secret), LOOK_AT_SIGNALS));
+}
+
+nb::bytes written_strings(const Strings &self, const nb::bytes &digest, const nb::bytes &secret, const nb::bytes &key) {
+    const std::string file = KnownStrings::write(self, secret_numbers<Digest>(digest), secret_numbers<HashKey>(secret),
+                                                 secret_numbers<Digest>(key));
+    return nb::bytes(file.data(), file.size());
 }
 
 // For each merge the index among the tokens of what it makes; -1 if that, or a side, is not a token. A merge is cut at its first
@@ -185,7 +184,7 @@ nb::bytes made_tokens(const Strings &merges, const Strings &tokens) {
         const bool is_cut = space != std::string_view::npos;
         const std::string_view left = is_cut ? merge.substr(0, space) : "", right = is_cut ? merge.substr(space + 1) : "";
         result.assign(left).append(right);
-        pace.count(STEPS_AN_OBJECT + merge.size());
+        pace.count(Pace::OBJECT + merge.size());
         const bool has_sides = tokens.find(left) >= 0 && tokens.find(right) >= 0;
         made[i] = has_sides ? static_cast<int32_t>(tokens.find(result)) : -1;
     }
@@ -193,7 +192,7 @@ nb::bytes made_tokens(const Strings &merges, const Strings &tokens) {
 }
 
 nb::bytes attributes_of(nb::handle types, nb::handle attribute_of) {
-    Buffer given(types), table(attribute_of);
+    BufferView given(types), table(attribute_of);
     std::vector<uint16_t> attributes(given.size() / sizeof(int32_t));
     in_pieces(attributes.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
         for (size_t i = from; i < end; ++i) {
@@ -205,7 +204,7 @@ nb::bytes attributes_of(nb::handle types, nb::handle attribute_of) {
 }
 
 int64_t first_nan(nb::handle numbers) {
-    Buffer given(numbers);
+    BufferView given(numbers);
     const size_t count = given.size() / sizeof(float);
     Pace pace(LOOK_AT_SIGNALS);
     const size_t found = find_first(0, count, pace, [&](size_t i) { return std::isnan(element<float>(given, i)); });
@@ -213,11 +212,17 @@ int64_t first_nan(nb::handle numbers) {
 }
 
 nb::list tokens_with(nb::handle attributes, int flags) {
-    Buffer given(attributes);
+    BufferView given(attributes);
     nb::list found;
     in_pieces(given.size() / sizeof(uint16_t), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-        for (size_t i = from; i < end; ++i) {
-            if (element<uint16_t>(given, i) & flags) found.append(i);
+        constexpr size_t AT_ONCE = 64;  // most tokens have none of the flags
+        for (size_t stop; from < end; from = stop) {
+            stop = std::min(end, from + AT_ONCE);
+            uint16_t any = 0;
+            for (size_t i = from; i < stop; ++i) any |= element<uint16_t>(given, i);
+            for (size_t i = any & flags ? from : stop; i < stop; ++i) {
+                if (element<uint16_t>(given, i) & flags) found.append(i);
+            }
         }
     });
     return found;
@@ -242,7 +247,7 @@ nb::bytes rows(nb::dict heads, nb::list ids, nb::list starts, nb::list ends, nb:
     text.reserve(ids.size() * 64);
     Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < ids.size(); ++i) {
-        pace.count(STEPS_AN_OBJECT);
+        pace.count(Pace::OBJECT);
         PyObject *head = PyDict_GetItemWithError(heads.ptr(), nb::object(ids[i]).ptr());
         if (!head) throw nb::key_error("an id without a head");
         append_bytes(text, head);
@@ -284,6 +289,9 @@ void bind_strings(nb::module_ &module) {
              " token or a side of the merge is not in `tokens`. `tokens` needs `index`.")
         .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
              "The strings as in a little-endian GGUF, for `scan` with a width of 8.")
+        .def("digest", &digest_of_strings, nb::arg("secret"), "16 bytes that stand for the strings; `secret` has 64.")
+        .def("written", &written_strings, nb::arg("digest"), nb::arg("secret"), nb::arg("key"),
+             "What knows the strings again, as a file for TableFile.read.")
         .def("plain_pieces", &plain_pieces, nb::arg("attributes"), nb::arg("normal"), nb::arg("is_byte_level"),
              nb::sig("def plain_pieces(self, attributes: object, normal: int, is_byte_level: bool) "
                      "-> tuple[list[bytes | None], list[int]]"),

@@ -20,17 +20,29 @@ class KeyedHash {
 public:
     explicit KeyedHash(const HashKey &key) : key_(key), chains_{key[4], key[5], key[6], key[7]} {}
 
+    static constexpr size_t STEP = 64;
+
     // Adds an array, and where it ends.
     void add(const void *data, size_t size) {
+        const size_t done = add_steps(data, size);
+        add_end(static_cast<const char *>(data) + done, size - done, size);
+    }
+
+    // Adds an array in parts: add_steps() for each, which adds whole steps of it and returns how many bytes they are, and then
+    // add_end() with the rest, which is less than a step, and the size of the array.
+    size_t add_steps(const void *data, size_t size) {
         const auto *bytes = static_cast<const unsigned char *>(data);
         size_t at = 0;
         for (; at + STEP <= size; at += STEP) mix(bytes + at);
-        unsigned char rest[STEP] = {0};
-        if (at < size) std::memcpy(rest, bytes + at, size - at);
-        mix(rest);
+        return at;
+    }
+    void add_end(const void *rest, size_t bytes, size_t size) {
+        unsigned char step[STEP] = {0};
+        if (bytes) std::memcpy(step, rest, bytes);
+        mix(step);
         const uint64_t end[STEP / 8] = {size};
-        std::memcpy(rest, end, sizeof rest);
-        mix(rest);
+        std::memcpy(step, end, sizeof step);
+        mix(step);
     }
 
     Digest digest() const {
@@ -43,7 +55,7 @@ public:
     }
 
 private:
-    static constexpr size_t CHAINS = 4, STEP = 16 * CHAINS;
+    static constexpr size_t CHAINS = STEP / 16;
 
     ALWAYS_INLINE void mix(const unsigned char *bytes) {
         for (size_t i = 0; i < CHAINS; ++i) {

@@ -18,6 +18,7 @@ NB_MODULE(_native, module) {
     nanobind::set_leak_warnings(false);
     ggufbpe::bind_strings(module);
     ggufbpe::bind_split(module);
+    ggufbpe::bind_files(module);
     ggufbpe::bind_models(module);
     ggufbpe::bind_encoder(module);
     ggufbpe::bind_train(module);

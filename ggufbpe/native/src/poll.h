@@ -19,6 +19,8 @@ inline const Poll NO_POLL = [] {};
 class Pace {
 public:
     static constexpr size_t STEPS = size_t(1) << 20;
+    static constexpr size_t LOOKUP = 32;  // the steps of finding a token
+    static constexpr size_t OBJECT = 64;  // the steps of making or reading an object of Python
 
     explicit Pace(const Poll &poll) : poll_(poll) {}
 

@@ -157,7 +157,7 @@ void Strings::reserve(size_t count, size_t bytes) {
 
 void Strings::add(std::string_view text) {
     if (text.size() > UINT32_MAX - byte_size()) throw std::length_error("strings of 4 GiB or more");
-    slots_ = ZeroedArray<Slot>();
+    slots_ = nullptr;
     data_.resize(byte_size());
     data_.insert(data_.end(), text.begin(), text.end());
     ends_.push_back(static_cast<uint32_t>(data_.size()));
@@ -166,6 +166,26 @@ void Strings::add(std::string_view text) {
 bool Strings::operator==(const Strings &other) const {
     return ends_ == other.ends_ && 
            std::equal(data_.begin(), data_.begin() + static_cast<std::ptrdiff_t>(byte_size()), other.data_.begin());
+}
+
+Strings::Strings(TableReader &from) {
+    size_t count;
+    const uint32_t *ends = from.array<uint32_t>(count);
+    ends_.assign(ends, ends + count);
+    const char *data = from.array_of<char>(byte_size());
+    data_.resize(byte_size() + PADDING);
+    std::memcpy(data_.data(), data, byte_size());
+    std::copy_n(from.array_of<uint64_t>(seeds_.size()), seeds_.size(), seeds_.data());
+    slots_ = from.array<Slot>(count);
+    mask_ = count - 1;
+    file_ = from.file();
+}
+
+void Strings::write(TableWriter &to) const {
+    to.add(ends_.data(), ends_.size());
+    to.add(data_.data(), byte_size());
+    to.add(seeds_.data(), seeds_.size());
+    to.add(slots_, static_cast<size_t>(mask_ + 1));
 }
 
 int64_t Strings::index(const Poll &poll) {
@@ -184,7 +204,7 @@ int64_t Strings::index(const Poll &poll) {
         pace.count(ends_[first + few] - ends_[first] + few * STEPS_A_STRING);
         for (size_t i = 0; i < few; ++i) {
             std::string_view text = (*this)[first + i];
-            hashes[i] = hash_bytes(text.data(), text.size());
+            hashes[i] = hash(text);
             ggufbpe::prefetch(&slots[hashes[i] & mask]);
         }
         for (size_t i = 0; i < few; ++i) {
@@ -203,7 +223,8 @@ int64_t Strings::index(const Poll &poll) {
         }
     }
     if (indexed()) return duplicate_;  // a poll let another thread finish first, and others may be searching its table
-    slots_ = std::move(slots);
+    own_slots_ = std::move(slots);
+    slots_ = own_slots_.data();
     mask_ = mask;
     duplicate_ = duplicate;
     return duplicate_;

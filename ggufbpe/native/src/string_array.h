@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "keyed_hash.h"
 #include "machine.h"
 #include "memory.h"
 #include "poll.h"
+#include "table_file.h"
 
 namespace ggufbpe {
 
@@ -28,15 +29,15 @@ inline uint64_t hash_seed() { return BYTES_SEEDS[0]; }
 
 // A fast hash of bytes, good enough for a table. It differs from process to process, so that no file can be crafted whose
 // strings all fall into one place of a table.
-inline uint64_t hash_bytes(const char *data, size_t size) {
+inline uint64_t hash_bytes(const char *data, size_t size, const uint64_t *seeds = BYTES_SEEDS) {
     const auto read = [](const char *from) {
         uint64_t value;
         std::memcpy(&value, from, 8);
         return value;
     };
-    uint64_t hash = BYTES_SEEDS[1] ^ size;
+    uint64_t hash = seeds[1] ^ size;
     while (size > 16) {
-        hash = multiply_and_fold(read(data) ^ BYTES_SEEDS[0], read(data + 8) ^ hash);
+        hash = multiply_and_fold(read(data) ^ seeds[0], read(data + 8) ^ hash);
         data += 16;
         size -= 16;
     }
@@ -53,7 +54,7 @@ inline uint64_t hash_bytes(const char *data, size_t size) {
         const auto byte = [data](size_t at) { return uint64_t(static_cast<unsigned char>(data[at])); };
         low = byte(0) << 16 | byte(size / 2) << 8 | byte(size - 1);
     }
-    return multiply_and_fold(low ^ BYTES_SEEDS[0], high ^ hash ^ 0x8EBC6AF09C88C6E3u);
+    return multiply_and_fold(low ^ seeds[0], high ^ hash ^ 0x8EBC6AF09C88C6E3u);
 }
 
 // hash_bytes for the standard's tables.
@@ -81,21 +82,24 @@ public:
         return {data_.data() + ends_[index], size_t(ends_[index + 1] - ends_[index])};
     }
     bool operator==(const Strings &other) const;
-    void hash_into(KeyedHash &hash) const {
-        hash.add(ends_.data(), ends_.size() * sizeof ends_[0]);
-        hash.add(data_.data(), byte_size());
-    }
+
+    // The strings that write() wrote, with their index.
+    explicit Strings(TableReader &from);
+    void write(TableWriter &to) const;
 
     static constexpr int64_t NOT_FOUND = -1;  // in place of an index
 
     // Builds the table for find(). Of equal strings the first counts. Returns the index of the first string that occurred
     // before, or NOT_FOUND if all are different. Does nothing the second time.
     int64_t index(const Poll &poll = NO_POLL);
-    bool indexed() const { return slots_.size() > 0; }
+    bool indexed() const { return slots_ != nullptr; }
     bool are_different() const { return duplicate_ == NOT_FOUND; }  // as index() found
 
+    // What find() looks a text up by. The index of a file was made with the seeds of another process.
+    uint64_t hash(std::string_view text) const { return hash_bytes(text.data(), text.size(), seeds_.data()); }
+
     // The index of `text`, or NOT_FOUND. Needs index().
-    int64_t find(std::string_view text) const { return find(text, hash_bytes(text.data(), text.size())); }
+    int64_t find(std::string_view text) const { return find(text, hash(text)); }
     int64_t find(std::string_view text, uint64_t hash) const {
         const uint32_t tag = static_cast<uint32_t>(hash >> 32);
         for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
@@ -158,9 +162,12 @@ private:
 
     LargeVector<char> data_;         // may be longer than the strings
     LargeVector<uint32_t> ends_{0};  // ends_[i] is where string i begins
-    ZeroedArray<Slot> slots_;
+    ZeroedArray<Slot> own_slots_;
+    const Slot *slots_ = nullptr;  // of the index: these, or those of a file
+    std::shared_ptr<const TableFile> file_;
     uint64_t mask_ = 0;
     int64_t duplicate_ = NOT_FOUND;  // what index() returned
+    std::array<uint64_t, 2> seeds_{{BYTES_SEEDS[0], BYTES_SEEDS[1]}};
 };
 
 // The result of scan() for an array of strings in a GGUF.

@@ -21,6 +21,10 @@
 
 namespace ggufbpe {
 
+// Reads `size` bytes of an open file from `offset` on, and adds those from `unhashed` on to a hash. False if the file ends
+// before, or an error occurs.
+bool read_all(int descriptor, uint64_t offset, char *to, size_t size, size_t unhashed, KeyedHash &hash);
+
 // What a file begins with. The checksum is of all that follows it.
 struct TableFileHead {
     static constexpr char FORM[32] = "ggufbpe tables, form 1\n";

@@ -79,7 +79,9 @@ function tokensOf(tokenizer, body) {
 function ofIds(tokenizer, ids) {
   const size = tokenizer.vocabularySize;
   const outside = ids.find((id) => id < 0 || id >= size);
-  if (outside !== undefined) throw new Error(`The vocabulary has no id ${outside}; its ids are 0 to ${size - 1}.`);
+  if (outside !== undefined) {
+    throw new Error(`Token id ${outside} is out of range: the vocabulary has ids 0 to ${size - 1}.`);
+  }
   const pieces = ids.map((id) => tokenizer.piece(id));
   const spans = [];
   let end = 0;

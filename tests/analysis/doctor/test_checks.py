@@ -210,6 +210,11 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "warning",
         lambda: {**with_tokens("<|turn>"), **template("<|turn>" + HARMLESS)},
     ),
+    "marker of type unused": (
+        "unused_marker",
+        "warning",
+        lambda: {**with_tokens("<call>", kind=UNUSED), **template("<call>" + HARMLESS)},
+    ),
     "BOS of another model": ("chat_marker", "warning", lambda: template("{{ '<s>' }}" + HARMLESS)),
     "template not closed": ("template_error", "error", lambda: template("{% for message in messages %}")),
     "settings as template": (
@@ -509,6 +514,7 @@ FIXED = ("no pre", "pre unknown", "flag of another type", "control token of type
 FIXED += ("BOS twice elsewhere", "two kinds of BOS", "turns that do not end", "turns that end with the next")
 FIXED += ("template of a known model not closed", "template for tools not closed", "template not closed")
 FIXED += ("template of the same name", "template of a model like it", "marker of type normal")
+FIXED += ("marker of type unused",)
 FIXED += ("EOS out of range", "EOS missing", "BOS wanted but missing", "type of no meaning", "no types")
 
 
@@ -1227,7 +1233,9 @@ def test_the_table_of_what_families_cut() -> None:
         family: "".join(".x"[not allows_feature(entry, feature)] for feature in FEATURES)
         for family, entry in one_of_each().items()
     }
-    assert dict(CUT_BY) == table
+    for family, cut in table.items():
+        assert CUT_BY.get(family) == cut, f'CUT_BY lacks this line: "{family}": "{cut}",'
+    assert set(CUT_BY) == set(table)
 
 
 def test_features_tell_families_apart() -> None:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t FLUSH = 1 << 14;          // the most words that wait for missing ones to be encoded
 constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space, encoded at a time
-constexpr size_t POLL_EVERY = 1 << 14;     // k-mers
+constexpr size_t K_MERS_A_POLL = 1 << 14;     // k-mers
 constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a poll
 
 }  // namespace
@@ -110,7 +110,7 @@ void BPEModel::encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, cons
     if (ids.only_counts()) return ids.add((size + KMers::LENGTH - 1) / KMers::LENGTH);
     size_t done = 0;
     for (size_t at = 0; at < size; at += KMers::LENGTH) {
-        if (done++ % POLL_EVERY == 0) poll();
+        if (done++ % K_MERS_A_POLL == 0) poll();
         ids.push(k_mers_->id(data + at, std::min(KMers::LENGTH, size - at)));
     }
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t WORTH_QUEUE = 512;       // symbols; for fewer, searching all ranks is faster than a queue
 constexpr size_t WORTH_ROWS = 1024;       // symbols; from here on, all pairs of a rank are merged together
-constexpr size_t POLL_EVERY = 1 << 20;    // merges
+constexpr size_t MERGES_A_POLL = 1 << 20;    // merges
 constexpr size_t SORTS_A_SYMBOL = 32;     // how often a place may be sorted, on average, before rows are given up
 constexpr uint32_t NOWHERE = UINT32_MAX;  // no place in a word
 
@@ -27,7 +27,7 @@ uint64_t pop(std::vector<uint64_t> &queue) {
 }
 
 // Where the lowest rank is, the leftmost of equal ones. Two simple loops, which compilers turn into vector instructions.
-ALWAYS_INLINE uint32_t place_of_lowest_by_any(const uint32_t *ranks, size_t count) {
+ALWAYS_INLINE uint32_t place_of_lowest_of_many_by_any(const uint32_t *ranks, size_t count) {
     uint32_t lowest = ranks[0];
     for (size_t i = 1; i < count; ++i) lowest = std::min(lowest, ranks[i]);
     constexpr size_t BLOCK = 32;
@@ -42,14 +42,14 @@ ALWAYS_INLINE uint32_t place_of_lowest_by_any(const uint32_t *ranks, size_t coun
 }
 
 #if GGUFBPE_X86
-WITH_AVX2 uint32_t place_of_lowest_by_avx2(const uint32_t *ranks, size_t count) {
-    return place_of_lowest_by_any(ranks, count);
+WITH_AVX2 uint32_t place_of_lowest_of_many_by_avx2(const uint32_t *ranks, size_t count) {
+    return place_of_lowest_of_many_by_any(ranks, count);
 }
-uint32_t place_of_lowest(const uint32_t *ranks, size_t count) {
-    return has_avx2() ? place_of_lowest_by_avx2(ranks, count) : place_of_lowest_by_any(ranks, count);
+uint32_t place_of_lowest_of_many(const uint32_t *ranks, size_t count) {
+    return has_avx2() ? place_of_lowest_of_many_by_avx2(ranks, count) : place_of_lowest_of_many_by_any(ranks, count);
 }
 #else
-uint32_t place_of_lowest(const uint32_t *ranks, size_t count) { return place_of_lowest_by_any(ranks, count); }
+uint32_t place_of_lowest_of_many(const uint32_t *ranks, size_t count) { return place_of_lowest_of_many_by_any(ranks, count); }
 #endif
 
 }  // namespace
@@ -110,7 +110,7 @@ void SymbolChain::merge_by_search(const MergeTable &table) {
         ranks[at] = merges_[at].rank;
     };
     for (;;) {
-        const uint32_t at = place_of_lowest(ranks, count_);
+        const uint32_t at = place_of_lowest_of_many(ranks, count_);
         if (ranks[at] == Merge::NO_RANK) return;
         ranks[next_[at]] = Merge::NO_RANK;
         join_pair(at);
@@ -135,7 +135,7 @@ void SymbolChain::merge_by_queue(const MergeTable &table, const Poll &poll) {
         if (merges_[at].exists()) push(queue_, item_of(merges_[at], at));
     };
     for (size_t popped = 1; !queue_.empty(); ++popped) {
-        if (popped % POLL_EVERY == 0) poll();
+        if (popped % MERGES_A_POLL == 0) poll();
         const uint64_t item = pop(queue_);
         const uint32_t at = static_cast<uint32_t>(item);
         if (!merges_[at].exists() || merges_[at].rank != item >> 32) continue;
@@ -248,7 +248,7 @@ bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
             may_sort -= sorted;
         }
         while (row.first != NOWHERE && row.is_sorted && queue_.front() == rank) {
-            if (++merged % POLL_EVERY == 0) poll();
+            if (++merged % MERGES_A_POLL == 0) poll();
             const uint32_t at = row.first, right = next_[at];
             remove_from_row(at);
             if (merges_[right].exists()) remove_from_row(right);

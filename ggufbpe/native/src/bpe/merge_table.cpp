@@ -14,8 +14,7 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t GROUP = 32;                      // merges whose symbols are looked up together
-constexpr size_t STEPS_A_LOOKUP = 32;             // the cost of finding a token, in bytes looked at
+constexpr size_t MERGE_GROUP = 32;                      // merges whose symbols are looked up together
 constexpr size_t STEPS_A_MERGE = 64;              // the cost of reading one, in bytes looked at
 constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
 constexpr size_t MOST_JOINED = 100;               // characters that merges join to a following space
@@ -175,7 +174,7 @@ public:
         const auto find = [&](std::string_view text) {
             pace.count(1);
             if (!sizes.has(text.size())) return NONE;
-            pace.count(STEPS_A_LOOKUP + text.size());
+            pace.count(Pace::LOOKUP + text.size());
             return static_cast<uint32_t>(tokens.find(text));
         };
         static_assert(static_cast<uint32_t>(Strings::NOT_FOUND) == NONE, "what is not found is none");
@@ -315,11 +314,11 @@ PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll
     PairTable::Pairs pairs(merges.size());
     Guesser guesser(*tokens_);
     AsciiJoins ascii_joins;
-    std::vector<Item> items(GROUP);
+    std::vector<Item> items(MERGE_GROUP);
     std::vector<char> merged;  // texts of results that were not guessed
     Pace pace(poll);
-    for (size_t from = 0; from < merges.size(); from += GROUP) {
-        const size_t end = std::min(from + GROUP, merges.size());
+    for (size_t from = 0; from < merges.size(); from += MERGE_GROUP) {
+        const size_t end = std::min(from + MERGE_GROUP, merges.size());
         size_t room = 0;
         for (size_t rank = from; rank < end; ++rank) room += merges[rank].size();
         if (merged.size() < room) merged.resize(room);
@@ -345,7 +344,7 @@ PairTable::Pairs MergeTable::read_merges(const Strings &merges, const Poll &poll
             }
         };
         for_each_lookup([&](SymbolLookup &lookup) {
-            lookup.hash = hash_bytes(lookup.text.data(), lookup.text.size());
+            lookup.hash = tokens_->hash(lookup.text);
             tokens_->prefetch(lookup.hash);
         });
         for_each_lookup([&](SymbolLookup &lookup) {
@@ -384,7 +383,7 @@ PairTable::Pairs MergeTable::read_tokens(const std::vector<uint32_t> &ranks, con
     std::vector<uint32_t> beginnings;  // of a token, from the longest to the shortest
     const auto symbol = [&](uint32_t token, std::string_view text) {
         if (token != LongestEnds::NONE) return static_cast<Symbol>(token);
-        return symbol_of(text, hash_bytes(text.data(), text.size()), Strings::NOT_FOUND);
+        return symbol_of(text, tokens_->hash(text), Strings::NOT_FOUND);
     };
     const auto size_of = [&](uint32_t token, size_t size_of_character) {
         return token == LongestEnds::NONE ? size_of_character : (*tokens_)[token].size();
@@ -427,7 +426,7 @@ void MergeTable::find_characters() {
     for (int byte = 0; byte < 256; ++byte) {
         if (options_.byte_encode) {
             const std::string_view text = BYTE_ALPHABET.character(static_cast<unsigned char>(byte));
-            const uint64_t hash = hash_bytes(text.data(), text.size());
+            const uint64_t hash = tokens_->hash(text);
             byte_symbols_[byte] = symbol_of(text, hash, tokens_->likely(hash));
         } else {
             unsigned char utf8[4];

@@ -10,7 +10,7 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t AHEAD = 16;         // pairs whose buckets are fetched before they are inserted
+constexpr size_t PAIRS_AHEAD = 16;         // pairs whose buckets are fetched before they are inserted
 constexpr size_t AT_ONCE = 1 << 17;  // pairs that are inserted between two polls
 
 int bits_of(uint64_t number) {
@@ -36,10 +36,11 @@ PairTable::PairTable(const Pairs &pairs, size_t symbol_count, const Poll &poll, 
     in_pieces(pairs.size(), poll, [&](size_t from, size_t end) {
         for (size_t i = from; i < end; ++i) rank_count = std::max(rank_count, pairs[i].merge.rank + size_t(1));
     });
-    int bucket_bits = 4;
+    int bucket_bits = 4, tries = 0;
     while ((size_t(BUCKET_ENTRIES) * 3 << bucket_bits) < pairs.size() * 5) ++bucket_bits;
     do {
-        lay_out(bucket_bits++, bits_of(symbol_count), bits_of(rank_count), rank_count, ranks, odd);
+        // Rarely all buckets of a pair are full: another factor mostly helps, and a larger table always does.
+        lay_out(bucket_bits + tries++ / 2, bits_of(symbol_count), bits_of(rank_count), rank_count, ranks, odd);
         odd *= 0x9E3779B97F4A7C15u;
     } while (!insert(pairs, poll));
 }
@@ -103,8 +104,8 @@ bool PairTable::insert(const Pairs &pairs, const Poll &poll) {
     for (size_t begin = 0; begin < pairs.size(); begin += AT_ONCE) {
         if (begin) poll();
         for (size_t i = begin; i < std::min(begin + AT_ONCE, pairs.size()); ++i) {
-            if (i + AHEAD < pairs.size()) {
-                prefetch_to_write(&buckets_[reader_.first_probe(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket]);
+            if (i + PAIRS_AHEAD < pairs.size()) {
+                prefetch_to_write(&buckets_[reader_.first_probe(pairs[i + PAIRS_AHEAD].left, pairs[i + PAIRS_AHEAD].right).bucket]);
             }
             if (!insert(pairs[i], used)) return false;
         }

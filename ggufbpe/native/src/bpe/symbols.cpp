@@ -13,8 +13,6 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t STEPS_A_LOOKUP = 32;  // the cost of finding a token, in bytes looked at
-
 // For short words, which need no polls.
 struct NoPace {
     void count(size_t) {}
@@ -70,10 +68,10 @@ void MergeTable::append_paced(const Word &word, const Symbol *symbols, const uin
             ids.push(static_cast<int32_t>(symbols[i]));
         } else if (symbols[i] < symbol_count()) {
             const std::string &text = inner_[symbols[i] - token_count];
-            pace.count(text.size() * STEPS_A_LOOKUP);
+            pace.count(text.size() * Pace::LOOKUP);
             append_bytes(text, ids);
         } else {  // a character that the vocabulary lacks
-            pace.count(4 * STEPS_A_LOOKUP);
+            pace.count(4 * Pace::LOOKUP);
             byte += size_of_characters({word.data + byte, word.size - byte}, starts[i] - character);
             character = starts[i];
             unsigned length;

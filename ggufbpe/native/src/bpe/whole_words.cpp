@@ -77,7 +77,7 @@ void find_whole_words(const MergeTable &table, const Word *words, std::vector<ui
             if (!may_be_whole(table, word)) continue;
             char *to = written.data() + i * ROOM;
             item.size = write_as_token(word, table.options(), to);
-            item.hash = hash_bytes(to, item.size);
+            item.hash = tokens.hash({to, item.size});
             tokens.prefetch(item.hash);
         }
         for (size_t i = 0; i < count; ++i) {

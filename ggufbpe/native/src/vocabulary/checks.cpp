@@ -9,14 +9,12 @@
 #include "bpe/byte_alphabet.h"
 #include "ugm/charsmap.h"
 #include "vocabulary/loading.h"
+#include "vocabulary/metadata_keys.h"
 #include "vocabulary/text_models.h"
 
 namespace ggufbpe {
 
 namespace {
-
-constexpr const char *LIST = "tokenizer.ggml.tokens", *SCORES = "tokenizer.ggml.scores",
-                     *CHARSMAP = "tokenizer.ggml.precompiled_charsmap";
 
 void check_scores(const Metadata &file, const Vocabulary &vocabulary) {
     const auto wrong = std::find_if(vocabulary.scores.begin(), vocabulary.scores.end(), [](float score) { return std::isnan(score); });

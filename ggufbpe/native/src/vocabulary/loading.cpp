@@ -1,3 +1,4 @@
+#include "vocabulary/metadata_keys.h"
 #include "vocabulary/loading.h"
 
 #include <algorithm>
@@ -9,9 +10,6 @@
 namespace ggufbpe {
 
 namespace {
-
-constexpr const char *MODEL = "tokenizer.ggml.model", *PRE = "tokenizer.ggml.pre", *MERGES = "tokenizer.ggml.merges",
-                     *CHARSMAP = "tokenizer.ggml.precompiled_charsmap";
 
 const ModelKind &kind_of(const Metadata &file) {
     const std::string &name = file.require(MODEL).bytes;

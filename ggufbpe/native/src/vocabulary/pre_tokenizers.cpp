@@ -10,9 +10,9 @@ namespace ggufbpe {
 namespace {
 
 // Reads the numbers of an entry: lists, each after its length (scripts/generate_registry_header.py).
-class Numbers {
+class EntryReader {
 public:
-    explicit Numbers(const PreTokenizer &entry) : next_(entry.numbers), end_(entry.numbers + entry.count) {}
+    explicit EntryReader(const PreTokenizer &entry) : next_(entry.numbers), end_(entry.numbers + entry.count) {}
 
     int32_t take() {
         if (next_ == end_) throw std::invalid_argument("a pre-tokenizer that ends too early");
@@ -61,7 +61,7 @@ const PreTokenizer *pre_tokenizer(const std::string &name) {
 }
 
 std::shared_ptr<const Splitter> splitter_of(const PreTokenizer &entry) {
-    Numbers numbers(entry);
+    EntryReader numbers(entry);
     std::vector<CharSet> sets(static_cast<size_t>(numbers.take()));
     for (CharSet &set : sets) set = set_of(numbers.list<uint32_t>());
     std::vector<Splitter::Rule> rules(static_cast<size_t>(numbers.take()));

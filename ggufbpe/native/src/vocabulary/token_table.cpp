@@ -8,12 +8,12 @@
 
 #include "gguf/value_types.h"
 #include "vocabulary/loading.h"
+#include "vocabulary/metadata_keys.h"
 
 namespace ggufbpe {
 
 namespace {
 
-constexpr const char *LIST = "tokenizer.ggml.tokens", *SCORES = "tokenizer.ggml.scores", *TYPES = "tokenizer.ggml.token_type";
 constexpr uint16_t ATTRIBUTE_OF_TYPE[] = {0,          NORMAL_TOKEN, UNKNOWN_TOKEN, CONTROL_TOKEN, USER_DEFINED_TOKEN,
                                           UNUSED_TOKEN, BYTE_TOKEN};
 constexpr int32_t TOKEN_TYPES = 7;

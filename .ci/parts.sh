@@ -1,0 +1,45 @@
+# Sourced by what CI runs: parts that say how long they took, and commands beside them. `$logs` is a folder.
+
+part() {
+    title=$1
+    begun=$(date +%s)
+    echo "== $title"
+    shift
+    "$@"
+    echo "== $title: $(($(date +%s) - begun)) seconds"
+}
+
+running=
+trap 'stop_running' EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT HUP
+
+stop_running() {
+    for each in $running; do kill -- -${each#*:} 2>/dev/null || true; done
+}
+
+# `begin NAME COMMAND...`: runs a command that waits, or needs one processor, beside what follows.
+begin() {
+    log=$logs/$1.log
+    running="$running $1"
+    shift
+    setsid "$@" >"$log" 2>&1 &
+    running="$running:$!"
+}
+
+# `finish NAME...`: waits for these commands, prints what they printed, and fails if one of them failed.
+finish() {
+    failed=
+    others=
+    for each in $running; do
+        case " $* " in
+        *" ${each%:*} "*)
+            wait "${each#*:}" || failed="$failed ${each%:*}"
+            cat "$logs/${each%:*}.log"
+            ;;
+        *) others="$others $each" ;;
+        esac
+    done
+    running=$others
+    [ -z "$failed" ] || { echo "failed:$failed"; return 1; }
+}
