@@ -66,6 +66,8 @@ class TokenizerModel:
     own_pre = ""  # the pre-tokenizer that only this model has
     ignores_pre = False  # `own_pre` is in force whatever tokenizer.ggml.pre says
     drops_white_space = False  # words are the text between it
+    # the text of a token that begins a word begins with U+2581, which stands for no text; white space is in no token
+    begins_words = False
     makes_lower_case = False  # if the vocabulary says so
     has_pre_tokenizer = True  # text is split by patterns
     is_one_word = False  # `TextModel.words` gives all of a text as one

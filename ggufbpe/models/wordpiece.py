@@ -51,6 +51,7 @@ class WordPieceModel(TokenizerModel):
     architecture = "bert"
     default_ids = MappingProxyType({"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103})
     normalizes = True
+    begins_words = True
     has_pre_tokenizer = False
     needs_unknown = True
     flags = ("lowercase", "strip_accents")

@@ -184,6 +184,8 @@ class Encoder:
         places: tuple[bool, bool, bool, bool, bool, int],
         splitter: Splitter | None,
         token_lengths: bytes,
+        drops_spaces: bool,
+        ignores_first_space: bool,
     ) -> list[tuple[int, int]]: ...
 
 def release_memory() -> None: ...

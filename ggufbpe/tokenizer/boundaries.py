@@ -139,6 +139,9 @@ _LEVELS = {level.name: level for levels in BOUNDARIES.values() for level in leve
 Boundaries = BoundaryName | Sequence[BoundaryLevel]
 
 
+BEGINS_WORD = 1 << 30  # LengthArray::BEGINS_WORD in native/src/tokenizer/token_starts.h
+
+
 class SplitRequest(NamedTuple):
     """How a text is to be divided: the arguments of `Tokenizer.split`, and what its tokenizer knows."""
 
@@ -149,6 +152,10 @@ class SplitRequest(NamedTuple):
     parse_special: bool
     split_point_rules: tuple[bool, bool, bool, bool, bool, int]  # SplitPoints.rules
     token_lengths: bytes  # int32, in bytes of text, -1 for unknown; empty if tokens may stand for other text
+    drops_spaces: (
+        bool  # the lengths are those in plain ASCII, and have BEGINS_WORD if white space may come before
+    )
+    ignores_first_space: bool  # a space before a text changes none of its ids
 
 
 def levels_of(boundaries: Boundaries) -> tuple[BoundaryLevel, ...]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from .._util.arguments import integer
 from .._util.lazy import IMPORT_LOCK, cached_property
+from .._util.spelling import SPACE
+from .._util.utf8 import to_bytes
 from .engine import Text, numpy
 from .split_points import SplitPoints
 
@@ -112,6 +114,9 @@ class BudgetMethods:
             from .boundaries import SplitRequest, levels_of
         check_overlap(size, overlap)
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
+        vocabulary = cast("Tokenizer", self).vocabulary
+        model = vocabulary.tokenizer_model
+        puts_space = "add_space_prefix" in model.flags and vocabulary.add_space_prefix
         request = SplitRequest(
             size,
             overlap,
@@ -120,6 +125,8 @@ class BudgetMethods:
             parse_special,
             self._split_points_for(parse_special).rules,
             self._token_lengths,
+            model.begins_words,
+            model.begins_words or puts_space,
         )
         return cast("Tokenizer", self)._engine.split(text, request)
 
@@ -205,18 +212,34 @@ class BudgetMethods:
     def _token_lengths(self) -> bytes:
         """The bytes of text that each token stands for, as int32; empty if the model changes text.
 
-        The unknown token stands for any character, whatever the bytes of its name are: it has -1.
+        The unknown token stands for any character, whatever the bytes of its name are: it has -1. Where tokens begin
+        words, the bytes are those of plain ASCII, and `BEGINS_WORD` is set.
         """
         tokenizer = cast("Tokenizer", self)
         model = tokenizer.vocabulary.tokenizer_model
-        puts_spaces = tokenizer.vocabulary.pre_tokenizer.prepend_space
-        if model.drops_white_space or model.normalizes or model.has_sequences or puts_spaces:
+        entry = tokenizer.vocabulary.pre_tokenizer
+        # Such tokens are decoded by GPT-2's alphabet of bytes, but the text is not written in it.
+        has_other_bytes = model.has_pre_tokenizer and not entry.byte_encode and not entry.escape_whitespaces
+        changes_text = model.drops_white_space or model.normalizes or model.has_sequences
+        if model.begins_words:
+            tokens = tokenizer.vocabulary.tokens
+            lengths = numpy().fromiter(map(_length_in_word, tokens), numpy().int32, len(tokens))
+        elif changes_text or entry.prepend_space or has_other_bytes:
             return b""
-        lengths = numpy().diff(tokenizer.token_bytes_to_numpy()[1]).astype(numpy().int32)
+        else:
+            lengths = numpy().diff(tokenizer.token_bytes_to_numpy()[1]).astype(numpy().int32)
         unknown = tokenizer.unk_id
         if unknown is not None and 0 <= unknown < len(lengths):
             lengths[unknown] = -1
         return cast("bytes", lengths.tobytes())
+
+
+def _length_in_word(text: str) -> int:
+    """The bytes of a token without the U+2581 that begins it, and `BEGINS_WORD` if one does."""
+    from .boundaries import BEGINS_WORD
+
+    size = len(to_bytes(text))
+    return size - len(SPACE.encode()) + BEGINS_WORD if text.startswith(SPACE) else size
 
 
 def check_overlap(size: int, overlap: int) -> None:

@@ -167,6 +167,25 @@ def test_both_engines_divide_alike(kind: str) -> None:
         assert native.split(text, *given) == reference.split(text, *given), (text, given)
 
 
+@pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm"])
+@pytest.mark.parametrize("rare", ["", "é", "</s>", "[SEP]", "\x01", "\u3000", "\n  \n"])
+def test_both_engines_divide_long_texts_alike(kind: str, rare: str) -> None:
+    """Most blocks of the text are plain, and some are not."""
+    native, dice = tokenizer_of_kind(kind), random.Random(f"{kind} {rare}")
+    reference = Tokenizer(native.vocabulary, "reference")
+    words = ["hello", " world", ".", "\n", " the", " Quick (brown)", " fox's", "  12_3", "! ", "\n\n"]
+    text = "".join(rare if dice.random() < 0.001 else dice.choice(words) for _ in range(12_000))
+    for boundaries in ("paragraph", "word"):
+        assert native.split(text, 700, 20, boundaries) == reference.split(text, 700, 20, boundaries)
+
+
+def test_what_tokens_decode_to_does_not_measure_a_text_without_bytes() -> None:
+    """The vocabulary is decoded by GPT-2's alphabet of bytes, but texts are not written in it."""
+    tok = tokenizer_of_kind("whitespace")
+    text = "İa Ⱥ bx. İȺ  Ⱥ Ⱥ İbȾ x. Ⱦ  İ İ bbb Ⱥ \nȾ  Ⱥ İ x. İ Ⱥİ Ⱥ Ⱥ İ a a a a İx. Ⱥ Ⱥa İ İ x. İ ȺȺx. a a İbx. Ⱦ İ"
+    assert [span for span in tok.split(text, 8) if not tok.fits(text[slice(*span)], 8)] == []
+
+
 def test_lengths_that_add_up_by_chance_do_not_measure_a_text() -> None:
     """A token strips the space behind it, and the text after another begins with one that is put there."""
     tok = tokenizer_of_kind("spm that strips")

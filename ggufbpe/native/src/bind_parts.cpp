@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "bindings.h"
 #include "split/splitter.h"
 #include "tokenizer/boundaries.h"
+#include "tokenizer/byte_set.h"
 #include "tokenizer/text_parts.h"
 
 namespace ggufbpe {
@@ -45,23 +47,39 @@ public:
     explicit CharacterCount(const Text &text) : text_(text) {}
 
     size_t operator()(size_t place) {
-        size_t count = 0;
-        for (size_t at = at_; at < place; ++at) count += (text_.data[at] & 0xC0) != 0x80;
-        at_ = std::max(at_, place);
-        return count_ += count;
+        if (place > at_) {
+            count_ += place - at_ - continuations_.count(text_.data + at_, place - at_);
+            at_ = place;
+        }
+        return count_;
     }
 
 private:
     const Text text_;
+    const ByteSet continuations_{{0x80, 0xBF}};
     size_t at_ = 0, count_ = 0;
 };
+
+// Spans in bytes to spans in characters. A part mostly begins where the one before it ends.
+void count_characters(const Text &text, std::vector<std::pair<size_t, size_t>> &spans, const Poll &poll) {
+    CharacterCount start_of(text), end_of(text);
+    size_t last = 0, last_in_characters = 0;
+    Pace pace(poll);
+    for (auto &[start, end] : spans) {
+        pace.count(end - start);
+        start = start == last ? last_in_characters : start_of(start);
+        last = end;
+        end = last_in_characters = end_of(end);
+    }
+}
 
 std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handle text, size_t size, size_t overlap,
                                              const std::vector<LevelTuple> &levels, bool at_start, bool strips,
                                              bool parse_special, const RulesTuple &places, const Splitter *splitter,
-                                             nb::bytes token_lengths) {
+                                             nb::bytes token_lengths, bool drops_spaces, bool ignores_first_space) {
     const Source source(text);
-    const LengthArray lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t)};
+    const LengthArray lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t),
+                               drops_spaces};
     std::vector<BoundaryLevel> given = levels_of(levels);
     SplitPointRules rules;
     std::tie(rules.strips, rules.is_kept_behind, rules.is_before_space, rules.escapes_spaces, rules.has_sequences,
@@ -72,18 +90,18 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
     InterpreterLock lock(bytes.size);
     const Poll poll = [&] { lock.poll(); };
     const SplitPoints points(rules, self.encoder, splitter, parse_special);
-    const Boundaries boundaries(bytes.data, bytes.size, std::move(given), at_start, poll);
-    // An escaped space has three bytes, each of which may become a token.
-    const bool is_byte_level = splitter && !rules.escapes_spaces;
-    const PartOptions options{size, overlap, strips, parse_special, splitter != nullptr, is_byte_level};
+    Boundaries boundaries(bytes.data, bytes.size, std::move(given), at_start, poll);
+    // An escaped space has three bytes, each of which may become a token; a small letter may have more than its capital.
+    const auto space_is_token = [&] {
+        const unsigned char space = ' ';
+        return ignores_first_space && !drops_spaces && self.encoder.count({&space, 1, true}, {false, false, true}, 1, poll) == 1;
+    };
+    const bool is_byte_level = splitter ? !rules.escapes_spaces && !rules.is_before_space : space_is_token();
+    const std::string_view ignored = !ignores_first_space || rules.strips ? "" : drops_spaces ? " \t\n\v\f\r" : " ";
+    const PartOptions options{size, overlap, strips, parse_special, splitter != nullptr, is_byte_level, ignored};
     auto spans = TextParts(self.encoder, points, boundaries, bytes, lengths, options, poll).spans();
     if (counts_bytes) return spans;
-    CharacterCount start_of(bytes), end_of(bytes);
-    for (auto &[start, end] : spans) {
-        start = start_of(start);
-        end = end_of(end);
-        poll();
-    }
+    count_characters(bytes, spans, poll);
     return spans;
 }
 
@@ -92,10 +110,10 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
 void bind_parts(nb::class_<BoundEncoder> &encoder) {
     encoder.def("parts", &parts, nb::arg("text").none(), nb::arg("size"), nb::arg("overlap"), nb::arg("levels"),
                 nb::arg("at_start"), nb::arg("strips"), nb::arg("parse_special"), nb::arg("places"),
-                nb::arg("splitter").none(), nb::arg("token_lengths"),
+                nb::arg("splitter").none(), nb::arg("token_lengths"), nb::arg("drops_spaces"), nb::arg("ignores_first_space"),
                 nb::sig("def parts(self, text: object, size: int, overlap: int, levels: typing.Sequence[tuple[str, "
                         "typing.Sequence[int], bool]], at_start: bool, strips: bool, parse_special: bool, places: tuple[bool, "
-                        "bool, bool, bool, bool, int], splitter: Splitter | None, token_lengths: bytes) -> list[tuple[int, int]]"),
+                        "bool, bool, bool, bool, int], splitter: Splitter | None, token_lengths: bytes, drops_spaces: bool, ignores_first_space: bool) -> list[tuple[int, int]]"),
                 "The spans of consecutive parts of at most `size` ids, in characters of a str, else in bytes.");
 }
 

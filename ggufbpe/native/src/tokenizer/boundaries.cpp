@@ -5,13 +5,15 @@
 #include <cstring>
 #include <utility>
 
+#include "tokenizer/byte_set.h"
+#include "tokenizer/sorted_places.h"
+
 namespace ggufbpe {
 
 namespace {
 
 constexpr size_t NONE = SIZE_MAX;
 
-bool is_break(unsigned char byte) { return byte == '\r' || byte == '\n'; }
 bool closes(unsigned char byte) { return byte == '"' || byte == '\'' || byte == ')' || byte == ']'; }
 
 const char *const MODIFIERS[] = {"export ", "default ", "public ", "private ", "protected ", "static ", "abstract ", "final ",
@@ -46,38 +48,45 @@ bool BoundaryLevel::of_name(const std::string &name, BoundaryLevel &level) {
 Boundaries::Boundaries(const unsigned char *text, size_t size, std::vector<BoundaryLevel> levels, bool at_start,
                        const Poll &poll)
     : text_(text), size_(size), levels_(std::move(levels)), at_start_(at_start) {
-    bool is_needed = false;
-    for (const BoundaryLevel &level : levels_) {
-        has_fences_ = has_fences_ || level.kind == BoundaryLevel::FENCED_BLOCK;
-        is_needed = is_needed || (level.kind != BoundaryLevel::GIVEN && level.kind != BoundaryLevel::WORD);
-    }
     Pace pace(poll);
-    if (!is_needed) return;
     for (BoundaryLevel &level : levels_) {
-        if (level.kind == BoundaryLevel::SENTENCE) find_sentences(level.places, pace);
+        switch (level.kind) {
+            case BoundaryLevel::GIVEN:
+            case BoundaryLevel::WORD: break;
+            case BoundaryLevel::SENTENCE: find_sentences(level.places, pace); break;
+            case BoundaryLevel::PARAGRAPH:
+            case BoundaryLevel::DEFINITION:
+            case BoundaryLevel::INNER_DEFINITION: at_blank_lines_.push_back(&level); break;
+            case BoundaryLevel::FENCED_BLOCK: has_fences_ = true; [[fallthrough]];
+            case BoundaryLevel::LINE:
+            case BoundaryLevel::HEADING:
+            case BoundaryLevel::RULE: at_breaks_.push_back(&level); break;
+        }
     }
-    find_places(pace);
+    if (at_breaks_.empty() && at_blank_lines_.empty()) return;
+    find_runs(pace);
+    if (!fences_.empty()) drop_places_in_fences();
 }
 
-size_t Boundaries::last(size_t number, size_t start, size_t end, Pace &pace) const {
-    const BoundaryLevel &level = levels_[number];
+size_t Boundaries::last(size_t number, size_t start, size_t end, Pace &pace) {
+    BoundaryLevel &level = levels_[number];
     if (level.kind == BoundaryLevel::WORD) {
         size_t place = end;
         while (place > start && !is_between_words(place)) --place;
         pace.count(end - place);
         return place;
     }
-    const auto after = std::upper_bound(level.places.begin(), level.places.end(), end);
-    return after == level.places.begin() ? start : std::max(*(after - 1), start);
+    level.near = first_from(level.places.data(), level.places.size(), end + 1, level.near);
+    return level.near ? std::max(level.places[level.near - 1], start) : start;
 }
 
-size_t Boundaries::first(size_t number, size_t start, size_t end, Pace &pace) const {
-    const BoundaryLevel &level = levels_[number];
+size_t Boundaries::first(size_t number, size_t start, size_t end, Pace &pace) {
+    BoundaryLevel &level = levels_[number];
     if (level.kind == BoundaryLevel::WORD) {
         return find_first(start, end, pace, [&](size_t place) { return is_between_words(place); });
     }
-    const auto found = std::lower_bound(level.places.begin(), level.places.end(), start);
-    return found == level.places.end() ? end : std::min(*found, end);
+    level.near = first_from(level.places.data(), level.places.size(), start, level.near);
+    return level.near < level.places.size() ? std::min(level.places[level.near], end) : end;
 }
 
 bool Boundaries::is_between_words(size_t place) const {
@@ -85,110 +94,131 @@ bool Boundaries::is_between_words(size_t place) const {
     return at_start_ ? is_before && !is_behind : is_behind && !is_before;
 }
 
-// ---- sentences ----
-
-// Calls take(place) for each place of a byte.
-template <typename Take>
-void Boundaries::each(unsigned char byte, Pace &pace, Take take) const {
-    for (size_t at = 0; at < size_;) {
-        const size_t stop = std::min(size_, at + Pace::STEPS);
-        const auto *found = static_cast<const unsigned char *>(std::memchr(text_ + at, byte, stop - at));
-        const size_t next = found ? static_cast<size_t>(found - text_) + 1 : stop;
-        pace.count((next - at) / 16 + 1);
-        at = next;
-        if (found) take(at - 1);
-    }
+size_t Boundaries::end_of_white_space(size_t at, Pace &pace) const {
+    if (at >= size_ || !is_blank_or_break(text_[at])) return at;
+    return find_first(at + 1, size_, pace, [&](size_t place) { return !is_blank_or_break(text_[place]); });
 }
 
+// ---- sentences ----
+
 void Boundaries::find_sentences(std::vector<size_t> &places, Pace &pace) const {
-    // What may stand between a mark and the white space that separates two sentences is closed with the first one.
-    const auto take = [&](size_t start, bool is_latin) {
+    // The ideographic marks are U+3002, U+FF01 and U+FF1F, and need no space behind them.
+    const ByteSet marks{{'.', '.'}, {'!', '!'}, {'?', '?'}, {0xE3, 0xE3}, {0xEF, 0xEF}};
+    marks.each(text_, size_, pace, [&](size_t at) {
+        const bool is_latin = text_[at] < 0x80;
+        if (!is_latin && !has(at, "\xE3\x80\x82") && !has(at, "\xEF\xBC\x81") && !has(at, "\xEF\xBC\x9F")) return;
+        // What may stand between a mark and the white space that separates two sentences is closed with the first one.
+        size_t start = at + (is_latin ? 1 : 3);
         while (is_latin && start < size_ && closes(text_[start])) ++start;
-        const size_t end = find_first(start, size_, pace, [&](size_t place) { return !is_blank_or_break(text_[place]); });
+        if (is_latin && (start == size_ || !is_blank_or_break(text_[start]))) return;
+        const size_t end = end_of_white_space(start, pace);
         // Before a small letter, a period belongs to an abbreviation.
-        if (is_latin && (start == end || (end < size_ && text_[end] >= 'a' && text_[end] <= 'z'))) return;
+        if (is_latin && end < size_ && text_[end] >= 'a' && text_[end] <= 'z') return;
         places.push_back(at_start_ ? start : end);
-    };
-    for (const unsigned char mark : {'.', '!', '?'}) each(mark, pace, [&](size_t at) { take(at + 1, true); });
-    // The ideographic ones need no space behind them.
-    each(0xE3, pace, [&](size_t at) {
-        if (has(at, "\xE3\x80\x82")) take(at + 3, false);
     });
-    each(0xEF, pace, [&](size_t at) {
-        if (has(at, "\xEF\xBC\x81") || has(at, "\xEF\xBC\x9F")) take(at + 3, false);
-    });
-    std::sort(places.begin(), places.end());
 }
 
 // ---- line breaks ----
 
-void Boundaries::find_places(Pace &pace) {
+void Boundaries::find_runs(Pace &pace) {
     if (has_fences_ && fence_mark(0) != NONE) take_fence(fence_mark(0), pace);
-    size_t at = 0;
-    while (at < size_) {
-        const size_t stop = std::min(size_, at + Pace::STEPS);
-        const auto *found = static_cast<const unsigned char *>(std::memchr(text_ + at, '\n', stop - at));
-        pace.count((found ? static_cast<size_t>(found - text_) + 1 : stop) - at);
-        if (!found) {
-            at = stop;
-            continue;
+    const ByteSet breaks{{'\n', '\n'}}, spaces{{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}};
+    uint64_t break_masks[ByteSet::MASKS], space_masks[ByteSet::MASKS];
+    size_t done = 0;  // the end of the last run
+    for (size_t chunk = 0; chunk < size_; chunk += ByteSet::MASKS * ByteSet::PLACES) {
+        const size_t bytes = std::min(ByteSet::MASKS * ByteSet::PLACES, size_ - chunk);
+        pace.count(bytes);
+        breaks.find(text_ + chunk, bytes, break_masks);
+        spaces.find(text_ + chunk, bytes, space_masks);
+        for (size_t i = 0; i * ByteSet::PLACES < bytes; ++i) {
+            const size_t base = chunk + i * ByteSet::PLACES;
+            for (uint64_t left = break_masks[i]; left;) {
+                const size_t bit = lowest_bit(left);
+                if (base + bit >= done) {
+                    const Run run = run_around(base, bit, break_masks[i], space_masks[i], done, pace);
+                    take_run(run);
+                    done = run.end;
+                    const size_t mark = has_fences_ ? fence_mark(run.last_break + 1) : NONE;
+                    if (mark != NONE) take_fence(mark, pace);
+                }
+                left = done - base >= ByteSet::PLACES ? 0 : left >> (done - base) << (done - base);
+            }
         }
-        Run run;
-        run.first_break = run.last_break = run.start = static_cast<size_t>(found - text_);
-        while (run.start > at && is_blank_or_break(text_[run.start - 1])) --run.start;
-        run.end = find_first(run.first_break + 1, size_, pace, [&](size_t place) {
-            if (text_[place] == '\n') run.last_break = place;
-            return !is_blank_or_break(text_[place]);
-        });
-        take_run(run);
-        at = run.end;
-        const size_t mark = has_fences_ ? fence_mark(run.last_break + 1) : NONE;
-        if (mark != NONE) take_fence(mark, pace);
     }
+}
+
+// The white space around a line break, the first one after `done`. The masks are those of the 64 places from `base` on.
+Boundaries::Run Boundaries::run_around(size_t base, size_t bit, uint64_t breaks, uint64_t spaces, size_t done, Pace &pace) const {
+    const size_t at = base + bit;
+    Run run{at, at + 1, at, at};
+    const uint64_t behind = ~spaces >> bit, before = ~spaces & ((uint64_t(1) << bit) - 1);
+    if (behind && base + bit + lowest_bit(behind) < size_) {
+        run.end = at + lowest_bit(behind);
+        run.last_break = base + highest_bit(breaks & ((uint64_t(2) << (run.end - 1 - base)) - 1));
+    } else {
+        run.end = end_of_white_space(at, pace);
+        for (run.last_break = run.end - 1; text_[run.last_break] != '\n';) --run.last_break;
+    }
+    if (before) {
+        run.start = std::max(done, base + highest_bit(before) + 1);
+    } else {
+        while (run.start > done && is_blank_or_break(text_[run.start - 1])) --run.start;
+    }
+    return run;
+}
+
+void Boundaries::drop_places_in_fences() {
     for (BoundaryLevel &level : levels_) {
-        if (level.kind == BoundaryLevel::GIVEN) continue;
+        if (level.kind == BoundaryLevel::GIVEN || level.in_fences) continue;
         std::vector<size_t> &places = level.places;
-        places.erase(std::unique(places.begin(), places.end()), places.end());
-        if (fences_.empty() || level.in_fences) continue;
         places.erase(std::remove_if(places.begin(), places.end(), [&](size_t place) { return is_in_fence(place); }), places.end());
     }
 }
 
 void Boundaries::take_run(const Run &run) {
     const size_t behind = run.last_break + 1;
-    const bool is_indented = run.end > behind;
-    size_t breaks = run.last_break;  // where the line breaks begin that stand side by side at the end of the run
-    while (breaks > run.start && text_[breaks - 1] == '\n') --breaks;
-    for (BoundaryLevel &level : levels_) {
-        size_t start = breaks;
-        bool is_there = false;
-        switch (level.kind) {
-            case BoundaryLevel::LINE:
-            case BoundaryLevel::PARAGRAPH:
-                start = run.first_break;
-                is_there = level.kind == BoundaryLevel::LINE || run.first_break < run.last_break;
-                break;
-            case BoundaryLevel::HEADING: {
-                size_t at = behind;
-                while (at < size_ && text_[at] == '#') ++at;
-                is_there = !is_indented && at - behind == level.depth && at < size_ && text_[at] == ' ';
-                break;
-            }
-            case BoundaryLevel::FENCED_BLOCK: is_there = fence_mark(behind) != NONE; break;
-            case BoundaryLevel::RULE: is_there = !is_indented && is_rule(behind); break;
-            case BoundaryLevel::DEFINITION:
-            case BoundaryLevel::INNER_DEFINITION: {
-                size_t count = 1;
-                for (start = run.last_break; start > run.start && is_break(text_[start - 1]);) count += text_[--start] == '\n';
-                const auto is_blank = [](unsigned char byte) { return byte == ' ' || byte == '\t'; };
-                is_there = count > 1 && is_indented == (level.kind == BoundaryLevel::INNER_DEFINITION) &&
-                           std::all_of(text_ + behind, text_ + run.end, is_blank) && is_definition(run.end);
-                break;
-            }
-            default: break;
+    const auto take = [&](const std::vector<BoundaryLevel *> &levels) {
+        for (BoundaryLevel *const level : levels) {
+            if (is_at(*level, run)) level->places.push_back(at_start_ ? start_of_separator(level->kind, run) : behind);
         }
-        if (is_there) level.places.push_back(at_start_ ? start : behind);
+    };
+    take(at_breaks_);
+    if (run.first_break < run.last_break) take(at_blank_lines_);
+}
+
+// Whether a level has a boundary at a run of white space, which has a blank line in it for those of at_blank_lines_.
+bool Boundaries::is_at(const BoundaryLevel &level, const Run &run) const {
+    const size_t behind = run.last_break + 1;
+    const bool is_indented = run.end > behind;
+    switch (level.kind) {
+        case BoundaryLevel::LINE:
+        case BoundaryLevel::PARAGRAPH: return true;
+        case BoundaryLevel::HEADING: {
+            size_t at = behind;
+            while (at < size_ && text_[at] == '#') ++at;
+            return !is_indented && at - behind == level.depth && at < size_ && text_[at] == ' ';
+        }
+        case BoundaryLevel::FENCED_BLOCK: return fence_mark(behind) != NONE;
+        case BoundaryLevel::RULE: return !is_indented && is_rule(behind);
+        case BoundaryLevel::DEFINITION:
+        case BoundaryLevel::INNER_DEFINITION: {
+            const size_t start = start_of_separator(level.kind, run);
+            const auto is_blank = [](unsigned char byte) { return byte == ' ' || byte == '\t'; };
+            return std::count(text_ + start, text_ + behind, '\n') > 1 &&
+                   is_indented == (level.kind == BoundaryLevel::INNER_DEFINITION) &&
+                   std::all_of(text_ + behind, text_ + run.end, is_blank) && is_definition(run.end);
+        }
+        default: return false;
     }
+}
+
+// Where the separator begins that a run of white space has for a level.
+size_t Boundaries::start_of_separator(BoundaryLevel::Kind kind, const Run &run) const {
+    if (kind == BoundaryLevel::LINE || kind == BoundaryLevel::PARAGRAPH) return run.first_break;
+    const bool has_returns = kind == BoundaryLevel::DEFINITION || kind == BoundaryLevel::INNER_DEFINITION;
+    size_t start = run.last_break;  // of the line breaks that stand side by side at the end of the run
+    while (start > run.start && (text_[start - 1] == '\n' || (has_returns && text_[start - 1] == '\r'))) --start;
+    return start;
 }
 
 // Where the mark of a fenced block stands in the line that begins at a place; NONE if there is none.

@@ -87,8 +87,11 @@ size_t SplitPoints::next(const unsigned char *text, size_t size, size_t start, c
 
 bool SplitPoints::is_place(const unsigned char *text, size_t size, size_t at, const SpecialSpans &special,
                            const Poll &poll) const {
-    constexpr size_t CHARACTER = 4;
-    if (at >= size || find(text, std::min(size, at + 2 * CHARACTER), at, poll) != at) return false;
+    if (at >= size) return false;
+    // No model looks further than to the end of the character behind a place, or at two spaces; the rest of the text would be
+    // searched for the next place.
+    const size_t end = at + std::max<size_t>(length_by_lead(text[at]), 2);
+    if (find(text, std::min(size, end), at, poll) != at) return false;
     return is_free(text, size, at) && !is_crossed(special, at);
 }
 

@@ -9,10 +9,8 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t BLOCK = 1 << 14;  // bytes that are encoded at a time; where lengths do not add up, once more
 constexpr size_t NEAR = 256;       // bytes in which a place is looked for
 constexpr size_t UNKNOWN = SIZE_MAX;
-constexpr size_t UNKNOWN_LENGTH = size_t(1) << (sizeof(size_t) * 8 - 2);  // adds up to no text's size
 
 // The bytes of the character that begins at a place; 1 if none does.
 size_t character_length(const unsigned char *text, size_t size, size_t place) {
@@ -30,7 +28,7 @@ bool is_character_start(const unsigned char *text, size_t size, size_t place) {
     return true;
 }
 
-TextParts::TextParts(const Encoder &encoder, const SplitPoints &places, const Boundaries &boundaries, const Text &text,
+TextParts::TextParts(const Encoder &encoder, const SplitPoints &places, Boundaries &boundaries, const Text &text,
                      LengthArray lengths, const PartOptions &options, const Poll &poll)
     : encoder_(encoder),
       places_(places),
@@ -40,14 +38,15 @@ TextParts::TextParts(const Encoder &encoder, const SplitPoints &places, const Bo
       poll_(poll),
       pace_(poll),
       scratch_(encoder.model()),
-      special_(encoder.special_token_spans(text.data, text.size, options.parse_special, poll)) {
-    find_token_starts(lengths);
-}
+      special_(encoder.special_token_spans(text.data, text.size, options.parse_special, poll)),
+      starts_(encoder, places, text, special_, lengths, options.parse_special, poll),
+      counts_(text.size) {}
 
 std::vector<TextParts::Span> TextParts::spans() {
     std::vector<Span> found;
     for (size_t start = 0, done = 0; done < text_.size;) {
         pace_.count(64);
+        starts_.forget_before(start - (start > 0));
         size_t end = end_of_part(start, done);
         if (end <= done) {  // the overlap leaves no room for more
             start = done;
@@ -67,105 +66,57 @@ std::vector<TextParts::Span> TextParts::spans() {
 
 // ---- tokens ----
 
-void TextParts::find_token_starts(LengthArray lengths) {
-    starts_.reserve(text_.size / 4 + 16);
-    const bool have_lengths = lengths.size && stands_for_itself();
-    Ids ids;
-    Spans spans;
-    for (size_t from = 0, end; from < text_.size; from = end) {
-        end = text_.size;
-        if (end - from > BLOCK + BLOCK / 4) end = places_.next(text_.data, text_.size, from + BLOCK, special_, poll_);
-        const Text block{text_.data + from, end - from, text_.is_valid};
-        const EncodeOptions options{false, options_.parse_special, true};
-        if (have_lengths) {
-            ids.clear();
-            encoder_.encode(block, options, 1, ids, poll_);
-            if (add_starts_by_length(ids, lengths, from, end)) continue;
-        }
-        ids.clear();
-        spans.clear();
-        encoder_.encode_with_spans(block, options, ids, spans, poll_);
-        size_t furthest = 0;
-        for (size_t i = 0; i < spans.size(); ++i) {
-            pace_.count(1);
-            furthest = std::max(furthest, static_cast<size_t>(std::max<int64_t>(spans.data()[i].start, 0)));
-            starts_.push_back(from + furthest);
-        }
-    }
-}
-
-// Whether no token can stand for more bytes than it has in the text. Where some stand for more (a space that is put behind a
-// special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance.
-bool TextParts::stands_for_itself() const {
-    const SplitPointRules &rules = places_.rules();
-    if (!special_.empty() && (rules.strips || rules.is_kept_behind)) return false;
-    return text_.is_valid || is_utf8(text_.data, text_.size, poll_);
-}
-
-// False, and nothing, if the tokens do not stand for the text from `from` to `end`.
-bool TextParts::add_starts_by_length(const Ids &ids, LengthArray lengths, size_t from, size_t end) {
-    const size_t count = starts_.size();
-    starts_.resize(count + ids.size());
-    size_t *const to = starts_.data() + count;
-    const int32_t *const from_ids = ids.data();
-    size_t at = from;
-    in_pieces(ids.size(), poll_, [&](size_t first, size_t stop) {
-        for (size_t i = first; i < stop; ++i) {
-            to[i] = at;
-            const auto id = static_cast<uint32_t>(from_ids[i]);  // NO_TOKEN is beyond all
-            const int32_t length = id < lengths.size ? lengths.data[id] : -1;
-            at += length >= 0 ? static_cast<size_t>(length) : UNKNOWN_LENGTH;
-        }
-    });
-    if (at == end) return true;
-    starts_.resize(count);
-    return false;
-}
-
-// The search begins where the last one ended, since places that are asked for are near each other.
-size_t TextParts::tokens_before(size_t place) {
-    size_t low = std::min(found_, starts_.size()), high = low, step = 1;
-    while (low > 0 && starts_[low - 1] >= place) {
-        high = low;
-        low -= std::min(low, step);
-        step *= 2;
-    }
-    for (step = 1; high < starts_.size() && starts_[high] < place; step *= 2) {
-        low = high;
-        high += std::min(starts_.size() - high, step);
-    }
-    const auto first = starts_.begin();
-    found_ = static_cast<size_t>(std::lower_bound(first + static_cast<ptrdiff_t>(low), first + static_cast<ptrdiff_t>(high), place) - first);
-    return found_;
-}
-
 size_t TextParts::count_alone(size_t start, size_t end, bool continues) {
     const Text part{text_.data + start, end - start, false};
-    return encoder_.count(part, {false, options_.parse_special, continues}, *scratch_, poll_);
+    return counts_.of(part.data, part.size, continues, [&] {
+        return encoder_.count(part, {false, options_.parse_special, continues}, *scratch_, poll_);
+    });
 }
 
 bool TextParts::has_at_most(size_t size, size_t start, size_t end) {
     if (start != start_) {
         start_ = start;
         place_ = place_behind(start, std::min(text_.size, start + NEAR));
-        count_to_place_ = place_ == start ? 0 : UNKNOWN;
+        before_place_ = place_ ? starts_.before(place_) : 0;
+        count_to_place_ = place_ <= start ? 0 : UNKNOWN;
     }
     const size_t last = place_ && place_ <= end ? place_before(end, place_) : 0;
     if (!last) return count_alone(start, end, false) <= size;
-    const size_t between = tokens_before(last) - tokens_before(place_);
+    const size_t between = starts_.before(last) - before_place_;
     if (between > size) return false;
-    if (options_.is_byte_level && text_.is_valid && between + (place_ - start) + (end - last) <= size &&
-        is_character_start(text_.data, text_.size, start) && is_character_start(text_.data, text_.size, end)) {
-        return true;  // a byte has at most one token
-    }
+    if (between + most_tokens(start, place_) + most_tokens(last, end) <= size) return true;
     if (count_to_place_ == UNKNOWN) count_to_place_ = count_alone(start, place_, false);
     return count_to_place_ + between + (last < end ? count_alone(last, end, true) : 0) <= size;
 }
 
-// The first place from `start` on and before `end`; 0 if there is none. At 0, a text begins.
+// What a piece of the text has at most by itself; MANY if that is not known.
+size_t TextParts::most_tokens(size_t start, size_t end) const {
+    constexpr size_t MANY = SIZE_MAX / 4;
+    if (start >= end) return 0;
+    const bool is_whole = text_.is_valid && is_character_start(text_.data, text_.size, start) &&
+                          is_character_start(text_.data, text_.size, end);
+    if (options_.has_words_of_patterns) return is_whole && options_.is_byte_level ? end - start : MANY;
+    // A space may be put before the text, and behind special tokens. Each byte of U+2581 for a space, and of U+FFFD for an
+    // undecodable byte, may be a token.
+    if (has_special_token(start, end)) return MANY;
+    return is_whole && options_.is_byte_level ? end - start + 1 : 3 * (end - start) + 3;
+}
+
+// Whether one begins there.
+bool TextParts::has_special_token(size_t start, size_t end) const {
+    const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t place) { return span.first < place; };
+    const auto found = std::lower_bound(special_.begin(), special_.end(), start, begins_before);
+    return found != special_.end() && found->first < end;
+}
+
+// The first place from `start` on and before `end`, or before ignored white space that is there; 0 if there is none. At 0, a text begins.
 size_t TextParts::place_behind(size_t start, size_t end) const {
-    if (start > 0 && options_.ignores_what_precedes && places_.is_place(text_.data, text_.size, start, special_, poll_)) {
+    if (start > 0 && options_.has_words_of_patterns && places_.is_place(text_.data, text_.size, start, special_, poll_)) {
         return start;
+    }
+    if (start > 1 && options_.ignored.find(static_cast<char>(text_.data[start - 1])) != std::string_view::npos &&
+        !has_special_token(start, start + 1) && places_.is_place(text_.data, text_.size, start - 1, special_, poll_)) {
+        return start - 1;
     }
     const size_t found = places_.next(text_.data, end, start + 1, special_, poll_);
     return found < end ? found : 0;
@@ -195,8 +146,7 @@ bool TextParts::fits(size_t start, size_t end, size_t size) {
 
 // How far a part from `start` reaches by the tokens of the whole text.
 size_t TextParts::reach(size_t start) {
-    const size_t last = tokens_before(start) + options_.size;
-    return last < starts_.size() ? starts_[last] : text_.size;
+    return starts_[starts_.before(start) + options_.size];
 }
 
 // Where the part from `start` ends: after `done`, or at it if it cannot.
@@ -217,7 +167,7 @@ size_t TextParts::end_of_part(size_t start, size_t done) {
 
 // The last place between two tokens of the whole text, and between two characters, that fits.
 size_t TextParts::end_of_tokens(size_t start, size_t done, size_t furthest) {
-    for (size_t i = tokens_before(furthest + 1); i > 0 && starts_[i - 1] > done; --i) {
+    for (size_t i = starts_.before(furthest + 1); i > 0 && starts_[i - 1] > done; --i) {
         const size_t place = starts_[i - 1];
         if (is_character_start(text_.data, text_.size, place) && fits(start, place, options_.size)) return place;
     }
@@ -239,15 +189,14 @@ size_t TextParts::end_of_characters(size_t start, size_t done) {
 
 // Where the part after that of `start` and `end` begins, so that it repeats at most `overlap` tokens.
 size_t TextParts::overlapping(size_t start, size_t end) {
-    const size_t before = tokens_before(end), first = before - std::min(before, options_.overlap);
-    const size_t least = std::max(first < starts_.size() ? starts_[first] : end, start + 1);
+    const size_t before = starts_.before(end), first = before - std::min(before, options_.overlap);
+    const size_t least = std::max(starts_[first], start + 1);
     for (size_t level = 0; level < boundaries_.level_count(); ++level) {
         size_t place = boundaries_.first(level, least, end, pace_);
         while (place < end && !fits(place, end, options_.overlap)) place = boundaries_.first(level, place + 1, end, pace_);
         if (place < end) return place;
     }
-    for (size_t i = tokens_before(least); i < starts_.size() && starts_[i] < end; ++i) {
-        const size_t place = starts_[i];
+    for (size_t i = starts_.before(least), place; (place = starts_[i]) < end; ++i) {
         if (is_character_start(text_.data, text_.size, place) && fits(place, end, options_.overlap)) return place;
     }
     return end;

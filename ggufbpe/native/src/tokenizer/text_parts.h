@@ -9,47 +9,43 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "encoder.h"
 #include "poll.h"
 #include "tokenizer/boundaries.h"
+#include "tokenizer/piece_counts.h"
 #include "tokenizer/split_points.h"
+#include "tokenizer/token_starts.h"
 
 namespace ggufbpe {
-
-// The bytes of text that each token stands for, by id; below 0 if that is not known. None, if tokens may stand for other text.
-struct LengthArray {
-    const int32_t *data = nullptr;
-    size_t size = 0;
-};
 
 struct PartOptions {
     size_t size, overlap;  // tokens
     bool strips;           // white space at both ends of a part is left out
     bool parse_special;
-    bool ignores_what_precedes;  // EncodeOptions::continues changes nothing
-    bool is_byte_level;          // a byte has at most one token
+    bool has_words_of_patterns;  // a splitter's; then EncodeOptions::continues changes nothing
+    bool is_byte_level;          // a byte has at most one token, and so has a space that is put before a text
+    std::string_view ignored;    // white space that changes no token where it comes before a text
 };
 
 class TextParts {
 public:
     using Span = std::pair<size_t, size_t>;
 
-    // The memory of `lengths` is read here only.
-    TextParts(const Encoder &encoder, const SplitPoints &places, const Boundaries &boundaries, const Text &text,
+    // All must outlive the object.
+    TextParts(const Encoder &encoder, const SplitPoints &places, Boundaries &boundaries, const Text &text,
               LengthArray lengths, const PartOptions &options, const Poll &poll);
 
     // The parts in order, in bytes.
     std::vector<Span> spans();
 
 private:
-    void find_token_starts(LengthArray lengths);
-    bool stands_for_itself() const;
-    bool add_starts_by_length(const Ids &ids, LengthArray lengths, size_t from, size_t end);
-    size_t tokens_before(size_t place);
     bool has_at_most(size_t size, size_t start, size_t end);
+    size_t most_tokens(size_t start, size_t end) const;
+    bool has_special_token(size_t start, size_t end) const;
     size_t count_alone(size_t start, size_t end, bool continues);
     size_t place_behind(size_t start, size_t end) const;
     size_t place_before(size_t end, size_t least) const;
@@ -63,17 +59,17 @@ private:
 
     const Encoder &encoder_;
     const SplitPoints &places_;
-    const Boundaries &boundaries_;
+    Boundaries &boundaries_;
     const Text text_;
     const PartOptions options_;
     const Poll &poll_;
     Pace pace_;
     TextModel::Lease scratch_;
-    std::vector<std::pair<size_t, size_t>> special_;  // tokens in the text
-    std::vector<size_t> starts_;                      // of tokens
-    size_t found_ = 0;                                // what tokens_before() returned last
-    // The first place behind the start that was asked for last, and the tokens in between.
-    size_t start_ = SIZE_MAX, place_ = 0, count_to_place_ = 0;
+    const SplitPoints::SpecialSpans special_;  // tokens in the text
+    TokenStarts starts_;
+    PieceCounts counts_;
+    // The first place behind the start that was asked for last, the tokens in between, and those of the text before it.
+    size_t start_ = SIZE_MAX, place_ = 0, count_to_place_ = 0, before_place_ = 0;
 };
 
 // Whether no character has bytes on both sides of a place; undecodable bytes stand alone.
