@@ -73,7 +73,7 @@ class KnownArray:
     """The array `key` of `count` strings of the file at `path`, as it was when it was read before."""
 
     def __init__(self, path: str, key: str, count: int) -> None:
-        self._about = tuple(os.fsencode(part) for part in (os.path.abspath(path), key, str(count)))
+        self._about = os.fsencode(os.path.abspath(path)), key.encode(), str(count).encode()
         self._count = count
 
     def read(self, descriptor: int, position: int, size: int) -> tuple[int, LazyStrings | None]:

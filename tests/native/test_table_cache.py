@@ -364,6 +364,12 @@ def test_strings_that_changed_are_read_anew(known: list[bool], tmp_path: Path, k
         assert opened(path).encode(TEXT) != EXPECTED
 
 
+def test_a_key_that_file_names_cannot_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where names of files are ASCII, keys of a GGUF are UTF-8 as everywhere."""
+    monkeypatch.setattr(os, "fsencode", lambda path: path.encode("ascii", "surrogateescape"))
+    assert table_cache.KnownArray("model.gguf", "schlüssel", 10_000).read(-1, 0, 0) == (0, None)
+
+
 def test_a_model_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(GPT2.read_bytes())

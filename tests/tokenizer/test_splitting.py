@@ -6,6 +6,7 @@ import itertools
 import random
 import re
 import sys
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 from budget_cases import check_split
 from budget_texts import KINDS, PIECES, random_text, tokenizer_of_kind
 from conftest import ROOT
+from synthetic import make_vocabulary
 
 from ggufbpe import BoundaryLevel, Tokenizer
+from ggufbpe.models.vocabulary import UNKNOWN
 from ggufbpe.tokenizer.boundaries import BOUNDARIES
 from ggufbpe.tokenizer.splitting import is_character_start
 
@@ -216,6 +219,17 @@ def test_tokens_that_stand_for_other_text_do_not_measure_it(name: str, text: str
     spans = native.split(text, size, boundaries="word")
     assert spans == reference.split(text, size, boundaries="word")
     assert all(native.fits(text[start:end], size) for start, end in spans)
+
+
+def test_a_space_may_have_no_token() -> None:
+    """llama.cpp throws for a text that needs such a token; an empty one does not."""
+    made = make_vocabulary(["<unk>", "\u2581a", "a"], attributes={"<unk>": UNKNOWN}, model="llama")
+    no_pre = made.pre_tokenizer._replace(byte_encode=False)
+    scores = array("f", (0, -1, -2))
+    vocabulary = made._replace(pre="", pre_tokenizer=no_pre, add_space_prefix=True, scores=scores)
+    native = Tokenizer(vocabulary, "native")
+    reference = Tokenizer(native.vocabulary, "reference")
+    assert native.split("", 3) == reference.split("", 3) == []
 
 
 @pytest.mark.parametrize("size", [sys.maxsize, 1 << 64, 10**30])

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -94,7 +95,11 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
     // An escaped space has three bytes, each of which may become a token; a small letter may have more than its capital.
     const auto space_is_token = [&] {
         const unsigned char space = ' ';
-        return ignores_first_space && !drops_spaces && self.encoder.count({&space, 1, true}, {false, false, true}, 1, poll) == 1;
+        try {
+            return ignores_first_space && !drops_spaces && self.encoder.count({&space, 1, true}, {false, false, true}, 1, poll) == 1;
+        } catch (const std::invalid_argument &) {  // the vocabulary has no token for it, and the text may have no space
+            return false;
+        }
     };
     const bool is_byte_level = splitter ? !rules.escapes_spaces && !rules.is_before_space : space_is_token();
     const std::string_view ignored = !ignores_first_space || rules.strips ? "" : drops_spaces ? " \t\n\v\f\r" : " ";
