@@ -95,7 +95,7 @@ class KnownArray:
 
     def keep(self, texts: LazyStrings) -> None:
         """Write what knows `texts` again, in place of what was there."""
-        if secret := _secret_if_on():
+        if _most_bytes() and (secret := _secret_if_on()):
             path, key = self._place(secret)
             _keep(path, texts.strings.written(texts.digest(secret), secret, key))
 

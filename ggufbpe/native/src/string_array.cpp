@@ -224,9 +224,9 @@ int64_t Strings::index(const Poll &poll) {
     }
     if (indexed()) return duplicate_;  // a poll let another thread finish first, and others may be searching its table
     own_slots_ = std::move(slots);
-    slots_ = own_slots_.data();
     mask_ = mask;
     duplicate_ = duplicate;
+    slots_ = own_slots_.data();  // last: it says that the index is there
     return duplicate_;
 }
 

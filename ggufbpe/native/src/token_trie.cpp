@@ -30,10 +30,12 @@ uint64_t beginning(std::string_view text) {
     return text.empty() ? 0 : number << 8 * (8 - text.size());
 }
 
+}  // namespace
+
 // The tokens by their bytes; equal ones stay in their order.
 //
 // The first bytes of each are kept side by side in that order: the texts lie elsewhere, and each would be waited for.
-struct SortedTokens {
+struct TokenTrie::SortedTokens {
     static constexpr size_t HALF = 8, WHOLE = 2 * HALF;  // bytes
     struct Key {
         uint64_t first, further;
@@ -100,6 +102,8 @@ private:
         return std::min(same, most);
     }
 };
+
+namespace {
 
 std::vector<uint32_t> all_ids(const Strings &tokens) {
     std::vector<uint32_t> ids(tokens.size());

@@ -103,6 +103,7 @@ private:
     static constexpr uint32_t BLOCK = 256;
 
     class Builder;
+    struct SortedTokens;
 
     std::vector<Cell> cells_;
     std::vector<int32_t> tokens_;  // of each cell
