@@ -145,7 +145,11 @@ def fit_chat(
     if answer > limit:
         raise ValueError(f"the answer alone exceeds the limit: {answer} tokens of {limit}")
     messages = body.get("messages")
-    if not isinstance(messages, Sequence) or not all(isinstance(each, Mapping) for each in messages):
+    if (
+        isinstance(messages, (str, bytes))
+        or not isinstance(messages, Sequence)
+        or not all(isinstance(each, Mapping) for each in messages)
+    ):
         tokenizer.chats.prompt(body, chat_template, now)  # which says what is wrong
         raise ChatError("'messages' must be an array of objects")
     policy = FitPolicy.of(keep)

@@ -110,7 +110,11 @@ def fitted_chat(
 def _given(arguments: argparse.Namespace) -> dict[str, Any]:
     """The fields of the policy that flags set."""
     given = {name: getattr(arguments, name) for name in _POLICY if getattr(arguments, name) is not None}
-    roles = {name: [role for role in given[name].split(",") if role] for name in _ROLES if name in given}
+    roles = {
+        name: [role for role in map(str.strip, given[name].split(",")) if role]
+        for name in _ROLES
+        if name in given
+    }
     return {**given, **roles}
 
 

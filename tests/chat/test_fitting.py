@@ -177,6 +177,7 @@ REFUSED = [
     ({"limit": 50, "keep": {"keep_last": -1}}, ValueError, "keep_last must be 0 or more"),
     ({"limit": 50, "keep": {"side": "top"}}, ValueError, "side must be"),
     ({"limit": 50, "messages": "a"}, ChatError, "messages"),
+    ({"limit": 50, "messages": ""}, ChatError, "messages"),
 ]
 
 

@@ -142,6 +142,7 @@ FIT: dict[str, tuple[list[str], dict[str, Any]]] = {
     "both ends": (["--keep-first", "1", "--keep-last", "1"], {"keep_first": 1, "keep_last": 1}),
     "no roles": (["--keep-roles", ""], {"keep_roles": []}),
     "roles": (["--keep-roles", "system,tool"], {"keep_roles": ["system", "tool"]}),
+    "roles with spaces": (["--keep-roles", "system, tool ,"], {"keep_roles": ["system", "tool"]}),
     "cut at the right": (
         ["--shorten", "tool", "--shorten-to", "6", "--side", "right", "--marker", "hello"],
         {"shorten": ["tool"], "shorten_to": 6, "side": "right", "marker": "hello"},
