@@ -132,7 +132,9 @@ def required_ids(body: dict[str, Any], name: str, most: int = MOST_SEARCHED) -> 
     if not isinstance(given, list) or not set(map(type, given)) <= {int}:
         raise RequestError(400, f"'{name}' is required and must be an array of ids, which are integers")
     if given and not -_HALF <= min(given) <= max(given) < _HALF:
-        raise RequestError(400, f"'{name}' has an integer that does not fit 32 bits with a sign, so it is no id")
+        raise RequestError(
+            400, f"'{name}' has an integer that does not fit 32 bits with a sign, so it is no id"
+        )
     return given
 
 
