@@ -103,7 +103,9 @@ def row_batches(folder: Folder, name: str, start: int = 0, column: str = COLUMN)
     with folder.open(name) as file:
         if name.endswith(".parquet"):
             # without threads: one that still holds a buffer when the interpreter ends would abort the process
-            parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(file, pre_buffer=False)
+            parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(
+                file, pre_buffer=False
+            )
             for group in range(parquet.num_row_groups):
                 count = parquet.metadata.row_group(group).num_rows
                 if start < count:

@@ -69,7 +69,9 @@ print(len(os.listdir("{THREADS}")) - before)
 """
 
 
-@pytest.mark.skipif(not THREADS.exists(), reason="this system does not list the threads of a process in /proc")
+@pytest.mark.skipif(
+    not THREADS.exists(), reason="this system does not list the threads of a process in /proc"
+)
 def test_reading_starts_no_threads(tmp_path: Path) -> None:
     """Threads of pyarrow that still hold a buffer of Python's when the interpreter ends abort the process."""
     table = pa.table({COLUMN: pa.array(ROWS * 1000, pa.large_list(pa.uint16()))})

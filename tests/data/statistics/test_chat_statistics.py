@@ -151,7 +151,11 @@ def test_what_cannot_be_measured(options: dict[str, Any], error: type[Exception]
 
 def test_of_several_models_that_without_a_template_is_named() -> None:
     with pytest.raises(NoTemplateError, match=r"^b: the model has no chat template"):
-        stats({"a": TOK.with_overrides({"tokenizer.chat_template": "x"}), "b": OTHER}, [lines(RECORDS)], chats=True)
+        stats(
+            {"a": TOK.with_overrides({"tokenizer.chat_template": "x"}), "b": OTHER},
+            [lines(RECORDS)],
+            chats=True,
+        )
 
 
 def test_a_model_without_a_template_asks_for_one(run: Run, tmp_path: Path) -> None:
