@@ -143,7 +143,7 @@ def _pair(given: Mapping[str, Any], preference: Preference | None) -> ChatRecord
     """A preference pair. Both answers must be of the form, so that the rows of both stay side by side."""
     if preference is None:
         raise ValueError(
-            "a preference pair; preference='chosen' or preference='rejected' says which answer is encoded"
+            "a preference pair; preference='chosen' or preference='rejected' says which answer to take"
         )
     answers = {name: given[name] for name in PREFERENCES}
     prompt = given.get("prompt")

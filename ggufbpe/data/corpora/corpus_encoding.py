@@ -270,9 +270,12 @@ class _Job:
         for name in wanted:
             before, after = manifest.flat(name, header.get(name)), manifest.flat(name, wanted[name])
             for part in after:
-                if before.get(part) != after[part]:
+                old, new = before.get(part), after[part]
+                if old != new:
+                    if part == "padding" and None in (old, new):  # the argument is `whole`
+                        part, old, new = "whole", old is not None, new is not None
                     raise CorpusError(
-                        f"the work was begun with {part} {before.get(part)}, not {after[part]}, so it cannot go on; "
+                        f"the work was begun with {part} {old}, not {new}, so it cannot go on; "
                         "force=True begins anew"
                     )
 

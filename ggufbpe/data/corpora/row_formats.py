@@ -102,11 +102,15 @@ def row_batches(folder: Folder, name: str, start: int = 0, column: str = COLUMN)
     """The lists in a column of a file from number `start` on, batch by batch."""
     with folder.open(name) as file:
         if name.endswith(".parquet"):
-            parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(file)
+            # without threads: one that still holds a buffer when the interpreter ends would abort the process
+            parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(
+                file, pre_buffer=False
+            )
             for group in range(parquet.num_row_groups):
                 count = parquet.metadata.row_group(group).num_rows
                 if start < count:
-                    yield parquet.read_row_group(group, [column]).column(column).combine_chunks().slice(start)
+                    table = parquet.read_row_group(group, [column], use_threads=False)
+                    yield table.column(column).combine_chunks().slice(start)
                 start = max(start - count, 0)
             return
         arrow = imported("pyarrow.ipc", "corpora", "reading arrow").open_file(file)

@@ -81,7 +81,7 @@ def stats(
         reading = reading._replace(ignored_in=ignored_by_git)
 
     if chats:
-        prompts = prompts_maker([*named.values()], chat_template, preference)
+        prompts = prompts_maker(named, chat_template, preference)
         return _of_chats(named, corpus, reading._replace(prompts=prompts))
     return _of_texts(named, corpus, reading, parse_special, add_bos)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -52,6 +54,30 @@ def test_row_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str,
     batches = [batch.to_pylist() for batch in row_batches(folder_at(str(tmp_path)), name, start)]
     assert all(batches)  # none is empty
     assert [row for batch in batches for row in batch] == ROWS[start:]
+
+
+THREADS = Path("/proc/self/task")
+READ = f"""
+import os, sys
+import numpy, pyarrow.parquet
+from ggufbpe.data.corpora.row_formats import row_batches
+from ggufbpe.data.corpora.storage import folder_at
+
+before = len(os.listdir("{THREADS}"))
+batches = list(row_batches(folder_at(sys.argv[1]), "part.parquet"))
+print(len(os.listdir("{THREADS}")) - before)
+"""
+
+
+@pytest.mark.skipif(
+    not THREADS.exists(), reason="this system does not list the threads of a process in /proc"
+)
+def test_reading_starts_no_threads(tmp_path: Path) -> None:
+    """Threads of pyarrow that still hold a buffer of Python's when the interpreter ends abort the process."""
+    table = pa.table({COLUMN: pa.array(ROWS * 1000, pa.large_list(pa.uint16()))})
+    pq.write_table(table, tmp_path / "part.parquet", row_group_size=100)
+    done = subprocess.run([sys.executable, "-c", READ, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
 
 
 def test_a_discarded_file_leaves_nothing(tmp_path: Path) -> None:

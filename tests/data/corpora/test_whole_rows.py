@@ -165,7 +165,7 @@ def test_a_stopped_run_goes_on_with_the_same_rows(
         encode_corpus(chats, TOK, tmp_path / "two", progress=stop, **options)
     two = encode_corpus(chats, TOK, tmp_path / "two", resume=True, workers=2, **options)
     assert (flat(two), flat(two, "assistant_masks")) == (flat(one), flat(one, "assistant_masks"))
-    with pytest.raises(ValueError, match="the work was begun with padding"):
+    with pytest.raises(ValueError, match="the work was begun with whole True, not False"):
         encode_corpus(chats, TOK, tmp_path / "two", resume=True, **{**options, "whole": False})
 
 

@@ -15,6 +15,7 @@ from conftest import GPT2
 from recorded_chats import VOCABULARY
 
 from ggufbpe import Tokenizer, encode_corpus, stats
+from ggufbpe.chat.chats import NoTemplateError
 from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.statistics.chat_prompts import side_by_side
 
@@ -130,7 +131,7 @@ def test_a_chat_that_one_model_refuses_is_counted_for_none() -> None:
     )
     assert [row.texts for row in found.total] == [2, 2]
     assert len(told) == 1
-    assert "left out: line 1: " in told[0]
+    assert "left out: line 1: b: line 1 of the chat template: " in told[0]  # whose template it is
     assert "no Hi" in told[0]
     assert "the first of 2 lines" in told[0]
 
@@ -146,6 +147,15 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_what_cannot_be_measured(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         stats(TOK, [lines([PAIR])], **options)
+
+
+def test_of_several_models_that_without_a_template_is_named() -> None:
+    with pytest.raises(NoTemplateError, match=r"^b: the model has no chat template"):
+        stats(
+            {"a": TOK.with_overrides({"tokenizer.chat_template": "x"}), "b": OTHER},
+            [lines(RECORDS)],
+            chats=True,
+        )
 
 
 def test_a_model_without_a_template_asks_for_one(run: Run, tmp_path: Path) -> None:
