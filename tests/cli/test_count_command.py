@@ -34,7 +34,9 @@ def test_a_chat_is_made_to_fit(tmp_path: Path, capsysbinary: pytest.CaptureFixtu
     assert main([*given, "40", "--json"]) == 0
     out = capsysbinary.readouterr().out
     require_schema([*given, "40", "--json"], 0, out)
-    assert json.loads(out)["fitted"] == {"limit": 40, "dropped": [0, 1], "shortened": []}
+    kept = [{"role": "user", "content": "c"}]
+    fitted = {"limit": 40, "answer": 0, "dropped": [0, 1], "shortened": [], "messages": kept}
+    assert json.loads(out)["fitted"] == fitted
     assert main([*given, "3"]) == 2
     assert b"the chat does not fit 3 tokens" in capsysbinary.readouterr().err
 
