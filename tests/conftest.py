@@ -60,6 +60,8 @@ PACKAGES = {
     "data/corpora/test_row_formats.py": "pyarrow",
     "data/corpora/test_shard_check.py": "pyarrow",
     "data/corpora/test_table_rows.py": "pyarrow",
+    "data/corpora/test_whole_rows.py": "pyarrow",
+    "data/statistics/test_chat_statistics.py": "pyarrow",
     "repository/test_examples.py": "pyarrow",
     "repository/test_pages_for_people.py": "pyarrow",
     "javascript/test_javascript.py": "playwright",

@@ -58,6 +58,9 @@ __all__ = ["run"]  # the fixture
 pytestmark = [pytest.mark.both_engines, pytest.mark.tries_fixes]
 
 ENGINE = "reference" if native is None else "native"
+of_the_compiled_engine = pytest.mark.skipif(
+    native is None, reason="the reference engine imports and compiles more"
+)
 __all__ = ["run"]  # the fixture
 
 MALFORMED = ROOT / "fixtures" / "malformed"
@@ -1381,7 +1384,7 @@ HEAVY = {
 @pytest.mark.parametrize(
     ("arguments", "others"),
     [
-        (
+        pytest.param(
             ["tokenize", "-p", "Hello world", "--ids"],
             {
                 "copy",
@@ -1392,6 +1395,7 @@ HEAVY = {
                 "ggufbpe.models.token_attribute",
                 "ggufbpe.tokenizer.special_tokens",
             },
+            marks=of_the_compiled_engine,
         ),
         (["detokenize", "15496"], {"ggufbpe.cli.tokenize"}),
         (["count", "-p", "Hello world"], {"ggufbpe.cli.tokenize"}),
@@ -1410,6 +1414,7 @@ def test_a_command_imports_only_what_it_needs(arguments: list[str], others: set[
     assert not loaded & (HEAVY | others)
 
 
+@of_the_compiled_engine
 def test_a_command_compiles_no_annotation() -> None:
     """`typing` compiles those of a NamedTuple that are strings, which takes some of a short command's time."""
     script = (
@@ -1427,6 +1432,7 @@ def test_a_command_compiles_no_annotation() -> None:
     assert done.stderr.decode().splitlines()[-1] == "['int']"  # of the one above: the count works
 
 
+@of_the_compiled_engine
 @pytest.mark.slow
 def test_a_command_compiles_no_pattern_that_it_does_not_use() -> None:
     script = (
