@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests and does all the set-up that they need.
 #
-#     sh scripts/test.sh                      # the quick ones, in about five minutes on two processors
+#     sh scripts/test.sh                      # the quick ones, in two to five minutes on two processors
 #     sh scripts/test.sh --all                # all of them, as CI does
 #     sh scripts/test.sh tests/gguf -k utf8   # other arguments are pytest's
 #
