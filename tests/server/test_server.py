@@ -775,7 +775,7 @@ def test_the_failure_of_a_key_is_llama_servers() -> None:
     ],
 )
 def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status: int) -> None:
-    app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
+    app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000, read_timeout=0.1))
     assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
 
 
