@@ -16,7 +16,6 @@ _TRUTH: Schema = {"type": "boolean"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _IDS: Schema = {"type": "array", "items": {"type": "integer"}}
 _OBJECT: Schema = {"type": "object"}
-_DEFINITIONS = "#/components/schemas/"
 
 
 def _array(items: Schema) -> Schema:
@@ -33,13 +32,17 @@ def _object(optional: Iterable[str] = (), **properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
+def _in_description(schema: Any) -> Any:
+    """A copy of schemas of commands whose shared definitions stand where a description has them."""
+    return json.loads(json.dumps(schema).replace("#/$defs/", "#/components/schemas/"))
+
+
 def _of_command(command: str, *without: str, form: str = "") -> Schema:
     """What a command prints with `--json`, without the fields that only commands have.
 
     Of a command with several forms, `form` is the title of one.
     """
-    text = json.dumps(json_schema(command)).replace("#/$defs/", _DEFINITIONS)
-    schema: Schema = json.loads(text)
+    schema: Schema = _in_description(json_schema(command))
     for name in ("$schema", "$id", "$defs"):
         del schema[name]
     if form:
@@ -52,8 +55,7 @@ def _of_command(command: str, *without: str, form: str = "") -> Schema:
 
 def shared_definitions() -> dict[str, Schema]:
     """The definitions that the schemas of commands refer to, by name."""
-    text = json.dumps(json_schema("error")["$defs"]).replace("#/$defs/", _DEFINITIONS)
-    found: dict[str, Schema] = json.loads(text)
+    found: dict[str, Schema] = _in_description(json_schema("error")["$defs"])
     return found
 
 
@@ -142,10 +144,8 @@ def answer_schemas() -> Mapping[str, Schema]:
         ("id",), id=_COUNT, piece=_TEXT, bytes=_TEXT, text=_TEXT, types=_array(_TEXT), special=_TRUTH
     )
     chat = json_schema("chat")["properties"]
-    origins: dict[str, Schema] = json.loads(
-        json.dumps({name: chat[name] for name in ("parts", "tokens_by_origin", "injected")}).replace(
-            "#/$defs/", _DEFINITIONS
-        )
+    origins: dict[str, Schema] = _in_description(
+        {name: chat[name] for name in ("parts", "tokens_by_origin", "injected")}
     )
     verified = _of_command("verify", "verdict", "findings")
     smallest = _or_null(_object(text=_TEXT, ours=_IDS, theirs=_IDS))

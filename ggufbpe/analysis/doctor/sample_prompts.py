@@ -90,6 +90,11 @@ class SamplePrompts:
         return found if isinstance(found, Refused) else None
 
     @cached_property
+    def text(self) -> str:
+        """All prompts that are made, joined by line breaks."""
+        return b"\n".join(filter(None, map(self.prompt, self.answers))).decode("utf-8", "replace")
+
+    @cached_property
     def bare(self) -> bytes:
         """What the template alone writes for a question and its answer; empty if it refuses them."""
         try:

@@ -284,9 +284,8 @@ def _written(rendered: SamplePrompts | None) -> tuple[str, str]:
     """The prompts of chats of only a user and the assistant, joined, and those of all chats."""
     if rendered is None:
         return "", ""
-    found = {chat: prompt for chat in rendered.answers if (prompt := rendered.prompt(chat)) is not None}
-    usual = b"\n".join([*(found.get(chat, b"") for chat in ("user", "turns")), rendered.bare])
-    return usual.decode("utf-8", "replace"), b"\n".join(found.values()).decode("utf-8", "replace")
+    usual = b"\n".join([*(rendered.prompt(chat) or b"" for chat in ("user", "turns")), rendered.bare])
+    return usual.decode("utf-8", "replace"), rendered.text
 
 
 def _is_cut(model: Facts, marker: str) -> bool:

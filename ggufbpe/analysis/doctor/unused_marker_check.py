@@ -14,7 +14,6 @@ from ...models.vocabulary import UNUSED
 from .chat_markers import literals_of
 from .facts import Facts
 from .finding import Finding
-from .sample_prompts import CHATS
 from .token_checks import BRACKETED, bracketed
 
 
@@ -33,7 +32,7 @@ def unused_in_template(model: Facts) -> list[int]:
 
 def unused_markers(model: Facts) -> Iterator[Finding]:
     """Tokens of type UNUSED that the chat template writes: a note for those that no sample prompt has."""
-    prompts = _prompts(model)
+    prompts = model.rendered.text if model.rendered else ""
     found = unused_in_template(model)
     shown = [token for token in found if not prompts or model.tokens[token] in prompts]
     for severity, tokens in (("warning", shown), ("note", [token for token in found if token not in shown])):
@@ -55,14 +54,6 @@ def _finding(model: Facts, severity: str, tokens: list[int]) -> Finding:
         f"{counted(len(tokens), 'token')} of the template {'is' if len(tokens) == 1 else 'are'} of type UNUSED: "
         f"{listed(names, len(names), shown=str)}.",
     )
-
-
-def _prompts(model: Facts) -> str:
-    """The prompts of all sample chats, joined; "" if the template cannot be run."""
-    if model.rendered is None:
-        return ""
-    prompts = (model.rendered.prompt(chat) or b"" for chat in CHATS)
-    return b"\n".join(prompts).decode("utf-8", "replace").strip("\n")
 
 
 def _is_unused(model: Facts, token: int) -> bool:
