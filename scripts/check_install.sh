@@ -22,8 +22,8 @@ expect "gpt2: byte pair encoding" "$("$@" -m ggufbpe info 2>/dev/null | sed -n '
 for folder in "analysis/views/templates: base.html compare.html explain.html parts.html report.html server.html style.css training.html" \
     "server/static: chat_editor.js chat_prompt.js comparison.js dom.js examples.js index.html page.css page.js pieces.js \
 questions.js server.js state.js token_view.js word_steps.js" \
-    "server/standalone: server.js" \
-    "javascript: errors.js incremental.js index.d.ts index.js library.js model_bytes.js package.json tokenizer.js utf16.js" \
+    "server/standalone: answers.js server.js" \
+    "javascript: README.md errors.js incremental.js index.d.ts index.js library.js model_bytes.js package.json tokenizer.js utf16.js" \
     "models: LICENSE.gpt2 gpt2.gguf" \
     "chat: LICENSE.chat_templates chat_templates.json.xz"; do
     expect "${folder#*: }" "$(echo $("$@" -c 'import os, sys, ggufbpe

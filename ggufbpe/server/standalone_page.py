@@ -35,7 +35,9 @@ def standalone_files() -> dict[str, bytes]:
     if "ggufbpe.wasm" not in package:
         raise NoWebAssemblyError
     files = dict(page_files())
-    files["server.js"] = (Path(__file__).parent / "standalone" / "server.js").read_bytes()
+    files |= {
+        path.name: path.read_bytes() for path in sorted((Path(__file__).parent / "standalone").iterdir())
+    }
     files["index.html"] = _with_policy(files["index.html"])
     files[_FIRST_MODEL.name] = _FIRST_MODEL.read_bytes()
     return {**files, **{f"ggufbpe/{name}": content for name, content in package.items()}}

@@ -105,6 +105,23 @@ def compared(run: Run, remote: RemoteServer, cases: list[tuple[str, str, Path]])
     return count
 
 
+def test_the_readme_of_the_package(node: Run) -> None:
+    page = (ROOT / "ggufbpe" / "javascript" / "README.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```js\n(.+?)```", page, re.DOTALL)
+    opening, *rest = [line for line in block.splitlines() if line and not line.startswith("import")]
+    lines = [line.partition(" // ") for line in rest]
+    found = node(
+        f"const {{ model }} = given; {opening}\nconst seen = [];\n"
+        + "".join(f"seen.push({code.rstrip(';')});\n" for code, _, _ in lines)
+        + "const shown = (value) => JSON.stringify(ArrayBuffer.isView(value) ? [...value] : value);"
+        + "return seen.map((value) => (ArrayBuffer.isView(value) ? 'Int32Array ' : '') + shown(value));",
+        {"model": str(GPT2)},
+    )
+    assert [value.replace(",", ", ") for value in found] == [
+        comment.partition(" with ")[0] for _, _, comment in lines
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_answers(name: str, run: Run, remote: RemoteServer, tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ def test_modules_that_a_module_imports_are_there(name: str) -> None:
     assert {each.decode() for each in imported} <= set(page_files())
 
 
-def test_the_static_site_differs_in_one_module_and_a_policy(package: Path) -> None:
+def test_the_static_site_differs_in_a_module_its_worker_and_a_policy(package: Path) -> None:
     (package / "ggufbpe.wasm").write_bytes(b"\0asm")
     files = standalone_files()
     differing = {name for name, content in page_files().items() if files[name] != content}
     assert differing == {"server.js", "index.html"}
-    assert set(files) - set(page_files()) == {"gpt2.gguf", "ggufbpe/ggufbpe.wasm"}
+    assert set(files) - set(page_files()) == {"answers.js", "gpt2.gguf", "ggufbpe/ggufbpe.wasm"}
     assert files["index.html"].count(b"Content-Security-Policy") == 1
 
 

@@ -142,6 +142,39 @@ def test_the_vocabulary_is_searched(page: Page) -> None:
     expect(answer).to_contain_text(f"{count} tokens")
 
 
+def test_a_worker_opens_models_and_encodes(page: Page) -> None:
+    assert [worker.url.rpartition("/")[2] for worker in page.workers] == ["answers.js"]
+    asked = "() => performance.getEntriesByType('resource').map((entry) => entry.name).join()"
+    assert ".wasm" not in page.evaluate(asked)
+    assert "gpt2.gguf" in page.workers[0].evaluate(asked)
+
+
+def test_a_question_that_nobody_waits_for_is_not_sent(page: Page) -> None:
+    sent = page.evaluate(
+        """async () => {
+            const { ask } = await import("./server.js");
+            const sent = [];
+            const post = Worker.prototype.postMessage;
+            Worker.prototype.postMessage = function (request) {
+                sent.push(request.body.text);
+                post.call(this, request);
+            };
+            const question = (text) => ({ model: "gpt2", text, add_special: false, parse_special: false });
+            const early = new AbortController();
+            const all = [
+                ask("v1/tokens", question("first")),
+                ask("v1/tokens", question("second"), early.signal),
+                ask("v1/tokens", question("third")),
+            ];
+            early.abort();
+            const outcomes = (await Promise.allSettled(all)).map(({ status }) => status);
+            Worker.prototype.postMessage = post;
+            return { sent, outcomes };
+        }"""
+    )
+    assert sent == {"sent": ["first", "third"], "outcomes": ["fulfilled", "rejected", "fulfilled"]}
+
+
 def test_what_needs_a_server_says_so(page: Page) -> None:
     page.locator(".token").first.click()
     expect(page.locator("#details")).to_contain_text("run: ggufbpe serve")
