@@ -19,7 +19,7 @@ import pytest
 from conftest import missing
 from reference import NotPreparedError, llama_tokenize_command, vocabulary, with_pre
 
-pytestmark = [pytest.mark.both_engines, pytest.mark.tries_fixes]
+pytestmark = pytest.mark.tries_fixes
 
 PROMPT = """\
 The invoice of 2024-11-05 says:

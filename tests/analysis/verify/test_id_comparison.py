@@ -55,7 +55,7 @@ from ggufbpe.data.corpora.corpus_files import files_of
 from ggufbpe.models.pretokenizers.random_texts import RandomTexts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
-pytestmark = [pytest.mark.both_engines, pytest.mark.tries_fixes]
+pytestmark = pytest.mark.tries_fixes
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

@@ -32,7 +32,7 @@ from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
 
-pytestmark = [pytest.mark.both_engines, pytest.mark.tries_fixes]
+pytestmark = pytest.mark.tries_fixes
 
 K = TokenizerKey
 Change = Callable[[Vocabulary], Vocabulary]
