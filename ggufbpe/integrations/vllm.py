@@ -17,8 +17,13 @@ _PASSED_ON = ("truncation_side", "padding_side", "llama_cpp")  # of what vLLM gi
 
 
 def register() -> None:
-    """Make `--tokenizer-mode ggufbpe` known to vLLM (vllm/tokenizers/registry.py: TokenizerRegistry)."""
+    """Make `--tokenizer-mode ggufbpe` known to vLLM, by its registries of tokenizers and of what renders chats.
+
+    Sources: vllm/tokenizers/registry.py and vllm/renderers/registry.py.
+    """
     library("vllm.tokenizers", "vllm").TokenizerRegistry.register(MODE, __name__, VLLMTokenizer.__name__)
+    renderers = library("vllm.renderers.registry", "vllm").RENDERER_REGISTRY
+    renderers.register(MODE, "vllm.renderers.hf", "HfRenderer")  # which calls `apply_chat_template`
 
 
 class VLLMTokenizer(GGUFTokenizer):

@@ -1,7 +1,7 @@
 """vLLM's protocol for tokenizers, which is too large a package to be installed here.
 
-The members are those of vllm/tokenizers/protocol.py at commit 0259646, and the call is in vllm/tokenizers/registry.py.
-In vllm/frontend/processing/tokenizers/protocol.py at b59bcca, they are the same but for get_chat_template.
+The members are those of vllm/tokenizers/protocol.py of vLLM 0.33.0, and get_chat_template, which vllm/renderers/hf.py
+calls; the calls are in vllm/tokenizers/registry.py and vllm/renderers/registry.py.
 """
 
 from __future__ import annotations
@@ -122,15 +122,19 @@ def test_a_folder_with_one_gguf_is_that_gguf(tmp_path: Path) -> None:
 
 
 def test_vllm_learns_of_the_mode_by_the_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has two registries, of tokenizers and of what renders chats, and looks for the mode in both."""
     registered = []
 
-    class TokenizerRegistry:
+    class Registry:
         register = staticmethod(lambda *arguments: registered.append(arguments))
 
-    stand_in = ModuleType("vllm.tokenizers")
-    stand_in.TokenizerRegistry = TokenizerRegistry  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))
-    monkeypatch.setitem(sys.modules, "vllm.tokenizers", stand_in)
+    for module in ("vllm", "vllm.tokenizers", "vllm.renderers", "vllm.renderers.registry"):
+        stand_in = ModuleType(module)
+        stand_in.TokenizerRegistry = stand_in.RENDERER_REGISTRY = Registry  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module, stand_in)
     [plugin] = entry_points(group="vllm.general_plugins", name="ggufbpe")
     plugin.load()()
-    assert registered == [("ggufbpe", vllm.__name__, "VLLMTokenizer")]
+    assert registered == [
+        ("ggufbpe", vllm.__name__, "VLLMTokenizer"),
+        ("ggufbpe", "vllm.renderers.hf", "HfRenderer"),
+    ]
