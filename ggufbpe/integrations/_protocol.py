@@ -34,16 +34,17 @@ def length_function(tokenizer: Tokenizer) -> Callable[[str], int]:
 
 
 def stop_ids(tokenizer: Tokenizer) -> list[int]:
-    """Return the ids that end a generation: EOS first, then the other end-of-generation tokens, ascending."""
-    first = [] if tokenizer.eos_id is None else [tokenizer.eos_id]
-    return first + sorted(tokenizer.eog_ids - set(first))
+    """Return the ids that end a generation in llama.cpp, ascending but for EOS, which is first if it is among them."""
+    return sorted(tokenizer.eog_ids, key=lambda token: (token != tokenizer.eos_id, token))
 
 
 def eos_id(tokenizer: Tokenizer) -> int:
     """Return the first of `stop_ids`. `ValueError` if the vocabulary has no token that ends a generation."""
     ids = stop_ids(tokenizer)
     if not ids:
-        raise ValueError("This vocabulary has no EOS token, so nothing could end a constrained text.")
+        raise ValueError(
+            "No token of this vocabulary ends a generation, so nothing could end a constrained text."
+        )
     return ids[0]
 
 

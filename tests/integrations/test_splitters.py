@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import pytest
 from integration_cases import DOCUMENT, TOK, library, real_tiktoken
 
-from ggufbpe import NotInstalledError
 from ggufbpe.integrations._protocol import length_function
 
 count = length_function(TOK)
@@ -147,21 +143,3 @@ def test_semantic_text_splitter() -> None:
         parts = splitter.chunks(DOCUMENT)
         assert "".join(parts) == DOCUMENT
         assert max(map(count, parts)) <= 64
-
-
-@pytest.mark.parametrize(
-    ("adapter", "function", "module"),
-    [
-        ("langchain", "text_splitter", "langchain_text_splitters"),
-        ("lm_format_enforcer", "tokenizer_data", "lmformatenforcer"),
-        ("outlines", "vocabulary", "outlines_core"),
-    ],
-)
-def test_the_error_without_a_library_names_the_adapter(
-    adapter: str, function: str, module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = f"ggufbpe.integrations.{adapter}"
-    monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.raises(NotInstalledError, match=rf"^{re.escape(name)} needs the package "):
-        getattr(import_module(name), function)(TOK)
