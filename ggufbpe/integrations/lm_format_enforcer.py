@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from functools import partial
 from typing import Any
 
 from ..tokenizer import Tokenizer
@@ -12,19 +13,18 @@ from ._protocol import library, stop_ids, token_text
 def tokenizer_data(tokenizer: Tokenizer, use_bitmask: bool = False, vocab_size: int | None = None) -> Any:
     """Return a `TokenEnforcerTokenizerData`. `vocab_size` is the number of logits if there are more than tokens."""
     enforcer = library("lmformatenforcer", "lm-format-enforcer", "lm_format_enforcer")
-    pieces = tokenizer.token_bytes
-
-    def decoder(ids: list[int]) -> str:
-        """Return the text of `ids` without an unfinished character at its end."""
-        data = b"".join(map(pieces.__getitem__, ids))
-        return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
-
     # No piece depends on what is before it, so that none counts as the start of a word.
     regular = [
         (token, token_text(tokenizer, token), False)
-        for token, data in enumerate(pieces)
+        for token, data in enumerate(tokenizer.token_bytes)
         if data and not tokenizer.is_special(token) and not tokenizer.is_eog(token)
     ]
     return enforcer.TokenEnforcerTokenizerData(
-        regular, decoder, stop_ids(tokenizer), use_bitmask, vocab_size or len(tokenizer)
+        regular, partial(_text, tokenizer), stop_ids(tokenizer), use_bitmask, vocab_size or len(tokenizer)
     )
+
+
+def _text(tokenizer: Tokenizer, ids: list[int]) -> str:
+    """Return the text of `ids` without an unfinished character at its end."""
+    data = b"".join(map(tokenizer.token_bytes.__getitem__, ids))
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)

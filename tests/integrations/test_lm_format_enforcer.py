@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 from integration_cases import END, TOK, allowed, library
@@ -39,3 +40,7 @@ def test_a_schema_is_followed(text: str, is_valid: bool) -> None:
             break
         ids.append(token)
     assert all(steps) == is_valid
+
+
+def test_it_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(DATA)).decoder(TOK.encode("naïve")) == "naïve"
