@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -19,16 +20,19 @@ def encoding(tokenizer: Tokenizer, name: str | None = None) -> Encoding:
 
 
 class Encoding(_Base):  # type: ignore[misc]
-    """A `tiktoken.Encoding` whose ids are those of a `ggufbpe.Tokenizer`. Special tokens are the control tokens.
+    """A `tiktoken.Encoding` whose ids are those of a `ggufbpe.Tokenizer`.
 
-    `encode_with_unstable` is missing, since it is about merges.
+    Special tokens are those that llama.cpp finds in a text only if asked to: control tokens and the unknown token.
     """
 
     def __init__(self, tokenizer: Tokenizer, name: str) -> None:
         self.name = name
         self.tokenizer = tokenizer
         self.max_token_value = len(tokenizer) - 1
-        self._special_tokens = {tokenizer.id_to_token(token): token for token in tokenizer.control_ids}
+        self._special_token_values = set(filter(tokenizer.is_special, tokenizer.vocabulary.special_token_ids))
+        self._special_tokens = {tokenizer.id_to_token(token): token for token in self._special_token_values}
+        begin = os.path.commonprefix(list(self._special_tokens))  # noqa: RUF071 - of texts that are no paths
+        self._specials_begin = begin  # found sooner than all of one
 
     def encode_ordinary(self, text: str) -> list[int]:
         """Return the ids of `text` as plain text."""
@@ -45,7 +49,7 @@ class Encoding(_Base):  # type: ignore[misc]
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
         """Return the ids of `text`. `ValueError` if it has a special token that is disallowed, as in tiktoken."""
-        if not allowed_special and disallowed_special == "all" and not self._specials.search(text):
+        if not allowed_special and disallowed_special == "all" and not self._has_special(text):
             return self.encode_ordinary(text)
         specials = self.special_tokens_set
         allowed = specials if allowed_special == "all" else specials & set(allowed_special)
@@ -85,16 +89,19 @@ class Encoding(_Base):  # type: ignore[misc]
 
     def encode_with_unstable(self, text: str, **special: Any) -> Any:
         """Raise `NotImplementedError`."""
-        raise NotImplementedError("encode_with_unstable needs tiktoken's own merges.")
+        raise NotImplementedError("encode_with_unstable is about tiktoken's own merges.")
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """Return the id of the token with these bytes. `KeyError` if there is none."""
         data = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
         return self._ids[data]
 
+    def _has_special(self, text: str) -> bool:
+        return self._specials_begin in text and self._specials.search(text) is not None
+
     @cached_property
     def _specials(self) -> re.Pattern[str]:
-        return _one_of(self.special_tokens_set) if self._special_tokens else re.compile("(?!)")
+        return _one_of(self._special_tokens) if self._special_tokens else re.compile("(?!)")
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:
@@ -116,22 +123,13 @@ class Encoding(_Base):  # type: ignore[misc]
 
     def token_byte_values(self) -> list[bytes]:
         """Return the bytes of all tokens that are not special, ascending."""
-        special = self.tokenizer.control_ids
-        return sorted(data for token, data in enumerate(self.tokenizer.token_bytes) if token not in special)
+        pieces = enumerate(self.tokenizer.token_bytes)
+        return sorted(data for token, data in pieces if token not in self._special_token_values)
 
     @property
     def eot_token(self) -> int:
         """The id that ends a text."""
         return eos_id(self.tokenizer)
-
-    @cached_property
-    def special_tokens_set(self) -> set[str]:
-        """The texts of the special tokens."""
-        return set(self._special_tokens)
-
-    def is_special_token(self, token: int) -> bool:
-        """Whether the token is a control token."""
-        return token in self.tokenizer.control_ids
 
     def __getstate__(self) -> object:
         return self.tokenizer, self.name

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from integration_cases import DOCUMENT, END, TOK, library, real_tiktoken
+
+from ggufbpe import Tokenizer
 
 tiktoken = library("tiktoken")
 
@@ -77,3 +80,14 @@ def test_it_is_an_encoding_and_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(OURS))
     assert again.encode_ordinary(DOCUMENT) == IDS
     assert np.array_equal(again.encode_to_numpy("a"), OURS.encode_to_numpy("a"))
+
+
+def test_the_unknown_token_is_special() -> None:
+    """As `parse_special` recognizes it in a text, also beside no control token."""
+    tok = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "spm.gguf")
+    made, text, unknown = encoding(tok), "a<unk>b", tok.token_to_id("<unk>")
+    assert unknown in made.encode(text, allowed_special="all") == tok.encode(text, add_special=False)
+    assert made.encode(text, disallowed_special=()) == tok.encode_ordinary(text)
+    assert made.is_special_token(unknown)
+    with pytest.raises(ValueError, match="special token '<unk>'"):
+        made.encode(text)
