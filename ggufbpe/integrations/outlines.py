@@ -50,8 +50,8 @@ class OutlinesTokenizer:
         np = numpy()
         if isinstance(prompt, str):
             found = np.array(self.tokenizer.encode_to_numpy(prompt), np.int64, ndmin=2)
-            attended = np.empty_like(found)
-            attended.fill(1)  # np.ones takes twice as long
+            attended = found.copy()
+            attended.fill(1)  # np.ones_like takes twice as long
             return found, attended
         batch = self.tokenizer.encode_batch(prompt)
         width = max(map(len, batch), default=0)

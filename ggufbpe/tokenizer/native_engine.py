@@ -52,8 +52,9 @@ class NativeEngine:
     def encode_to_numpy(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool, threads: int
     ) -> Ids:
+        np = numpy()
         buffer = self.encoder.encode_to_buffer(text, add_special, parse_special, threads, continues)
-        ids: Ids = numpy().frombuffer(buffer, numpy().int32)
+        ids: Ids = np.frombuffer(buffer, np.int32)
         return ids
 
     def encode_with_offsets(
