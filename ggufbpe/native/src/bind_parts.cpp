@@ -42,35 +42,22 @@ std::vector<BoundaryLevel> levels_of(const std::vector<LevelTuple> &tuples) {
     return levels;
 }
 
-// Counts characters up to places that are asked for in ascending order.
-class CharacterCount {
-public:
-    explicit CharacterCount(const Text &text) : text_(text) {}
+size_t count_characters(const Text &text, size_t start, size_t end) {
+    static const ByteSet continuations{{0x80, 0xBF}};
+    return end - start - continuations.count(text.data + start, end - start);
+}
 
-    size_t operator()(size_t place) {
-        if (place > at_) {
-            count_ += place - at_ - continuations_.count(text_.data + at_, place - at_);
-            at_ = place;
-        }
-        return count_;
-    }
-
-private:
-    const Text text_;
-    const ByteSet continuations_{{0x80, 0xBF}};
-    size_t at_ = 0, count_ = 0;
-};
-
-// Spans in bytes to spans in characters. A part mostly begins where the one before it ends.
-void count_characters(const Text &text, std::vector<std::pair<size_t, size_t>> &spans, const Poll &poll) {
-    CharacterCount start_of(text), end_of(text);
-    size_t last = 0, last_in_characters = 0;
+// Spans in bytes to spans in characters. A part begins near where the one before it ends.
+void to_characters(const Text &text, std::vector<std::pair<size_t, size_t>> &spans, const Poll &poll) {
+    size_t last = 0, counted = 0;
     Pace pace(poll);
     for (auto &[start, end] : spans) {
         pace.count(end - start);
-        start = start == last ? last_in_characters : start_of(start);
+        const size_t before = start < last ? counted - count_characters(text, start, last) : counted + count_characters(text, last, start);
+        counted += count_characters(text, last, end);
         last = end;
-        end = last_in_characters = end_of(end);
+        start = before;
+        end = counted;
     }
 }
 
@@ -106,7 +93,7 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
     const PartOptions options{size, overlap, strips, parse_special, splitter != nullptr, is_byte_level, ignored};
     auto spans = TextParts(self.encoder, points, boundaries, bytes, lengths, options, poll).spans();
     if (counts_bytes) return spans;
-    count_characters(bytes, spans, poll);
+    to_characters(bytes, spans, poll);
     return spans;
 }
 

@@ -95,7 +95,7 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
     add(before_, options, 0, ids);
     std::vector<Fragment> &fragments = scratch.fragments;
     fragments.clear();
-    if (special_.empty()) {
+    if (special_.empty() || options.is_plain) {
         if (text.size) fragments.push_back({PLAIN, 0, text.size});
     } else {
         partition(options.parse_special, poll).split(text.data, text.size, fragments, poll);

@@ -34,6 +34,7 @@ struct EncodeOptions {
     bool add_special = true;
     bool parse_special = true;
     bool continues = false;  // the text continues where another ended (TextModel::cut)
+    bool is_plain = false;   // it is known to have no special tokens in it
 };
 
 class Encoder {

@@ -22,13 +22,23 @@ const char *const KEYWORDS[] = {"def", "class", "func", "function", "fn", "impl"
                                 "namespace", "module", "object", "type", "typedef", "union", "void", "int", "bool", "auto",
                                 "CREATE", "template"};
 
-}  // namespace
+bool is_line_of_markdown(BoundaryLevel::Kind kind) {
+    return kind == BoundaryLevel::HEADING || kind == BoundaryLevel::RULE || kind == BoundaryLevel::FENCED_BLOCK;
+}
 
-// White space with line breaks in it.
-struct Boundaries::Run {
-    size_t start, end;               // of the white space
-    size_t first_break, last_break;  // its first and last line break
-};
+bool is_definition_level(BoundaryLevel::Kind kind) {
+    return kind == BoundaryLevel::DEFINITION || kind == BoundaryLevel::INNER_DEFINITION;
+}
+
+bool is_no_blank_in_line(unsigned char byte) { return byte == '\n' || !is_blank_or_break(byte); }
+
+// Whether a definition may begin so: the first bytes of MODIFIERS, of KEYWORDS, of "@" and of "#[".
+bool may_begin_definition(unsigned char byte) {
+    static const ByteSet first_bytes{{'#', '#'}, {'@', '@'}, {'C', 'C'}, {'a', 'v'}};
+    return first_bytes.has(byte);
+}
+
+}  // namespace
 
 bool BoundaryLevel::of_name(const std::string &name, BoundaryLevel &level) {
     const std::pair<const char *, Kind> kinds[] = {
@@ -49,22 +59,12 @@ Boundaries::Boundaries(const unsigned char *text, size_t size, std::vector<Bound
                        const Poll &poll)
     : text_(text), size_(size), levels_(std::move(levels)), at_start_(at_start) {
     Pace pace(poll);
-    for (BoundaryLevel &level : levels_) {
-        switch (level.kind) {
-            case BoundaryLevel::GIVEN:
-            case BoundaryLevel::WORD: break;
-            case BoundaryLevel::SENTENCE: find_sentences(level.places, pace); break;
-            case BoundaryLevel::PARAGRAPH:
-            case BoundaryLevel::DEFINITION:
-            case BoundaryLevel::INNER_DEFINITION: at_blank_lines_.push_back(&level); break;
-            case BoundaryLevel::FENCED_BLOCK: has_fences_ = true; [[fallthrough]];
-            case BoundaryLevel::LINE:
-            case BoundaryLevel::HEADING:
-            case BoundaryLevel::RULE: at_breaks_.push_back(&level); break;
-        }
+    bool has_lines = false;
+    for (const BoundaryLevel &level : levels_) {
+        has_fences_ = has_fences_ || level.kind == BoundaryLevel::FENCED_BLOCK;
+        has_lines = has_lines || is_line_of_markdown(level.kind);
     }
-    if (at_breaks_.empty() && at_blank_lines_.empty()) return;
-    find_runs(pace);
+    if (has_lines) find_lines_of_markdown(pace);
     if (!fences_.empty()) drop_places_in_fences();
 }
 
@@ -76,6 +76,7 @@ size_t Boundaries::last(size_t number, size_t start, size_t end, Pace &pace) {
         pace.count(end - place);
         return place;
     }
+    if (level.kind != BoundaryLevel::GIVEN && !is_line_of_markdown(level.kind)) return search_back(level, start, end, pace);
     level.near = first_from(level.places.data(), level.places.size(), end + 1, level.near);
     return level.near ? std::max(level.places[level.near - 1], start) : start;
 }
@@ -85,6 +86,7 @@ size_t Boundaries::first(size_t number, size_t start, size_t end, Pace &pace) {
     if (level.kind == BoundaryLevel::WORD) {
         return find_first(start, end, pace, [&](size_t place) { return is_between_words(place); });
     }
+    if (level.kind != BoundaryLevel::GIVEN && !is_line_of_markdown(level.kind)) return first_near(level, start, end, pace);
     level.near = first_from(level.places.data(), level.places.size(), start, level.near);
     return level.near < level.places.size() ? std::min(level.places[level.near], end) : end;
 }
@@ -94,77 +96,188 @@ bool Boundaries::is_between_words(size_t place) const {
     return at_start_ ? is_before && !is_behind : is_behind && !is_before;
 }
 
-size_t Boundaries::end_of_white_space(size_t at, Pace &pace) const {
-    if (at >= size_ || !is_blank_or_break(text_[at])) return at;
-    return find_first(at + 1, size_, pace, [&](size_t place) { return !is_blank_or_break(text_[place]); });
+// ---- near a place ----
+
+// As last(). What was searched before is not searched again: parts that follow one another ask for much the same text.
+size_t Boundaries::search_back(BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
+    if (start > level.to || end < level.from) {
+        level.from = last_near(level, start, end, pace);
+        level.to = end;
+        level.is_place = level.from > start;
+        return level.from;
+    }
+    if (end > level.to) {
+        const size_t above = last_near(level, level.to, end, pace);
+        if (above > level.to) {
+            level.from = above;
+            level.is_place = true;
+        }
+        level.to = end;
+    }
+    if (!level.is_place && start < level.from) {
+        level.from = last_near(level, start, level.from, pace);
+        level.is_place = level.from > start;
+    }
+    return level.is_place ? std::max(level.from, start) : start;
 }
 
-// ---- sentences ----
+size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
+    const ByteSet &bytes = bytes_of(level);
+    const size_t least = least_byte(level, start + 1, pace);
+    for (size_t above = std::min(end + 1, size_); above > least;) {
+        const size_t first = above - std::min(above - least, ByteSet::PLACES);
+        uint64_t left;
+        bytes.find(text_ + first, above - first, &left);
+        pace.count(ByteSet::PLACES);
+        while (left) {
+            const size_t bit = highest_bit(left), place = place_at(level, first + bit, pace);
+            if (place <= end) return std::max(place, start);
+            left ^= uint64_t(1) << bit;
+        }
+        above = first;
+    }
+    return start;
+}
 
-void Boundaries::find_sentences(std::vector<size_t> &places, Pace &pace) const {
+size_t Boundaries::first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
+    const ByteSet &bytes = bytes_of(level);
+    for (size_t at = least_byte(level, start, pace); at < end; at += ByteSet::PLACES) {
+        uint64_t left;
+        bytes.find(text_ + at, std::min(ByteSet::PLACES, end - at), &left);
+        pace.count(ByteSet::PLACES);
+        for (; left; left &= left - 1) {
+            const size_t place = place_at(level, at + lowest_bit(left), pace);
+            if (place != NONE && place >= start) return std::min(place, end);
+        }
+    }
+    return end;
+}
+
+// The bytes that each have a boundary or none. Boundaries are in the order of their bytes, and never before them.
+const ByteSet &Boundaries::bytes_of(const BoundaryLevel &level) const {
     // The ideographic marks are U+3002, U+FF01 and U+FF1F, and need no space behind them.
-    const ByteSet marks{{'.', '.'}, {'!', '!'}, {'?', '?'}, {0xE3, 0xE3}, {0xEF, 0xEF}};
-    marks.each(text_, size_, pace, [&](size_t at) {
-        const bool is_latin = text_[at] < 0x80;
-        if (!is_latin && !has(at, "\xE3\x80\x82") && !has(at, "\xEF\xBC\x81") && !has(at, "\xEF\xBC\x9F")) return;
-        // What may stand between a mark and the white space that separates two sentences is closed with the first one.
-        size_t start = at + (is_latin ? 1 : 3);
-        while (is_latin && start < size_ && closes(text_[start])) ++start;
-        if (is_latin && (start == size_ || !is_blank_or_break(text_[start]))) return;
-        const size_t end = end_of_white_space(start, pace);
-        // Before a small letter, a period belongs to an abbreviation.
-        if (is_latin && end < size_ && text_[end] >= 'a' && text_[end] <= 'z') return;
-        places.push_back(at_start_ ? start : end);
-    });
+    static const ByteSet marks{{'.', '.'}, {'!', '!'}, {'?', '?'}, {0xE3, 0xE3}, {0xEF, 0xEF}};
+    static const ByteSet breaks{{'\n', '\n'}}, breaks_and_returns{{'\n', '\n'}, {'\r', '\r'}};
+    if (level.kind == BoundaryLevel::SENTENCE) return marks;
+    return at_start_ && is_definition_level(level.kind) ? breaks_and_returns : breaks;
 }
 
-// ---- line breaks ----
+// No byte before this one has a boundary at `place` or behind it.
+size_t Boundaries::least_byte(const BoundaryLevel &level, size_t place, Pace &pace) {
+    if (level.kind != BoundaryLevel::SENTENCE) return at_start_ || place == 0 ? place : place - 1;
+    if (place <= tail_start_ || place > tail_end_) {
+        size_t start = place;
+        while (start > 0 && start != tail_end_ && (closes(text_[start - 1]) || is_blank_or_break(text_[start - 1]))) --start;
+        pace.count(place - start);
+        if (start != tail_end_) tail_start_ = start;
+        tail_end_ = place;
+    }
+    return tail_start_ - std::min<size_t>(tail_start_, 3);
+}
 
-void Boundaries::find_runs(Pace &pace) {
-    if (has_fences_ && fence_mark(0) != NONE) take_fence(fence_mark(0), pace);
-    const ByteSet breaks{{'\n', '\n'}}, spaces{{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}};
-    uint64_t break_masks[ByteSet::MASKS], space_masks[ByteSet::MASKS];
-    size_t done = 0;  // the end of the last run
+// The boundary that a byte has; NONE if it has none.
+size_t Boundaries::place_at(const BoundaryLevel &level, size_t at, Pace &pace) {
+    if (last_.kind != level.kind || last_.at != at) {
+        size_t place = level.kind == BoundaryLevel::SENTENCE ? sentence_at(at, pace)
+                       : is_definition_level(level.kind)
+                           ? definition_at(at, level.kind == BoundaryLevel::INNER_DEFINITION, pace)
+                           : line_at(at, level.kind == BoundaryLevel::PARAGRAPH, pace);
+        if (place != NONE && !level.in_fences && is_in_fence(place)) place = NONE;
+        last_ = {level.kind, at, place};
+    }
+    return last_.place;
+}
+
+// A line break is a boundary if it is the last one of a run of white space, or the first one if `at_start_`.
+size_t Boundaries::line_at(size_t at, bool is_paragraph, Pace &pace) const {
+    const auto has_break_before = [&] {
+        const size_t end = end_before(at, pace, is_no_blank_in_line);
+        return end > 0 && text_[end - 1] == '\n';
+    };
+    const auto has_break_behind = [&] {
+        const size_t next = first_behind(at + 1, pace, is_no_blank_in_line);
+        return next < size_ && text_[next] == '\n';
+    };
+    if (at_start_) return !has_break_before() && (!is_paragraph || has_break_behind()) ? at : NONE;
+    return !has_break_behind() && (!is_paragraph || has_break_before()) ? at + 1 : NONE;
+}
+
+size_t Boundaries::sentence_at(size_t at, Pace &pace) const {
+    const bool is_latin = text_[at] < 0x80;
+    if (!is_latin && !has(at, "\xE3\x80\x82") && !has(at, "\xEF\xBC\x81") && !has(at, "\xEF\xBC\x9F")) return NONE;
+    // What may stand between a mark and the white space that separates two sentences is closed with the first one.
+    size_t start = at + (is_latin ? 1 : 3);
+    if (is_latin) start = first_behind(start, pace, [](unsigned char byte) { return !closes(byte); });
+    if (is_latin && (start == size_ || !is_blank_or_break(text_[start]))) return NONE;
+    const size_t end = first_behind(start, pace, [](unsigned char byte) { return !is_blank_or_break(byte); });
+    // Before a small letter, a period belongs to an abbreviation.
+    if (is_latin && end < size_ && text_[end] >= 'a' && text_[end] <= 'z') return NONE;
+    return at_start_ ? start : end;
+}
+
+// A blank line before a definition: the last byte of the line breaks that stand side by side, or the first one if `at_start_`.
+size_t Boundaries::definition_at(size_t at, bool is_inner, Pace &pace) const {
+    const auto is_break = [](unsigned char byte) { return byte == '\n' || byte == '\r'; };
+    if ((at > 0 && is_break(text_[at - 1])) == at_start_) return NONE;
+    const auto is_other = [&](unsigned char byte) { return !is_break(byte); };
+    const size_t end = at_start_ ? first_behind(at, pace, is_other) : at + 1;
+    if (text_[end - 1] != '\n') return NONE;
+    const size_t line = first_behind(end, pace, [](unsigned char byte) { return byte != ' ' && byte != '\t'; });
+    if ((line > end) != is_inner || !is_definition(line)) return NONE;
+    const size_t start = at_start_ ? at : end_before(at, pace, is_other);
+    return std::count(text_ + start, text_ + end, '\n') > 1 ? at_start_ ? start : end : NONE;
+}
+
+// The first byte from a place on that is_it() holds for; the size of the text if there is none.
+template <typename IsIt>
+size_t Boundaries::first_behind(size_t at, Pace &pace, IsIt is_it) const {
+    return find_first(at, size_, pace, [&](size_t place) { return is_it(text_[place]); });
+}
+
+// Where the last byte before a place that is_it() holds for ends; 0 if there is none.
+template <typename IsIt>
+size_t Boundaries::end_before(size_t at, Pace &pace, IsIt is_it) const {
+    size_t end = at;
+    while (end > 0 && !is_it(text_[end - 1])) --end;
+    pace.count(at - end);
+    return end;
+}
+
+// ---- Markdown ----
+
+// Finds headings, rules, and fenced blocks with their ends.
+void Boundaries::find_lines_of_markdown(Pace &pace) {
+    const ByteSet breaks{{'\n', '\n'}}, marks{{' ', ' '}, {'#', '#'}, {'*', '*'}, {'-', '-'}, {'_', '_'}, {'`', '`'}, {'~', '~'}};
+    uint64_t at_breaks[ByteSet::MASKS], at_marks[ByteSet::MASKS], begins_line = 1;
     for (size_t chunk = 0; chunk < size_; chunk += ByteSet::MASKS * ByteSet::PLACES) {
         const size_t bytes = std::min(ByteSet::MASKS * ByteSet::PLACES, size_ - chunk);
+        breaks.find(text_ + chunk, bytes, at_breaks);
+        marks.find(text_ + chunk, bytes, at_marks);
         pace.count(bytes);
-        breaks.find(text_ + chunk, bytes, break_masks);
-        spaces.find(text_ + chunk, bytes, space_masks);
         for (size_t i = 0; i * ByteSet::PLACES < bytes; ++i) {
-            const size_t base = chunk + i * ByteSet::PLACES;
-            for (uint64_t left = break_masks[i]; left;) {
-                const size_t bit = lowest_bit(left);
-                if (base + bit >= done) {
-                    const Run run = run_around(base, bit, break_masks[i], space_masks[i], done, pace);
-                    take_run(run);
-                    done = run.end;
-                    const size_t mark = has_fences_ ? fence_mark(run.last_break + 1) : NONE;
-                    if (mark != NONE) take_fence(mark, pace);
-                }
-                left = done - base >= ByteSet::PLACES ? 0 : left >> (done - base) << (done - base);
-            }
+            uint64_t left = (at_breaks[i] << 1 | begins_line) & at_marks[i];
+            begins_line = at_breaks[i] >> 63;
+            for (; left; left &= left - 1) take_line(chunk + i * ByteSet::PLACES + lowest_bit(left), pace);
         }
     }
 }
 
-// The white space around a line break, the first one after `done`. The masks are those of the 64 places from `base` on.
-Boundaries::Run Boundaries::run_around(size_t base, size_t bit, uint64_t breaks, uint64_t spaces, size_t done, Pace &pace) const {
-    const size_t at = base + bit;
-    Run run{at, at + 1, at, at};
-    const uint64_t behind = ~spaces >> bit, before = ~spaces & ((uint64_t(1) << bit) - 1);
-    if (behind && base + bit + lowest_bit(behind) < size_) {
-        run.end = at + lowest_bit(behind);
-        run.last_break = base + highest_bit(breaks & ((uint64_t(2) << (run.end - 1 - base)) - 1));
-    } else {
-        run.end = end_of_white_space(at, pace);
-        for (run.last_break = run.end - 1; text_[run.last_break] != '\n';) --run.last_break;
+void Boundaries::take_line(size_t start, Pace &pace) {
+    size_t depth = 0;
+    while (start + depth < size_ && text_[start + depth] == '#') ++depth;
+    pace.count(depth);
+    const bool is_heading = depth > 0 && has(start + depth, " "), is_ruled = !depth && is_rule(start);
+    const size_t mark = has_fences_ && !depth ? fence_mark(start) : NONE;
+    for (BoundaryLevel &level : levels_) {
+        const bool is_here = level.kind == BoundaryLevel::HEADING        ? is_heading && depth == level.depth
+                             : level.kind == BoundaryLevel::RULE         ? is_ruled
+                             : level.kind == BoundaryLevel::FENCED_BLOCK ? mark != NONE
+                                                                         : false;
+        if (!is_here || start == 0) continue;  // there is no line break before the first line
+        const auto is_other = [](unsigned char byte) { return byte != '\n'; };
+        level.places.push_back(at_start_ ? end_before(start, pace, is_other) : start);
     }
-    if (before) {
-        run.start = std::max(done, base + highest_bit(before) + 1);
-    } else {
-        while (run.start > done && is_blank_or_break(text_[run.start - 1])) --run.start;
-    }
-    return run;
+    if (mark != NONE) take_fence(mark, pace);
 }
 
 void Boundaries::drop_places_in_fences() {
@@ -173,52 +286,6 @@ void Boundaries::drop_places_in_fences() {
         std::vector<size_t> &places = level.places;
         places.erase(std::remove_if(places.begin(), places.end(), [&](size_t place) { return is_in_fence(place); }), places.end());
     }
-}
-
-void Boundaries::take_run(const Run &run) {
-    const size_t behind = run.last_break + 1;
-    const auto take = [&](const std::vector<BoundaryLevel *> &levels) {
-        for (BoundaryLevel *const level : levels) {
-            if (is_at(*level, run)) level->places.push_back(at_start_ ? start_of_separator(level->kind, run) : behind);
-        }
-    };
-    take(at_breaks_);
-    if (run.first_break < run.last_break) take(at_blank_lines_);
-}
-
-// Whether a level has a boundary at a run of white space, which has a blank line in it for those of at_blank_lines_.
-bool Boundaries::is_at(const BoundaryLevel &level, const Run &run) const {
-    const size_t behind = run.last_break + 1;
-    const bool is_indented = run.end > behind;
-    switch (level.kind) {
-        case BoundaryLevel::LINE:
-        case BoundaryLevel::PARAGRAPH: return true;
-        case BoundaryLevel::HEADING: {
-            size_t at = behind;
-            while (at < size_ && text_[at] == '#') ++at;
-            return !is_indented && at - behind == level.depth && at < size_ && text_[at] == ' ';
-        }
-        case BoundaryLevel::FENCED_BLOCK: return fence_mark(behind) != NONE;
-        case BoundaryLevel::RULE: return !is_indented && is_rule(behind);
-        case BoundaryLevel::DEFINITION:
-        case BoundaryLevel::INNER_DEFINITION: {
-            const size_t start = start_of_separator(level.kind, run);
-            const auto is_blank = [](unsigned char byte) { return byte == ' ' || byte == '\t'; };
-            return std::count(text_ + start, text_ + behind, '\n') > 1 &&
-                   is_indented == (level.kind == BoundaryLevel::INNER_DEFINITION) &&
-                   std::all_of(text_ + behind, text_ + run.end, is_blank) && is_definition(run.end);
-        }
-        default: return false;
-    }
-}
-
-// Where the separator begins that a run of white space has for a level.
-size_t Boundaries::start_of_separator(BoundaryLevel::Kind kind, const Run &run) const {
-    if (kind == BoundaryLevel::LINE || kind == BoundaryLevel::PARAGRAPH) return run.first_break;
-    const bool has_returns = kind == BoundaryLevel::DEFINITION || kind == BoundaryLevel::INNER_DEFINITION;
-    size_t start = run.last_break;  // of the line breaks that stand side by side at the end of the run
-    while (start > run.start && (text_[start - 1] == '\n' || (has_returns && text_[start - 1] == '\r'))) --start;
-    return start;
 }
 
 // Where the mark of a fenced block stands in the line that begins at a place; NONE if there is none.
@@ -261,6 +328,7 @@ bool Boundaries::is_rule(size_t at) const {
 }
 
 bool Boundaries::is_definition(size_t at) const {
+    if (at >= size_ || !may_begin_definition(text_[at])) return false;
     if (has(at, "@") || has(at, "#[")) return true;
     for (;;) {
         for (const char *keyword : KEYWORDS) {

@@ -1,7 +1,8 @@
 // Where a text is best divided: the levels of ggufbpe/tokenizer/boundaries.py, compiled.
 //
-// Most levels are at line breaks, which one pass finds, and sentences at a few bytes. Words are so frequent that they are
-// looked for near a place.
+// Most boundaries are looked for near a place, from bytes that may make one: a line break, or the mark that ends a sentence.
+// What follows is read only at these. Lines of Markdown are few and found in one pass, with fenced blocks, which count from
+// the beginning of the text.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "poll.h"
+#include "tokenizer/byte_set.h"
 
 namespace ggufbpe {
 
@@ -25,8 +27,13 @@ struct BoundaryLevel {
     Kind kind = GIVEN;
     size_t depth = 0;            // of a heading
     bool in_fences = false;      // counts within fenced blocks, too
-    std::vector<size_t> places;  // all boundaries in order, unless they are words
+    std::vector<size_t> places;  // all boundaries in order, if they are given or lines of Markdown
     size_t near = 0;             // the number of the place that was found last
+
+    // What the last searches near a place found: no boundary is behind `from` and up to `to`; there is one at `from`, or
+    // nothing before it is known.
+    size_t from = 0, to = 0;
+    bool is_place = false;
 
     // The level of a name in boundaries.py; false if there is none.
     static bool of_name(const std::string &name, BoundaryLevel &level);
@@ -45,33 +52,43 @@ public:
     size_t first(size_t level, size_t start, size_t end, Pace &pace);
 
 private:
-    struct Run;
-
-    void find_runs(Pace &pace);
-    void drop_places_in_fences();
-    size_t end_of_white_space(size_t at, Pace &pace) const;
-    Run run_around(size_t base, size_t bit, uint64_t breaks, uint64_t spaces, size_t done, Pace &pace) const;
-    void take_run(const Run &run);
-    bool is_at(const BoundaryLevel &level, const Run &run) const;
-    size_t start_of_separator(BoundaryLevel::Kind kind, const Run &run) const;
+    size_t search_back(BoundaryLevel &level, size_t start, size_t end, Pace &pace);
+    size_t last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
+    size_t first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
+    const ByteSet &bytes_of(const BoundaryLevel &level) const;
+    size_t least_byte(const BoundaryLevel &level, size_t place, Pace &pace);
+    size_t place_at(const BoundaryLevel &level, size_t at, Pace &pace);
+    size_t line_at(size_t at, bool is_paragraph, Pace &pace) const;
+    size_t sentence_at(size_t at, Pace &pace) const;
+    size_t definition_at(size_t at, bool is_inner, Pace &pace) const;
+    void find_lines_of_markdown(Pace &pace);
+    void take_line(size_t start, Pace &pace);
     void take_fence(size_t mark, Pace &pace);
+    void drop_places_in_fences();
     size_t fence_mark(size_t line) const;
     bool is_in_fence(size_t place) const;
-    void find_sentences(std::vector<size_t> &places, Pace &pace) const;
     bool is_between_words(size_t place) const;
     bool is_rule(size_t at) const;
     bool is_definition(size_t at) const;
     bool has(size_t at, const char *word) const;
+    template <typename IsIt>
+    size_t first_behind(size_t at, Pace &pace, IsIt is_it) const;
+    template <typename IsIt>
+    size_t end_before(size_t at, Pace &pace, IsIt is_it) const;
 
     const unsigned char *const text_;
     const size_t size_;
     std::vector<BoundaryLevel> levels_;
-    // Those that may have boundaries at every run of white space with a line break, and those that need a blank line.
-    std::vector<BoundaryLevel *> at_breaks_, at_blank_lines_;
     const bool at_start_;
     std::vector<size_t> fences_;  // where fenced blocks begin and end in turn
     unsigned char open_mark_ = 0;  // of the block that is not yet closed
     bool has_fences_ = false;
+    // The closing marks and white space that were last gone through, and the last byte that was looked at, with its place.
+    size_t tail_start_ = 0, tail_end_ = 0;
+    struct {
+        BoundaryLevel::Kind kind;
+        size_t at, place;
+    } last_{BoundaryLevel::GIVEN, 0, 0};
 };
 
 }  // namespace ggufbpe

@@ -1,6 +1,7 @@
 #include "tokenizer/byte_set.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "simd.h"
@@ -51,7 +52,15 @@ ByteSet::ByteSet(std::initializer_list<std::pair<unsigned char, unsigned char>> 
 void ByteSet::find(const unsigned char *text, size_t size, uint64_t *masks) const {
     size_t at = 0;
 #if GGUFBPE_VECTORS
-    if (has_vectors()) at = find_by_vectors(text, size, upper_, lower_, masks);
+    if (has_vectors()) {
+        at = find_by_vectors(text, size, upper_, lower_, masks);
+        if (at == size) return;
+        unsigned char rest[PLACES] = {};
+        std::memcpy(rest, text + at, size - at);
+        find_by_vectors(rest, PLACES, upper_, lower_, masks + at / PLACES);
+        masks[at / PLACES] &= (uint64_t(1) << (size - at)) - 1;
+        return;
+    }
 #endif
     for (; at < size; ++at) {
         uint64_t &mask = masks[at / PLACES];

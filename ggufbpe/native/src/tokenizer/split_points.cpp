@@ -50,12 +50,25 @@ bool SplitPoints::is_free(const unsigned char *text, size_t size, size_t at) con
     return !((rules_.strips || rules_.is_before_space) && is_c_space(text[at - 1]));
 }
 
+namespace {
+
+// The first of the special tokens in a text that begins at a place or behind it.
+SplitPoints::SpecialSpans::const_iterator first_special(const SplitPoints::SpecialSpans &special, size_t place) {
+    const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t at) { return span.first < at; };
+    return std::lower_bound(special.begin(), special.end(), place, begins_before);
+}
+
+}  // namespace
+
+bool SplitPoints::begins_between(const SpecialSpans &special, size_t start, size_t end) {
+    const auto found = first_special(special, start);
+    return found != special.end() && found->first < end;
+}
+
 // Whether one of the special tokens in a text extends across a place.
 bool SplitPoints::is_crossed(const SpecialSpans &special, size_t at) const {
-    const size_t first = at - std::min(at, rules_.around);
-    const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t place) { return span.first < place; };
-    for (auto span = std::lower_bound(special.begin(), special.end(), first, begins_before);
-         span != special.end() && span->first < at; ++span) {
+    if (special.empty()) return false;
+    for (auto span = first_special(special, at - std::min(at, rules_.around)); span != special.end() && span->first < at; ++span) {
         if (at < span->second + rules_.is_kept_behind) return true;
     }
     return false;

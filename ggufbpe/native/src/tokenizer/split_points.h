@@ -48,6 +48,9 @@ public:
     size_t reach() const { return 2 * rules_.around; }
     const SplitPointRules &rules() const { return rules_; }
 
+    // Whether one of the special tokens in a text begins between two places.
+    static bool begins_between(const SpecialSpans &special, size_t start, size_t end);
+
 private:
     size_t find(const unsigned char *text, size_t size, size_t start, const Poll &poll) const;
     bool is_free(const unsigned char *text, size_t size, size_t at) const;

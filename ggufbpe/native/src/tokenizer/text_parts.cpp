@@ -69,7 +69,8 @@ std::vector<TextParts::Span> TextParts::spans() {
 size_t TextParts::count_alone(size_t start, size_t end, bool continues) {
     const Text part{text_.data + start, end - start, false};
     return counts_.of(part.data, part.size, continues, [&] {
-        return encoder_.count(part, {false, options_.parse_special, continues}, *scratch_, poll_);
+        const EncodeOptions options{false, options_.parse_special, continues, !SplitPoints::begins_between(special_, start, end)};
+        return encoder_.count(part, options, *scratch_, poll_);
     });
 }
 
@@ -98,15 +99,8 @@ size_t TextParts::most_tokens(size_t start, size_t end) const {
     if (options_.has_words_of_patterns) return is_whole && options_.is_byte_level ? end - start : MANY;
     // A space may be put before the text, and behind special tokens. Each byte of U+2581 for a space, and of U+FFFD for an
     // undecodable byte, may be a token.
-    if (has_special_token(start, end)) return MANY;
+    if (SplitPoints::begins_between(special_, start, end)) return MANY;
     return is_whole && options_.is_byte_level ? end - start + 1 : 3 * (end - start) + 3;
-}
-
-// Whether one begins there.
-bool TextParts::has_special_token(size_t start, size_t end) const {
-    const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t place) { return span.first < place; };
-    const auto found = std::lower_bound(special_.begin(), special_.end(), start, begins_before);
-    return found != special_.end() && found->first < end;
 }
 
 // The first place from `start` on and before `end`, or before ignored white space that is there; 0 if there is none. At 0, a text begins.
@@ -115,7 +109,7 @@ size_t TextParts::place_behind(size_t start, size_t end) const {
         return start;
     }
     if (start > 1 && options_.ignored.find(static_cast<char>(text_.data[start - 1])) != std::string_view::npos &&
-        !has_special_token(start, start + 1) && places_.is_place(text_.data, text_.size, start - 1, special_, poll_)) {
+        !SplitPoints::begins_between(special_, start, start + 1) && places_.is_place(text_.data, text_.size, start - 1, special_, poll_)) {
         return start - 1;
     }
     const size_t found = places_.next(text_.data, end, start + 1, special_, poll_);

@@ -45,7 +45,6 @@ public:
 private:
     bool has_at_most(size_t size, size_t start, size_t end);
     size_t most_tokens(size_t start, size_t end) const;
-    bool has_special_token(size_t start, size_t end) const;
     size_t count_alone(size_t start, size_t end, bool continues);
     size_t place_behind(size_t start, size_t end) const;
     size_t place_before(size_t end, size_t least) const;

@@ -31,7 +31,7 @@ TokenStarts::TokenStarts(const Encoder &encoder, const SplitPoints &places, cons
       text_(text),
       special_(special),
       lengths_(lengths),
-      options_{false, parse_special, true},
+      parse_special_(parse_special),
       poll_(poll),
       pace_(poll),
       is_utf8_(text.is_valid || (lengths.size && is_utf8(text.data, text.size, poll))) {}
@@ -78,13 +78,14 @@ bool TokenStarts::encode_next() {
         may_add_up = this->may_add_up(from, end);
     }
     const Text block{text_.data + from, end - from, text_.is_valid};
+    const EncodeOptions options{false, parse_special_, true, !SplitPoints::begins_between(special_, from, end)};
     encoded_ = end;
     if (may_add_up) {
         ids_.clear();
-        encoder_.encode(block, options_, 1, ids_, poll_);
+        encoder_.encode(block, options, 1, ids_, poll_);
         if (lengths_.are_of_words ? add_by_word(ids_, from, end) : add_by_length(ids_, from, end)) return true;
     }
-    add_by_span(block);
+    add_by_span(block, options);
     return true;
 }
 
@@ -98,11 +99,8 @@ size_t TokenStarts::end_of_block(size_t from, size_t size) const {
 bool TokenStarts::may_add_up(size_t from, size_t end) const {
     if (!lengths_.size || !is_utf8_) return false;
     const SplitPointRules &rules = places_.rules();
-    if (rules.strips || rules.is_kept_behind || lengths_.are_of_words) {
-        const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t place) { return span.first < place; };
-        const auto found = std::lower_bound(special_.begin(), special_.end(), from, begins_before);
-        if (found != special_.end() && found->first < end) return false;
-    }
+    const bool is_changed_behind = rules.strips || rules.is_kept_behind || lengths_.are_of_words;
+    if (is_changed_behind && SplitPoints::begins_between(special_, from, end)) return false;
     return !lengths_.are_of_words || is_plain_ascii(text_.data + from, end - from);
 }
 
@@ -178,11 +176,11 @@ size_t TokenStarts::find_words(const unsigned char *text, size_t size) {
     return static_cast<size_t>(to - words_.data());
 }
 
-void TokenStarts::add_by_span(const Text &block) {
+void TokenStarts::add_by_span(const Text &block, const EncodeOptions &options) {
     const size_t from = static_cast<size_t>(block.data - text_.data);
     ids_.clear();
     spans_.clear();
-    encoder_.encode_with_spans(block, options_, ids_, spans_, poll_);
+    encoder_.encode_with_spans(block, options, ids_, spans_, poll_);
     size_t furthest = 0;
     for (size_t i = 0; i < spans_.size(); ++i) {
         pace_.count(1);

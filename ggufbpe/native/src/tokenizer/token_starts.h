@@ -59,14 +59,14 @@ private:
     template <typename Write>
     bool add(const Ids &ids, size_t size, Write write);
     size_t find_words(const unsigned char *text, size_t size);
-    void add_by_span(const Text &block);
+    void add_by_span(const Text &block, const EncodeOptions &options);
 
     const Encoder &encoder_;
     const SplitPoints &places_;
     const Text text_;
     const SpecialSpans &special_;
     const LengthArray lengths_;
-    const EncodeOptions options_;
+    const bool parse_special_;
     const Poll &poll_;
     Pace pace_;
     Ids ids_;  // of one block

@@ -126,15 +126,16 @@ void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_
     const bool is_whole = count == 1 && ids[0] == unknown_;
     constexpr int64_t BEFORE = BEGIN.size();  // in the text of the first token
     if (is_plain(word, size)) {
+        pace.count(size);
+        if (count == 1) return spans.push(word, size);
         const int64_t start = word - spans.origin;
         int64_t at = -BEFORE;
         Span *to = spans.room(count);
         for (size_t i = 0; i < count; ++i) {
             const int64_t begun = std::max<int64_t>(at, 0);
-            at = is_whole ? static_cast<int64_t>(size) : at + static_cast<int64_t>((*tokens_)[static_cast<size_t>(ids[i])].size());
+            at += static_cast<int64_t>((*tokens_)[static_cast<size_t>(ids[i])].size());
             *to++ = {start + begun, start + std::max<int64_t>(at, 0)};
         }
-        pace.count(size);
         return spans.advance(to);
     }
     const unsigned char *const end = word + size, *at = word, *last = word;  // of the text read: the end of the last character
