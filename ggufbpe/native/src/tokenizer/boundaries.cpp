@@ -30,7 +30,7 @@ bool is_definition_level(BoundaryLevel::Kind kind) {
     return kind == BoundaryLevel::DEFINITION || kind == BoundaryLevel::INNER_DEFINITION;
 }
 
-bool is_no_blank_in_line(unsigned char byte) { return byte == '\n' || !is_blank_or_break(byte); }
+bool is_blank(unsigned char byte) { return byte == ' ' || byte == '\t' || byte == '\r'; }
 
 // Whether a definition may begin so: the first bytes of MODIFIERS, of KEYWORDS, of "@" and of "#[".
 bool may_begin_definition(unsigned char byte) {
@@ -126,10 +126,8 @@ size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t en
     const size_t least = least_byte(level, start + 1, pace);
     for (size_t above = std::min(end + 1, size_); above > least;) {
         const size_t first = above - std::min(above - least, ByteSet::PLACES);
-        uint64_t left;
-        bytes.find(text_ + first, above - first, &left);
         pace.count(ByteSet::PLACES);
-        while (left) {
+        for (uint64_t left = found_in(bytes, first, above - first); left;) {
             const size_t bit = highest_bit(left), place = place_at(level, first + bit, pace);
             if (place <= end) return std::max(place, start);
             left ^= uint64_t(1) << bit;
@@ -142,15 +140,22 @@ size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t en
 size_t Boundaries::first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
     const ByteSet &bytes = bytes_of(level);
     for (size_t at = least_byte(level, start, pace); at < end; at += ByteSet::PLACES) {
-        uint64_t left;
-        bytes.find(text_ + at, std::min(ByteSet::PLACES, end - at), &left);
         pace.count(ByteSet::PLACES);
-        for (; left; left &= left - 1) {
+        for (uint64_t left = found_in(bytes, at, std::min(ByteSet::PLACES, end - at)); left; left &= left - 1) {
             const size_t place = place_at(level, at + lowest_bit(left), pace);
             if (place != NONE && place >= start) return std::min(place, end);
         }
     }
     return end;
+}
+
+// Which of up to 64 bytes are in a set. Several levels ask for the same.
+uint64_t Boundaries::found_in(const ByteSet &bytes, size_t start, size_t size) {
+    if (found_.bytes != &bytes || found_.start != start || found_.size != size) {
+        found_ = {&bytes, start, size, 0};
+        bytes.find(text_ + start, size, &found_.places);
+    }
+    return found_.places;
 }
 
 // The bytes that each have a boundary or none. Boundaries are in the order of their bytes, and never before them.
@@ -191,15 +196,19 @@ size_t Boundaries::place_at(const BoundaryLevel &level, size_t at, Pace &pace) {
 // A line break is a boundary if it is the last one of a run of white space, or the first one if `at_start_`.
 size_t Boundaries::line_at(size_t at, bool is_paragraph, Pace &pace) const {
     const auto has_break_before = [&] {
-        const size_t end = end_before(at, pace, is_no_blank_in_line);
+        size_t end = at;
+        while (end > 0 && is_blank(text_[end - 1])) --end;
+        pace.count(at - end);
         return end > 0 && text_[end - 1] == '\n';
     };
     const auto has_break_behind = [&] {
-        const size_t next = first_behind(at + 1, pace, is_no_blank_in_line);
+        size_t next = at + 1;
+        while (next < size_ && is_blank(text_[next])) ++next;
+        pace.count(next - at);
         return next < size_ && text_[next] == '\n';
     };
     if (at_start_) return !has_break_before() && (!is_paragraph || has_break_behind()) ? at : NONE;
-    return !has_break_behind() && (!is_paragraph || has_break_before()) ? at + 1 : NONE;
+    return (!is_paragraph || has_break_before()) && !has_break_behind() ? at + 1 : NONE;
 }
 
 size_t Boundaries::sentence_at(size_t at, Pace &pace) const {
@@ -222,8 +231,9 @@ size_t Boundaries::definition_at(size_t at, bool is_inner, Pace &pace) const {
     const auto is_other = [&](unsigned char byte) { return !is_break(byte); };
     const size_t end = at_start_ ? first_behind(at, pace, is_other) : at + 1;
     if (text_[end - 1] != '\n') return NONE;
+    if (end == size_ || (text_[end] == ' ' || text_[end] == '\t') != is_inner) return NONE;
     const size_t line = first_behind(end, pace, [](unsigned char byte) { return byte != ' ' && byte != '\t'; });
-    if ((line > end) != is_inner || !is_definition(line)) return NONE;
+    if (!is_definition(line)) return NONE;
     const size_t start = at_start_ ? at : end_before(at, pace, is_other);
     return std::count(text_ + start, text_ + end, '\n') > 1 ? at_start_ ? start : end : NONE;
 }
@@ -268,6 +278,7 @@ void Boundaries::take_line(size_t start, Pace &pace) {
     pace.count(depth);
     const bool is_heading = depth > 0 && has(start + depth, " "), is_ruled = !depth && is_rule(start);
     const size_t mark = has_fences_ && !depth ? fence_mark(start) : NONE;
+    if (!is_heading && !is_ruled && mark == NONE) return;
     for (BoundaryLevel &level : levels_) {
         const bool is_here = level.kind == BoundaryLevel::HEADING        ? is_heading && depth == level.depth
                              : level.kind == BoundaryLevel::RULE         ? is_ruled
@@ -349,8 +360,8 @@ bool Boundaries::is_definition(size_t at) const {
 }
 
 bool Boundaries::has(size_t at, const char *word) const {
-    const size_t length = std::strlen(word);
-    return at <= size_ && size_ - at >= length && !std::memcmp(text_ + at, word, length);
+    while (*word && at < size_ && text_[at] == static_cast<unsigned char>(*word)) ++word, ++at;
+    return !*word;
 }
 
 }  // namespace ggufbpe

@@ -55,6 +55,7 @@ private:
     size_t search_back(BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
+    uint64_t found_in(const ByteSet &bytes, size_t start, size_t size);
     const ByteSet &bytes_of(const BoundaryLevel &level) const;
     size_t least_byte(const BoundaryLevel &level, size_t place, Pace &pace);
     size_t place_at(const BoundaryLevel &level, size_t at, Pace &pace);
@@ -83,8 +84,14 @@ private:
     std::vector<size_t> fences_;  // where fenced blocks begin and end in turn
     unsigned char open_mark_ = 0;  // of the block that is not yet closed
     bool has_fences_ = false;
-    // The closing marks and white space that were last gone through, and the last byte that was looked at, with its place.
+    // The closing marks and white space that were last gone through, the bytes that were looked for, and the last byte that was
+    // looked at, with its place.
     size_t tail_start_ = 0, tail_end_ = 0;
+    struct {
+        const ByteSet *bytes;
+        size_t start, size;
+        uint64_t places;
+    } found_{nullptr, 0, 0, 0};
     struct {
         BoundaryLevel::Kind kind;
         size_t at, place;

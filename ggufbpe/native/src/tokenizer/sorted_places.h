@@ -19,7 +19,13 @@ inline size_t first_from(const size_t *places, size_t count, size_t place, size_
         low = high + 1;
         high += std::min(count - high, step);
     }
-    return static_cast<size_t>(std::lower_bound(places + low, places + high, place) - places);
+    while (low < high) {  // without branches that nothing predicts
+        const size_t half = (high - low) / 2;
+        const bool is_before = places[low + half] < place;
+        low = is_before ? low + half + 1 : low;
+        high = is_before ? high : low + half;
+    }
+    return low;
 }
 
 }  // namespace ggufbpe

@@ -1,6 +1,7 @@
 #include "tokenizer/token_starts.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tokenizer/byte_set.h"
 #include "tokenizer/sorted_places.h"
@@ -12,14 +13,16 @@ namespace {
 
 constexpr size_t BLOCK = 1 << 14;  // bytes that are encoded at a time; where lengths do not add up, once more
 
-// ASCII without control characters except white space: all of it is in words, byte for byte, or between them.
-bool is_plain_ascii(const unsigned char *text, size_t size) {
+// How much of a text is ASCII without control characters except white space: all of it is in words, byte for byte, or between
+// them.
+size_t length_of_plain_ascii(const unsigned char *text, size_t size) {
     static const ByteSet others{{0, '\t' - 1}, {'\r' + 1, ' ' - 1}, {0x7F, 0xFF}};
-    constexpr size_t CHUNK = 1 << 10;
-    for (size_t at = 0; at < size; at += CHUNK) {
-        if (others.count(text + at, std::min(CHUNK, size - at))) return false;
+    uint64_t found;
+    for (size_t at = 0; at < size; at += ByteSet::PLACES) {
+        others.find(text + at, std::min(ByteSet::PLACES, size - at), &found);
+        if (found) return at + lowest_bit(found);
     }
-    return true;
+    return size;
 }
 
 }  // namespace
@@ -37,6 +40,8 @@ TokenStarts::TokenStarts(const Encoder &encoder, const SplitPoints &places, cons
       is_utf8_(text.is_valid || (lengths.size && is_utf8(text.data, text.size, poll))) {}
 
 size_t TokenStarts::before(size_t place) {
+    auto &known = known_[place % std::size(known_)];
+    if (known.place == place) return known.number;
     while (encoded_ < place && encode_next()) {}
     const size_t *const starts = starts_.data() + unused_;
     const size_t first = forgotten_ + unused_, count = starts_.size() - unused_;
@@ -47,6 +52,7 @@ size_t TokenStarts::before(size_t place) {
     };
     size_t &near = near_[distance(near_[1]) < distance(near_[0])];
     near = first + first_from(starts, count, place, std::min(near < first ? 0 : near - first, count));
+    known = {place, near};
     return near;
 }
 
@@ -72,11 +78,8 @@ bool TokenStarts::encode_next() {
         unused_ = 0;
     }
     size_t end = end_of_block(from, BLOCK);
-    bool may_add_up = this->may_add_up(from, end);
-    if (lengths_.are_of_words && !may_add_up) {  // perhaps in only a part of it
-        end = end_of_block(from, BLOCK / 8);
-        may_add_up = this->may_add_up(from, end);
-    }
+    if (lengths_.are_of_words) end = end_of_alike(from, end);
+    const bool may_add_up = this->may_add_up(from, end);
     const Text block{text_.data + from, end - from, text_.is_valid};
     const EncodeOptions options{false, parse_special_, true, !SplitPoints::begins_between(special_, from, end)};
     encoded_ = end;
@@ -94,6 +97,19 @@ size_t TokenStarts::end_of_block(size_t from, size_t size) const {
     return places_.next(text_.data, text_.size, from + size, special_, poll_);
 }
 
+// Where a block ends, at most at `end`, so that it is plain ASCII, or most of it is not.
+size_t TokenStarts::end_of_alike(size_t from, size_t end) {
+    constexpr size_t SHORT = 64;
+    const size_t other = from + length_of_plain_ascii(text_.data + from, end - from);
+    for (size_t at = other; at < end && at > from + SHORT; --at) {
+        if (places_.is_place(text_.data, text_.size, at, special_, poll_)) return at;
+    }
+    size_t at = other;
+    while (at < end && length_of_plain_ascii(text_.data + at, std::min(SHORT, end - at)) < SHORT) at += SHORT;
+    pace_.count(at - from);
+    return at < end ? std::min(end, places_.next(text_.data, text_.size, at, special_, poll_)) : end;
+}
+
 // Whether no token can stand for more bytes than it has in the text. Where some stand for more (a space that is put behind a
 // special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance.
 bool TokenStarts::may_add_up(size_t from, size_t end) const {
@@ -101,7 +117,7 @@ bool TokenStarts::may_add_up(size_t from, size_t end) const {
     const SplitPointRules &rules = places_.rules();
     const bool is_changed_behind = rules.strips || rules.is_kept_behind || lengths_.are_of_words;
     if (is_changed_behind && SplitPoints::begins_between(special_, from, end)) return false;
-    return !lengths_.are_of_words || is_plain_ascii(text_.data + from, end - from);
+    return !lengths_.are_of_words || length_of_plain_ascii(text_.data + from, end - from) == end - from;
 }
 
 // Both add nothing and give false if the tokens do not stand for the text from `from` to `end`.
@@ -152,9 +168,11 @@ bool TokenStarts::add(const Ids &ids, size_t size, Write write) {
 // Where words begin in plain ASCII, and how many bytes are in them: letters and digits form words, every other visible
 // character stands alone.
 size_t TokenStarts::find_words(const unsigned char *text, size_t size) {
+    constexpr size_t SEVERAL = 8;
+    constexpr uint64_t HIGHEST = uint64_t(1) << 63;  // there is one, so that a lowest bit is defined
     static const ByteSet joined{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, spaces{{'\t', '\r'}, {' ', ' '}};
     uint64_t in_words[ByteSet::MASKS], between[ByteSet::MASKS];
-    words_.resize(size + 1);
+    words_.resize(size + 1 + SEVERAL);
     size_t *to = words_.data();
     word_bytes_ = size;
     uint64_t continues = 0;  // whether the last place was in a word
@@ -168,7 +186,13 @@ size_t TokenStarts::find_words(const unsigned char *text, size_t size) {
             uint64_t starts = ((in_words[i] & ~(in_words[i] << 1 | continues)) | ~(in_words[i] | between[i])) & there;
             continues = in_words[i] >> 63;
             word_bytes_ -= count_bits(between[i]);
-            for (; starts; starts &= starts - 1) *to++ = at + i * ByteSet::PLACES + lowest_bit(starts);
+            // Several at a time, since it is unpredictable how many there are.
+            size_t *const end = to + count_bits(starts);
+            while (starts) {
+                for (size_t k = 0; k < SEVERAL; ++k, starts &= starts - 1) to[k] = at + i * ByteSet::PLACES + lowest_bit(starts | HIGHEST);
+                to += SEVERAL;
+            }
+            to = end;
         }
         pace_.count(chunk);
     }

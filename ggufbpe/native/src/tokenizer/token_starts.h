@@ -53,6 +53,7 @@ public:
 private:
     bool encode_next();
     size_t end_of_block(size_t from, size_t size) const;
+    size_t end_of_alike(size_t from, size_t end);
     bool may_add_up(size_t from, size_t end) const;
     bool add_by_length(const Ids &ids, size_t from, size_t end);
     bool add_by_word(const Ids &ids, size_t from, size_t end);
@@ -78,6 +79,9 @@ private:
     LargeVector<size_t> starts_;    // of the tokens from number forgotten_ on
     size_t forgotten_ = 0, unused_ = 0;  // unused_ of starts_ are forgotten, too
     size_t near_[2] = {0, 0};       // numbers that were found lately
+    struct {
+        size_t place, number;
+    } known_[16]{};                 // what before() found, by the lowest bits of the place
 };
 
 }  // namespace ggufbpe
