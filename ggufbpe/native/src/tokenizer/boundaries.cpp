@@ -122,12 +122,11 @@ size_t Boundaries::search_back(BoundaryLevel &level, size_t start, size_t end, P
 }
 
 size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
-    const ByteSet &bytes = bytes_of(level);
     const size_t least = least_byte(level, start + 1, pace);
     for (size_t above = std::min(end + 1, size_); above > least;) {
         const size_t first = above - std::min(above - least, ByteSet::PLACES);
         pace.count(ByteSet::PLACES);
-        for (uint64_t left = found_in(bytes, first, above - first); left;) {
+        for (uint64_t left = bytes_of(level, first, above - first); left;) {
             const size_t bit = highest_bit(left), place = place_at(level, first + bit, pace);
             if (place <= end) return std::max(place, start);
             left ^= uint64_t(1) << bit;
@@ -138,10 +137,9 @@ size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t en
 }
 
 size_t Boundaries::first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
-    const ByteSet &bytes = bytes_of(level);
     for (size_t at = least_byte(level, start, pace); at < end; at += ByteSet::PLACES) {
         pace.count(ByteSet::PLACES);
-        for (uint64_t left = found_in(bytes, at, std::min(ByteSet::PLACES, end - at)); left; left &= left - 1) {
+        for (uint64_t left = bytes_of(level, at, std::min(ByteSet::PLACES, end - at)); left; left &= left - 1) {
             const size_t place = place_at(level, at + lowest_bit(left), pace);
             if (place != NONE && place >= start) return std::min(place, end);
         }
@@ -149,22 +147,26 @@ size_t Boundaries::first_near(const BoundaryLevel &level, size_t start, size_t e
     return end;
 }
 
-// Which of up to 64 bytes are in a set. Several levels ask for the same.
-uint64_t Boundaries::found_in(const ByteSet &bytes, size_t start, size_t size) {
-    if (found_.bytes != &bytes || found_.start != start || found_.size != size) {
-        found_ = {&bytes, start, size, 0};
-        bytes.find(text_ + start, size, &found_.places);
-    }
-    return found_.places;
-}
-
-// The bytes that each have a boundary or none. Boundaries are in the order of their bytes, and never before them.
-const ByteSet &Boundaries::bytes_of(const BoundaryLevel &level) const {
+// Which of up to 64 bytes may have a boundary. Boundaries are in the order of their bytes, and never before them.
+uint64_t Boundaries::bytes_of(const BoundaryLevel &level, size_t start, size_t size) {
     // The ideographic marks are U+3002, U+FF01 and U+FF1F, and need no space behind them.
     static const ByteSet marks{{'.', '.'}, {'!', '!'}, {'?', '?'}, {0xE3, 0xE3}, {0xEF, 0xEF}};
     static const ByteSet breaks{{'\n', '\n'}}, breaks_and_returns{{'\n', '\n'}, {'\r', '\r'}};
-    if (level.kind == BoundaryLevel::SENTENCE) return marks;
-    return at_start_ && is_definition_level(level.kind) ? breaks_and_returns : breaks;
+    const bool is_definition = is_definition_level(level.kind);
+    const BoundaryLevel::Kind kind = is_definition ? BoundaryLevel::DEFINITION
+                                     : level.kind == BoundaryLevel::SENTENCE ? BoundaryLevel::SENTENCE
+                                                                             : BoundaryLevel::LINE;
+    if (found_.kind == kind && found_.start == start && found_.size == size) return found_.bytes;  // by another level
+    found_ = {kind, start, size, 0};
+    const ByteSet &set = kind == BoundaryLevel::SENTENCE ? marks : is_definition && at_start_ ? breaks_and_returns : breaks;
+    set.find(text_ + start, size, &found_.bytes);
+    if (is_definition && found_.bytes) {  // behind another line break, or not
+        uint64_t behind;
+        breaks_and_returns.find(text_ + start - (start > 0), size, &behind);
+        if (start == 0) behind <<= 1;
+        found_.bytes &= at_start_ ? ~behind : behind;
+    }
+    return found_.bytes;
 }
 
 // No byte before this one has a boundary at `place` or behind it.
@@ -226,9 +228,7 @@ size_t Boundaries::sentence_at(size_t at, Pace &pace) const {
 
 // A blank line before a definition: the last byte of the line breaks that stand side by side, or the first one if `at_start_`.
 size_t Boundaries::definition_at(size_t at, bool is_inner, Pace &pace) const {
-    const auto is_break = [](unsigned char byte) { return byte == '\n' || byte == '\r'; };
-    if ((at > 0 && is_break(text_[at - 1])) == at_start_) return NONE;
-    const auto is_other = [&](unsigned char byte) { return !is_break(byte); };
+    const auto is_other = [](unsigned char byte) { return byte != '\n' && byte != '\r'; };
     const size_t end = at_start_ ? first_behind(at, pace, is_other) : at + 1;
     if (text_[end - 1] != '\n') return NONE;
     if (end == size_ || (text_[end] == ' ' || text_[end] == '\t') != is_inner) return NONE;
@@ -257,27 +257,36 @@ size_t Boundaries::end_before(size_t at, Pace &pace, IsIt is_it) const {
 
 // Finds headings, rules, and fenced blocks with their ends.
 void Boundaries::find_lines_of_markdown(Pace &pace) {
-    const ByteSet breaks{{'\n', '\n'}}, marks{{' ', ' '}, {'#', '#'}, {'*', '*'}, {'-', '-'}, {'_', '_'}, {'`', '`'}, {'~', '~'}};
-    uint64_t at_breaks[ByteSet::MASKS], at_marks[ByteSet::MASKS], begins_line = 1;
+    static const ByteSet breaks{{'\n', '\n'}}, firsts{{'#', '#'}, {'*', '*'}, {'-', '-'}, {'_', '_'}}, marks{{'`', '`'}, {'~', '~'}};
+    uint64_t at_breaks[ByteSet::MASKS], at_firsts[ByteSet::MASKS], at_marks[ByteSet::MASKS];
+    uint64_t begins_line = 1, goes_on = 0;
     for (size_t chunk = 0; chunk < size_; chunk += ByteSet::MASKS * ByteSet::PLACES) {
         const size_t bytes = std::min(ByteSet::MASKS * ByteSet::PLACES, size_ - chunk);
         breaks.find(text_ + chunk, bytes, at_breaks);
+        firsts.find(text_ + chunk, bytes, at_firsts);
         marks.find(text_ + chunk, bytes, at_marks);
         pace.count(bytes);
         for (size_t i = 0; i * ByteSet::PLACES < bytes; ++i) {
-            uint64_t left = (at_breaks[i] << 1 | begins_line) & at_marks[i];
+            const uint64_t at = at_marks[i];
+            // Marks that two others follow, or may follow in the next 64 bytes.
+            const uint64_t fences = at & ~(at << 1 | goes_on) & (at >> 1 | uint64_t(1) << 63) & (at >> 2 | uint64_t(3) << 62);
+            uint64_t left = ((at_breaks[i] << 1 | begins_line) & at_firsts[i]) | fences;
             begins_line = at_breaks[i] >> 63;
-            for (; left; left &= left - 1) take_line(chunk + i * ByteSet::PLACES + lowest_bit(left), pace);
+            goes_on = at >> 63;
+            for (; left; left &= left - 1) take_line_of(chunk + i * ByteSet::PLACES + lowest_bit(left), pace);
         }
     }
 }
 
-void Boundaries::take_line(size_t start, Pace &pace) {
-    size_t depth = 0;
-    while (start + depth < size_ && text_[start + depth] == '#') ++depth;
+// Takes a line of Markdown with its first byte that is no space, if it is one.
+void Boundaries::take_line_of(size_t at, Pace &pace) {
+    size_t start = at, depth = 0;
+    while (start > 0 && text_[start - 1] == ' ' && at - start < 3) --start;
+    if (start > 0 && text_[start - 1] != '\n') return;
+    while (at + depth < size_ && text_[at + depth] == '#') ++depth;
     pace.count(depth);
-    const bool is_heading = depth > 0 && has(start + depth, " "), is_ruled = !depth && is_rule(start);
-    const size_t mark = has_fences_ && !depth ? fence_mark(start) : NONE;
+    const bool is_heading = depth > 0 && has(at + depth, " "), is_ruled = is_rule(at);
+    const size_t mark = has_fences_ ? fence_mark(start) : NONE;
     if (!is_heading && !is_ruled && mark == NONE) return;
     for (BoundaryLevel &level : levels_) {
         const bool is_here = level.kind == BoundaryLevel::HEADING        ? is_heading && depth == level.depth

@@ -55,15 +55,14 @@ private:
     size_t search_back(BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
-    uint64_t found_in(const ByteSet &bytes, size_t start, size_t size);
-    const ByteSet &bytes_of(const BoundaryLevel &level) const;
+    uint64_t bytes_of(const BoundaryLevel &level, size_t start, size_t size);
     size_t least_byte(const BoundaryLevel &level, size_t place, Pace &pace);
     size_t place_at(const BoundaryLevel &level, size_t at, Pace &pace);
     size_t line_at(size_t at, bool is_paragraph, Pace &pace) const;
     size_t sentence_at(size_t at, Pace &pace) const;
     size_t definition_at(size_t at, bool is_inner, Pace &pace) const;
     void find_lines_of_markdown(Pace &pace);
-    void take_line(size_t start, Pace &pace);
+    void take_line_of(size_t at, Pace &pace);
     void take_fence(size_t mark, Pace &pace);
     void drop_places_in_fences();
     size_t fence_mark(size_t line) const;
@@ -88,10 +87,10 @@ private:
     // looked at, with its place.
     size_t tail_start_ = 0, tail_end_ = 0;
     struct {
-        const ByteSet *bytes;
+        BoundaryLevel::Kind kind;
         size_t start, size;
-        uint64_t places;
-    } found_{nullptr, 0, 0, 0};
+        uint64_t bytes;
+    } found_{BoundaryLevel::GIVEN, 0, 0, 0};
     struct {
         BoundaryLevel::Kind kind;
         size_t at, place;

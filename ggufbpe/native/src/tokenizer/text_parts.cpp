@@ -1,6 +1,7 @@
 #include "tokenizer/text_parts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "utf8.h"
@@ -104,27 +105,33 @@ size_t TextParts::most_tokens(size_t start, size_t end) const {
 }
 
 // The first place from `start` on and before `end`, or before ignored white space that is there; 0 if there is none. At 0, a text begins.
-size_t TextParts::place_behind(size_t start, size_t end) const {
-    if (start > 0 && options_.has_words_of_patterns && places_.is_place(text_.data, text_.size, start, special_, poll_)) {
+size_t TextParts::place_behind(size_t start, size_t end) {
+    if (start > 0 && options_.has_words_of_patterns && is_place(start)) {
         return start;
     }
     if (start > 1 && options_.ignored.find(static_cast<char>(text_.data[start - 1])) != std::string_view::npos &&
-        !SplitPoints::begins_between(special_, start, start + 1) && places_.is_place(text_.data, text_.size, start - 1, special_, poll_)) {
+        !SplitPoints::begins_between(special_, start, start + 1) && is_place(start - 1)) {
         return start - 1;
     }
     const size_t found = places_.next(text_.data, end, start + 1, special_, poll_);
     return found < end ? found : 0;
 }
 
+bool TextParts::is_place(size_t at) {
+    auto &known = known_[at % std::size(known_)];
+    if (known.at != at) known = {at, places_.is_place(text_.data, text_.size, at, special_, poll_)};
+    return known.is_place;
+}
+
 // The last place up to `end` and from `least` on, or the end of the text; 0 if there is none near the end.
-size_t TextParts::place_before(size_t end, size_t least) const {
+size_t TextParts::place_before(size_t end, size_t least) {
     if (end == text_.size) {
         // Nothing follows, so the tokens up to the end are those of the text.
         return end;
     }
     const size_t stop = std::max(least, end > NEAR ? end - NEAR : 0);
     for (size_t at = end; at >= stop && at > 0; --at) {
-        if (places_.is_place(text_.data, text_.size, at, special_, poll_)) return at;
+        if (is_place(at)) return at;
     }
     return 0;
 }

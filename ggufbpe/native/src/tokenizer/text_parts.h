@@ -46,8 +46,9 @@ private:
     bool has_at_most(size_t size, size_t start, size_t end);
     size_t most_tokens(size_t start, size_t end) const;
     size_t count_alone(size_t start, size_t end, bool continues);
-    size_t place_behind(size_t start, size_t end) const;
-    size_t place_before(size_t end, size_t least) const;
+    bool is_place(size_t at);
+    size_t place_behind(size_t start, size_t end);
+    size_t place_before(size_t end, size_t least);
     bool fits(size_t start, size_t end, size_t size);
     size_t reach(size_t start);
     size_t end_of_part(size_t start, size_t done);
@@ -67,6 +68,10 @@ private:
     const SplitPoints::SpecialSpans special_;  // tokens in the text
     TokenStarts starts_;
     PieceCounts counts_;
+    struct {
+        size_t at;
+        bool is_place;
+    } known_[64]{};  // by the lowest bits of the place; 0 is none
     // The first place behind the start that was asked for last, the tokens in between, and those of the text before it.
     size_t start_ = SIZE_MAX, place_ = 0, count_to_place_ = 0, before_place_ = 0;
 };
