@@ -1,6 +1,7 @@
 #include "tokenizer/boundaries.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -26,16 +27,20 @@ bool is_line_of_markdown(BoundaryLevel::Kind kind) {
     return kind == BoundaryLevel::HEADING || kind == BoundaryLevel::RULE || kind == BoundaryLevel::FENCED_BLOCK;
 }
 
-bool is_definition_level(BoundaryLevel::Kind kind) {
+bool is_of_definitions(BoundaryLevel::Kind kind) {
     return kind == BoundaryLevel::DEFINITION || kind == BoundaryLevel::INNER_DEFINITION;
 }
 
+bool is_found_in_advance(BoundaryLevel::Kind kind) { return is_line_of_markdown(kind) || is_of_definitions(kind); }
+
 bool is_blank(unsigned char byte) { return byte == ' ' || byte == '\t' || byte == '\r'; }
 
-// Whether a definition may begin so: the first bytes of MODIFIERS, of KEYWORDS, of "@" and of "#[".
-bool may_begin_definition(unsigned char byte) {
-    static const ByteSet first_bytes{{'#', '#'}, {'@', '@'}, {'C', 'C'}, {'a', 'v'}};
-    return first_bytes.has(byte);
+// The words that begin with a byte.
+template <size_t COUNT>
+std::array<std::vector<const char *>, 128> by_first_byte(const char *const (&words)[COUNT]) {
+    std::array<std::vector<const char *>, 128> found;
+    for (const char *word : words) found[static_cast<unsigned char>(*word)].push_back(word);
+    return found;
 }
 
 }  // namespace
@@ -59,12 +64,12 @@ Boundaries::Boundaries(const unsigned char *text, size_t size, std::vector<Bound
                        const Poll &poll)
     : text_(text), size_(size), levels_(std::move(levels)), at_start_(at_start) {
     Pace pace(poll);
-    bool has_lines = false;
-    for (const BoundaryLevel &level : levels_) {
-        has_fences_ = has_fences_ || level.kind == BoundaryLevel::FENCED_BLOCK;
-        has_lines = has_lines || is_line_of_markdown(level.kind);
-    }
-    if (has_lines) find_lines_of_markdown(pace);
+    const auto has_level = [&](auto is_it) {
+        return std::any_of(levels_.begin(), levels_.end(), [&](const BoundaryLevel &level) { return is_it(level.kind); });
+    };
+    has_fences_ = has_level([](BoundaryLevel::Kind kind) { return kind == BoundaryLevel::FENCED_BLOCK; });
+    if (has_level(is_line_of_markdown)) find_lines_of_markdown(pace);
+    if (has_level(is_of_definitions)) find_definitions(pace);
     if (!fences_.empty()) drop_places_in_fences();
 }
 
@@ -76,7 +81,7 @@ size_t Boundaries::last(size_t number, size_t start, size_t end, Pace &pace) {
         pace.count(end - place);
         return place;
     }
-    if (level.kind != BoundaryLevel::GIVEN && !is_line_of_markdown(level.kind)) return search_back(level, start, end, pace);
+    if (level.kind != BoundaryLevel::GIVEN && !is_found_in_advance(level.kind)) return search_back(level, start, end, pace);
     level.near = first_from(level.places.data(), level.places.size(), end + 1, level.near);
     return level.near ? std::max(level.places[level.near - 1], start) : start;
 }
@@ -86,7 +91,7 @@ size_t Boundaries::first(size_t number, size_t start, size_t end, Pace &pace) {
     if (level.kind == BoundaryLevel::WORD) {
         return find_first(start, end, pace, [&](size_t place) { return is_between_words(place); });
     }
-    if (level.kind != BoundaryLevel::GIVEN && !is_line_of_markdown(level.kind)) return first_near(level, start, end, pace);
+    if (level.kind != BoundaryLevel::GIVEN && !is_found_in_advance(level.kind)) return first_near(level, start, end, pace);
     level.near = first_from(level.places.data(), level.places.size(), start, level.near);
     return level.near < level.places.size() ? std::min(level.places[level.near], end) : end;
 }
@@ -122,6 +127,16 @@ size_t Boundaries::search_back(BoundaryLevel &level, size_t start, size_t end, P
 }
 
 size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
+    for (;;) {
+        const size_t place = last_of_all(level, start, end, pace);
+        if (place == start || level.in_fences || !is_in_fence(place)) return place;
+        end = *(std::upper_bound(fences_.begin(), fences_.end(), place) - 1) - 1;
+        if (end <= start) return start;
+    }
+}
+
+// The same, within fenced blocks, too.
+size_t Boundaries::last_of_all(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
     const size_t least = least_byte(level, start + 1, pace);
     for (size_t above = std::min(end + 1, size_); above > least;) {
         const size_t first = above - std::min(above - least, ByteSet::PLACES);
@@ -137,6 +152,16 @@ size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t en
 }
 
 size_t Boundaries::first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
+    for (;;) {
+        const size_t place = first_of_all(level, start, end, pace);
+        if (place == end || level.in_fences || !is_in_fence(place)) return place;
+        const auto fence_end = std::upper_bound(fences_.begin(), fences_.end(), place);
+        if (fence_end == fences_.end() || *fence_end >= end) return end;
+        start = *fence_end;
+    }
+}
+
+size_t Boundaries::first_of_all(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
     for (size_t at = least_byte(level, start, pace); at < end; at += ByteSet::PLACES) {
         pace.count(ByteSet::PLACES);
         for (uint64_t left = bytes_of(level, at, std::min(ByteSet::PLACES, end - at)); left; left &= left - 1) {
@@ -150,21 +175,11 @@ size_t Boundaries::first_near(const BoundaryLevel &level, size_t start, size_t e
 // Which of up to 64 bytes may have a boundary. Boundaries are in the order of their bytes, and never before them.
 uint64_t Boundaries::bytes_of(const BoundaryLevel &level, size_t start, size_t size) {
     // The ideographic marks are U+3002, U+FF01 and U+FF1F, and need no space behind them.
-    static const ByteSet marks{{'.', '.'}, {'!', '!'}, {'?', '?'}, {0xE3, 0xE3}, {0xEF, 0xEF}};
-    static const ByteSet breaks{{'\n', '\n'}}, breaks_and_returns{{'\n', '\n'}, {'\r', '\r'}};
-    const bool is_definition = is_definition_level(level.kind);
-    const BoundaryLevel::Kind kind = is_definition ? BoundaryLevel::DEFINITION
-                                     : level.kind == BoundaryLevel::SENTENCE ? BoundaryLevel::SENTENCE
-                                                                             : BoundaryLevel::LINE;
-    if (found_.kind == kind && found_.start == start && found_.size == size) return found_.bytes;  // by another level
-    found_ = {kind, start, size, 0};
-    const ByteSet &set = kind == BoundaryLevel::SENTENCE ? marks : is_definition && at_start_ ? breaks_and_returns : breaks;
-    set.find(text_ + start, size, &found_.bytes);
-    if (is_definition && found_.bytes) {  // behind another line break, or not
-        uint64_t behind;
-        breaks_and_returns.find(text_ + start - (start > 0), size, &behind);
-        if (start == 0) behind <<= 1;
-        found_.bytes &= at_start_ ? ~behind : behind;
+    static const ByteSet marks{{'.', '.'}, {'!', '!'}, {'?', '?'}, {0xE3, 0xE3}, {0xEF, 0xEF}}, breaks{{'\n', '\n'}};
+    const ByteSet &set = level.kind == BoundaryLevel::SENTENCE ? marks : breaks;
+    if (found_.set != &set || found_.start != start || found_.size != size) {  // else another level asked for them
+        found_ = {&set, start, size, 0};
+        set.find(text_ + start, size, &found_.bytes);
     }
     return found_.bytes;
 }
@@ -185,11 +200,9 @@ size_t Boundaries::least_byte(const BoundaryLevel &level, size_t place, Pace &pa
 // The boundary that a byte has; NONE if it has none.
 size_t Boundaries::place_at(const BoundaryLevel &level, size_t at, Pace &pace) {
     if (last_.kind != level.kind || last_.at != at) {
-        size_t place = level.kind == BoundaryLevel::SENTENCE ? sentence_at(at, pace)
-                       : is_definition_level(level.kind)
-                           ? definition_at(at, level.kind == BoundaryLevel::INNER_DEFINITION, pace)
-                           : line_at(at, level.kind == BoundaryLevel::PARAGRAPH, pace);
-        if (place != NONE && !level.in_fences && is_in_fence(place)) place = NONE;
+        const size_t place = level.kind == BoundaryLevel::SENTENCE
+                                 ? sentence_at(at, pace)
+                                 : line_at(at, level.kind == BoundaryLevel::PARAGRAPH, pace);
         last_ = {level.kind, at, place};
     }
     return last_.place;
@@ -224,18 +237,6 @@ size_t Boundaries::sentence_at(size_t at, Pace &pace) const {
     // Before a small letter, a period belongs to an abbreviation.
     if (is_latin && end < size_ && text_[end] >= 'a' && text_[end] <= 'z') return NONE;
     return at_start_ ? start : end;
-}
-
-// A blank line before a definition: the last byte of the line breaks that stand side by side, or the first one if `at_start_`.
-size_t Boundaries::definition_at(size_t at, bool is_inner, Pace &pace) const {
-    const auto is_other = [](unsigned char byte) { return byte != '\n' && byte != '\r'; };
-    const size_t end = at_start_ ? first_behind(at, pace, is_other) : at + 1;
-    if (text_[end - 1] != '\n') return NONE;
-    if (end == size_ || (text_[end] == ' ' || text_[end] == '\t') != is_inner) return NONE;
-    const size_t line = first_behind(end, pace, [](unsigned char byte) { return byte != ' ' && byte != '\t'; });
-    if (!is_definition(line)) return NONE;
-    const size_t start = at_start_ ? at : end_before(at, pace, is_other);
-    return std::count(text_ + start, text_ + end, '\n') > 1 ? at_start_ ? start : end : NONE;
 }
 
 // The first byte from a place on that is_it() holds for; the size of the text if there is none.
@@ -300,6 +301,42 @@ void Boundaries::take_line_of(size_t at, Pace &pace) {
     if (mark != NONE) take_fence(mark, pace);
 }
 
+// ---- definitions ----
+
+// Finds blank lines before definitions: the last byte of the line breaks that stand side by side, or the first one if
+// `at_start_`.
+void Boundaries::find_definitions(Pace &pace) {
+    static const ByteSet breaks{{'\n', '\n'}}, breaks_and_returns{{'\n', '\n'}, {'\r', '\r'}};
+    uint64_t at_breaks[ByteSet::MASKS], at_both[ByteSet::MASKS], goes_on = 0;
+    for (size_t chunk = 0; chunk < size_; chunk += ByteSet::MASKS * ByteSet::PLACES) {
+        const size_t bytes = std::min(ByteSet::MASKS * ByteSet::PLACES, size_ - chunk);
+        breaks.find(text_ + chunk, bytes, at_breaks);
+        breaks_and_returns.find(text_ + chunk, bytes, at_both);
+        pace.count(bytes);
+        for (size_t i = 0; i * ByteSet::PLACES < bytes; ++i) {
+            const uint64_t behind_another = at_both[i] << 1 | goes_on;
+            goes_on = at_both[i] >> 63;
+            for (uint64_t left = at_start_ ? at_both[i] & ~behind_another : at_breaks[i] & behind_another; left; left &= left - 1) {
+                take_definition(chunk + i * ByteSet::PLACES + lowest_bit(left), pace);
+            }
+        }
+    }
+}
+
+void Boundaries::take_definition(size_t at, Pace &pace) {
+    const auto is_other = [](unsigned char byte) { return byte != '\n' && byte != '\r'; };
+    const size_t end = at_start_ ? first_behind(at, pace, is_other) : at + 1;
+    if (end == size_ || text_[end - 1] != '\n') return;
+    const size_t line = first_behind(end, pace, [](unsigned char byte) { return byte != ' ' && byte != '\t'; });
+    if (!is_definition(line)) return;
+    const size_t start = at_start_ ? at : end_before(at, pace, is_other);
+    if (std::count(text_ + start, text_ + end, '\n') < 2) return;
+    const BoundaryLevel::Kind kind = line > end ? BoundaryLevel::INNER_DEFINITION : BoundaryLevel::DEFINITION;
+    for (BoundaryLevel &level : levels_) {
+        if (level.kind == kind) level.places.push_back(at_start_ ? start : end);
+    }
+}
+
 void Boundaries::drop_places_in_fences() {
     for (BoundaryLevel &level : levels_) {
         if (level.kind == BoundaryLevel::GIVEN || level.in_fences) continue;
@@ -348,15 +385,16 @@ bool Boundaries::is_rule(size_t at) const {
 }
 
 bool Boundaries::is_definition(size_t at) const {
-    if (at >= size_ || !may_begin_definition(text_[at])) return false;
+    static const auto keywords = by_first_byte(KEYWORDS), modifiers = by_first_byte(MODIFIERS);
     if (has(at, "@") || has(at, "#[")) return true;
-    for (;;) {
-        for (const char *keyword : KEYWORDS) {
+    while (at < size_ && text_[at] < keywords.size()) {
+        for (const char *keyword : keywords[text_[at]]) {
             const size_t end = at + std::strlen(keyword);
             if (has(at, keyword) && (has(end, " ") || has(end, "<"))) return true;
         }
-        const auto *const found = std::find_if(std::begin(MODIFIERS), std::end(MODIFIERS), [&](const char *word) { return has(at, word); });
-        if (found != std::end(MODIFIERS)) {
+        const auto &some = modifiers[text_[at]];
+        const auto found = std::find_if(some.begin(), some.end(), [&](const char *word) { return has(at, word); });
+        if (found != some.end()) {
             at += std::strlen(*found);
             continue;
         }
@@ -366,6 +404,7 @@ bool Boundaries::is_definition(size_t at) const {
         if (end == at + 4 || !has(end, ") ")) return false;
         at = end + 2;
     }
+    return false;
 }
 
 bool Boundaries::has(size_t at, const char *word) const {

@@ -1,8 +1,8 @@
 // Where a text is best divided: the levels of ggufbpe/tokenizer/boundaries.py, compiled.
 //
 // Most boundaries are looked for near a place, from bytes that may make one: a line break, or the mark that ends a sentence.
-// What follows is read only at these. Lines of Markdown are few and found in one pass, with fenced blocks, which count from
-// the beginning of the text.
+// What follows is read only at these. Lines of Markdown and definitions are few and found in one pass, with fenced blocks,
+// which count from the beginning of the text.
 
 #pragma once
 
@@ -27,7 +27,7 @@ struct BoundaryLevel {
     Kind kind = GIVEN;
     size_t depth = 0;            // of a heading
     bool in_fences = false;      // counts within fenced blocks, too
-    std::vector<size_t> places;  // all boundaries in order, if they are given or lines of Markdown
+    std::vector<size_t> places;  // all boundaries in order, if they are given, lines of Markdown, or definitions
     size_t near = 0;             // the number of the place that was found last
 
     // What the last searches near a place found: no boundary is behind `from` and up to `to`; there is one at `from`, or
@@ -54,16 +54,19 @@ public:
 private:
     size_t search_back(BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
+    size_t last_of_all(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t first_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
+    size_t first_of_all(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     uint64_t bytes_of(const BoundaryLevel &level, size_t start, size_t size);
     size_t least_byte(const BoundaryLevel &level, size_t place, Pace &pace);
     size_t place_at(const BoundaryLevel &level, size_t at, Pace &pace);
     size_t line_at(size_t at, bool is_paragraph, Pace &pace) const;
     size_t sentence_at(size_t at, Pace &pace) const;
-    size_t definition_at(size_t at, bool is_inner, Pace &pace) const;
     void find_lines_of_markdown(Pace &pace);
     void take_line_of(size_t at, Pace &pace);
     void take_fence(size_t mark, Pace &pace);
+    void find_definitions(Pace &pace);
+    void take_definition(size_t at, Pace &pace);
     void drop_places_in_fences();
     size_t fence_mark(size_t line) const;
     bool is_in_fence(size_t place) const;
@@ -87,10 +90,10 @@ private:
     // looked at, with its place.
     size_t tail_start_ = 0, tail_end_ = 0;
     struct {
-        BoundaryLevel::Kind kind;
+        const ByteSet *set;
         size_t start, size;
         uint64_t bytes;
-    } found_{BoundaryLevel::GIVEN, 0, 0, 0};
+    } found_{nullptr, 0, 0, 0};
     struct {
         BoundaryLevel::Kind kind;
         size_t at, place;
