@@ -177,11 +177,11 @@ uint64_t Boundaries::bytes_of(const BoundaryLevel &level, size_t start, size_t s
     // The ideographic marks are U+3002, U+FF01 and U+FF1F, and need no space behind them.
     static const ByteSet marks{{'.', '.'}, {'!', '!'}, {'?', '?'}, {0xE3, 0xE3}, {0xEF, 0xEF}}, breaks{{'\n', '\n'}};
     const ByteSet &set = level.kind == BoundaryLevel::SENTENCE ? marks : breaks;
-    if (found_.set != &set || found_.start != start || found_.size != size) {  // else another level asked for them
-        found_ = {&set, start, size, 0};
-        set.find(text_ + start, size, &found_.bytes);
+    if (found_.set != &set || found_.start != start) {  // else another level asked for them
+        found_ = {&set, start, 0};
+        set.find(text_ + start, std::min(ByteSet::PLACES, size_ - start), &found_.bytes);
     }
-    return found_.bytes;
+    return size < ByteSet::PLACES ? found_.bytes & ((uint64_t(1) << size) - 1) : found_.bytes;
 }
 
 // No byte before this one has a boundary at `place` or behind it.

@@ -91,9 +91,9 @@ private:
     size_t tail_start_ = 0, tail_end_ = 0;
     struct {
         const ByteSet *set;
-        size_t start, size;
+        size_t start;
         uint64_t bytes;
-    } found_{nullptr, 0, 0, 0};
+    } found_{nullptr, 0, 0};
     struct {
         BoundaryLevel::Kind kind;
         size_t at, place;

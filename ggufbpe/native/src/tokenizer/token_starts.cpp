@@ -78,8 +78,7 @@ bool TokenStarts::encode_next() {
         unused_ = 0;
     }
     size_t end = end_of_block(from, BLOCK);
-    if (lengths_.are_of_words) end = end_of_alike(from, end);
-    const bool may_add_up = this->may_add_up(from, end);
+    const bool may_add_up = (!lengths_.are_of_words || is_plain_up_to(from, end)) && this->may_add_up(from, end);
     const Text block{text_.data + from, end - from, text_.is_valid};
     const EncodeOptions options{false, parse_special_, true, !SplitPoints::begins_between(special_, from, end)};
     encoded_ = end;
@@ -97,17 +96,23 @@ size_t TokenStarts::end_of_block(size_t from, size_t size) const {
     return places_.next(text_.data, text_.size, from + size, special_, poll_);
 }
 
-// Where a block ends, at most at `end`, so that it is plain ASCII, or most of it is not.
-size_t TokenStarts::end_of_alike(size_t from, size_t end) {
-    constexpr size_t SHORT = 64;
+// Brings the end of a block forward, so that all of it is plain ASCII, or most of it is not; returns whether all is.
+bool TokenStarts::is_plain_up_to(size_t from, size_t &end) {
+    constexpr size_t SHORT = 64, NEAR_BY = 256;
     const size_t other = from + length_of_plain_ascii(text_.data + from, end - from);
-    for (size_t at = other; at < end && at > from + SHORT; --at) {
-        if (places_.is_place(text_.data, text_.size, at, special_, poll_)) return at;
+    pace_.count(other - from);
+    if (other == end) return true;
+    for (size_t at = other; at > from + SHORT && other - at < NEAR_BY; --at) {
+        pace_.count(Pace::LOOKUP);
+        if (!places_.is_place(text_.data, text_.size, at, special_, poll_)) continue;
+        end = at;
+        return true;
     }
     size_t at = other;
     while (at < end && length_of_plain_ascii(text_.data + at, std::min(SHORT, end - at)) < SHORT) at += SHORT;
-    pace_.count(at - from);
-    return at < end ? std::min(end, places_.next(text_.data, text_.size, at, special_, poll_)) : end;
+    pace_.count(at - other);
+    if (at < end) end = std::min(end, places_.next(text_.data, text_.size, at, special_, poll_));
+    return false;
 }
 
 // Whether no token can stand for more bytes than it has in the text. Where some stand for more (a space that is put behind a
@@ -116,8 +121,7 @@ bool TokenStarts::may_add_up(size_t from, size_t end) const {
     if (!lengths_.size || !is_utf8_) return false;
     const SplitPointRules &rules = places_.rules();
     const bool is_changed_behind = rules.strips || rules.is_kept_behind || lengths_.are_of_words;
-    if (is_changed_behind && SplitPoints::begins_between(special_, from, end)) return false;
-    return !lengths_.are_of_words || length_of_plain_ascii(text_.data + from, end - from) == end - from;
+    return !is_changed_behind || !SplitPoints::begins_between(special_, from, end);
 }
 
 // Both add nothing and give false if the tokens do not stand for the text from `from` to `end`.

@@ -53,7 +53,7 @@ public:
 private:
     bool encode_next();
     size_t end_of_block(size_t from, size_t size) const;
-    size_t end_of_alike(size_t from, size_t end);
+    bool is_plain_up_to(size_t from, size_t &end);
     bool may_add_up(size_t from, size_t end) const;
     bool add_by_length(const Ids &ids, size_t from, size_t end);
     bool add_by_word(const Ids &ids, size_t from, size_t end);
