@@ -135,8 +135,14 @@ def test_where_characters_begin() -> None:
         ("~" * 60_000, {"boundaries": "markdown"}),
         ("~~~ " * 15_000, {"boundaries": "markdown"}),
         (" " * 20_000, {"overlap": 32}),
+        ("a\n" + " " * 20_000 + "\nb", {"overlap": 63}),
+        ("a." + ")" * 20_000 + " " * 20_000 + "b", {"overlap": 63}),
+        ("```\n" + "a.  b\n\n" * 10_000, {"boundaries": "markdown", "overlap": 32}),
     ],
-    ids=["line breaks", "of Windows", "of Markdown", "tildes", "fences", "spaces"],
+    ids=[
+        *("line breaks", "of Windows", "of Markdown", "tildes", "fences", "spaces"),
+        *("spaces in a line", "closing marks", "within a fence"),
+    ],
 )
 def test_runs_take_linear_time(text: str, arguments: dict[str, Any]) -> None:
     """In quadratic time, each would take minutes: the test would not end."""
@@ -171,9 +177,9 @@ def test_both_engines_divide_alike(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm"])
-@pytest.mark.parametrize("rare", ["", "é", "</s>", "[SEP]", "\x01", "\u3000", "\n  \n"])
+@pytest.mark.parametrize("rare", ["", "é", "</s>", "[SEP]", "\x01", "\u3000", "\n  \n", " 者é " * 40])
 def test_both_engines_divide_long_texts_alike(kind: str, rare: str) -> None:
-    """Most blocks of the text are plain, and some are not."""
+    """Most of the text is plain, and some is not."""
     native, dice = tokenizer_of_kind(kind), random.Random(f"{kind} {rare}")
     reference = Tokenizer(native.vocabulary, "reference")
     words = ["hello", " world", ".", "\n", " the", " Quick (brown)", " fox's", "  12_3", "! ", "\n\n"]

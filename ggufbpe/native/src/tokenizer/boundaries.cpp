@@ -139,6 +139,10 @@ size_t Boundaries::last_near(const BoundaryLevel &level, size_t start, size_t en
 size_t Boundaries::last_of_all(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
     const size_t least = least_byte(level, start + 1, pace);
     for (size_t above = std::min(end + 1, size_); above > least;) {
+        if (level.kind == BoundaryLevel::SENTENCE && above > tail_start_ && above <= tail_end_) {  // there are no marks
+            above = tail_start_;
+            continue;
+        }
         const size_t first = above - std::min(above - least, ByteSet::PLACES);
         pace.count(ByteSet::PLACES);
         for (uint64_t left = bytes_of(level, first, above - first); left;) {
@@ -163,6 +167,10 @@ size_t Boundaries::first_near(const BoundaryLevel &level, size_t start, size_t e
 
 size_t Boundaries::first_of_all(const BoundaryLevel &level, size_t start, size_t end, Pace &pace) {
     for (size_t at = least_byte(level, start, pace); at < end; at += ByteSet::PLACES) {
+        if (level.kind == BoundaryLevel::SENTENCE && at >= tail_start_ && at < tail_end_) {
+            at = tail_end_;
+            if (at >= end) break;
+        }
         pace.count(ByteSet::PLACES);
         for (uint64_t left = bytes_of(level, at, std::min(ByteSet::PLACES, end - at)); left; left &= left - 1) {
             const size_t place = place_at(level, at + lowest_bit(left), pace);
