@@ -28,6 +28,15 @@
 #define GGUFBPE_MSVC 1
 #endif
 
+// ThreadSanitizer sees no order in reads by vectors.
+#if defined(__SANITIZE_THREAD__)
+#define GGUFBPE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GGUFBPE_THREAD_SANITIZER 1
+#endif
+#endif
+
 #if GGUFBPE_MSVC
 #define ALWAYS_INLINE __forceinline
 #else
