@@ -20,7 +20,8 @@ const WordKey::Forms WordKey::FORMS = {GGUFBPE_FOR_EACH_SIZE(GGUFBPE_MASK), GGUF
 #undef GGUFBPE_MASK
 #undef GGUFBPE_FOR_EACH_SIZE
 
-WordKey WordKey::of_long(const unsigned char *word, size_t size) {
+// Not inline, so that a loop over many words, of which few are so long, stays in registers.
+NEVER_INLINE WordKey WordKey::of_long(const unsigned char *word, size_t size) {
     return {hash_bytes(reinterpret_cast<const char *>(word), size), uint64_t(0xFF) << 56 | size};
 }
 

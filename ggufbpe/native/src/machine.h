@@ -39,8 +39,10 @@
 
 #if GGUFBPE_MSVC
 #define ALWAYS_INLINE __forceinline
+#define NEVER_INLINE __declspec(noinline)
 #else
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
+#define NEVER_INLINE __attribute__((noinline))
 #endif
 
 // A function that uses these instructions; it is called only if has_avx2(). MSVC needs no attribute to use them.

@@ -51,6 +51,12 @@ private:
         const unsigned char *data;
         size_t size;
     };
+    template <typename Next, typename WriteKey>
+    void fetch_slots(Next next, WriteKey write_key);
+    template <typename Next>
+    void fetch_readable(Next next);
+    template <typename Next>
+    void fetch_by_vectors(Next next);
     template <typename Next>
     void fetch(const WordTable &table, const unsigned char *end, const unsigned char *last, size_t count, Next next);
 
