@@ -69,17 +69,26 @@ protected:
         return cache_.replace(scratch.tables.young_generation);
     }
 
-    // Puts the ids of a word into the table, or into the next one if it is full.
-    void cache_or_rotate(const unsigned char *word, size_t size, const WordKey &key, const int32_t *ids, size_t count,
-              Scratch &scratch) const {
+    // Takes words to be looked up, of which memory before `end` may be read.
+    void fetch(const Words &words, const unsigned char *end, Scratch &scratch, WordGroup &group) const {
+        if (scratch.is_outdated()) scratch.tables = cache_.tables();
+        group.fetch(*scratch.tables.young_generation, end, words);
+        if (scratch.tables.old_generation) group.prefetch_in(*scratch.tables.old_generation);
+    }
+
+    // Puts the ids of one of these words into the table, or into the next one if it is full, in which the group is then looked up.
+    void cache_or_rotate(const Words &words, size_t word, const unsigned char *end, const int32_t *ids, size_t count,
+                         Scratch &scratch, WordGroup &group) const {
+        const WordKey key = group.key(word);
         for (int turn = 0; turn < 2; ++turn) {
             WordTable &table = *scratch.tables.young_generation;
             WordTable::Found found;
             scratch.writer.write_to(table);
-            if (scratch.writer.insert(key, table.bucket(key.hash()), word, size, ids, count, found)) return;
+            if (scratch.writer.insert(key, table.bucket(key.hash()), words.starts[word], words.sizes[word], ids, count, found)) return;
             WordTables next = next_tables(scratch);
             if (next.young_generation == scratch.tables.young_generation) return;
             scratch.tables = std::move(next);
+            group.fetch(*scratch.tables.young_generation, end, words);
             drop_outdated_tables();
         }
     }
@@ -93,13 +102,6 @@ protected:
         scratch.word_ids.clear();
         scratch.word_ids.append(found.ids(few), found.count());
         return true;
-    }
-
-    // Takes words to be looked up, of which memory before `end` may be read.
-    void fetch(const Words &words, const unsigned char *end, Scratch &scratch, WordGroup &group) const {
-        if (scratch.is_outdated()) scratch.tables = cache_.tables();
-        group.fetch(*scratch.tables.young_generation, end, words);
-        if (scratch.tables.old_generation) group.prefetch_in(*scratch.tables.old_generation);
     }
 
     void count_misses(uint64_t words) const { cache_misses_.fetch_add(words, std::memory_order_relaxed); }
@@ -123,7 +125,6 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
                                 AppendSpans append_spans) const {
     WordGroup group;
     fetch(words, end, scratch, group);
-    const WordTable *table = scratch.tables.young_generation.get();
     uint64_t misses = 0;
     size_t counted = 0;
     int32_t few[4];
@@ -150,13 +151,7 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
         }
         const int32_t *const word_ids = is_known ? found.ids(few) : scratch.word_ids.data();
         const size_t count = is_known ? found.count() : scratch.word_ids.size();
-        if (!is_known && may_be_known) {
-            cache_or_rotate(word, size, group.key(i), word_ids, count, scratch);
-            if (scratch.tables.young_generation.get() != table) {  // replaced by a larger one
-                table = scratch.tables.young_generation.get();
-                group.fetch(*table, end, words);
-            }
-        }
+        if (!is_known && may_be_known) cache_or_rotate(words, i, end, word_ids, count, scratch, group);
         counted += count;
         if (to) {
             ids.advance(to);
