@@ -50,10 +50,11 @@ WordTable::~WordTable() {
 
 WordTable::Record *WordTable::Writer::new_record(size_t size, size_t count) {
     constexpr size_t CHUNK = 1 << 11;  // numbers of 8 bytes
+    constexpr size_t READ_BEYOND = 16;  // bytes: ids are copied four at a time
     const size_t needed = (sizeof(Record) + count * sizeof(int32_t) + size + 7) / 8;
     if (needed > left_) {
         const size_t length = std::max(CHUNK, needed);
-        auto *chunk = static_cast<Chunk *>(::operator new(sizeof(Chunk) + length * 8));
+        auto *chunk = static_cast<Chunk *>(::operator new(sizeof(Chunk) + length * 8 + READ_BEYOND));
         chunk->older = table_->chunks_.load(std::memory_order_relaxed);
         while (!table_->chunks_.compare_exchange_weak(chunk->older, chunk, std::memory_order_release)) {
         }

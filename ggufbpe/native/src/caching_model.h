@@ -131,7 +131,7 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
     int32_t *to = ids.room(4 * words.count);
     const bool has_spans = ids.spans();
     for (size_t i = 0; i < words.count; ++i) {
-        if (to && !has_spans) i = group.write_known(i, to);
+        if (to && !has_spans) i = group.write_known(i, false, to);
         if (i == words.count) break;
         const unsigned char *const word = words.starts[i];
         const size_t size = words.sizes[i];

@@ -6,10 +6,15 @@ namespace {
 
 #if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
 
+ALWAYS_INLINE void copy_four(const int32_t *from, int32_t *to) {
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(to), _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
+}
+
 // Both keys of a bucket are compared at once. They are atomics, read here as plain memory: x86 reads aligned numbers whole, and
 // a key that is seen is complete, because its upper half is written last, and the lower half was 0 before; the ids, whose
 // place depends on the comparison, are read after it.
-WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *const *buckets, size_t count, int32_t *&to) {
+WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *const *buckets, size_t count, bool with_records,
+                                  int32_t *&to) {
     int32_t *next = to;
     const WordTable::Bucket *const *at = buckets, *const *const end = buckets + count;
     for (; at != end; ++at, ++keys) {
@@ -20,9 +25,15 @@ WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *
         const int slot = _mm256_movemask_pd(_mm256_castsi256_pd(equal));  // 3, 12, or 0 for neither
         const auto *const ids = reinterpret_cast<const int32_t *>(bucket + 1) + (slot & 4);
         const int32_t id_count = ids[3];
-        if ((id_count | (slot - 1)) < 0) break;  // not found, or in a record
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(next), _mm_load_si128(reinterpret_cast<const __m128i *>(ids)));
-        next += id_count;
+        if ((id_count | (slot - 1)) >= 0) {
+            copy_four(ids, next);
+            next += id_count;
+        } else {
+            if (!slot || !with_records || !keys->is_inline()) break;
+            const WordTable::Record &record = WordTable::record_of((*at)->value(slot != 3));
+            for (size_t i = 0; i < record.count; i += 4) copy_four(record.ids() + i, next + i);
+            next += record.count;
+        }
     }
     to = next;
     return static_cast<size_t>(at - buckets);
@@ -93,11 +104,12 @@ void WordGroup::prefetch_in(const WordTable &table) const {
     for (size_t i = 0; i < count_; ++i) table.prefetch(table.bucket(keys_[i].hash()));
 }
 
-size_t WordGroup::write_known(size_t word, int32_t *&to) const {
+size_t WordGroup::write_known(size_t word, bool with_records, int32_t *&to) const {
     const size_t count = count_;
 #if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
-    if (has_avx2()) return word + write_by_vectors(keys_ + word, buckets_ + word, count - word, to);
+    if (has_avx2()) return word + write_by_vectors(keys_ + word, buckets_ + word, count - word, with_records, to);
 #endif
+    static_cast<void>(with_records);
     int32_t *next = to;
     for (WordTable::Found found; word < count && find_quickly(word, found); ++word) {
         found.write_ids(next);

@@ -264,7 +264,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
                 return {text + starts[from + i], starts[from + i + 1] - starts[from + i]};
             };
             if (can_write) {
-                next = group.write_known(next, to);
+                next = group.write_known(next, true, to);
             } else {
                 const size_t first = next;
                 next = group.find_known(first, found + kept);
