@@ -1,5 +1,7 @@
 #include "word_group.h"
 
+#include <cstring>
+
 namespace ggufbpe {
 
 namespace {
@@ -13,6 +15,10 @@ ALWAYS_INLINE void copy_four(const int32_t *from, int32_t *to) {
 // Both keys of a bucket are compared at once. They are atomics, read here as plain memory: x86 reads aligned numbers whole, and
 // a key that is seen is complete, because its upper half is written last, and the lower half was 0 before; the ids, whose
 // place depends on the comparison, are read after it.
+//
+// Writes the ids of words, or, if TAKES_SLOTS, what a WordTable::Found has: 16 bytes of the slot. Returns how many words
+// were found.
+template <bool TAKES_SLOTS>
 WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *const *buckets, size_t count, bool with_records,
                                   int32_t *&to) {
     int32_t *next = to;
@@ -23,13 +29,18 @@ WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *
         const __m256i halves = _mm256_cmpeq_epi64(key, _mm256_load_si256(bucket));
         const __m256i equal = _mm256_and_si256(halves, _mm256_shuffle_epi32(halves, 0x4E));  // all of a key or nothing
         const int slot = _mm256_movemask_pd(_mm256_castsi256_pd(equal));  // 3, 12, or 0 for neither
-        const auto *const ids = reinterpret_cast<const int32_t *>(bucket + 1) + (slot & 4);
-        const int32_t id_count = ids[3];
+        const auto *const ids = reinterpret_cast<const int32_t *>(bucket + 1) + (slot & 4);  // of the first or the second slot
+        int32_t id_count;
+        std::memcpy(&id_count, ids + 3, sizeof id_count);
         if ((id_count | (slot - 1)) >= 0) {
             copy_four(ids, next);
-            next += id_count;
+            next += TAKES_SLOTS ? 4 : id_count;
+        } else if (!slot || !with_records || !keys->is_inline()) {
+            break;
+        } else if (TAKES_SLOTS) {
+            copy_four(ids, next);
+            next += 4;
         } else {
-            if (!slot || !with_records || !keys->is_inline()) break;
             const WordTable::Record &record = WordTable::record_of((*at)->value(slot != 3));
             for (size_t i = 0; i < record.count; i += 4) copy_four(record.ids() + i, next + i);
             next += record.count;
@@ -107,7 +118,7 @@ void WordGroup::prefetch_in(const WordTable &table) const {
 size_t WordGroup::write_known(size_t word, bool with_records, int32_t *&to) const {
     const size_t count = count_;
 #if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
-    if (has_avx2()) return word + write_by_vectors(keys_ + word, buckets_ + word, count - word, with_records, to);
+    if (has_avx2()) return word + write_by_vectors<false>(keys_ + word, buckets_ + word, count - word, with_records, to);
 #endif
     static_cast<void>(with_records);
     int32_t *next = to;
@@ -120,6 +131,10 @@ size_t WordGroup::write_known(size_t word, bool with_records, int32_t *&to) cons
 }
 
 size_t WordGroup::find_known(size_t word, WordTable::Found *found) const {
+#if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
+    auto *to = reinterpret_cast<int32_t *>(found);
+    if (has_avx2()) return word + write_by_vectors<true>(keys_ + word, buckets_ + word, count_ - word, true, to);
+#endif
     for (const size_t count = count_; word < count && find_quickly(word, *found); ++word) ++found;
     return word;
 }
