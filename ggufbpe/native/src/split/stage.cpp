@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "machine.h"
 #include "split/classes.h"
 
 namespace ggufbpe {
