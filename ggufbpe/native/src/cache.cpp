@@ -28,12 +28,13 @@ NEVER_INLINE WordKey WordKey::of_long(const unsigned char *word, size_t size) {
 bool WordTable::find_further(const WordKey &key, const Bucket &first, const unsigned char *word, Found &found) const {
     size_t bucket = static_cast<size_t>(&first - buckets_.data());
     for (size_t turn = 0; turn < MAX_PROBES; bucket = (bucket + ++turn) & mask_) {
+        const Bucket &both = buckets_[bucket];
         for (size_t slot = 0; slot < Bucket::SLOTS; ++slot) {
-            const Bucket::Key &here = buckets_[bucket].keys[slot];
+            const Bucket::Key &here = both.keys[slot];
             const uint64_t high = here.high.load(std::memory_order_acquire);
             if (high == 0) return false;
             if (high != key.high || here.low.load(std::memory_order_relaxed) != key.low) continue;
-            found = buckets_[bucket].value(slot);
+            found = both.value(slot);
             if (key.is_inline() || is_word(found, word)) return true;
         }
     }
@@ -81,11 +82,12 @@ bool WordTable::Writer::insert(const WordKey &key, size_t bucket, const unsigned
     if (table.used_.load(std::memory_order_relaxed) + kept_ >= table.slot_count() / 8 * 5) return false;
     if (table.record_bytes_.load(std::memory_order_relaxed) >= table.most_record_bytes_) return false;
     for (size_t turn = 0; turn < MAX_PROBES; bucket = (bucket + ++turn) & table.mask_) {
+        Bucket &both = table.buckets_[bucket];
         for (size_t slot = 0; slot < Bucket::SLOTS; ++slot) {
-            Bucket::Key &here = table.buckets_[bucket].keys[slot];
+            Bucket::Key &here = both.keys[slot];
             uint64_t high = here.high.load(std::memory_order_acquire);
             if (high == key.high && here.low.load(std::memory_order_relaxed) == key.low) {  // another thread was faster
-                found = table.buckets_[bucket].value(slot);
+                found = both.value(slot);
                 if (key.is_inline() || is_word(found, word)) return true;
             }
             // If another thread claims the slot at this moment, the word may be in the table twice, which does no harm.
@@ -102,7 +104,7 @@ bool WordTable::Writer::insert(const WordKey &key, size_t bucket, const unsigned
                 first_two = reinterpret_cast<uint64_t>(record);
                 third = IN_RECORD;
             }
-            Bucket::Value &value = table.buckets_[bucket].values[slot];
+            Bucket::Value &value = both.values[slot];
             here.low.store(key.low, std::memory_order_relaxed);
             value.first_two.store(first_two, std::memory_order_relaxed);
             value.third.store(third, std::memory_order_relaxed);

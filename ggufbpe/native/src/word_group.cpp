@@ -15,10 +15,6 @@ ALWAYS_INLINE void copy_four(const int32_t *from, int32_t *to) {
 // Both keys of a bucket are compared at once. They are atomics, read here as plain memory: x86 reads aligned numbers whole, and
 // a key that is seen is complete, because its upper half is written last, and the lower half was 0 before; the ids, whose
 // place depends on the comparison, are read after it.
-//
-// Writes the ids of words, or, if TAKES_SLOTS, what a WordTable::Found has: 16 bytes of the slot. Returns how many words
-// were found.
-template <bool TAKES_SLOTS>
 WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *const *buckets, size_t count, bool with_records,
                                   int32_t *&to) {
     int32_t *next = to;
@@ -34,13 +30,9 @@ WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *
         std::memcpy(&id_count, ids + 3, sizeof id_count);
         if ((id_count | (slot - 1)) >= 0) {
             copy_four(ids, next);
-            next += TAKES_SLOTS ? 4 : id_count;
-        } else if (!slot || !with_records || !keys->is_inline()) {
-            break;
-        } else if (TAKES_SLOTS) {
-            copy_four(ids, next);
-            next += 4;
+            next += id_count;
         } else {
+            if (!slot || !with_records || !keys->is_inline()) break;
             const WordTable::Record &record = WordTable::record_of((*at)->value(slot != 3));
             for (size_t i = 0; i < record.count; i += 4) copy_four(record.ids() + i, next + i);
             next += record.count;
@@ -118,7 +110,7 @@ void WordGroup::prefetch_in(const WordTable &table) const {
 size_t WordGroup::write_known(size_t word, bool with_records, int32_t *&to) const {
     const size_t count = count_;
 #if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
-    if (has_avx2()) return word + write_by_vectors<false>(keys_ + word, buckets_ + word, count - word, with_records, to);
+    if (has_avx2()) return word + write_by_vectors(keys_ + word, buckets_ + word, count - word, with_records, to);
 #endif
     static_cast<void>(with_records);
     int32_t *next = to;
@@ -127,15 +119,6 @@ size_t WordGroup::write_known(size_t word, bool with_records, int32_t *&to) cons
         next += found.third >> 32;
     }
     to = next;
-    return word;
-}
-
-size_t WordGroup::find_known(size_t word, WordTable::Found *found) const {
-#if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
-    auto *to = reinterpret_cast<int32_t *>(found);
-    if (has_avx2()) return word + write_by_vectors<true>(keys_ + word, buckets_ + word, count_ - word, true, to);
-#endif
-    for (const size_t count = count_; word < count && find_quickly(word, *found); ++word) ++found;
     return word;
 }
 

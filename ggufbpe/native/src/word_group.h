@@ -44,8 +44,20 @@ public:
     // `with_records`.
     size_t write_known(size_t word, bool with_records, int32_t *&to) const;
 
-    // Puts the results for words from `word` on to `found`, until one is not found quickly; returns which.
-    size_t find_known(size_t word, WordTable::Found *found) const;
+    // Puts the results for words from `word` on to `found`, until one is not in the table; returns which. data_of(word) is where a
+    // word begins.
+    template <typename DataOf>
+    size_t find_known(size_t word, DataOf data_of, WordTable::Found *to) const {
+        for (const size_t count = count_; word < count; ++word, ++to) {
+            WordTable::Found found;
+            if (find_quickly(word, found)) {
+                *to = found;
+            } else if (!find_further(word, data_of(word), *to)) {
+                break;
+            }
+        }
+        return word;
+    }
 
 private:
     struct Word {

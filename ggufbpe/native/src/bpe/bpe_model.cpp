@@ -258,33 +258,27 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     for (size_t from = 0; from < words; from += Words::GROUP) {
         scratch.group.fetch(*scratch.tables.young_generation, text + readable, text, starts + from, std::min(Words::GROUP, words - from));
         const WordGroup &group = scratch.group;
+        const auto word_at = [&](size_t i) -> Merger::Word {
+            return {text + starts[from + i], starts[from + i + 1] - starts[from + i]};
+        };
         for (size_t next = 0; next < group.size();) {
-            const bool can_write = !kept && !spans && !ids.only_counts();
-            const auto word_at = [&](size_t i) -> Merger::Word {
-                return {text + starts[from + i], starts[from + i + 1] - starts[from + i]};
-            };
-            if (can_write) {
+            if (!kept && !spans && !ids.only_counts()) {
                 next = group.write_known(next, true, to);
+                WordTable::Found further;
+                if (next < group.size() && group.find_further(next, word_at(next).data, further)) {
+                    to = further.copy_ids(to);
+                    ++next;
+                    continue;
+                }
             } else {
                 const size_t first = next;
-                next = group.find_known(first, found + kept);
+                next = group.find_known(first, [&](size_t i) { return word_at(i).data; }, found + kept);
                 for (size_t i = first; spans && i < next; ++i) scratch.found_words[kept + i - first] = word_at(i);
                 kept += next - first;
             }
             if (next == group.size()) break;
             const Merger::Word word = word_at(next);
-            const WordKey &key = group.key(next);
-            WordTable::Found further;
-            const bool is_known = group.find_further(next++, word.data, further);
-            if (is_known && can_write) {
-                to = further.copy_ids(to);
-                continue;
-            }
-            if (is_known) {
-                if (spans) scratch.found_words[kept] = word;
-                found[kept++] = further;
-                continue;
-            }
+            const WordKey &key = group.key(next++);
             if (spaced_words_ && spaced_words_->is_white_space(word.data, word.size)) continue;
             if (Merger::is_very_long(word.size)) {
                 flush();
