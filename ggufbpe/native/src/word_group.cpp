@@ -122,4 +122,16 @@ size_t WordGroup::write_known(size_t word, bool with_records, int32_t *&to) cons
     return word;
 }
 
+size_t WordGroup::find_known(size_t word, const unsigned char *text, const uint32_t *starts, WordTable::Found *to) const {
+    for (const size_t count = count_; word < count; ++word, ++to) {
+        WordTable::Found found;
+        if (find_quickly(word, found)) {
+            *to = found;
+        } else if (!find_further(word, text + starts[word], *to)) {
+            break;
+        }
+    }
+    return word;
+}
+
 }  // namespace ggufbpe

@@ -44,20 +44,9 @@ public:
     // `with_records`.
     size_t write_known(size_t word, bool with_records, int32_t *&to) const;
 
-    // Puts the results for words from `word` on to `found`, until one is not in the table; returns which. data_of(word) is where a
-    // word begins.
-    template <typename DataOf>
-    size_t find_known(size_t word, DataOf data_of, WordTable::Found *to) const {
-        for (const size_t count = count_; word < count; ++word, ++to) {
-            WordTable::Found found;
-            if (find_quickly(word, found)) {
-                *to = found;
-            } else if (!find_further(word, data_of(word), *to)) {
-                break;
-            }
-        }
-        return word;
-    }
+    // Puts the results for words from `word` on to `found`, until one is not in the table; returns which. They begin at starts[word]
+    // in `text`.
+    size_t find_known(size_t word, const unsigned char *text, const uint32_t *starts, WordTable::Found *found) const;
 
 private:
     struct Word {

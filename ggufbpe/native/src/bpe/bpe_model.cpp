@@ -272,7 +272,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
                 }
             } else {
                 const size_t first = next;
-                next = group.find_known(first, [&](size_t i) { return word_at(i).data; }, found + kept);
+                next = group.find_known(first, text, starts + from, found + kept);
                 for (size_t i = first; spans && i < next; ++i) scratch.found_words[kept + i - first] = word_at(i);
                 kept += next - first;
             }
