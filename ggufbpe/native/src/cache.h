@@ -29,8 +29,9 @@ namespace ggufbpe {
 struct WordKey {
     static constexpr size_t INLINE = 15;  // bytes
 
-    uint64_t low, high;  // `high` has the length in its upper byte; 0xFF for a word longer than INLINE
-    uint64_t hash() const { return multiply_and_fold(low ^ HASH_SEEDS[0], high ^ HASH_SEEDS[1]); }
+    alignas(16) uint64_t low;
+    uint64_t high;  // the length is in its upper byte; 0xFF for a word longer than INLINE
+    uint64_t hash() const { return hash_of(low, high); }
     bool is_inline() const { return high >> 56 != 0xFF; }
 
     static constexpr size_t READ = 16;  // bytes that are read at once if possible
@@ -53,25 +54,39 @@ struct WordKey {
             low = swap_bytes(low);
             high = swap_bytes(high);
         }
-        return {low & MASKS[size][0], (high & MASKS[size][1]) | uint64_t(size) << 56};
+        return {low & FORMS.masks[size][0], (high & FORMS.masks[size][1]) | FORMS.lengths[size][1]};
     }
 
-    static const uint64_t MASKS[16][2];
+    // The same for this key; returns its hash.
+    uint64_t set_to_readable(const unsigned char *word, size_t size) {
+#if GGUFBPE_X86
+        if (size <= INLINE) {
+            const auto all = [](const void *from) { return static_cast<const __m128i *>(from); };
+            const __m128i text = _mm_and_si128(_mm_loadu_si128(all(word)), _mm_load_si128(all(FORMS.masks[size])));
+            const __m128i key = _mm_or_si128(text, _mm_load_si128(all(FORMS.lengths[size])));
+            _mm_store_si128(reinterpret_cast<__m128i *>(this), key);
+            const auto lower = [](__m128i both) { return static_cast<uint64_t>(_mm_cvtsi128_si64(both)); };
+            return hash_of(lower(key), lower(_mm_unpackhi_epi64(key, key)));
+        }
+#endif
+        *this = of_readable(word, size);
+        return hash();
+    }
 
 private:
+    static uint64_t hash_of(uint64_t low, uint64_t high) { return multiply_and_fold(low ^ HASH_SEEDS[0], high ^ HASH_SEEDS[1]); }
     static WordKey of_long(const unsigned char *word, size_t size);
+
+    // What is taken of the text and what the length adds to a key, for each size.
+    struct alignas(16) Forms {
+        uint64_t masks[INLINE + 1][2], lengths[INLINE + 1][2];
+    };
+    static const Forms FORMS;
 };
 
 class WordTable {
 public:
     static constexpr size_t LONGEST = 1024;  // bytes; longer words are not cached
-
-    // Zeros are an empty slot.
-    struct Slot {
-        std::atomic<uint64_t> high, low;
-        std::atomic<uint64_t> first_two;  // ids 0 and 1
-        std::atomic<uint64_t> third;      // id 2, and the number of ids in the upper half; or a Record
-    };
 
     // The ids of words that have more than three, or are longer than a key.
     struct Record {
@@ -88,15 +103,6 @@ public:
     WordTable &operator=(const WordTable &) = delete;
     ~WordTable();
 
-    struct alignas(64) Bucket {  // a cache line
-        Slot slots[2];
-    };
-
-    // The bucket where a key is looked up first.
-    size_t bucket(uint64_t hash) const { return hash & mask_; }
-    const Bucket &operator[](size_t bucket) const { return buckets_[bucket]; }
-    void prefetch(size_t bucket) const { ggufbpe::prefetch(&buckets_[bucket]); }
-
     // The result of a lookup.
     struct Found {
         uint64_t first_two, third;
@@ -112,6 +118,15 @@ public:
             }
         }
 
+        size_t count() const { return third & IN_RECORD ? record_of(*this).count : third >> 32; }
+
+        // All ids. Those that are not in a record are written to `few`.
+        const int32_t *ids(int32_t (&few)[4]) const {
+            if (third & IN_RECORD) return record_of(*this).ids();
+            write_ids(few);
+            return few;
+        }
+
         // Writes all ids; `to` has room for three more. Returns where they end.
         int32_t *copy_ids(int32_t *to) const {
             if (third & IN_RECORD) {
@@ -123,6 +138,29 @@ public:
         }
     };
 
+    // Two slots in a cache line, their keys side by side. Zeros are an empty slot.
+    struct alignas(64) Bucket {
+        static constexpr size_t SLOTS = 2;
+        struct Key {
+            std::atomic<uint64_t> low, high;
+        } keys[SLOTS];
+        struct Value {
+            std::atomic<uint64_t> first_two;  // ids 0 and 1
+            std::atomic<uint64_t> third;      // id 2, and the number of ids in the upper half; or a Record
+        } values[SLOTS];
+
+        Found value(size_t slot) const {
+            return {values[slot].first_two.load(std::memory_order_relaxed), values[slot].third.load(std::memory_order_relaxed)};
+        }
+    };
+
+    static constexpr size_t SLOT_BYTES = sizeof(Bucket) / Bucket::SLOTS;
+
+    // The bucket where a key is looked up first.
+    size_t bucket(uint64_t hash) const { return hash & mask_; }
+    const Bucket &operator[](size_t bucket) const { return buckets_[bucket]; }
+    void prefetch(size_t bucket) const { ggufbpe::prefetch(&buckets_[bucket]); }
+
     // Looks a word up.
     bool find(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
         return find_quickly(key, buckets_[bucket], found) || find_further(key, buckets_[bucket], word, found);
@@ -131,13 +169,11 @@ public:
     // Looks up a word that has no record and is in its first bucket, as most are; false for any other. Both slots are compared
     // at once: which of them matches is unpredictable.
     static bool find_quickly(const WordKey &key, const Bucket &bucket, Found &found) {
-        const Slot *const slots = bucket.slots;
-        const auto differs = [&](const Slot &slot) {
+        const auto differs = [&](const Bucket::Key &slot) {
             return (slot.high.load(std::memory_order_acquire) ^ key.high) | (slot.low.load(std::memory_order_relaxed) ^ key.low);
         };
-        const uint64_t first = differs(slots[0]), second = differs(slots[1]);
-        const Slot &slot = slots[first != 0];
-        found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
+        const uint64_t first = differs(bucket.keys[0]), second = differs(bucket.keys[1]);
+        found = bucket.value(first != 0);
         return !(((first != 0) & (second != 0)) | (found.third >> 63));
     }
 
@@ -178,8 +214,8 @@ public:
     void copy_to(WordTable &larger) const;
 
     size_t used() const { return used_.load(std::memory_order_relaxed); }
-    size_t slot_count() const { return 2 * buckets_.size(); }
-    size_t bytes() const { return slot_count() * sizeof(Slot) + record_bytes_.load(std::memory_order_relaxed); }
+    size_t slot_count() const { return Bucket::SLOTS * buckets_.size(); }
+    size_t bytes() const { return buckets_.size() * sizeof(Bucket) + record_bytes_.load(std::memory_order_relaxed); }
     std::atomic<bool> retired{false};  // another table has taken its place
 
 private:
@@ -191,7 +227,7 @@ private:
         const Record &record = record_of(found);
         return !std::memcmp(record.bytes(), word, record.size);
     }
-    static void copy_slot(const Slot &slot, WordTable &to, Writer &writer);
+    static void copy_slot(const Bucket &bucket, size_t slot, WordTable &to, Writer &writer);
 
     // Memory of records; the chunks are a list, the newest first.
     struct Chunk {
@@ -245,7 +281,7 @@ private:
     static constexpr size_t FIRST_SLOTS = 2048;
     static constexpr size_t LEAST_RECORD_BYTES = 1 << 19;  // for a table that reaches the bound by its slots alone
     std::shared_ptr<WordTable> new_table(size_t slots) const {
-        const size_t bytes = slots * sizeof(WordTable::Slot);
+        const size_t bytes = slots * WordTable::SLOT_BYTES;
         return std::make_shared<WordTable>(slots, std::max(most_bytes_ > bytes ? most_bytes_ - bytes : 0, LEAST_RECORD_BYTES));
     }
     WordTables put_in_place_of(const std::shared_ptr<WordTable> &replaced, WordTables next);

@@ -16,6 +16,7 @@
 #include "cache.h"
 #include "ids.h"
 #include "text_model.h"
+#include "word_group.h"
 #include "words.h"
 
 namespace ggufbpe {
@@ -68,17 +69,26 @@ protected:
         return cache_.replace(scratch.tables.young_generation);
     }
 
-    // Puts the ids of a word into the table, or into the next one if it is full.
-    void cache_or_rotate(const unsigned char *word, size_t size, const WordKey &key, const int32_t *ids, size_t count,
-              Scratch &scratch) const {
+    // Takes words to be looked up, of which memory before `end` may be read.
+    void fetch(const Words &words, const unsigned char *end, Scratch &scratch, WordGroup &group) const {
+        if (scratch.is_outdated()) scratch.tables = cache_.tables();
+        group.fetch(*scratch.tables.young_generation, end, words);
+        if (scratch.tables.old_generation) group.prefetch_in(*scratch.tables.old_generation);
+    }
+
+    // Puts the ids of one of these words into the table, or into the next one if it is full, in which the group is then looked up.
+    void cache_or_rotate(const Words &words, size_t word, const unsigned char *end, const int32_t *ids, size_t count,
+                         Scratch &scratch, WordGroup &group) const {
+        const WordKey key = group.key(word);
         for (int turn = 0; turn < 2; ++turn) {
             WordTable &table = *scratch.tables.young_generation;
             WordTable::Found found;
             scratch.writer.write_to(table);
-            if (scratch.writer.insert(key, table.bucket(key.hash()), word, size, ids, count, found)) return;
+            if (scratch.writer.insert(key, table.bucket(key.hash()), words.starts[word], words.sizes[word], ids, count, found)) return;
             WordTables next = next_tables(scratch);
             if (next.young_generation == scratch.tables.young_generation) return;
             scratch.tables = std::move(next);
+            group.fetch(*scratch.tables.young_generation, end, words);
             drop_outdated_tables();
         }
     }
@@ -88,15 +98,9 @@ protected:
         const WordTable *const former = scratch.tables.old_generation.get();
         WordTable::Found found;
         if (!former || !former->find(key, former->bucket(key.hash()), word, found)) return false;
+        int32_t few[4];
         scratch.word_ids.clear();
-        if (found.third & WordTable::IN_RECORD) {
-            const WordTable::Record &record = WordTable::record_of(found);
-            scratch.word_ids.append(record.ids(), record.count);
-        } else {
-            int32_t few[4];
-            found.write_ids(few);
-            scratch.word_ids.append(few, static_cast<size_t>(found.third >> 32));
-        }
+        scratch.word_ids.append(found.ids(few), found.count());
         return true;
     }
 
@@ -119,56 +123,41 @@ private:
 template <typename Encode, typename AppendSpans>
 void CachingModel::encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, Encode encode,
                                 AppendSpans append_spans) const {
-    WordKey keys[Words::MOST];
-    size_t buckets[Words::MOST];
-    if (scratch.is_outdated()) scratch.tables = cache_.tables();
-    const WordTable *table = scratch.tables.young_generation.get();
-    for (size_t i = 0; i < words.count; ++i) {
-        keys[i] = WordKey::of(words.starts[i], words.sizes[i], static_cast<size_t>(end - words.starts[i]));
-        buckets[i] = table->bucket(keys[i].hash());
-        table->prefetch(buckets[i]);
-    }
+    WordGroup group;
+    fetch(words, end, scratch, group);
     uint64_t misses = 0;
     size_t counted = 0;
-    int32_t unwanted[4];
+    int32_t few[4];
     int32_t *to = ids.room(4 * words.count);
     const bool has_spans = ids.spans();
-    const auto write = [&](const int32_t *from, size_t count, size_t left) {
-        counted += count;
-        if (ids.only_counts()) return;
-        ids.advance(to);
-        to = std::copy(from, from + count, ids.room(count + 4 * left));
-    };
     for (size_t i = 0; i < words.count; ++i) {
+        if (to && !has_spans) i = group.write_known(i, false, to);
+        if (i == words.count) break;
+        const unsigned char *const word = words.starts[i];
+        const size_t size = words.sizes[i];
         WordTable::Found found;
-        if (words.sizes[i] <= WordTable::LONGEST && table->find(keys[i], buckets[i], words.starts[i], found)) {
-            if (found.third & WordTable::IN_RECORD) {
-                const WordTable::Record &record = WordTable::record_of(found);
-                write(record.ids(), record.count, words.count - i);
-                if (has_spans) append_spans(words.starts[i], words.sizes[i], record.ids(), record.count);
-            } else {
-                const size_t count = found.third >> 32;
-                found.write_ids(to ? to : unwanted);
-                if (has_spans) append_spans(words.starts[i], words.sizes[i], to, count);
-                if (to) to += count;
-                counted += count;
-            }
+        if (group.find_quickly(i, found)) {
+            const size_t count = found.count();
+            found.write_ids(to ? to : few);
+            if (has_spans) append_spans(word, size, to, count);
+            if (to) to += count;
+            counted += count;
             continue;
         }
-        const bool may_be_known = words.sizes[i] <= WordTable::LONGEST;
-        if (!may_be_known || !find_in_former(keys[i], words.starts[i], scratch)) {
-            encode(words.starts[i], words.sizes[i]);
+        const bool may_be_known = size <= WordTable::LONGEST, is_known = may_be_known && group.find_further(i, word, found);
+        if (!is_known && (!may_be_known || !find_in_former(group.key(i), word, scratch))) {
+            encode(word, size);
             misses += may_be_known;
         }
-        if (may_be_known) {
-            cache_or_rotate(words.starts[i], words.sizes[i], keys[i], scratch.word_ids.data(), scratch.word_ids.size(), scratch);
-            if (scratch.tables.young_generation.get() != table) {  // replaced by a larger one
-                table = scratch.tables.young_generation.get();
-                for (size_t k = i; k < words.count; ++k) buckets[k] = table->bucket(keys[k].hash());
-            }
+        const int32_t *const word_ids = is_known ? found.ids(few) : scratch.word_ids.data();
+        const size_t count = is_known ? found.count() : scratch.word_ids.size();
+        if (!is_known && may_be_known) cache_or_rotate(words, i, end, word_ids, count, scratch, group);
+        counted += count;
+        if (to) {
+            ids.advance(to);
+            to = std::copy(word_ids, word_ids + count, ids.room(count + 4 * (words.count - i)));
         }
-        write(scratch.word_ids.data(), scratch.word_ids.size(), words.count - i);
-        if (has_spans) append_spans(words.starts[i], words.sizes[i], scratch.word_ids.data(), scratch.word_ids.size());
+        if (has_spans) append_spans(word, size, word_ids, count);
     }
     if (ids.only_counts()) {
         ids.add(counted);

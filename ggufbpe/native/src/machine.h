@@ -28,10 +28,21 @@
 #define GGUFBPE_MSVC 1
 #endif
 
+// ThreadSanitizer sees no order in reads by vectors.
+#if defined(__SANITIZE_THREAD__)
+#define GGUFBPE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GGUFBPE_THREAD_SANITIZER 1
+#endif
+#endif
+
 #if GGUFBPE_MSVC
 #define ALWAYS_INLINE __forceinline
+#define NEVER_INLINE __declspec(noinline)
 #else
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
+#define NEVER_INLINE __attribute__((noinline))
 #endif
 
 // A function that uses these instructions; it is called only if has_avx2(). MSVC needs no attribute to use them.

@@ -226,7 +226,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     const Merger &merger = this->merger(poll);
     const uint32_t *starts = scratch.split.starts.data();
     const size_t words = scratch.split.word_count;
-    if (scratch.found.size() < FLUSH + WordGroup::MOST) scratch.found.resize(FLUSH + WordGroup::MOST);
+    if (scratch.found.size() < FLUSH + Words::GROUP) scratch.found.resize(FLUSH + WordGroup::MOST);
     WordTable::Found *found = scratch.found.data();
     size_t kept = 0;  // words in `found` that wait for a missing one
     Spans *const spans = ids.spans();
@@ -235,7 +235,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     const auto write_found = [&] {
         if (ids.only_counts()) {
             size_t count = 0;
-            for (size_t i = 0; i < kept; ++i) count += id_count(found[i]);
+            for (size_t i = 0; i < kept; ++i) count += found[i].count();
             ids.add(count);
         } else {
             for (size_t i = 0; i < kept; ++i) {
@@ -255,20 +255,29 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
         scratch.missing.clear();
         scratch.long_ids.clear();
     };
-    for (size_t from = 0; from < words; from += WordGroup::MOST) {
-        scratch.group.fetch(*scratch.tables.young_generation, text, readable, starts + from, std::min(WordGroup::MOST, words - from));
+    for (size_t from = 0; from < words; from += Words::GROUP) {
+        scratch.group.fetch(*scratch.tables.young_generation, text + readable, text, starts + from, std::min(Words::GROUP, words - from));
         const WordGroup &group = scratch.group;
-        const bool can_write = !kept && !spans && !ids.only_counts();
-        size_t next = can_write ? group.write_known(to) : 0;
-        while (next < group.size()) {
-            const size_t first = next;
-            next = group.find_known(first, found + kept);
-            if (spans) {
-                for (size_t i = first; i < next; ++i) scratch.found_words[kept + i - first] = {group.data(i), group.bytes(i)};
+        const auto word_at = [&](size_t i) -> Merger::Word {
+            return {text + starts[from + i], starts[from + i + 1] - starts[from + i]};
+        };
+        for (size_t next = 0; next < group.size();) {
+            if (!kept && !spans && !ids.only_counts()) {
+                next = group.write_known(next, true, to);
+                WordTable::Found further;
+                if (next < group.size() && group.find_further(next, word_at(next).data, further)) {
+                    to = further.copy_ids(to);
+                    ++next;
+                    continue;
+                }
+            } else {
+                const size_t first = next;
+                next = group.find_known(first, text, starts + from, found + kept);
+                for (size_t i = first; spans && i < next; ++i) scratch.found_words[kept + i - first] = word_at(i);
+                kept += next - first;
             }
-            kept += next - first;
             if (next == group.size()) break;
-            const Merger::Word word{group.data(next), group.bytes(next)};
+            const Merger::Word word = word_at(next);
             const WordKey &key = group.key(next++);
             if (spaced_words_ && spaced_words_->is_white_space(word.data, word.size)) continue;
             if (Merger::is_very_long(word.size)) {

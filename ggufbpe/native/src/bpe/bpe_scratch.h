@@ -9,13 +9,9 @@
 #include <vector>
 
 #include "bpe/bpe_model.h"
-#include "bpe/word_group.h"
+#include "word_group.h"
 
 namespace ggufbpe {
-
-inline size_t id_count(const WordTable::Found &found) {
-    return found.third & WordTable::IN_RECORD ? WordTable::record_of(found).count : found.third >> 32;
-}
 
 // A word that is not in the table.
 struct BPEModel::Missing {

@@ -117,13 +117,8 @@ WordTable::Found BPEModel::cache_or_rotate(const Merger::Word &word, const WordK
 WordTable::Found BPEModel::cache_or_rotate(const Merger::Word &word, const WordKey &key, const WordTable::Found &former,
                                 Scratch &scratch, bool &keeps) const {
     WordTable::Found found;
-    if (former.third & WordTable::IN_RECORD) {
-        const WordTable::Record &record = WordTable::record_of(former);
-        return insert(word, key, record.ids(), record.count, scratch, keeps, found) ? found : former;
-    }
-    int32_t ids[4];
-    former.write_ids(ids);
-    return insert(word, key, ids, id_count(former), scratch, keeps, found) ? found : former;
+    int32_t few[4];
+    return insert(word, key, former.ids(few), former.count(), scratch, keeps, found) ? found : former;
 }
 
 bool BPEModel::insert(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch,

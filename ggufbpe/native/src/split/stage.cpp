@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "machine.h"
 #include "split/classes.h"
 
 namespace ggufbpe {
@@ -150,6 +151,22 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
     }
 }
 
+// Where the run of one class that goes on from `from` ends, or `stop` before that.
+size_t run_end(const Stage::Block &block, size_t from, size_t stop) {
+    const uint8_t of_run = block.classes[from];
+    const auto eight = [](const uint8_t *bytes) {
+        uint64_t all;
+        std::memcpy(&all, bytes, sizeof all);
+        return IS_BIG_ENDIAN ? swap_bytes(all) : all;
+    };
+    for (size_t i = from + 1; i < stop; i += 8) {
+        const uint64_t prior = block.prior ? eight(block.prior + i) : 0;
+        const uint64_t ends = prior | (eight(block.classes + i) ^ of_run * 0x0101010101010101u);
+        if (ends) return std::min(i + lowest_bit(ends) / 8, stop);
+    }
+    return stop;
+}
+
 // Where the match that begins at `from` ends; `from` if there is none. A boundary in `prior` ends the piece.
 size_t Stage::match_end(const Block &block, size_t from, Pace &pace) const {
     const Automaton &automaton = *automaton_;
@@ -161,8 +178,13 @@ size_t Stage::match_end(const Block &block, size_t from, Pace &pace) const {
         const size_t column = block.prior && i > from && block.prior[i] ? end : block.classes[i];
         if (automaton.accepts(state, column)) last = i;
         if (column == end) break;
-        state = automaton.next(state, column);
-        if (state == Automaton::DEAD) break;
+        const uint16_t next = automaton.next(state, column);
+        if (next == Automaton::DEAD) break;
+        if (next == state && i < stop) {  // nor do more of this class change the state
+            i = run_end(block, i, stop) - 1;
+            if (automaton.accepts(state, column)) last = i;
+        }
+        state = next;
         if (i < stop) continue;
         // At `count` the block ends and no match continues; the end itself was read as lookahead.
         if (i == block.count) break;
@@ -174,11 +196,11 @@ size_t Stage::match_end(const Block &block, size_t from, Pace &pace) const {
     return last;
 }
 
-// Marks the matches from `position` on until one ends after `until`; returns where it stopped. `is_unmatched` says, before
-// and after the call, that the preceding code point is in no match.
+// Marks the matches from `position` on until one ends at `until` or after; returns where it stopped. `is_unmatched` says, before
+// and after the call, that the preceding code point is in no match: then it goes on until it is known what comes at `until`.
 size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary,
                            Pace &pace) const {
-    while (position < block.count && position <= until) {
+    while (position < std::min(block.count, until + is_unmatched)) {
         const size_t end = match_end(block, position, pace);
         if (end == position) {
             if (!is_unmatched) boundary[position] = BOUNDARY;

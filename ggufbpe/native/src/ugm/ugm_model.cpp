@@ -22,7 +22,6 @@ constexpr uint16_t MATCHED = NORMAL | USER_DEFINED | UNUSED;
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
 constexpr size_t STEPS_A_TOKEN = 8;       // the cost of one while opening, in bytes looked at
-constexpr size_t GROUP = 256;             // words whose slots are fetched together
 constexpr size_t LONGEST_LOOKED_UP = 64;  // bytes of a word: the time grows with their square
 constexpr int32_t CONTINUED = -4;         // a part's token: it continues where another text ended
 
@@ -317,35 +316,30 @@ void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const
         encode_word(word, scratch.sum, scratch, ids, pace);
         scratch.sum = scratch.sum_of_word;
     }
-    Word words[GROUP];
+    Words words;
     while (p < end) {
-        size_t count = 0;
-        while (p < end && count < GROUP) {
-            words[count] = next_word(p, end, pace);
-            count += words[count].size > 0;
+        words.count = 0;
+        while (p < end && words.count < Words::GROUP) {
+            const Word word = next_word(p, end, pace);
+            if (word.size) words.add(word.data, word.size);
         }
-        encode_group(words, count, end, tracks, scratch, ids, pace);
+        encode_group(words, end, tracks, scratch, ids, pace);
         if (part.sum_check && !(scratch.max_abs_sum < most_)) throw NotDivisible();
     }
 }
 
-void UGMModel::encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
+void UGMModel::encode_group(const Words &words, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
                             Pace &pace) const {
-    WordKey keys[GROUP];
-    size_t bytes = 0;
-    if (scratch.is_outdated()) scratch.tables = cache_.tables();
-    for (size_t i = 0; i < count; ++i) {
-        keys[i] = WordKey::of(words[i].data, words[i].size, static_cast<size_t>(end - words[i].data));
-        const WordTable &table = *scratch.tables.young_generation;
-        table.prefetch(table.bucket(keys[i].hash()));
-        bytes += words[i].size + 1;  // and U+2581
-    }
+    WordGroup group;
+    fetch(words, end, scratch, group);
+    size_t bytes = words.count;  // for each word's U+2581
+    for (size_t i = 0; i < words.count; ++i) bytes += words.sizes[i];
     // One bound for all words, and for each only where that one fails.
     const double most_of_all = tracks ? max_abs_sum(scratch.sum, bytes) : 0;
     const bool looks_at_each = tracks && !(most_of_all < most_);
     if (tracks && !looks_at_each) scratch.max_abs_sum = std::max(scratch.max_abs_sum, most_of_all);
-    for (size_t i = 0; i < count; ++i) {
-        const Word &word = words[i];
+    for (size_t i = 0; i < words.count; ++i) {
+        const Word word{words.starts[i], words.sizes[i]};
         if (looks_at_each) {
             const double most = max_abs_sum(scratch.sum, word.size);
             if (!(most < most_)) {
@@ -356,41 +350,27 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
             }
             scratch.max_abs_sum = std::max(scratch.max_abs_sum, most);
         }
-        const WordTable &table = *scratch.tables.young_generation;
+        const bool may_be_known = word.size <= WordTable::LONGEST;
         WordTable::Found found;
-        bool is_known = word.size <= WordTable::LONGEST && table.find(keys[i], table.bucket(keys[i].hash()), word.data, found);
-        bool is_current = is_known;
-        if (!is_known && word.size <= WordTable::LONGEST && scratch.tables.old_generation) {
-            const WordTable &former = *scratch.tables.old_generation;
-            is_known = former.find(keys[i], former.bucket(keys[i].hash()), word.data, found);
-        }
-        if (is_known) {
+        const bool is_current = may_be_known && (group.find_quickly(i, found) || group.find_further(i, word.data, found));
+        if (is_current || (may_be_known && find_in_former(group.key(i), word.data, scratch))) {
             int32_t few[4];
-            const int32_t *known = few;
-            size_t known_count = found.third >> 32;
-            if (found.third & WordTable::IN_RECORD) {
-                known = WordTable::record_of(found).ids();
-                known_count = WordTable::record_of(found).count;
-            } else {
-                found.write_ids(few);
-            }
+            const int32_t *known = is_current ? found.ids(few) : scratch.word_ids.data();
+            size_t known_count = is_current ? found.count() : scratch.word_ids.size();
             const size_t kept_count = known_count;
             const size_t unknown = take_unknown(known, known_count);
             if (tracks) scratch.sum += sum_of(known, known_count, unknown);
             emit(known, known_count, ids);
             if (ids.spans()) append_spans(word, known, known_count, scratch, *ids.spans(), pace);
-            if (!is_current) {
-                scratch.found.assign(known, known + kept_count);
-                cache_or_rotate(word.data, word.size, keys[i], scratch.found.data(), kept_count, scratch);
-            }
+            if (!is_current) cache_or_rotate(words, i, end, known, kept_count, scratch, group);
             continue;
         }
         encode_word(word, 0, scratch, ids, pace);
         scratch.sum += scratch.sum_of_word;
-        if (word.size > WordTable::LONGEST) continue;
+        if (!may_be_known) continue;
         count_misses(1);
         if (scratch.unknown) scratch.found.push_back(-1 - static_cast<int32_t>(scratch.unknown));
-        cache_or_rotate(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
+        cache_or_rotate(words, i, end, scratch.found.data(), scratch.found.size(), scratch, group);
     }
     scratch.writer.count_kept();
 }

@@ -75,8 +75,7 @@ private:
     Word next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const;
     void encode_composed(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
-    void encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
-                      Pace &pace) const;
+    void encode_group(const Words &words, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids, Pace &pace) const;
     void encode_word(const Word &word, double sum, Scratch &scratch, Sink &ids, Pace &pace) const;
     static size_t take_unknown(const int32_t *kept, size_t &count);
     double sum_of(const int32_t *found, size_t count, size_t unknown) const;
