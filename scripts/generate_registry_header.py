@@ -4,7 +4,7 @@ python scripts/generate_registry_header.py            # writes the file
 python scripts/generate_registry_header.py --print    # prints it
 
 The pre-tokenizers come from models/pretokenizers/registry.py, tokenizer models from models/, and the texts of special
-tokens from models/special_ids.py. The C library takes all of it from there, the Python package the splitters.
+tokens from models/special_ids.py. The C library and the compiled engine take all of it from there.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, cast
 from generate_unicode_classes import wrapped
 from generated_file import write_or_print
 
+from ggufbpe._util.llama_cpp_states import RFL_PARAMETER, STRICT_UTF8
 from ggufbpe.gguf.constants import KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
 from ggufbpe.gguf.schema import KEY_TYPES, NOT_REFUSED
 from ggufbpe.models import SUPPORTED, special_ids, tokenizer_model
@@ -82,7 +83,7 @@ def module_text() -> str:
     lines += ["};", "", f'constexpr const char *WITHOUT_MERGES = "{WITHOUT_MERGES}";', ""]
     lines += ["constexpr SpecialKind SPECIAL_KINDS[] = {"]
     lines += [
-        f"    {{{_text(name)}, {_list(keys)}, {_list(texts)}}},"
+        f"    {{{_text(name.upper())}, {_list(keys)}, {_list(texts)}}},"
         for name, keys, texts in special_ids.SPECIAL_IDS
     ]
     lines += ["};", "", *_constant("END_OF_GENERATION", special_ids.END_OF_GENERATION)]
@@ -91,7 +92,10 @@ def module_text() -> str:
     lines += _constant("ARCHITECTURES_THAT_STRIP_MASK", special_ids.STRIPPING_ARCHITECTURES)
     lines += _constant("PHI_3", special_ids.PHI_3)
     lines += _constant("KEEPING_SPACE", special_ids.KEEPING_SPACE)
-    lines += [f'constexpr const char *MODERN_BERT = "{special_ids.MODERN_BERT}";']
+    lines += [f"constexpr const char *MODERN_BERT = {_text(special_ids.MODERN_BERT)};", ""]
+    lines += [
+        f"constexpr const char *STRICT_UTF8 = {_text(STRICT_UTF8)}, *RFL_PARAMETER = {_text(RFL_PARAMETER)};"
+    ]
     return HEAD + "\n".join([*lines, "// clang-format on", "", "}  // namespace ggufbpe", ""])
 
 

@@ -69,6 +69,11 @@ def lacks(state: str, kind: Kind) -> frozenset[str]:
     return _lacking(state).get(kind, frozenset())
 
 
+def lacking_names(state: str) -> set[str]:
+    """Return the names of any kind that `state` does not have."""
+    return set().union(*_lacking(state).values())
+
+
 @cache
 def _lacking(state: str) -> dict[Kind, frozenset[str]]:
     lacking: dict[Kind, frozenset[str]] = {}

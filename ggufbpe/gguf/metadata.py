@@ -79,6 +79,11 @@ class Metadata:
         value: array[int] | array[float] = self._read(key)
         return value
 
+    def kind(self, key: str) -> tuple[int, int, int] | None:
+        """The types of a value and of its elements, -1 if it is no array, and their number; None without the key."""
+        entry = self._entry(key)
+        return entry and (entry.type, -1 if entry.element is None else entry.element, entry.length)
+
     def value_type(self, key: str) -> GGUFValueType:
         """The type of the value."""
         return self._known(key).type

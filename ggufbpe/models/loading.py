@@ -1,5 +1,8 @@
 """Loads a vocabulary from metadata by the rules that all models share. Each model's own rules are in its module.
 
+Where the compiled engine runs, its rules make the vocabulary (compiled_loading.py). Those here are the same, for the
+reference engine, and say what is wrong with a file that is refused.
+
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. Rules that an older state of
 llama.cpp does not have are left out for a tokenizer of that state (_util/llama_cpp_states.py).
 
@@ -22,8 +25,10 @@ from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.source import Source
+from ..native import native
 from . import SUPPORTED, tokenizer_model
 from .chat_templates import chat_templates
+from .compiled_loading import compiled_vocabulary
 from .pretokenizers.registry import PreTokenizer
 from .special_ids import (
     TELLING_PARTS,
@@ -37,7 +42,6 @@ from .special_ids import (
 )
 from .token_table import (
     check_byte_tokens,
-    lazy_tokens,
     named_tokens,
     read_attributes,
     read_scores,
@@ -82,14 +86,24 @@ def load(
 def load_from(metadata: Metadata, llama_cpp: str = FOLLOWED) -> tuple[Vocabulary, Metadata]:
     """The vocabulary from `metadata`, and the metadata used. An error says if an override is at fault."""
     try:
-        vocabulary = _load(metadata, llama_cpp)
+        vocabulary = compiled_vocabulary(metadata, llama_cpp) if native is not None else None
+        if vocabulary is None:
+            vocabulary = reference_vocabulary(metadata, llama_cpp)
     except GGUFError as error:
         if error.key in metadata.overridden:
             error.remedy = "it is overridden: override it differently, or not at all"
         raise
     chat_templates(metadata)  # keys that are read are kept
     metadata.detach()
-    return vocabulary, metadata
+    return _doubted(vocabulary), metadata
+
+
+def _doubted(vocabulary: Vocabulary) -> Vocabulary:
+    """`vocabulary`, with a warning of what llama.cpp takes without a word."""
+    told = list(vocabulary.warnings)
+    kind, ids = vocabulary.tokenizer_model, vocabulary.token_to_id
+    kind.doubt(vocabulary.named_pre, vocabulary.pre_tokenizer, ids, told.append)
+    return vocabulary._replace(warnings=tuple(told))
 
 
 def packed(metadata: Metadata) -> bytes:
@@ -103,7 +117,8 @@ def packed(metadata: Metadata) -> bytes:
     return Metadata(metadata, said).to_bytes()
 
 
-def _load(file: Metadata, state: str) -> Vocabulary:
+def reference_vocabulary(file: Metadata, state: str) -> Vocabulary:
+    """The vocabulary from `file`, as a state of llama.cpp reads it. Raises the errors of `load_vocabulary`."""
     told: list[str] = []
     warn = told.append
     corrections: list[Correction] = []
@@ -118,8 +133,7 @@ def _load(file: Metadata, state: str) -> Vocabulary:
     remove_extra_whitespaces = typed.flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
     lacking_rules = lacks(state, "rule")
     nfc = NFC not in lacking_rules and typed.flag(file, TokenizerKey.NORMALIZER_NFC, False)
-    tokens, token_to_id = kind.own_tokens(file, warn) or lazy_tokens(file) or named_tokens(file, warn)
-    kind.doubt(named_pre, entry, token_to_id, warn)
+    tokens, token_to_id = kind.own_tokens(file, warn) or named_tokens(file, warn)
     scores = read_scores(file, len(tokens), kind.has_scores)
     attributes = read_attributes(file, len(tokens))
     first_attributes = attributes[:] if kind.keeps_first_attributes else ()

@@ -118,7 +118,9 @@ def special_ids(
         for key in keys:
             given = typed.unsigned(file, key)
             if given is not None and given >= size:
-                warn(f"{key} = {given} is out of range; {token_id} is used instead")
+                warn(
+                    f"{key} = {given} is out of range; {'none' if token_id is None else token_id} is used instead"
+                )
             elif given is not None:
                 token_id = given
         if token_id is None and default is not None:

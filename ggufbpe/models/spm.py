@@ -31,7 +31,6 @@ from .._util.spelling import BYTE_TOKENS, SPACE, escape_spaces
 from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from ..native import native
 from ..native.lazy_strings import as_dict, made_once
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .pretokenizers.registry import PreTokenizer
@@ -118,8 +117,6 @@ def first_nan(scores: Sequence[float]) -> int:
     >>> first_nan([0.0, float("nan")]), first_nan([])
     (1, -1)
     """
-    if native is not None and isinstance(scores, array):
-        return int(native.first_nan(scores))
     return next((place for place, score in enumerate(scores) if math.isnan(score)), -1)
 
 

@@ -15,9 +15,7 @@ from ..errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey, TokenType
 from ..gguf.metadata import Metadata
-from ..native import native
-from ..native.lazy_strings import LazyIds
-from .tokenizer_model import Tokens, Warn
+from .tokenizer_model import Warn
 from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 ATTRIBUTE_OF_TYPE = {
@@ -28,14 +26,6 @@ ATTRIBUTE_OF_TYPE = {
     int(TokenType.UNUSED): UNUSED,
     int(TokenType.BYTE): BYTE,
 }
-
-
-def lazy_tokens(file: Metadata) -> Tokens | None:
-    """The tokens, and the id of each, if no token needs a change; else None."""
-    texts = typed.compiled_strings(file, TokenizerKey.LIST)
-    if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
-        return texts, ids
-    return None
 
 
 def named_tokens(file: Metadata, warn: Warn) -> tuple[list[str], dict[str, int]]:
@@ -87,16 +77,11 @@ def read_attributes(file: Metadata, token_count: int) -> array[int]:
     if len(types) > token_count:
         types = types[:token_count]
     attribute = ATTRIBUTE_OF_TYPE.get
-    if native is not None and types.itemsize == 4:
-        table = bytes(attribute(token_type, 0) for token_type in range(max(ATTRIBUTE_OF_TYPE) + 1))
-        return array("H", native.attributes_of(types, table))
     return array("H", [attribute(token_type, 0) for token_type in types])
 
 
 def tokens_with(attributes: Sequence[int], flags: int) -> list[int]:
     """The tokens with one of `flags`, ascending."""
-    if native is not None and isinstance(attributes, array):
-        return cast("list[int]", native.tokens_with(attributes, flags))
     return [index for index, attribute in enumerate(attributes) if attribute & flags]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from c_library import INTERNAL, LIBRARY, TRUNCATED, CLibraryError, CTokenizer, facts_of
 from conftest import ROOT
+from damaged_files import damaged
 from reference import cache_directory
 
 from ggufbpe import GGUFError, GGUFWarning
@@ -48,29 +49,6 @@ def by_c(data: bytes | Path) -> dict[str, Any] | None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_same_facts_of_known_files(path: Path) -> None:
     assert by_c(path) == by_python(path)
-
-
-def damaged(data: bytes, dice: random.Random) -> bytes:
-    """`data` with some bytes changed, removed or doubled."""
-    changed = bytearray(data)
-    for _ in range(dice.choice((1, 1, 1, 2, 5))):
-        at = dice.randrange(len(changed))
-        kind = dice.randrange(5)
-        if kind == 0:
-            changed[at] ^= 1 << dice.randrange(8)
-        elif kind == 1:
-            changed[at] = dice.choice((0, 1, 0x7F, 0x80, 0xFF))
-        elif kind == 2:
-            changed[at : at + 8] = dice.choice(
-                (0, 1, 255, 1 << 29, 1 << 32, 1 << 62, (1 << 64) - 1)
-            ).to_bytes(8, "little")
-        elif kind == 3:
-            del changed[at : at + dice.randrange(1, 9)]
-        else:
-            del changed[at:]
-        if not changed:
-            break
-    return bytes(changed)
 
 
 @pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)

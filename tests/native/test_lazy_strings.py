@@ -31,7 +31,7 @@ from synthetic import bounded
 from ggufbpe.errors import GGUFError
 from ggufbpe.gguf import section as gguf_file
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.models import token_table
+from ggufbpe.models import loading
 from ggufbpe.models.bpe.merge import parts
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.native import native
@@ -92,25 +92,16 @@ def metadata(path: Path) -> object:
 def test_a_file_opens_as_without_the_compiled_module(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [(opened(path), metadata(path))]
     monkeypatch.setattr(gguf_file, "native", None)
-    monkeypatch.setattr(token_table, "native", None)
+    monkeypatch.setattr(loading, "native", None)
     answers.append((opened(path), metadata(path)))
     assert answers[0] == answers[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "lazy"),
-    [
-        ("phi-3", True),
-        ("types", True),
-        ("empty-tokens", False),  # they get names
-        ("nul-in-tokens", False),  # they end there
-        ("hybriddna", False),  # look-ups and texts differ
-    ],
-)
-def test_what_stays_as_it_is_in_the_file_is_lazy(name: str, lazy: bool) -> None:
+@pytest.mark.parametrize("name", ["phi-3", "types", "empty-tokens", "nul-in-tokens", "hybriddna"])
+def test_tokens_are_lazy(name: str) -> None:
     found = load_vocabulary(FIXTURES / "vocabs" / f"{name}.gguf")
-    assert isinstance(found.tokens, LazyStrings if lazy else list)
-    assert isinstance(found.token_to_id, LazyIds if lazy else dict)
+    assert isinstance(found.tokens, LazyStrings)
+    assert isinstance(found.token_to_id, LazyIds)
 
 
 def test_opening_makes_no_object_for_a_token() -> None:
@@ -307,7 +298,6 @@ def test_find(texts: list[str]) -> None:
         assert strings.index() == (repeated[0] if repeated else -1)
     assert [strings.find(text) for text in texts] == list(map(texts.index, texts))
     assert all(strings.find(text + "c") == -1 for text in texts if text + "c" not in texts)
-    assert strings.empty_ones() == [index for index, text in enumerate(texts) if not text]
 
 
 def test_find_of_what_no_strings_can_have() -> None:
@@ -341,21 +331,6 @@ def test_tokens_that_merges_make(tokens: list[str], merges: list[str]) -> None:
 def test_merges_are_looked_up_in_indexed_tokens() -> None:
     with pytest.raises(ValueError, match="index"):
         native.Strings.of(["a b"]).made_tokens(native.Strings.of(["a", "b", "ab"]))
-
-
-@bounded(100)
-@given(
-    st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-1, 8), max_size=40), st.integers(0, 2**16 - 1)
-)
-def test_attributes_of_types(types: list[int], flags: int) -> None:
-    assert native is not None
-    table = bytes((0, 4, 1, 8, 16, 2, 32))
-    made = native.attributes_of(struct.pack(f"={len(types)}i", *types), table)
-    attributes = struct.unpack(f"={len(types)}H", made)
-    assert list(attributes) == [table[each] if 0 <= each < 7 else 0 for each in types]
-    wide = [each << 8 | each for each in attributes]
-    found = native.tokens_with(struct.pack(f"={len(types)}H", *wide), flags)
-    assert found == [index for index, each in enumerate(wide) if each & flags]
 
 
 # ---- as a list and a dictionary -------------------------------------------------------------------------

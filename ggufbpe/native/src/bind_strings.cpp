@@ -1,17 +1,16 @@
-// Strings for Python: an array of strings, scanned in place in the bytes of a file. And the loops over all tokens that opening
-// takes, without an object per token.
+// Strings for Python: an array of strings, scanned in place in the bytes of a file, and what all of them together become.
 
 #include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "bind_files.h"
 #include "bind_lock.h"
 #include "bindings.h"
+#include "buffer_view.h"
 #include "packed_strings.h"
 #include "string_array.h"
 #include "vocabulary/plain_piece.h"
@@ -23,22 +22,6 @@ namespace ggufbpe {
 namespace {
 
 nb::str text_of(std::string_view text) { return nb::str(text.data(), text.size()); }
-
-// A view of any object with a contiguous buffer, for as long as this lives.
-class BufferView {
-public:
-    explicit BufferView(nb::handle object) {
-        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE)) throw nb::python_error();
-    }
-    ~BufferView() { PyBuffer_Release(&view_); }
-    BufferView(const BufferView &) = delete;
-    BufferView &operator=(const BufferView &) = delete;
-    const char *data() const { return static_cast<const char *>(view_.buf); }
-    size_t size() const { return static_cast<size_t>(view_.len); }
-
-private:
-    Py_buffer view_;
-};
 
 // An element of type T in a buffer, which need not be aligned.
 template <typename T>
@@ -112,16 +95,6 @@ std::string_view string_at(const Strings &self, int64_t index) {
     return self[static_cast<size_t>(index)];
 }
 
-nb::list empty_ones(const Strings &self) {
-    nb::list found;
-    Pace pace(LOOK_AT_SIGNALS);
-    for (size_t i = 0; i < self.size(); ++i) {
-        pace.count(self[i].empty() ? Pace::OBJECT : 1);
-        if (self[i].empty()) found.append(i);
-    }
-    return found;
-}
-
 nb::object list_of(const Strings &self) {
     nb::object list = nb::steal(in_python([&] { return PyList_New(static_cast<Py_ssize_t>(self.size())); }));
     if (!list) throw nb::python_error();
@@ -191,43 +164,6 @@ nb::bytes made_tokens(const Strings &merges, const Strings &tokens) {
     return nb::bytes(made.data(), made.size() * sizeof(int32_t));
 }
 
-nb::bytes attributes_of(nb::handle types, nb::handle attribute_of) {
-    BufferView given(types), table(attribute_of);
-    std::vector<uint16_t> attributes(given.size() / sizeof(int32_t));
-    in_pieces(attributes.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-        for (size_t i = from; i < end; ++i) {
-            uint32_t type = element<uint32_t>(given, i);
-            attributes[i] = type < table.size() ? element<uint8_t>(table, type) : 0;
-        }
-    });
-    return nb::bytes(attributes.data(), attributes.size() * sizeof(uint16_t));
-}
-
-int64_t first_nan(nb::handle numbers) {
-    BufferView given(numbers);
-    const size_t count = given.size() / sizeof(float);
-    Pace pace(LOOK_AT_SIGNALS);
-    const size_t found = find_first(0, count, pace, [&](size_t i) { return std::isnan(element<float>(given, i)); });
-    return found < count ? static_cast<int64_t>(found) : -1;
-}
-
-nb::list tokens_with(nb::handle attributes, int flags) {
-    BufferView given(attributes);
-    nb::list found;
-    in_pieces(given.size() / sizeof(uint16_t), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-        constexpr size_t AT_ONCE = 64;  // most tokens have none of the flags
-        for (size_t stop; from < end; from = stop) {
-            stop = std::min(end, from + AT_ONCE);
-            uint16_t any = 0;
-            for (size_t i = from; i < stop; ++i) any |= element<uint16_t>(given, i);
-            for (size_t i = any & flags ? from : stop; i < stop; ++i) {
-                if (element<uint16_t>(given, i) & flags) found.append(i);
-            }
-        }
-    });
-    return found;
-}
-
 void append_number(std::string &text, nb::handle number) {
     const long long value = PyLong_AsLongLong(number.ptr());
     if (value == -1 && PyErr_Occurred()) throw nb::python_error();
@@ -283,7 +219,6 @@ void bind_strings(nb::module_ &module) {
         .def("__getitem__", [](const Strings &self, int64_t index) { return text_of(string_at(self, index)); })
         .def("__eq__", [](const Strings &self, const Strings &other) { return self == other; },
              nb::arg("other"), nb::is_operator())
-        .def("empty_ones", &empty_ones, nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
         .def("made_tokens", &made_tokens, nb::arg("tokens"), nb::sig("def made_tokens(self, tokens: Strings) -> bytes"),
              "Return an int32 for each of these merges: the index in `tokens` of the token that the merge makes, or -1 if that"
              " token or a side of the merge is not in `tokens`. `tokens` needs `index`.")
@@ -306,14 +241,6 @@ void bind_strings(nb::module_ &module) {
              "Add the next of at most `count` strings; returns what `Strings.walk` does.")
         .def("take", &take_strings, nb::sig("def take(self) -> Strings | None"),
              "The strings, once; None if some are missing, are not UTF-8, or have a NUL.");
-    module.def("attributes_of", &attributes_of, nb::arg("types"), nb::arg("attribute_of"),
-               nb::sig("def attributes_of(types: object, attribute_of: bytes) -> bytes"),
-               "For int32 token types, `attribute_of[type]` of each as uint16; 0 for types that are not in it.");
-    module.def("first_nan", &first_nan, nb::arg("numbers"), nb::sig("def first_nan(numbers: object) -> int"),
-               "The index of the first of the float32 `numbers` that is not a number; -1 if all are.");
-    module.def("tokens_with", &tokens_with, nb::arg("attributes"), nb::arg("flags"),
-               nb::sig("def tokens_with(attributes: object, flags: int) -> list[int]"),
-               "The indices of the uint16 `attributes` with one of `flags`.");
     module.def("rows", &rows, nb::arg("heads"), nb::arg("ids"), nb::arg("starts"), nb::arg("ends"), nb::arg("between"),
                nb::arg("behind"),
                nb::sig("def rows(heads: dict[int, bytes], ids: list[int], starts: list[int], ends: list[int], between: bytes, "

@@ -5,9 +5,10 @@
 #include "bpe/bpe_model.h"
 #include "fork.h"
 #include "gguf/byte_source.h"
-#include "gguf/metadata.h"
+#include "gguf/file_metadata.h"
 #include "library/handles.h"
 #include "vocabulary/loading.h"
+#include "vocabulary/metadata_keys.h"
 #include "vocabulary/pre_tokenizers.h"
 #include "vocabulary/text_models.h"
 
@@ -54,8 +55,11 @@ std::unique_ptr<ggufbpe_tokenizer> opened(ByteSource &source, const ggufbpe_open
     std::call_once(is_ready, ForkGate::install);
     const Poll poll = poll_of(options);
     auto made = std::make_unique<ggufbpe_tokenizer>();
-    made->vocabulary = load(Metadata(source, poll), poll);
-    const Vocabulary &vocabulary = made->vocabulary;
+    const FileMetadata file(source, poll);
+    file.require_first_shard();
+    made->vocabulary = load(file, {}, poll);
+    Vocabulary &vocabulary = made->vocabulary;
+    vocabulary.merges = vocabulary.has_merges ? file.require(MERGES).strings : std::make_shared<Strings>();
     if (vocabulary.kind->has_pre_tokenizer) made->splitter = splitter_of(vocabulary.pre);
     const size_t cache_bytes = options.cache_bytes ? options.cache_bytes : BPEModel::CACHE_BYTES;
     made->encoder = encoder_of(vocabulary, text_model(vocabulary, made->splitter, cache_bytes, poll));

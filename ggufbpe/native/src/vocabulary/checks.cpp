@@ -22,8 +22,14 @@ void check_scores(const Metadata &file, const Vocabulary &vocabulary) {
     throw file.error(SCORES, "the score of token " + std::to_string(wrong - vocabulary.scores.begin()) + " is not a number");
 }
 
+// Whether nothing is left of a text with this replacement.
+bool drops(const Charsmap::Match &match, bool drops_spaces) {
+    if (!match.length) return false;
+    return std::all_of(match.text, match.text + match.size, [&](char c) { return drops_spaces && c == ' '; });
+}
+
 // llama.cpp looks for the token of a line break while it loads, and refuses an id without a token.
-void check_unigram(const Metadata &file, const Vocabulary &vocabulary, const Poll &poll) {
+void check_unigram(const Metadata &file, Vocabulary &vocabulary, const Poll &poll) {
     const auto begins_token = [&](size_t i) {
         return vocabulary.matched_by()[i] & USER_DEFINED_TOKEN && (*vocabulary.tokens)[i].substr(0, 1) == "\n";
     };
@@ -33,7 +39,11 @@ void check_unigram(const Metadata &file, const Vocabulary &vocabulary, const Pol
         const Charsmap charsmap(vocabulary.charsmap, poll);
         const unsigned char text[] = {'\n'};
         Pace pace(poll);
-        if (!is_kept) charsmap.longest(text, text + 1, pace);
+        if (!is_kept && drops(charsmap.longest(text, text + 1, pace), vocabulary.remove_extra_whitespaces)) {
+            const int32_t taken = vocabulary.kind->default_ids[PAD];
+            const std::string what = "a line break becomes nothing; for its token llama.cpp takes " + std::to_string(taken);
+            vocabulary.corrections.push_back({"line_break", what, taken});
+        }
     } catch (const std::invalid_argument &error) {
         throw file.error(CHARSMAP, std::string(error.what()) + "; llama.cpp refuses it");
     }
@@ -60,7 +70,7 @@ bool has(const Vocabulary &vocabulary, std::initializer_list<const char *> texts
 
 }  // namespace
 
-void check_model(const Metadata &file, const Vocabulary &vocabulary, const Poll &poll) {
+void check_model(const Metadata &file, Vocabulary &vocabulary, const Poll &poll) {
     const std::string_view name = vocabulary.kind->name;
     if (name == "llama") check_scores(file, vocabulary);
     if (name == "t5") check_unigram(file, vocabulary, poll);

@@ -521,20 +521,20 @@ constexpr ModelKind MODEL_KINDS[] = {
 constexpr const char *WITHOUT_MERGES = "kimi-k2";
 
 constexpr SpecialKind SPECIAL_KINDS[] = {
-    {"bos", {"tokenizer.ggml.bos_token_id", nullptr}, {nullptr}},
-    {"eos", {"tokenizer.ggml.eos_token_id", nullptr}, {nullptr}},
-    {"eot", {"tokenizer.ggml.eot_token_id", nullptr}, {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]", "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>", "<end_of_utterance>", nullptr}},
-    {"eom", {"tokenizer.ggml.eom_token_id", nullptr}, {"<|eom_id|>", nullptr}},
-    {"unk", {"tokenizer.ggml.unknown_token_id", nullptr}, {nullptr}},
-    {"sep", {"tokenizer.ggml.seperator_token_id", nullptr}, {nullptr}},
-    {"pad", {"tokenizer.ggml.padding_token_id", nullptr}, {nullptr}},
-    {"mask", {"tokenizer.ggml.mask_token_id", nullptr}, {nullptr}},
-    {"fim_pre", {"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id", nullptr}, {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<\357\275\234fim\342\226\201begin\357\275\234>", "<PRE>", "\342\226\201<PRE>", "<|code_prefix|>", "<|prefix|>", "<|plamo:fim_prefix|>", nullptr}},
-    {"fim_suf", {"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id", nullptr}, {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<\357\275\234fim\342\226\201hole\357\275\234>", "<SUF>", "\342\226\201<SUF>", "<|code_suffix|>", "<|suffix|>", "<|plamo:fim_suffix|>", nullptr}},
-    {"fim_mid", {"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id", nullptr}, {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<\357\275\234fim\342\226\201end\357\275\234>", "<MID>", "\342\226\201<MID>", "<|code_middle|>", "<|middle|>", "<|plamo:fim_middle|>", nullptr}},
-    {"fim_pad", {"tokenizer.ggml.fim_pad_token_id", nullptr}, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", nullptr}},
-    {"fim_rep", {"tokenizer.ggml.fim_rep_token_id", nullptr}, {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", nullptr}},
-    {"fim_sep", {"tokenizer.ggml.fim_sep_token_id", nullptr}, {"<|file_sep|>", "<|plamo:file_separator|>", nullptr}},
+    {"BOS", {"tokenizer.ggml.bos_token_id", nullptr}, {nullptr}},
+    {"EOS", {"tokenizer.ggml.eos_token_id", nullptr}, {nullptr}},
+    {"EOT", {"tokenizer.ggml.eot_token_id", nullptr}, {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]", "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>", "<end_of_utterance>", nullptr}},
+    {"EOM", {"tokenizer.ggml.eom_token_id", nullptr}, {"<|eom_id|>", nullptr}},
+    {"UNK", {"tokenizer.ggml.unknown_token_id", nullptr}, {nullptr}},
+    {"SEP", {"tokenizer.ggml.seperator_token_id", nullptr}, {nullptr}},
+    {"PAD", {"tokenizer.ggml.padding_token_id", nullptr}, {nullptr}},
+    {"MASK", {"tokenizer.ggml.mask_token_id", nullptr}, {nullptr}},
+    {"FIM_PRE", {"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id", nullptr}, {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<\357\275\234fim\342\226\201begin\357\275\234>", "<PRE>", "\342\226\201<PRE>", "<|code_prefix|>", "<|prefix|>", "<|plamo:fim_prefix|>", nullptr}},
+    {"FIM_SUF", {"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id", nullptr}, {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<\357\275\234fim\342\226\201hole\357\275\234>", "<SUF>", "\342\226\201<SUF>", "<|code_suffix|>", "<|suffix|>", "<|plamo:fim_suffix|>", nullptr}},
+    {"FIM_MID", {"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id", nullptr}, {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<\357\275\234fim\342\226\201end\357\275\234>", "<MID>", "\342\226\201<MID>", "<|code_middle|>", "<|middle|>", "<|plamo:fim_middle|>", nullptr}},
+    {"FIM_PAD", {"tokenizer.ggml.fim_pad_token_id", nullptr}, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", nullptr}},
+    {"FIM_REP", {"tokenizer.ggml.fim_rep_token_id", nullptr}, {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", nullptr}},
+    {"FIM_SEP", {"tokenizer.ggml.fim_sep_token_id", nullptr}, {"<|file_sep|>", "<|plamo:file_separator|>", nullptr}},
 };
 
 constexpr const char *END_OF_GENERATION[] = {
@@ -565,6 +565,8 @@ constexpr const char *KEEPING_SPACE[] = {
 };
 
 constexpr const char *MODERN_BERT = "modern-bert";
+
+constexpr const char *STRICT_UTF8 = "strict UTF-8", *RFL_PARAMETER = "<rfl:parameter name=\042";
 // clang-format on
 
 }  // namespace ggufbpe

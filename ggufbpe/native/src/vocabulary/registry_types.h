@@ -35,7 +35,7 @@ struct ModelKind {
 
 // A special id: keys that set it, of which the later wins, and texts by which it is found if no key names it.
 struct SpecialKind {
-    const char *name;
+    const char *name;  // in messages
     const char *keys[4];
     const char *texts[16];
 };

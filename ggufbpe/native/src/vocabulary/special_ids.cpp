@@ -16,7 +16,6 @@ namespace ggufbpe {
 namespace {
 
 constexpr const char *ARCHITECTURE = "general.architecture", *NAME = "general.name";
-constexpr const char *RFL_PARAMETER = "<rfl:parameter name=\"";
 
 template <typename Texts>
 bool has_any(const std::string &text, const Texts &parts) {
@@ -31,10 +30,25 @@ std::string lowered(std::string name) {
     return name;
 }
 
+// None of the texts that the rules name has a character that is shown otherwise.
+std::string quoted(const char *text) { return std::string("'") + text + "'"; }
+
+void correct(Vocabulary &vocabulary, const char *id, const std::string &what, int32_t token = NO_TOKEN) {
+    vocabulary.corrections.push_back({id, what, token});
+}
+
+void make_control(Vocabulary &vocabulary, int32_t id, const char *text) {
+    uint16_t &attributes = vocabulary.attributes[static_cast<size_t>(id)];
+    if (attributes & CONTROL_TOKEN) return;
+    attributes |= CONTROL_TOKEN;
+    correct(vocabulary, "made_control",
+            "token " + std::to_string(id) + ", " + quoted(text) + ", looks like a control token and becomes one", id);
+}
+
 void set_left_strip(Vocabulary &vocabulary, const char *text) {
     const int32_t id = vocabulary.id_of(text);
     if (id == NO_TOKEN) {
-        vocabulary.warnings.push_back(std::string("the token ") + text + " is missing: convert the model again");
+        vocabulary.warnings.push_back("the token " + quoted(text) + " is missing: convert the model again");
     } else {
         vocabulary.attributes[static_cast<size_t>(id)] |= LSTRIP_TOKEN;
     }
@@ -45,7 +59,8 @@ void set_left_strip(Vocabulary &vocabulary, const char *text) {
 void set_special_ids(const Metadata &file, Vocabulary &vocabulary) {
     const uint64_t size = vocabulary.size();
     for (size_t i = 0; i < SPECIAL_ID_COUNT; ++i) {
-        int32_t id = i == BOS && vocabulary.pre.no_default_bos ? NO_TOKEN : vocabulary.kind->default_ids[i];
+        const int32_t given_by_default = i == BOS && vocabulary.pre.no_default_bos ? NO_TOKEN : vocabulary.kind->default_ids[i];
+        int32_t id = given_by_default;
         if (id != NO_TOKEN && static_cast<uint64_t>(id) >= size) id = NO_TOKEN;
         for (const char *const *key = SPECIAL_KINDS[i].keys; *key; ++key) {
             const std::optional<uint32_t> given = file.unsigned_number(*key);
@@ -56,38 +71,42 @@ void set_special_ids(const Metadata &file, Vocabulary &vocabulary) {
                 id = static_cast<int32_t>(*given);
             }
         }
+        if (id == NO_TOKEN && given_by_default != NO_TOKEN) {
+            correct(vocabulary, "default_id", std::string("the default ") + SPECIAL_KINDS[i].name + " id " +
+                                                  std::to_string(given_by_default) + " is out of range, so there is none");
+        }
         vocabulary.special_ids[i] = id;
     }
 }
 
-void find_special_tokens(Vocabulary &vocabulary) {
+void find_special_tokens(Vocabulary &vocabulary, const Lacking &lacking) {
     for (size_t i = 0; i < SPECIAL_ID_COUNT; ++i) {
         if (vocabulary.special_ids[i] != NO_TOKEN) continue;
         for (const char *const *text = SPECIAL_KINDS[i].texts; *text; ++text) {
             const int32_t id = vocabulary.id_of(*text);
-            if (id == NO_TOKEN) continue;
+            if (id == NO_TOKEN || lacking.count(*text)) continue;
             vocabulary.special_ids[i] = id;
-            vocabulary.attributes[static_cast<size_t>(id)] |= CONTROL_TOKEN;
+            make_control(vocabulary, id, *text);
             break;
         }
     }
-    for (size_t i = 0; i < vocabulary.size(); ++i) {
-        const bool is_unused = vocabulary.attributes[i] & CONTROL_TOKEN &&
-                               (*vocabulary.tokens)[i].find("unused") != std::string_view::npos;
-        if (is_unused) vocabulary.attributes[i] |= UNUSED_TOKEN;
-    }
+    for_tokens_with(CONTROL_TOKEN, vocabulary.attributes, [&](size_t i) {
+        if ((*vocabulary.tokens)[i].find("unused") != std::string_view::npos) vocabulary.attributes[i] |= UNUSED_TOKEN;
+    });
 }
 
-void find_end_of_generation(Vocabulary &vocabulary) {
+void find_end_of_generation(Vocabulary &vocabulary, const Lacking &lacking) {
     std::set<int32_t> ends;
     const auto id_of = [&](const char *text) { return vocabulary.id_of(text); };
     const auto end_of = [&](const char *text) {
         return std::find_if(ends.begin(), ends.end(), [&](int32_t id) { return (*vocabulary.tokens)[static_cast<size_t>(id)] == text; });
     };
     const auto is_end = [&](const char *text) { return end_of(text) != ends.end(); };
-    const auto no_end = [&](const char *text, uint16_t attribute) {
+    const auto no_end = [&](const char *text, uint16_t attribute, const char *what_it_is) {
         const auto found = end_of(text);
         vocabulary.attributes[static_cast<size_t>(*found)] = attribute;
+        correct(vocabulary, "not_end_of_generation",
+                quoted(text) + what_it_is + " here, so it is not an end-of-generation token", *found);
         ends.erase(found);
     };
     for (const SpecialId each : {FIM_PAD, FIM_REP, FIM_SEP}) {
@@ -95,23 +114,30 @@ void find_end_of_generation(Vocabulary &vocabulary) {
     }
     for (const char *text : END_OF_GENERATION) {
         const int32_t id = id_of(text);
-        if (id == NO_TOKEN) continue;
+        if (id == NO_TOKEN || lacking.count(text)) continue;
         ends.insert(id);
-        vocabulary.attributes[static_cast<size_t>(id)] |= CONTROL_TOKEN;
+        make_control(vocabulary, id, text);
     }
     for (const char *text : ALWAYS_SHOWN) {
         const int32_t id = id_of(text);
-        if (id != NO_TOKEN) vocabulary.attributes[static_cast<size_t>(id)] = USER_DEFINED_TOKEN;
+        if (id == NO_TOKEN) continue;
+        vocabulary.attributes[static_cast<size_t>(id)] = USER_DEFINED_TOKEN;
+        correct(vocabulary, "always_shown", quoted(text) + " becomes a user-defined token, which is always shown", id);
     }
     for (const SpecialId each : {EOS, EOT, EOM}) {
-        if (vocabulary.special_ids[each] != NO_TOKEN) ends.insert(vocabulary.special_ids[each]);
+        const int32_t id = vocabulary.special_ids[each];
+        if (id == NO_TOKEN || !ends.insert(id).second) continue;
+        correct(vocabulary, "end_of_generation",
+                std::string("the ") + SPECIAL_KINDS[each].name + " token " + std::to_string(id) +
+                    " was not an end-of-generation token, and becomes one",
+                id);
     }
     // o200k_harmony and solar-open: <|end|> ends a message, not the generation.
     const bool calls = is_end("<|call|>") || is_end("<|calls|>"), returns = is_end("<|return|>") || is_end("<|flush|>");
-    const bool has_rfl = id_of(RFL_PARAMETER) != NO_TOKEN;
+    const bool has_rfl = id_of(RFL_PARAMETER) != NO_TOKEN && !lacking.count(RFL_PARAMETER);
     const bool keeps = is_end("</s>") && (is_end("<|tool_response>") || is_end("<|plamo:eos|>") || has_rfl);
-    if (is_end("<|end|>") && calls && returns) no_end("<|end|>", USER_DEFINED_TOKEN);
-    if (keeps) no_end("</s>", NORMAL_TOKEN);
+    if (is_end("<|end|>") && calls && returns) no_end("<|end|>", USER_DEFINED_TOKEN, " ends a message");
+    if (keeps) no_end("</s>", NORMAL_TOKEN, " is a normal token");
     vocabulary.end_of_generation.assign(ends.begin(), ends.end());
 }
 

@@ -3,6 +3,7 @@
 // Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -16,21 +17,22 @@ namespace {
 
 constexpr uint16_t ATTRIBUTE_OF_TYPE[] = {0,          NORMAL_TOKEN, UNKNOWN_TOKEN, CONTROL_TOKEN, USER_DEFINED_TOKEN,
                                           UNUSED_TOKEN, BYTE_TOKEN};
-constexpr int32_t TOKEN_TYPES = 7;
+constexpr uint32_t TOKEN_TYPES = 7, NORMAL_TYPE = 1;
 constexpr std::string_view K_MER_MARKER = "\xEE\x80\x80";  // U+E000, ends the text of a k-mer
 
 // Empty tokens get a name.
 std::shared_ptr<Strings> named(const Strings &tokens, std::vector<std::string> &warnings, const Poll &poll) {
     auto texts = std::make_shared<Strings>();
     texts->reserve(tokens.size(), tokens.byte_size());
+    std::string places;  // of the first empty ones
     size_t empty = 0;
     Pace pace(poll);
     for (size_t i = 0; i < tokens.size(); ++i) {
         pace.count(tokens[i].size() + 16);
-        empty += tokens[i].empty();
+        if (tokens[i].empty() && empty++ < 5) places += (places.empty() ? "" : ", ") + std::to_string(i);
         texts->add(tokens[i].empty() ? "[EMPTY_" + std::to_string(i) + "]" : std::string(tokens[i]));
     }
-    warnings.push_back(std::to_string(empty) + " of the tokens are empty");
+    warnings.push_back(std::to_string(empty) + " of the tokens are empty, at index " + places + (empty > 5 ? " …" : ""));
     return texts;
 }
 
@@ -52,17 +54,10 @@ std::shared_ptr<Strings> without_markers(const Strings &names, const Poll &poll)
     return texts;
 }
 
-bool has_empty(const Strings &tokens) {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        if (tokens[i].empty()) return true;
-    }
-    return false;
-}
-
 // The value of an array with an element for each token, or null.
-const Value *parallel(const Metadata &file, const char *key, size_t tokens) {
-    const Value *value = file.find(key);
-    if (!value || value->count >= tokens) return value;
+const Value *parallel(const Metadata &file, const char *key, size_t tokens, bool is_wanted = true) {
+    const Value *value = file.find(key, is_wanted);
+    if (!value || value->count >= tokens) return is_wanted ? value : nullptr;
     throw file.error(key, "has " + std::to_string(value->count) + " elements for " + std::to_string(tokens) + " tokens");
 }
 
@@ -70,7 +65,8 @@ const Value *parallel(const Metadata &file, const char *key, size_t tokens) {
 
 void read_tokens(const Metadata &file, Vocabulary &vocabulary, const Poll &poll) {
     vocabulary.names = file.require(LIST).strings;
-    if (has_empty(*vocabulary.names)) vocabulary.names = named(*vocabulary.names, vocabulary.warnings, poll);
+    vocabulary.names->index(poll);
+    if (vocabulary.names->find("") != Strings::NOT_FOUND) vocabulary.names = named(*vocabulary.names, vocabulary.warnings, poll);
     const Strings &names = *vocabulary.names;
     const int64_t again = vocabulary.names->index(poll);
     if (again != Strings::NOT_FOUND) {
@@ -82,8 +78,8 @@ void read_tokens(const Metadata &file, Vocabulary &vocabulary, const Poll &poll)
 }
 
 void read_scores(const Metadata &file, Vocabulary &vocabulary) {
-    const Value *value = parallel(file, SCORES, vocabulary.size());
-    if (!value || !vocabulary.kind->has_scores) return;
+    const Value *value = parallel(file, SCORES, vocabulary.size(), vocabulary.kind->has_scores);
+    if (!value) return;
     if (value->element == FLOAT32) {
         vocabulary.scores = numbers_in<float>(*value);
     } else {
@@ -96,18 +92,24 @@ void read_attributes(const Metadata &file, Vocabulary &vocabulary) {
     vocabulary.attributes.assign(vocabulary.size(), NORMAL_TOKEN);
     const Value *value = parallel(file, TYPES, vocabulary.size());
     if (!value) return;
-    const std::vector<int32_t> types = numbers_in<int32_t>(*value);
-    for (size_t i = 0; i < vocabulary.size(); ++i) {
-        vocabulary.attributes[i] = types[i] >= 0 && types[i] < TOKEN_TYPES ? ATTRIBUTE_OF_TYPE[types[i]] : uint16_t(0);
+    constexpr size_t AT_ONCE = 64;  // mostly all normal, as they are already
+    const char *content = value->content().data();
+    for (size_t from = 0; from < vocabulary.size(); from += AT_ONCE) {
+        uint32_t types[AT_ONCE], others = 0;
+        const size_t count = std::min(AT_ONCE, vocabulary.size() - from);
+        std::memcpy(types, content + from * sizeof *types, count * sizeof *types);
+        for (size_t i = 0; i < count; ++i) others |= types[i] ^ NORMAL_TYPE;
+        for (size_t i = others ? 0 : count; i < count; ++i) {
+            vocabulary.attributes[from + i] = types[i] < TOKEN_TYPES ? ATTRIBUTE_OF_TYPE[types[i]] : uint16_t(0);
+        }
     }
 }
 
 void check_byte_tokens(const Metadata &file, const Vocabulary &vocabulary) {
-    for (size_t i = 0; i < vocabulary.size(); ++i) {
-        if (vocabulary.attributes[i] & BYTE_TOKEN && (*vocabulary.tokens)[i].size() < 3) {
-            throw file.error(LIST, "token " + std::to_string(i) + " has the type BYTE but not the form <0xXX>");
-        }
-    }
+    for_tokens_with(BYTE_TOKEN, vocabulary.attributes, [&](size_t i) {
+        if ((*vocabulary.tokens)[i].size() >= 3) return;
+        throw file.error(LIST, "token " + std::to_string(i) + " has the type BYTE but not the form <0xXX>");
+    });
 }
 
 }  // namespace ggufbpe
