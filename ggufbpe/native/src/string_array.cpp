@@ -17,6 +17,13 @@ constexpr size_t STRINGS_AT_ONCE = 1 << 17;  // walked between two polls
 constexpr size_t STEPS_A_STRING = 16;        // the cost of a short one, in bytes looked at
 constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may overrun
 
+// The bits that the indexes of so many strings take, each one more than it is.
+uint32_t bits_for(size_t count) {
+    uint32_t bits = 0;
+    while (bits < count) bits = bits << 1 | 1;
+    return bits;
+}
+
 // A number that the process that runs now hardly shares with another one, where the system gives no random ones.
 uint64_t number_of_process() {
     static uint64_t drawn = 0;
@@ -151,39 +158,40 @@ const uint64_t BYTES_SEEDS[2] = {random_number(), random_number()};
 const uint64_t HASH_SEEDS[2] = {random_number(), random_number()};
 
 void Strings::reserve(size_t count, size_t bytes) {
-    ends_.reserve(count + 1);
-    data_.reserve(bytes + PADDING);
+    own_ends_.reserve(count + 1);
+    own_data_.reserve(bytes + PADDING);
+    settle();
 }
 
 void Strings::add(std::string_view text) {
     if (text.size() > UINT32_MAX - byte_size()) throw std::length_error("strings of 4 GiB or more");
     slots_ = nullptr;
-    data_.resize(byte_size());
-    data_.insert(data_.end(), text.begin(), text.end());
-    ends_.push_back(static_cast<uint32_t>(data_.size()));
+    own_data_.resize(byte_size());
+    own_data_.insert(own_data_.end(), text.begin(), text.end());
+    own_ends_.push_back(static_cast<uint32_t>(own_data_.size()));
+    settle();
 }
 
 bool Strings::operator==(const Strings &other) const {
-    return ends_ == other.ends_ && 
-           std::equal(data_.begin(), data_.begin() + static_cast<std::ptrdiff_t>(byte_size()), other.data_.begin());
+    return size_ == other.size_ && !std::memcmp(ends_, other.ends_, (size_ + 1) * sizeof *ends_) &&
+           (!byte_size() || !std::memcmp(data_, other.data_, byte_size()));
 }
 
 Strings::Strings(TableReader &from) {
     size_t count;
-    const uint32_t *ends = from.array<uint32_t>(count);
-    ends_.assign(ends, ends + count);
-    const char *data = from.array_of<char>(byte_size());
-    data_.resize(byte_size() + PADDING);
-    std::memcpy(data_.data(), data, byte_size());
+    ends_ = from.array<uint32_t>(count);
+    size_ = count - 1;
+    data_ = from.array_of<char>(byte_size());
     std::copy_n(from.array_of<uint64_t>(seeds_.size()), seeds_.size(), seeds_.data());
-    slots_ = from.array<Slot>(count);
+    slots_ = from.array<uint32_t>(count);
     mask_ = count - 1;
+    indexes_ = bits_for(size_);
     file_ = from.file();
 }
 
 void Strings::write(TableWriter &to) const {
-    to.add(ends_.data(), ends_.size());
-    to.add(data_.data(), byte_size());
+    to.add(ends_, size_ + 1);
+    to.add(data_, byte_size());
     to.add(seeds_.data(), seeds_.size());
     to.add(slots_, static_cast<size_t>(mask_ + 1));
 }
@@ -194,8 +202,9 @@ int64_t Strings::index(const Poll &poll) {
     size_t count = size();
     size_t capacity = 16;
     while (capacity < 2 * count) capacity *= 2;
-    ZeroedArray<Slot> slots(capacity);  // no one sees half a table, whatever a poll does
+    ZeroedArray<uint32_t> slots(capacity);  // no one sees half a table, whatever a poll does
     const uint64_t mask = capacity - 1;
+    const uint32_t indexes = bits_for(count);
     int64_t duplicate = NOT_FOUND;
     Pace pace(poll);
     uint64_t hashes[AT_ONCE];
@@ -208,14 +217,14 @@ int64_t Strings::index(const Poll &poll) {
             ggufbpe::prefetch(&slots[hashes[i] & mask]);
         }
         for (size_t i = 0; i < few; ++i) {
-            uint32_t tag = static_cast<uint32_t>(hashes[i] >> 32);
+            const uint32_t tag = static_cast<uint32_t>(hashes[i] >> 32) & ~indexes;
             for (uint64_t at = hashes[i] & mask;; at = (at + 1) & mask) {
-                Slot &slot = slots[at];
-                if (!slot.index_plus_1) {
-                    slot = {tag, static_cast<uint32_t>(first + i + 1)};
+                uint32_t &slot = slots[at];
+                if (!slot) {
+                    slot = tag | static_cast<uint32_t>(first + i + 1);
                     break;
                 }
-                if (slot.tag == tag && (*this)[slot.index_plus_1 - 1] == (*this)[first + i]) {
+                if ((slot & ~indexes) == tag && (*this)[(slot & indexes) - 1] == (*this)[first + i]) {
                     if (duplicate == NOT_FOUND) duplicate = static_cast<int64_t>(first + i);
                     break;
                 }
@@ -225,6 +234,7 @@ int64_t Strings::index(const Poll &poll) {
     if (indexed()) return duplicate_;  // a poll let another thread finish first, and others may be searching its table
     own_slots_ = std::move(slots);
     mask_ = mask;
+    indexes_ = indexes;
     duplicate_ = duplicate;
     slots_ = own_slots_.data();  // last: it says that the index is there
     return duplicate_;
@@ -249,15 +259,15 @@ Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, in
 
 Scanner::Scanner(uint64_t count, uint64_t bytes) : wanted_(count) {
     if (count >= UINT32_MAX) throw std::length_error("more strings than there are numbers for");
-    strings_.ends_.reserve(static_cast<size_t>(std::min(count + 1, AT_FIRST / sizeof(uint32_t))));
-    strings_.data_.resize(static_cast<size_t>(std::min(bytes, AT_FIRST)) + PADDING);
+    strings_.own_ends_.reserve(static_cast<size_t>(std::min(count + 1, AT_FIRST / sizeof(uint32_t))));
+    strings_.own_data_.resize(static_cast<size_t>(std::min(bytes, AT_FIRST)) + PADDING);
 }
 
 // Room for `bytes` of strings and for what copying may overrun. False if there can be none.
 bool Scanner::make_room(uint64_t bytes) {
     constexpr uint64_t MOST = UINT32_MAX - PADDING;
     if (bytes > MOST) return false;
-    strings_.data_.resize(static_cast<size_t>(std::min(std::max(bytes, 2 * uint64_t(strings_.data_.size())), MOST)) + PADDING);
+    strings_.own_data_.resize(static_cast<size_t>(std::min(std::max(bytes, 2 * uint64_t(strings_.own_data_.size())), MOST)) + PADDING);
     return true;
 }
 
@@ -266,17 +276,17 @@ Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t c
     count = std::min(count, wanted_ - count_);
     const uint64_t possible = position < size ? (size - position) / static_cast<uint64_t>(width) : 0;
     count = std::min(count, possible + 1);  // one more than can be there says what is missing
-    strings_.ends_.resize(static_cast<size_t>(count_ + 1 + count));
-    uint32_t *ends = strings_.ends_.data() + count_;
-    char *texts = strings_.data_.data();
-    uint64_t room = strings_.data_.size() - PADDING, end = end_;
+    strings_.own_ends_.resize(static_cast<size_t>(count_ + 1 + count));
+    uint32_t *ends = strings_.own_ends_.data() + count_;
+    char *texts = strings_.own_data_.data();
+    uint64_t room = strings_.own_data_.size() - PADDING, end = end_;
     bool cut = cut_;
     Pace pace(poll);
     Scan result = walk(data, size, position, count, width, big_endian, poll, [&](uint64_t at, uint64_t length) {
         if (length > room - end) {
             if (!make_room(end + length)) return false;
-            texts = strings_.data_.data();
-            room = strings_.data_.size() - PADDING;
+            texts = strings_.own_data_.data();
+            room = strings_.own_data_.size() - PADDING;
         }
         if (length <= PADDING && size - at >= PADDING) {
             std::memcpy(texts + end, data + at, PADDING);  // the next one overwrites the excess
@@ -290,14 +300,14 @@ Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t c
         return true;
     });
     count_ += result.index;
-    strings_.ends_.resize(static_cast<size_t>(count_ + 1));
+    strings_.own_ends_.resize(static_cast<size_t>(count_ + 1));
     end_ = static_cast<uint32_t>(end);
     cut_ = cut;
     return result;
 }
 
 bool Scanner::is_plain(const Poll &poll) const {
-    return !cut_ && count_ == wanted_ && ggufbpe::is_plain(strings_.data_.data(), end_, poll);
+    return !cut_ && count_ == wanted_ && ggufbpe::is_plain(strings_.own_data_.data(), end_, poll);
 }
 
 }  // namespace ggufbpe

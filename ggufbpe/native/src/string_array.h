@@ -69,21 +69,23 @@ struct Scan;
 
 class Strings {
 public:
-    Strings() = default;
+    Strings() : Strings({}, {0}) {}
     // String i is `data` from ends[i] to ends[i + 1], the first of which is 0.
-    Strings(LargeVector<char> data, LargeVector<uint32_t> ends) : data_(std::move(data)), ends_(std::move(ends)) {}
+    Strings(LargeVector<char> data, LargeVector<uint32_t> ends) : own_data_(std::move(data)), own_ends_(std::move(ends)) {
+        settle();
+    }
+    Strings(Strings &&) = default;
+    Strings &operator=(Strings &&) = default;
 
     void reserve(size_t count, size_t bytes);
     void add(std::string_view text);  // std::length_error beyond 4 GiB
 
-    size_t size() const { return ends_.size() - 1; }
-    size_t byte_size() const { return ends_.back(); }
-    std::string_view operator[](size_t index) const {
-        return {data_.data() + ends_[index], size_t(ends_[index + 1] - ends_[index])};
-    }
+    size_t size() const { return size_; }
+    size_t byte_size() const { return ends_[size_]; }
+    std::string_view operator[](size_t index) const { return {data_ + ends_[index], size_t(ends_[index + 1] - ends_[index])}; }
     bool operator==(const Strings &other) const;
 
-    // The strings that write() wrote, with their index.
+    // The strings that write() wrote, with their index; both stay in the file.
     explicit Strings(TableReader &from);
     void write(TableWriter &to) const;
 
@@ -101,11 +103,11 @@ public:
     // The index of `text`, or NOT_FOUND. Needs index().
     int64_t find(std::string_view text) const { return find(text, hash(text)); }
     int64_t find(std::string_view text, uint64_t hash) const {
-        const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+        const uint32_t tag = tag_of(hash);
         for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
-            const Slot &slot = slots_[at];
-            if (!slot.index_plus_1) return NOT_FOUND;
-            if (slot.tag == tag && is_equal((*this)[slot.index_plus_1 - 1], text)) return slot.index_plus_1 - 1;
+            const uint32_t slot = slots_[at], index_plus_1 = slot & indexes_;
+            if (!slot) return NOT_FOUND;
+            if (slot - index_plus_1 == tag && is_equal((*this)[index_plus_1 - 1], text)) return index_plus_1 - int64_t(1);
         }
     }
 
@@ -117,14 +119,14 @@ public:
     // of that string; prefetch_text(), the string; and find_likely(), which gives the result of find(). The prefetches take the
     // first string for NOT_FOUND, and there must be one.
     int64_t likely(uint64_t hash) const {
-        const uint32_t tag = static_cast<uint32_t>(hash >> 32);
-        for (uint64_t at = hash & mask_; slots_[at].index_plus_1; at = (at + 1) & mask_) {
-            if (slots_[at].tag == tag) return slots_[at].index_plus_1 - int64_t(1);
+        const uint32_t tag = tag_of(hash);
+        for (uint64_t at = hash & mask_; slots_[at]; at = (at + 1) & mask_) {
+            if ((slots_[at] & ~indexes_) == tag) return (slots_[at] & indexes_) - int64_t(1);
         }
         return NOT_FOUND;
     }
     void prefetch_end(int64_t likely) const { ggufbpe::prefetch(&ends_[not_negative(likely)]); }
-    void prefetch_text(int64_t likely) const { ggufbpe::prefetch(data_.data() + ends_[not_negative(likely)]); }
+    void prefetch_text(int64_t likely) const { ggufbpe::prefetch(data_ + ends_[not_negative(likely)]); }
     int64_t find_likely(std::string_view text, uint64_t hash, int64_t likely) const {
         if (likely == NOT_FOUND) return NOT_FOUND;
         return is_equal((*this)[static_cast<size_t>(likely)], text) ? likely : find(text, hash);
@@ -155,17 +157,26 @@ private:
 
     friend class Scanner;
 
-    struct Slot {
-        uint32_t tag;           // upper half of the hash
-        uint32_t index_plus_1;  // 0: empty
-    };
+    // What a slot has of a hash, in the bits that indexes leave.
+    uint32_t tag_of(uint64_t hash) const { return static_cast<uint32_t>(hash >> 32) & ~indexes_; }
 
-    LargeVector<char> data_;         // may be longer than the strings
-    LargeVector<uint32_t> ends_{0};  // ends_[i] is where string i begins
-    ZeroedArray<Slot> own_slots_;
-    const Slot *slots_ = nullptr;  // of the index: these, or those of a file
+    // To be called when the vectors have changed.
+    void settle() {
+        data_ = own_data_.data();
+        ends_ = own_ends_.data();
+        size_ = own_ends_.size() - 1;
+    }
+
+    LargeVector<char> own_data_;         // may be longer than the strings
+    LargeVector<uint32_t> own_ends_;
+    ZeroedArray<uint32_t> own_slots_;
+    const char *data_ = nullptr;  // these, or those of a file
+    const uint32_t *ends_ = nullptr;  // ends_[i] is where string i begins
+    const uint32_t *slots_ = nullptr;  // of the index: 0 is empty; in the bits of `indexes_` stands the index + 1, above them a tag
+    size_t size_ = 0;
     std::shared_ptr<const TableFile> file_;
     uint64_t mask_ = 0;
+    uint32_t indexes_ = 0;
     int64_t duplicate_ = NOT_FOUND;  // what index() returned
     std::array<uint64_t, 2> seeds_{{BYTES_SEEDS[0], BYTES_SEEDS[1]}};
 };
@@ -207,6 +218,7 @@ public:
     bool is_plain(const Poll &poll) const;
     // The strings, which it then has no more of.
     Strings take() {
+        strings_.settle();
         Strings taken = std::move(strings_);
         *this = Scanner(0);
         return taken;
