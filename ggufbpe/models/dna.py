@@ -42,10 +42,6 @@ class DnaModel(BytePairModel):
         """Sequences as k-mers, everything else as words."""
         return DnaText(vocabulary, most_words)
 
-    def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """The k-mers."""
-        return "k_mers"
-
 
 class DnaText(BytePairText):
     """Takes the sequences out of plain text before the rest is split."""

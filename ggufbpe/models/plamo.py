@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._util import utf8
 from .._util.lazy import cached_property
@@ -97,19 +97,6 @@ class Plamo2Model(TokenizerModel):
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> PlamoText:
         """Segments, and the best path through each."""
         return PlamoText(vocabulary, self.cuts_segments)
-
-    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """`plamo/plamo_model.h`."""
-        from ..native.lazy_strings import compiled, strings_of
-
-        return compiled().PlamoModel(
-            strings_of(vocabulary.tokens),
-            array("i", whole_scores(vocabulary)).tobytes(),
-            array("i", byte_tokens(vocabulary)).tobytes(),
-            self.cuts_segments,
-            vocabulary.strict_utf8,
-            cache_bytes,
-        )
 
 
 class Plamo3Model(Plamo2Model):

@@ -9,7 +9,7 @@ Source: src/llama-vocab.cpp, llm_tokenizer_rwkv_session and llama_unescape_rwkv_
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._util.lazy import cached_property
 from ..gguf.metadata import Metadata
@@ -69,12 +69,6 @@ class RWKVModel(TokenizerModel):
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> RWKVText:
         """The longest tokens."""
         return RWKVText(vocabulary)
-
-    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """`rwkv/rwkv_model.h`."""
-        from ..native.lazy_strings import compiled, strings_of
-
-        return compiled().RWKVModel(strings_of(vocabulary.tokens), unknown_id(vocabulary), cache_bytes)
 
 
 def unescape(text: str) -> bytes:

@@ -23,7 +23,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._util import utf8
 from .._util.lazy import cached_property
@@ -100,15 +100,6 @@ class SpmModel(TokenizerModel):
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> SpmText:
         """Merging by scores."""
         return SpmText(vocabulary, most_words)
-
-    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """`spm/spm_model.h`."""
-        from ..native.lazy_strings import compiled, tokens_of
-
-        scores = array("f", vocabulary.scores).tobytes()
-        return compiled().SpmModel(
-            tokens_of(vocabulary.token_to_id), scores, vocabulary.add_space_prefix, cache_bytes
-        )
 
 
 def first_nan(scores: Sequence[float]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .._util.spelling import unescape_spaces
 
@@ -157,10 +157,6 @@ class TokenizerModel:
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> TextModel:
         """A `TextModel` of the reference engine, which caches at most `most_words` words."""
-        raise NotImplementedError
-
-    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """A `TextModel` of the compiled engine, which caches at most `cache_bytes` of words."""
         raise NotImplementedError
 
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import VocabularyError
 from ..gguf import typed
@@ -19,7 +19,7 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .charsmap import Charsmap, describe_truncation
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import TokenizerModel, Warn, first_attributes, unknown_id
+from .tokenizer_model import TokenizerModel, Warn, first_attributes
 from .vocabulary import Correct, Correction
 
 if TYPE_CHECKING:
@@ -107,24 +107,6 @@ class UnigramModel(TokenizerModel):
         from .unigram_text import UnigramText
 
         return UnigramText(vocabulary)
-
-    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """`ugm/ugm_model.h`."""
-        from ..native.lazy_strings import compiled, tokens_of
-
-        return compiled().UGMModel(
-            tokens_of(vocabulary.token_to_id),
-            array("H", first_attributes(vocabulary)).tobytes(),
-            array("H", vocabulary.attributes).tobytes(),
-            array("f", vocabulary.scores).tobytes(),
-            vocabulary.charsmap,
-            vocabulary.add_space_prefix,
-            vocabulary.remove_extra_whitespaces,
-            unknown_id(vocabulary),
-            vocabulary.nfc,
-            vocabulary.strict_utf8,
-            cache_bytes,
-        )
 
 
 def _drops_line_breaks(vocabulary: Vocabulary) -> bool:

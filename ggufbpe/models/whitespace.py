@@ -35,10 +35,6 @@ class WhitespaceModel(BytePairModel):
         """The words between white space."""
         return WhitespaceText(vocabulary, most_words)
 
-    def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """Lower case if the vocabulary says so."""
-        return "lowered_words" if vocabulary.lowercase else "spaced_words"
-
 
 class WhitespaceText(BytePairText):
     """Splits the text between white space, each run separately."""

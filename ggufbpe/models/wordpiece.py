@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._util import utf8
 from .._util.lazy import cached_property
@@ -80,18 +80,6 @@ class WordPieceModel(TokenizerModel):
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> WordPieceText:
         """Normalized words, each by the longest tokens."""
         return WordPieceText(vocabulary, most_words)
-
-    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """`wpm/wpm_model.h`."""
-        from ..native.lazy_strings import compiled, tokens_of
-
-        return compiled().WPMModel(
-            tokens_of(vocabulary.token_to_id),
-            unknown_id(vocabulary),
-            vocabulary.lowercase,
-            vocabulary.strip_accents,
-            cache_bytes,
-        )
 
 
 class BertNormalizer(dict[int, str]):

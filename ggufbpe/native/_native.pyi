@@ -71,66 +71,6 @@ class PackedStrings:
 
 def load_vocabulary(kind: object, content: object, lacking: set[str]) -> dict[str, Any] | None: ...
 
-class TextModel:
-    pass
-
-class BPEModel(TextModel):
-    def __init__(
-        self,
-        tokens: Strings,
-        merges: Strings | None,
-        splitter: Splitter,
-        byte_encode: bool,
-        ignore_merges: bool,
-        newline_runs: bool,
-        prepend_space: bool,
-        escape_spaces: bool,
-        own_step: str,
-        cache_bytes: int,
-        made: TableFile | None = None,
-    ) -> None: ...
-    def written_tables(self, secret: bytes, key: bytes) -> bytes: ...
-
-class WPMModel(TextModel):
-    def __init__(
-        self, tokens: Strings, unknown: int, lowercase: bool, strip_accents: bool, cache_bytes: int
-    ) -> None: ...
-
-class RWKVModel(TextModel):
-    def __init__(self, tokens: Strings, unknown: int, cache_bytes: int) -> None: ...
-
-class UGMModel(TextModel):
-    def __init__(
-        self,
-        tokens: Strings,
-        matched_by: bytes,
-        attributes: bytes,
-        scores: bytes,
-        charsmap: bytes,
-        add_space_prefix: bool,
-        remove_extra_whitespaces: bool,
-        unknown: int,
-        composes: bool,
-        strict_utf8: bool,
-        cache_bytes: int,
-    ) -> None: ...
-
-class SpmModel(TextModel):
-    def __init__(self, tokens: Strings, scores: bytes, add_space_prefix: bool, cache_bytes: int) -> None: ...
-
-class PlamoModel(TextModel):
-    def __init__(
-        self,
-        tokens: Strings,
-        scores: bytes,
-        byte_tokens: bytes,
-        cuts_segments: bool,
-        strict_utf8: bool,
-        cache_bytes: int,
-    ) -> None: ...
-
-CACHE_BYTES: int = 33554432
-
 class Ids:
     pass
 
@@ -140,13 +80,17 @@ class Spans:
 class Encoder:
     def __init__(
         self,
-        model: TextModel,
+        vocabulary: object,
+        names: Strings,
         texts: Strings,
-        special: Sequence[tuple[int, bool, bool, bool]],
+        merges: Strings | None,
+        splitter: Splitter | None,
         before: Sequence[int],
         behind: Sequence[int],
-        strict_utf8: bool,
+        cache_bytes: int,
+        made: TableFile | None = None,
     ) -> None: ...
+    def written_tables(self, secret: bytes, key: bytes) -> bytes: ...
     def encode(self, text: object, add_special: bool, parse_special: bool, continues: bool) -> list[int]: ...
     def encode_to_buffer(
         self, text: object, add_special: bool, parse_special: bool, threads: int, continues: bool
@@ -185,6 +129,8 @@ class Encoder:
         drops_spaces: bool,
         ignores_first_space: bool,
     ) -> list[tuple[int, int]]: ...
+
+CACHE_BYTES: int = 33554432
 
 def release_memory() -> None: ...
 def lock_requests() -> int: ...

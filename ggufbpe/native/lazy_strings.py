@@ -282,11 +282,6 @@ def kept_strings(texts: Sequence[str]) -> LazyStrings:
     return texts if isinstance(texts, LazyStrings) else LazyStrings(compiled().Strings.of(list(texts)))
 
 
-def tokens_of(token_to_id: Mapping[str, int]) -> Any:
-    """What tokens are looked up by, in the order of their ids, as `Strings` ready to be searched."""
-    return kept_tokens(token_to_id).strings
-
-
 def kept_tokens(token_to_id: Mapping[str, int]) -> LazyStrings:
     """What tokens are looked up by, in the order of their ids, ready to be searched."""
     if isinstance(token_to_id, LazyIds):

@@ -1,7 +1,6 @@
 """The compiled engine of a vocabulary: an `Engine` whose methods are those of `_native.Encoder`.
 
-vocabulary -> its model (models/) -> _native.TextModel -+
-special tokens, what is added to a text ----------------+-> _native.Encoder -> ids
+vocabulary, splitter, tables of merges (native/table_cache.py) -> _native.Encoder -> ids
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._util.lazy import cached_property
-from ..models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
-from ..native.lazy_strings import compiled, strings_of
-from ..native.table_cache import keep_unknown
+from ..models.vocabulary import Vocabulary
+from ..native.lazy_strings import compiled, kept_strings, kept_tokens, strings_of
+from ..native.table_cache import keep_unknown, model_with_tables
 from .engine import numpy
 from .token_offsets import TokenOffsets
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from .engine import Ids, Offsets, Text
     from .reference_engine import ReferenceEngine
 
-_IS_CONTROL = CONTROL | UNKNOWN
 _NO_LIMIT = sys.maxsize // 2  # tokens: more than a text can have
 
 
@@ -141,15 +139,25 @@ class NativeEngine:
 
 
 def _encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
-    attributes = vocabulary.attributes
-    special = []
-    for token in vocabulary.special_token_ids:
-        flags = attributes[token]
-        special.append((token, flags & _IS_CONTROL != 0, flags & LSTRIP != 0, flags & RSTRIP != 0))
-    prefix, suffix = vocabulary.added
-    model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
-    texts = strings_of(vocabulary.tokens)
-    made: Encoder = compiled().Encoder(model, texts, special, prefix, suffix, vocabulary.strict_utf8)
-    for strings in (vocabulary.tokens, vocabulary.merges):
-        keep_unknown(strings)
-    return made
+    from ..models.pretokenizers.compiled_splitter import compiled_splitter
+
+    entry, model = vocabulary.pre_tokenizer, vocabulary.tokenizer_model
+    names, merges = kept_tokens(vocabulary.token_to_id), kept_strings(vocabulary.merges)
+    strings = names.strings, strings_of(vocabulary.tokens)
+    splitter = compiled_splitter(entry) if model.has_pre_tokenizer else None
+
+    def make(made: Any) -> Any:
+        read = None if made else merges.strings
+        return compiled().Encoder(vocabulary, *strings, read, splitter, *vocabulary.added, cache_bytes, made)
+
+    options = (
+        entry.byte_encode,
+        entry.ignore_merges,
+        entry.newline_runs,
+        entry.prepend_space,
+        entry.escape_whitespaces,
+    )
+    encoder: Encoder = model_with_tables(names, merges, options, make)
+    for texts in (vocabulary.tokens, vocabulary.merges):
+        keep_unknown(texts)
+    return encoder

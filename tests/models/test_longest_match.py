@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import sys
 import warnings
+from array import array
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.convert.portable_patterns import NotExpressibleError
 from ggufbpe.models.rwkv import unescape
 from ggufbpe.native import native
+from ggufbpe.native.lazy_strings import lazy_ids, lazy_strings
+from ggufbpe.tokenizer.native_engine import NativeEngine
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]
 MODELS = ["wpm", "rwkv"]
@@ -109,8 +112,14 @@ def test_a_trie_takes_some_bytes_for_each_node(letters: str) -> None:
     while nodes < 30_000:
         length += 1
         nodes += len(letters) ** length
-    strings = native.Strings.of(["".join(token) for token in product(letters, repeat=length)])
-    assert peak_growth(lambda: native.RWKVModel(strings, 0, 1 << 16)) < 200 * nodes
+    texts = lazy_strings(["".join(token) for token in product(letters, repeat=length)])
+    vocabulary = opened("rwkv").vocabulary._replace(
+        tokens=texts,
+        token_to_id=lazy_ids(texts),
+        attributes=array("H", [4]) * len(texts),
+        special_token_ids=(),
+    )
+    assert peak_growth(lambda: NativeEngine(vocabulary, 1 << 16)) < 200 * nodes
 
 
 def test_rwkv_can_be_exported_as_a_gguf_only() -> None:

@@ -63,28 +63,27 @@ def test_damaged_vocabularies_give_both_engines_the_same() -> None:
 
 WRONG_PARTS = {
     "SPM over tokens without an index": "ValueError: the tokens have no index",
-    "SPM with too few scores": "ValueError: as many scores as tokens are needed",
-    "SPM with too many scores": "ValueError: as many scores as tokens are needed",
-    "SPM with half a score": "ValueError: an array that ends within a number",
+    "SPM with too few scores": "ValueError: as many attributes and scores as tokens are needed",
+    "SPM with too many scores": "ValueError: as many attributes and scores as tokens are needed",
+    "SPM with scores that are no numbers": "TypeError: must be real number, not str",
     "SPM over nothing": "TypeError: __new__(): incompatible function arguments.",
     "WPM over tokens without an index": "ValueError: the tokens have no index",
     "WPM over nothing": "TypeError: __new__(): incompatible function arguments.",
     "RWKV over nothing": "TypeError: __new__(): incompatible function arguments.",
-    "UGM with too few kinds": "ValueError: as many attributes as tokens are needed",
+    "UGM with too few kinds": "ValueError: as many attributes and scores as tokens are needed",
     "UGM with too few attributes": "ValueError: as many attributes and scores as tokens are needed",
-    "UGM with too few scores": "ValueError: as many attributes and scores as tokens are needed",
-    "UGM with half an attribute": "ValueError: an array that ends within a number",
+    "UGM with attributes that are too large": "OverflowError: unsigned short is greater than maximum",
     "UGM with a charsmap that is cut off": "ValueError: the charsmap is shorter than it says",
-    "PLaMo with too few scores": "ValueError: as many scores as tokens are needed",
-    "PLaMo with too few bytes": "ValueError: a token for each byte is needed",
     "BPE over tokens without an index": "ValueError: the tokens have no index",
-    "BPE without a splitter": "TypeError: __new__(): incompatible function arguments.",
-    "BPE with an unknown step": "ValueError: there is no such step",
+    "BPE over other tokens": "ValueError: as many attributes and scores as tokens are needed",
+    "BPE without a splitter": "ValueError: a model that needs a splitter",
+    "BPE with neither merges nor tables": "ValueError: neither merges nor tables",
     "BPE with spaces before words that are not escaped": "ValueError: only escaped spaces are put before words",
-    "an encoder without a model": "TypeError: __new__(): incompatible function arguments.",
-    "an encoder of a model that was not made": "TypeError: __new__(): incompatible function arguments.",
-    "a special token that is not there": "ValueError: a special token out of range",
-    "a special token of two numbers": "TypeError: a special token is (id, is hidden, strips left, strips right)",
+    "a model that there is not": "ValueError: there is no such tokenizer model",
+    "a special token that is not there": "ValueError: a special token that is not there",
+    "a special token below the first": "ValueError: a special token that is not there",
+    "no special ids": "KeyError: 'unk'",
+    "an encoder of nothing": "TypeError: __new__(): incompatible function arguments.",
     "strings that were not made": "TypeError: __len__(): incompatible function arguments.",
     "strings without an index": "ValueError: find needs index",
     "a learner of tokens that are not bytes": "TypeError: the raw form of a token is bytes",
@@ -117,6 +116,7 @@ def test_models_of_wrong_parts_are_refused() -> None:
 
 def _try_wrong_parts() -> None:
     """Print what each way to build a model wrongly gives, and its first ids if it is not refused."""
+    from ggufbpe.models.loading import load_vocabulary
     from ggufbpe.models.pretokenizers import compiled_splitter, registry
     from ggufbpe.native import native
 
@@ -125,26 +125,23 @@ def _try_wrong_parts() -> None:
     splitter = compiled_splitter.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"])
     texts = ["<unk>", "a", "\u2581", "ab"]
     plain, tokens = native.Strings.of(texts), native.Strings.of(texts)
+    merges = native.Strings.of(["a b"])
     tokens.index()
-    kinds, scores, whole = (
-        array("H", [1, 4, 4, 4]).tobytes(),
-        array("f", [0, -1, -2, -3]).tobytes(),
-        array("i", [9, 8, 7, 6]).tobytes(),
+    sound = load_vocabulary(ROOT / "ggufbpe" / "models" / "gpt2.gguf")._replace(
+        attributes=array("H", [1, 4, 4, 4]), scores=array("f", [0, -1, -2, -3]), special_token_ids=()
     )
-    of_bytes = array("i", range(256)).tobytes()
-    special = (0, False, False, False)
 
-    def ids(model: Any) -> list[int]:
-        encoder = native.Encoder(model, tokens, [], [], [], True)
+    def ids(
+        model: str,
+        names: Any = tokens,
+        splitter: Any = splitter,
+        merges: Any = merges,
+        **changes: Any,
+    ) -> list[int]:
+        vocabulary = sound._replace(model=model, **changes)
+        encoder = native.Encoder(vocabulary, names, tokens, merges, splitter, [], [], cache)
         found: list[int] = encoder.encode("ab a", True, True, False)
         return [*found, *encoder.encode_batch(["a b ab " * 900] * 3, True, True, 2, False)[0]]
-
-    def bpe(tokens: Any = tokens, splitter: Any = splitter, prepends: bool = False, step: str = "") -> Any:
-        merges = native.Strings.of(["a b"])
-        return native.BPEModel(tokens, merges, splitter, False, False, False, prepends, False, step, cache)
-
-    def ugm(first: bytes = kinds, now: bytes = kinds, scores: bytes = scores, charsmap: bytes = b"") -> Any:
-        return native.UGMModel(tokens, first, now, scores, charsmap, True, True, 0, False, True, cache)
 
     def counted(word: bytes) -> Any:
         counter = native.WordCounter(1)
@@ -152,35 +149,30 @@ def _try_wrong_parts() -> None:
         return counter.words()
 
     ways: dict[str, Callable[[], Any]] = {
-        "SPM over tokens without an index": lambda: ids(native.SpmModel(plain, scores, True, cache)),
-        "SPM with too few scores": lambda: ids(native.SpmModel(tokens, scores[:4], True, cache)),
-        "SPM with too many scores": lambda: ids(native.SpmModel(tokens, scores * 2, True, cache)),
-        "SPM with half a score": lambda: ids(native.SpmModel(tokens, scores[:-1], True, cache)),
-        "SPM over nothing": lambda: native.SpmModel(None, scores, True, cache),
-        "WPM over tokens without an index": lambda: ids(native.WPMModel(plain, 0, True, True, cache)),
-        "WPM over nothing": lambda: native.WPMModel(None, 0, True, True, cache),
-        "RWKV over nothing": lambda: native.RWKVModel(None, 0, cache),
-        "UGM with too few kinds": lambda: ids(ugm(first=kinds[:2])),
-        "UGM with too few attributes": lambda: ids(ugm(now=kinds[:2])),
-        "UGM with too few scores": lambda: ids(ugm(scores=scores[:4])),
-        "UGM with half an attribute": lambda: ids(ugm(first=kinds + b"1")),
-        "UGM with a charsmap that is cut off": lambda: ids(ugm(charsmap=b"\xff\xff\xff\xff1")),
-        "PLaMo with too few scores": lambda: native.PlamoModel(
-            tokens, whole[:4], of_bytes, False, True, cache
+        "SPM over tokens without an index": lambda: ids("llama", plain),
+        "SPM with too few scores": lambda: ids("llama", scores=[0.0]),
+        "SPM with too many scores": lambda: ids("llama", scores=[0.0] * 5),
+        "SPM with scores that are no numbers": lambda: ids("llama", scores=["a"] * 4),
+        "SPM over nothing": lambda: ids("llama", None),
+        "WPM over tokens without an index": lambda: ids("bert", plain),
+        "WPM over nothing": lambda: ids("bert", None),
+        "RWKV over nothing": lambda: ids("rwkv", None),
+        "UGM with too few kinds": lambda: ids("t5", first_attributes=array("H", [4])),
+        "UGM with too few attributes": lambda: ids("t5", attributes=array("H", [4])),
+        "UGM with attributes that are too large": lambda: ids("t5", attributes=[1 << 20] * 4),
+        "UGM with a charsmap that is cut off": lambda: ids("t5", charsmap=b"\xff\xff\xff\xff1"),
+        "BPE over tokens without an index": lambda: ids("gpt2", plain),
+        "BPE over other tokens": lambda: ids("gpt2", native.Strings.of(["a"])),
+        "BPE without a splitter": lambda: ids("gpt2", splitter=None),
+        "BPE with neither merges nor tables": lambda: ids("gpt2", merges=None),
+        "BPE with spaces before words that are not escaped": lambda: ids(
+            "gpt2", pre_tokenizer=sound.pre_tokenizer._replace(prepend_space=True)
         ),
-        "PLaMo with too few bytes": lambda: native.PlamoModel(
-            tokens, whole, of_bytes[:4], False, True, cache
-        ),
-        "BPE over tokens without an index": lambda: ids(bpe(plain)),
-        "BPE without a splitter": lambda: ids(bpe(splitter=None)),
-        "BPE with an unknown step": lambda: ids(bpe(step="x")),
-        "BPE with spaces before words that are not escaped": lambda: ids(bpe(prepends=True)),
-        "an encoder without a model": lambda: ids(None),
-        "an encoder of a model that was not made": lambda: ids(native.BPEModel.__new__(native.BPEModel)),
-        "a special token that is not there": lambda: native.Encoder(
-            bpe(), tokens, [(4, *special[1:])], [], [], True
-        ),
-        "a special token of two numbers": lambda: native.Encoder(bpe(), tokens, [special[:2]], [], [], True),
+        "a model that there is not": lambda: ids("x"),
+        "a special token that is not there": lambda: ids("gpt2", special_token_ids=(4,)),
+        "a special token below the first": lambda: ids("gpt2", special_token_ids=(-1,)),
+        "no special ids": lambda: ids("gpt2", special_ids={}),
+        "an encoder of nothing": lambda: native.Encoder(None, tokens, tokens, None, None, [], [], cache),
         "strings that were not made": lambda: len(native.Strings.__new__(native.Strings)),
         "strings without an index": lambda: plain.find("a"),
         "a learner of tokens that are not bytes": lambda: native.Learner(

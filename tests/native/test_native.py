@@ -833,17 +833,25 @@ LONG_WORK = {
     "words that were counted": "counter.words()",
     "words to learn from": "learner.add_counted(counter, list(range(256)))",
     "words to learn from, as symbols": "learner.add_words([1, 2] * 3_000_000, ends, [1] * 3_000_000)",
-    "the trie of RWKV": "native.RWKVModel(strings, 0, 1 << 20)",
-    "the trie of user-defined tokens": "unigram(16, b'')",
-    "a charsmap": "unigram(4, charsmap)",
+    "the trie of RWKV": "engine('rwkv', 4)",
+    "the trie of user-defined tokens": "engine('t5', 16)",
+    "a charsmap": "engine('t5', 4, charsmap)",
 }
 STRINGS = "strings = native.Strings.of([str(number) for number in range(6_000_000)])"
-UNIGRAM = f"""
+ENGINE = f"""
     from array import array
+    from ggufbpe.native.lazy_strings import LazyStrings, lazy_ids
+    from ggufbpe.tokenizer.native_engine import NativeEngine
     {STRINGS.replace("6_000_000", "1_000_000")}
-    def unigram(kind, charsmap):
-        kinds = array("H", [kind] * len(strings)).tobytes()
-        return native.UGMModel(strings, kinds, kinds, b"", charsmap, True, True, 0, False, True, 1 << 20)
+    texts = LazyStrings(strings)
+    ids = lazy_ids(texts)
+    def engine(model, kind, charsmap=b""):
+        kinds = array("H", [kind]) * len(texts)
+        vocabulary = tok.vocabulary._replace(
+            model=model, tokens=texts, token_to_id=ids, merges=(), attributes=kinds,
+            special_token_ids=(), charsmap=charsmap,
+        )
+        return NativeEngine(vocabulary, 1 << 20)
 """
 CHARSMAP = """
     units = 1 << 23  # all of them children and keys
@@ -866,9 +874,9 @@ BEFORE_IT = {
     "special tokens": HOSTILE.format(**HOSTILE_TOKENS["chains"]).replace("\n", "\n    "),
     "their index": STRINGS,
     "a list of them": STRINGS,
-    "the trie of RWKV": STRINGS.replace("6_000_000", "1_000_000"),
-    "the trie of user-defined tokens": UNIGRAM,
-    "a charsmap": UNIGRAM + CHARSMAP,
+    "the trie of RWKV": ENGINE,
+    "the trie of user-defined tokens": ENGINE,
+    "a charsmap": ENGINE + CHARSMAP,
 }
 
 INTERRUPTED = """if True:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..._util.spelling import BYTE_TOKENS
 from ...errors import printable
@@ -92,33 +92,6 @@ class BytePairModel(TokenizerModel):
         from .bpe_text import BytePairText  # not needed by the compiled engine
 
         return BytePairText(vocabulary, most_words)
-
-    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """`bpe/bpe_model.h`, from the tables of the pre-tokenizer."""
-        from ...native.lazy_strings import compiled, kept_strings, kept_tokens
-        from ...native.table_cache import model_with_tables
-        from ..pretokenizers.compiled_splitter import compiled_splitter
-
-        entry = vocabulary.pre_tokenizer
-        tokens, merges = kept_tokens(vocabulary.token_to_id), kept_strings(vocabulary.merges)
-        options = (
-            entry.byte_encode,
-            entry.ignore_merges,
-            entry.newline_runs,
-            entry.prepend_space,
-            entry.escape_whitespaces,
-        )
-        splitter, step = compiled_splitter(entry), self.kernel_step(vocabulary)
-
-        def make(made: Any) -> Any:
-            read = None if made else merges.strings
-            return compiled().BPEModel(tokens.strings, read, splitter, *options, step, cache_bytes, made)
-
-        return model_with_tables(tokens, merges, options, make)
-
-    def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """The change made to plain text before it is split: a name of `native/src/preprocessing.h`, "" for none."""
-        return ""
 
 
 def merging_alone(vocabulary: Vocabulary) -> Vocabulary:

@@ -4,23 +4,26 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bind_encoder.h"
+#include "bind_files.h"
 #include "bind_lock.h"
+#include "bind_vocabulary.h"
 #include "bindings.h"
+#include "bpe/bpe_model.h"
 #include "encoder.h"
 #include "memory.h"
+#include "table_file.h"
 #include "threads.h"
+#include "vocabulary/text_models.h"
 
 namespace nb = nanobind;
 
@@ -49,22 +52,26 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(ids.size() * sizeof(int32_t)), false, flags);
 }
 
-using SpecialTuple = std::tuple<int32_t, bool, bool, bool>;
-
-std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::shared_ptr<Strings> texts,
-                                         nb::typed<nb::sequence, SpecialTuple> special, const std::vector<int32_t> &before,
-                                         const std::vector<int32_t> &behind, bool strict_utf8) {
-    std::vector<SpecialToken> tokens_to_find;
-    Pace pace(LOOK_AT_SIGNALS);
-    for (nb::handle one : special) {
-        pace.count(Pace::OBJECT);
-        SpecialTuple token;
-        if (!nb::try_cast(one, token)) throw nb::type_error("a special token is (id, is hidden, strips left, strips right)");
-        const auto [id, hidden, left, right] = token;
-        tokens_to_find.push_back({id, hidden, left, right});
-    }
+std::shared_ptr<BoundEncoder> bound_encoder(nb::handle given, std::shared_ptr<Strings> names, std::shared_ptr<Strings> texts,
+                                            std::shared_ptr<Strings> merges, std::shared_ptr<Splitter> splitter,
+                                            const std::vector<int32_t> &before, const std::vector<int32_t> &behind,
+                                            size_t cache_bytes, std::shared_ptr<const TableFile> made) {
+    Vocabulary vocabulary = vocabulary_of(given);
+    if (vocabulary.kind->has_pre_tokenizer && !splitter) throw nb::value_error("a model that needs a splitter");
+    if (!merges && !made) throw nb::value_error("neither merges nor tables");
+    vocabulary.names = std::move(names);
+    vocabulary.tokens = std::move(texts);
+    vocabulary.merges = merges ? std::move(merges) : std::make_shared<Strings>();
+    auto model = text_model(vocabulary, std::move(splitter), cache_bytes, LOOK_AT_SIGNALS, std::move(made));
     return std::shared_ptr<BoundEncoder>(
-        new BoundEncoder{{std::move(model), texts, tokens_to_find, before, behind, strict_utf8}, TokenInts(texts->size())});
+        new BoundEncoder{encoder_of(vocabulary, std::move(model), before, behind), TokenInts(vocabulary.size())});
+}
+
+nb::bytes written_tables(const BoundEncoder &self, const nb::bytes &secret, const nb::bytes &key) {
+    TableWriter writer;
+    dynamic_cast<const BPEModel &>(self.encoder.model()).write(writer);
+    const std::string file = writer.finish(secret_numbers<HashKey>(secret), secret_numbers<Digest>(key));
+    return nb::bytes(file.data(), file.size());
 }
 
 Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
@@ -232,8 +239,11 @@ void bind_encoder(nb::module_ &module) {
     nb::class_<Spans>(module, "Spans", "Where tokens begin and end, as bytes of pairs of 64-bit integers in the machine's order.",
                       nb::type_slots(span_slots));
     nb::class_<BoundEncoder> bound(module, "Encoder", "Encodes text with one vocabulary; made by ggufbpe.tokenizer.native_engine.");
-    bound.def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
-             nb::arg("behind"), nb::arg("strict_utf8"))
+    bound.def(nb::new_(&bound_encoder), nb::arg("vocabulary"), nb::arg("names"), nb::arg("texts"), nb::arg("merges").none(),
+             nb::arg("splitter").none(), nb::arg("before"), nb::arg("behind"), nb::arg("cache_bytes"),
+             nb::arg("made").none() = nb::none())
+        .def("written_tables", &written_tables, nb::arg("secret"), nb::arg("key"),
+             "The tables of merges as a file for TableFile.read.")
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues) {
                  return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1, continues));
@@ -299,6 +309,7 @@ void bind_encoder(nb::module_ &module) {
         .def("release_memory", [](const BoundEncoder &self) { self.encoder.model().release_memory(); },
              "Forget all words, and free the memory kept for the next call.");
     bind_parts(bound);
+    module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
     module.def("release_memory", &HugePages::release, "Give back memory that the process kept and no object uses.");
     module.def("lock_requests", &InterpreterLock::requests,
                "How often calls asked for the interpreter's lock after releasing it.");

@@ -8,7 +8,6 @@ namespace ggufbpe {
 void bind_encoder(nanobind::module_ &module);
 void bind_files(nanobind::module_ &module);
 void bind_loading(nanobind::module_ &module);
-void bind_models(nanobind::module_ &module);
 void bind_split(nanobind::module_ &module);
 void bind_strings(nanobind::module_ &module);
 void bind_train(nanobind::module_ &module);

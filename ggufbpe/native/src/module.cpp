@@ -20,7 +20,6 @@ NB_MODULE(_native, module) {
     ggufbpe::bind_split(module);
     ggufbpe::bind_files(module);
     ggufbpe::bind_loading(module);
-    ggufbpe::bind_models(module);
     ggufbpe::bind_encoder(module);
     ggufbpe::bind_train(module);
 }

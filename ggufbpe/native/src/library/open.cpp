@@ -62,7 +62,8 @@ std::unique_ptr<ggufbpe_tokenizer> opened(ByteSource &source, const ggufbpe_open
     vocabulary.merges = vocabulary.has_merges ? file.require(MERGES).strings : std::make_shared<Strings>();
     if (vocabulary.kind->has_pre_tokenizer) made->splitter = splitter_of(vocabulary.pre);
     const size_t cache_bytes = options.cache_bytes ? options.cache_bytes : BPEModel::CACHE_BYTES;
-    made->encoder = encoder_of(vocabulary, text_model(vocabulary, made->splitter, cache_bytes, poll));
+    auto model = text_model(vocabulary, made->splitter, cache_bytes, poll);
+    made->encoder.reset(new Encoder(encoder_of(vocabulary, std::move(model), vocabulary.before(), vocabulary.behind())));
     for (const bool parse_special : {false, true}) {
         made->places[parse_special] =
             std::make_unique<SplitPoints>(vocabulary, *made->encoder, made->splitter.get(), parse_special);

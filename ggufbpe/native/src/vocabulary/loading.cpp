@@ -16,9 +16,8 @@ constexpr const char *LIKELY_WRONG =
 
 const ModelKind &kind_of(const Metadata &file, const Lacking &lacking) {
     const std::string name(file.require(MODEL).content());
-    for (const ModelKind &kind : MODEL_KINDS) {
-        if (name == kind.name && !lacking.count(name)) return kind;
-    }
+    const ModelKind *kind = lacking.count(name) ? nullptr : model_kind(name);
+    if (kind) return *kind;
     const bool is_none = name == "none" || name == "no_vocab";
     LoadError error = file.error(MODEL, is_none ? "the file has no tokenizer" : "the tokenizer \"" + name + "\" is not known");
     error.fault = Fault::unsupported;
@@ -90,6 +89,13 @@ void warn_of_missing(SpecialId which, Vocabulary &vocabulary) {
 }
 
 }  // namespace
+
+const ModelKind *model_kind(const std::string &name) {
+    for (const ModelKind &kind : MODEL_KINDS) {
+        if (name == kind.name) return &kind;
+    }
+    return nullptr;
+}
 
 std::vector<int32_t> Vocabulary::before() const { return id_in(*this, kind->before[add_bos]); }
 std::vector<int32_t> Vocabulary::behind() const { return id_in(*this, kind->behind[add_eos]); }

@@ -17,6 +17,9 @@
 
 namespace ggufbpe {
 
+// The tokenizer model of a name, or null.
+const ModelKind *model_kind(const std::string &name);
+
 // What an older state of llama.cpp does not know: models, pre-tokenizers, texts of special tokens, and rules by name
 // (ggufbpe/_util/llama_cpp_states.py).
 using Lacking = std::set<std::string>;

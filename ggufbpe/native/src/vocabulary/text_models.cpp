@@ -1,6 +1,7 @@
 #include "vocabulary/text_models.h"
 
 #include <cmath>
+#include <stdexcept>
 #include <string_view>
 
 #include "bpe/bpe_model.h"
@@ -21,19 +22,33 @@ int digit_of(char c) {
     return -1;
 }
 
+void check_sizes(const Vocabulary &vocabulary) {
+    const size_t size = vocabulary.size();
+    const auto fits = [size](const auto &numbers) { return numbers.empty() || numbers.size() == size; };
+    const bool has_attributes = vocabulary.attributes.size() == size && fits(vocabulary.first_attributes);
+    if (!has_attributes || !fits(vocabulary.scores) || vocabulary.names->size() != size) {
+        throw std::invalid_argument("as many attributes and scores as tokens are needed");
+    }
+    for (const int32_t id : vocabulary.special_tokens) {
+        if (id < 0 || static_cast<size_t>(id) >= size) throw std::invalid_argument("a special token that is not there");
+    }
+}
+
 std::shared_ptr<const TextModel> bpe_model(const Vocabulary &vocabulary, std::shared_ptr<const Splitter> splitter,
-                                           size_t cache_bytes, const Poll &poll) {
+                                           size_t cache_bytes, const Poll &poll, std::shared_ptr<const TableFile> made) {
     const PreTokenizer &pre = vocabulary.pre;
     const MergeOptions options{pre.byte_encode, pre.ignore_merges, pre.newline_runs, pre.prepend_space, pre.escape_whitespaces};
     Preprocessing step = Preprocessing::none;
     if (vocabulary.kind->has_sequences) step = Preprocessing::k_mers;
     if (vocabulary.kind->drops_white_space) step = vocabulary.lowercase ? Preprocessing::lowered_words : Preprocessing::spaced_words;
-    return std::make_shared<BPEModel>(vocabulary.names, *vocabulary.merges, std::move(splitter), options, step, cache_bytes, poll);
+    return std::make_shared<BPEModel>(vocabulary.names, *vocabulary.merges, std::move(splitter), options, step, cache_bytes, poll,
+                                      std::move(made));
 }
 
 std::shared_ptr<UGMModel> ugm_model(const Vocabulary &vocabulary, const std::vector<uint16_t> &attributes, int32_t unknown,
                                     size_t cache_bytes, const Poll &poll) {
-    const UGMOptions options{vocabulary.add_space_prefix, vocabulary.remove_extra_whitespaces, unknown, vocabulary.nfc, true};
+    const UGMOptions options{vocabulary.add_space_prefix, vocabulary.remove_extra_whitespaces, unknown, vocabulary.nfc,
+                             vocabulary.strict_utf8};
     return std::make_shared<UGMModel>(vocabulary.names, vocabulary.matched_by(), attributes, vocabulary.scores,
                                       vocabulary.charsmap, options, cache_bytes, poll);
 }
@@ -54,7 +69,7 @@ std::shared_ptr<const TextModel> plamo_model(const Vocabulary &vocabulary, bool 
         scores[i] = is_byte ? Suffixes::NOT_LOOKED_UP : in_ten_thousandths(vocabulary.scores.empty() ? 0.0f : vocabulary.scores[i]);
     }
     return std::make_shared<PlamoModel>(*vocabulary.tokens, scores, plamo_byte_tokens(vocabulary), cuts_segments, cache_bytes, poll,
-                                        true);
+                                        vocabulary.strict_utf8);
 }
 
 }  // namespace
@@ -76,10 +91,13 @@ std::vector<int32_t> plamo_byte_tokens(const Vocabulary &vocabulary) {
 }
 
 std::shared_ptr<const TextModel> text_model(const Vocabulary &vocabulary, std::shared_ptr<const Splitter> splitter,
-                                            size_t cache_bytes, const Poll &poll) {
+                                            size_t cache_bytes, const Poll &poll, std::shared_ptr<const TableFile> made) {
+    check_sizes(vocabulary);
     const std::string_view name = vocabulary.kind->name;
     const int32_t unknown = vocabulary.special_ids[UNK];
-    if (vocabulary.kind->has_pre_tokenizer) return bpe_model(vocabulary, std::move(splitter), cache_bytes, poll);
+    if (vocabulary.kind->has_pre_tokenizer) {
+        return bpe_model(vocabulary, std::move(splitter), cache_bytes, poll, std::move(made));
+    }
     if (name == "llama") {
         return std::make_shared<SpmModel>(vocabulary.names, vocabulary.scores, vocabulary.add_space_prefix, cache_bytes);
     }
@@ -91,14 +109,15 @@ std::shared_ptr<const TextModel> text_model(const Vocabulary &vocabulary, std::s
     return plamo_model(vocabulary, name == "plamo3", cache_bytes, poll);
 }
 
-std::unique_ptr<const Encoder> encoder_of(const Vocabulary &vocabulary, std::shared_ptr<const TextModel> model) {
+Encoder encoder_of(const Vocabulary &vocabulary, std::shared_ptr<const TextModel> model, std::vector<int32_t> before,
+                   std::vector<int32_t> behind) {
     std::vector<SpecialToken> special;
     for (const int32_t id : vocabulary.special_tokens) {
         const uint16_t attributes = vocabulary.attributes[static_cast<size_t>(id)];
         special.push_back({id, (attributes & (CONTROL_TOKEN | UNKNOWN_TOKEN)) != 0, (attributes & LSTRIP_TOKEN) != 0,
                            (attributes & RSTRIP_TOKEN) != 0});
     }
-    return std::make_unique<Encoder>(std::move(model), vocabulary.tokens, special, vocabulary.before(), vocabulary.behind(), true);
+    return Encoder(std::move(model), vocabulary.tokens, special, std::move(before), std::move(behind), vocabulary.strict_utf8);
 }
 
 int32_t unigram_line_break(const Vocabulary &vocabulary, int32_t unknown, int32_t none, const Poll &poll) {

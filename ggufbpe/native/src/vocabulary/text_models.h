@@ -1,4 +1,4 @@
-// A vocabulary to what encodes texts: `kernel_model` in ggufbpe/models/ and ggufbpe/tokenizer/native_engine.py, for C++.
+// A vocabulary to what encodes texts.
 
 #pragma once
 
@@ -15,10 +15,14 @@
 
 namespace ggufbpe {
 
-// `splitter` is that of the vocabulary's pre-tokenizer, null in models without.
+// `splitter` is that of the vocabulary's pre-tokenizer, null in models without. `made` are the tables of merges if they were
+// made before. std::invalid_argument for a vocabulary whose parts do not fit together.
 std::shared_ptr<const TextModel> text_model(const Vocabulary &vocabulary, std::shared_ptr<const Splitter> splitter,
-                                            size_t cache_bytes, const Poll &poll);
-std::unique_ptr<const Encoder> encoder_of(const Vocabulary &vocabulary, std::shared_ptr<const TextModel> model);
+                                            size_t cache_bytes, const Poll &poll,
+                                            std::shared_ptr<const TableFile> made = nullptr);
+// `before` and `behind` are the tokens added to a text.
+Encoder encoder_of(const Vocabulary &vocabulary, std::shared_ptr<const TextModel> model, std::vector<int32_t> before,
+                   std::vector<int32_t> behind);
 
 // Unigram models: what a text of a line break begins with, before the file's special ids are known; `none` if nothing is left.
 int32_t unigram_line_break(const Vocabulary &vocabulary, int32_t unknown, int32_t none, const Poll &poll);
