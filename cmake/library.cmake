@@ -17,6 +17,7 @@ add_library(ggufbpe_objects OBJECT ${KERNEL_SOURCES} ${LIBRARY_SOURCES})
 target_include_directories(ggufbpe_objects PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/include ${KERNEL})
 target_compile_definitions(ggufbpe_objects PRIVATE GGUFBPE_BUILDING)
 compile_by_folder(ggufbpe_objects)
+set_source_files_properties(${KERNEL}/library/open.cpp PROPERTIES COMPILE_DEFINITIONS "GGUFBPE_BUILD=\"${BUILD}\"")
 set_target_properties(ggufbpe_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                       VISIBILITY_INLINES_HIDDEN ON)
 if(GGUFBPE_SANITIZE)

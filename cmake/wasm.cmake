@@ -15,6 +15,7 @@ add_executable(ggufbpe_wasm ${WASM_SOURCES})
 target_include_directories(ggufbpe_wasm PRIVATE ${KERNEL} ${CMAKE_CURRENT_SOURCE_DIR}/include)
 target_compile_definitions(ggufbpe_wasm PRIVATE GGUFBPE_BUILDING)
 compile_by_folder(ggufbpe_wasm)
+set_source_files_properties(${KERNEL}/library/open.cpp PROPERTIES COMPILE_DEFINITIONS "GGUFBPE_BUILD=\"${BUILD}\"")
 target_compile_options(ggufbpe_wasm PRIVATE -O3 -msimd128 -fwasm-exceptions)
 target_link_options(ggufbpe_wasm PRIVATE -O3 -msimd128 -fwasm-exceptions -sSTANDALONE_WASM --no-entry
                     -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sTOTAL_STACK=1MB -sMALLOC=emmalloc

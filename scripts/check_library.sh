@@ -54,7 +54,7 @@ GO111MODULE=off GOFLAGS=-mod=mod GOCACHE="$work/go" go build -o "$work/encode_go
 expect "$work/encode_go"
 
 # The installed library alone, without the package's own extension module between.
-tests="tests/native/test_c_calls.py tests/native/test_c_rules.py tests/native/test_c_recorded.py"
+tests="tests/native/test_c_calls.py tests/native/test_c_rules.py tests/native/test_c_recorded.py tests/native/test_c_table_cache.py"
 if [ "$quick" = --quick ]; then
     GGUFBPE_C_LIBRARY="$library" python -m pytest -q -n 0 -m "not slow" $tests
     exit

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "keyed_hash.h"
 #include "machine.h"
 #include "memory.h"
 #include "poll.h"
@@ -84,6 +85,12 @@ public:
     size_t byte_size() const { return ends_[size_]; }
     std::string_view operator[](size_t index) const { return {data_ + ends_[index], size_t(ends_[index + 1] - ends_[index])}; }
     bool operator==(const Strings &other) const;
+
+    // Adds all that the strings are to a hash.
+    void add_to(KeyedHash &hash) const {
+        hash.add(ends_, (size_ + 1) * sizeof *ends_);
+        hash.add(data_, byte_size());
+    }
 
     // The strings that write() wrote, with their index; both stay in the file.
     explicit Strings(TableReader &from);

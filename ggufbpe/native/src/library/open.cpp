@@ -7,6 +7,8 @@
 #include "gguf/byte_source.h"
 #include "gguf/file_metadata.h"
 #include "library/handles.h"
+#include "library/table_cache.h"
+#include "table_file.h"
 #include "vocabulary/loading.h"
 #include "vocabulary/metadata_keys.h"
 #include "vocabulary/pre_tokenizers.h"
@@ -50,6 +52,36 @@ private:
     uint64_t size_;
 };
 
+constexpr size_t FEWEST_MERGES = 10000;  // the table of fewer is made in the time that reading a file takes
+
+// What names the tables of a vocabulary: its tokens and merges, how they are merged, and what lays tables out.
+Digest key_of_tables(const Vocabulary &vocabulary, const HashKey &secret) {
+    const PreTokenizer &pre = vocabulary.pre;
+    const bool about[] = {IS_BIG_ENDIAN,    sizeof(void *) == 8, pre.byte_encode,       pre.ignore_merges,
+                          pre.newline_runs, pre.prepend_space,   pre.escape_whitespaces};
+    KeyedHash hash(secret);
+    vocabulary.names->add_to(hash);
+    vocabulary.merges->add_to(hash);
+    hash.add(about, sizeof about);
+    hash.add(GGUFBPE_BUILD, std::strlen(GGUFBPE_BUILD));
+    return hash.digest();
+}
+
+// The model, with tables of merges from the user's cache if they are there; else they are put there.
+std::shared_ptr<const TextModel> model_of(const Vocabulary &vocabulary, const std::shared_ptr<const Splitter> &splitter,
+                                          size_t cache_bytes, const Poll &poll) {
+    const auto cache = vocabulary.merges->size() < FEWEST_MERGES ? nullptr : TableCache::of_user();
+    if (!cache) return text_model(vocabulary, splitter, cache_bytes, poll);
+    const Digest key = key_of_tables(vocabulary, cache->secret());
+    const auto made = cache->read(key);
+    auto model = text_model(vocabulary, splitter, cache_bytes, poll, made);
+    if (made) return model;
+    TableWriter writer;
+    dynamic_cast<const BPEModel &>(*model).write(writer);
+    cache->keep(key, writer.finish(cache->secret(), key));
+    return model;
+}
+
 std::unique_ptr<ggufbpe_tokenizer> opened(ByteSource &source, const ggufbpe_open_options &options) {
     static std::once_flag is_ready;
     std::call_once(is_ready, ForkGate::install);
@@ -62,7 +94,7 @@ std::unique_ptr<ggufbpe_tokenizer> opened(ByteSource &source, const ggufbpe_open
     vocabulary.merges = vocabulary.has_merges ? file.require(MERGES).strings : std::make_shared<Strings>();
     if (vocabulary.kind->has_pre_tokenizer) made->splitter = splitter_of(vocabulary.pre);
     const size_t cache_bytes = options.cache_bytes ? options.cache_bytes : BPEModel::CACHE_BYTES;
-    auto model = text_model(vocabulary, made->splitter, cache_bytes, poll);
+    auto model = model_of(vocabulary, made->splitter, cache_bytes, poll);
     made->encoder.reset(new Encoder(encoder_of(vocabulary, std::move(model), vocabulary.before(), vocabulary.behind())));
     for (const bool parse_special : {false, true}) {
         made->places[parse_special] =
