@@ -33,6 +33,9 @@
  * of a file may be freed after the call. The words that were encoded are cached, in 32 MiB at most unless an option says
  * otherwise; ggufbpe_release_memory frees the cache.
  *
+ * FILES. Opening a large vocabulary reads its merge tables from the user's cache folder, and writes them there the first time
+ * (docs/c.md says where). GGUFBPE_CACHE=off in the environment keeps the library from both.
+ *
  * VERSIONS. Structures of options begin with their size. Initialize them with the macros below; a program that was compiled
  * with an older header then runs with a newer library, which takes the fields that it does not find as zero. A structure that
  * is larger than the library's own is refused (GGUFBPE_INVALID_ARGUMENT) if a field that the library does not know is not zero.
