@@ -405,6 +405,10 @@ class Case:
         for defect in self.defects:
             dice = Random(f"{self.seed}/{self.number}/{defect.name}")
             found[defect.name] = defect.broken(self.base, dice, self.compared) or {}
+        if lost := found.get("tokens_lost"):
+            size = len(lost[_K.LIST])
+            for name in {"bos_id", "eos_id"} & found.keys():  # a file with an id that it lacks cannot be opened
+                found[name] = {key: token for key, token in found[name].items() if token < size}
         return found
 
     def broken(self, but: Sequence[str] = ()) -> Keys:
@@ -420,8 +424,6 @@ class Case:
             for key in (_K.TOKEN_TYPE, _K.SCORES):
                 if found.get(key):
                     found[key] = found[key][:size]
-            ids = {key for key, value in found.items() if key.endswith("_token_id") and value >= size}
-            found = {key: value for key, value in found.items() if key not in ids}
         return found
 
 

@@ -109,6 +109,16 @@ def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
 def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[NamedChange]:
     if not vocabulary.tokenizer_model.has_scores:
         return
+    yield from _guessed_scores(vocabulary)
+    size = len(vocabulary.tokens)
+    for other in others:
+        theirs = other.vocabulary.scores[:size]  # the file may have lost tokens behind these
+        if len(theirs) == size and theirs != vocabulary.scores:
+            yield "scores", _of_other("scores", vocabulary, other.vocabulary._replace(scores=theirs))
+
+
+def _guessed_scores(vocabulary: Vocabulary) -> Iterator[NamedChange]:
+    """Scores that fall with the id, where the file has lost its own, and none, where the other side has lost them."""
     size = len(vocabulary.tokens)
     if is_flat(vocabulary.scores):
         if vocabulary.tokenizer_model.algorithm != "scores":
@@ -133,10 +143,6 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
                 scores=array("f", bytes(4 * size)),
             ),
         )
-    for other in others:
-        theirs = other.vocabulary.scores[:size]  # the file may have lost tokens behind these
-        if len(theirs) == size and theirs != vocabulary.scores:
-            yield "scores", _of_other("scores", vocabulary, other.vocabulary._replace(scores=theirs))
 
 
 def is_flat(scores: Sequence[float]) -> bool:

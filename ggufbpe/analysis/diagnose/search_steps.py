@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
-from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
+from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from ...native.lazy_strings import as_dict
 from ..doctor.marker_tokens import MarkerTokens, find_marker_tokens
 from ..doctor.texts_with_ids import TextWithIds
@@ -177,9 +177,11 @@ class Steps(States):
             others = enumerate(self._like.tokens[size:], size) if len(self._like.tokens) > size else ()
             found = {token: (text, self._like.attributes[token]) for token, text in others}
         else:
-            found = {
-                token: (text, CONTROL) for token, text in texts_of_lost(self._tokenizer, differing).items()
-            }
+            own = state.encoding.vocabulary
+            end = own.token_to_id.get("</s>")  # where it takes the spaces behind it, all markers of Phi-3 do
+            kind = CONTROL | (0 if end is None else own.attributes[end] & RSTRIP)
+            texts = texts_of_lost(self._tokenizer, differing)
+            found = {token: (text, kind) for token, text in texts.items()}
         if found:
             yield SearchStep("lost", on_encoding(_with_tokens(found)), least=_LEAST_GAIN)
 

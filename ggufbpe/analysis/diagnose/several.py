@@ -26,7 +26,7 @@ from .encoding_changes import Encoding
 from .encoding_states import MOST_BYTES, EncodingState, SearchStep, around, shortest
 from .framing import framing
 from .search_steps import FIELD, Steps, exchange
-from .texts_of_ids import swapped
+from .texts_of_ids import exchanged_in, swapped
 from .variants import variants_of
 
 _MOST_STEPS = 6
@@ -105,7 +105,10 @@ class Several(Steps):
 
     def _swapped(self, tried: Sequence[TextWithIds]) -> list[SearchStep]:
         """Tokens that have each other's ids, as the texts show; other scores or merges may hide it in the ids."""
-        pairs = swapped(self._tokenizer, tried) if self._like is None else ()
+        if self._like is None:
+            pairs = swapped(self._tokenizer, tried)
+        else:
+            pairs = exchanged_in(self._vocabulary.tokens, self._like.tokens, tried)
         return [exchange(pairs)] if pairs else []
 
     def _telling(self, state: EncodingState) -> list[TextWithIds]:

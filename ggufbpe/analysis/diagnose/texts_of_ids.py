@@ -51,6 +51,20 @@ def swapped(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> tuple[tupl
     return tuple(found) if is_clear else ()
 
 
+def exchanged_in(
+    ours: Sequence[str], theirs: Sequence[str], compared: Iterable[TextWithIds]
+) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of tokens of the compared ids that have each other's ids in another vocabulary."""
+    if ours == theirs:
+        return ()
+    other_id = {ours[token]: token for token, other in enumerate(theirs[: len(ours)]) if other != ours[token]}
+    pairs = ((token, other_id.get(theirs[token], token)) for token in sorted(other_id.values()))
+    found = [(one, other) for one, other in pairs if one < other and theirs[other] == ours[one]]
+    used = {token for each in compared for token in each.ids}
+    found = [pair for pair in found if not used.isdisjoint(pair)]
+    return tuple(found) if len(found) <= _MOST_SWAPPED else ()
+
+
 def _read(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> dict[int, bytes]:
     """Return the text that most often stands where an id does, for ids that do not stand for their own text."""
     votes: dict[int, Counter[bytes]] = {}

@@ -153,10 +153,13 @@ class MarkerTokens:
         usual = {token for token in self._not_special if CONTROL_LIKE.fullmatch(self._tokens[token])}
         usual = {token for token in usual if BARS.search(self._tokens[token]) or _is_near(token, found)}
         usual = {token for token in usual if "|" in self._tokens[token] or not self._is_padding(token)}
-        special_ids = {
-            token for token in self._special_ids if not self._is_padding(token)
-        }  # else the id is wrong
+        special_ids = {token for token in self._special_ids if self._may_be_special_id(token)}
         return sorted(found | usual | (special_ids & set(self._not_special)))
+
+    def _may_be_special_id(self, token: int) -> bool:
+        """Check that a special id is not likely to be wrong itself: padding, or HTML where no merges tell it from text."""
+        is_known = bool(self._merges) or CONTROL_LIKE.fullmatch(self._tokens[token]) is not None
+        return is_known and not self._is_padding(token)
 
     def _is_padding(self, token: int) -> bool:
         return PADDING.fullmatch(self._tokens[token]) is not None

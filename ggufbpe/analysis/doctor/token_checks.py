@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from itertools import compress, islice, repeat
+from itertools import compress, islice, repeat, takewhile
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
+from ...models.bpe.merge import BYTE_CHARS
 from ...models.token_table import tokens_with
 from ...models.vocabulary import CONTROL, USER_DEFINED
 from .facts import Facts
@@ -116,7 +117,14 @@ def marker_like(model: Facts) -> list[int]:
     found = model.shared_result(_unmerged_names)
     if found and model.merges and lacks_merges(model.tokens, model.merged):
         found = [index for index in found if _is_added(model, index)]
-    return found
+    return sorted({*found, *model.shared_result(_before_bytes)})
+
+
+def _before_bytes(model: Facts) -> Sequence[int]:
+    """Return the names in brackets before the tokens of bytes: what merges make would stand behind these."""
+    names = list(takewhile(BRACKETED.fullmatch, model.tokens))
+    behind = model.tokens[len(names)] if model.merges and len(names) < len(model.tokens) else ""
+    return range(len(names)) if len(behind) == 1 and behind in BYTE_CHARS else ()
 
 
 def _unmerged_names(model: Facts) -> list[int]:

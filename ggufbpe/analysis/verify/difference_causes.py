@@ -11,7 +11,7 @@ from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure
 from .align import align, own_row, place
-from .explaining import Explaining
+from .explaining import Explaining, share_most_tokens
 from .result import ComparedText, Difference, DifferenceExample, ShownToken
 from .shrink import SECONDS, Shrinking, shrink
 from .text_comparison import Comparing, example_of
@@ -250,7 +250,13 @@ class Examining(Comparing):
             return None
         from ..diagnose.id_diagnosis import answers
 
-        others = [self._oracle.tokenizer] if self._oracle.tokenizer else []
+        other = self._oracle.tokenizer
+        # that the ids are those of the other file explains nothing where the two have one vocabulary
+        is_asked = other is not None and (
+            other.vocabulary.tokens == model.vocabulary.tokens
+            or not share_most_tokens(self._tokenizer.vocabulary, other.vocabulary)
+        )
+        others = [other] if other is not None and is_asked else []
         found, *_ = answers(model, TextWithIds(text, ids), (add_special, self._parse_special), others)
         for answer in found:
             other_text = any(cause.id == "text_differs" for cause in answer.causes)

@@ -731,6 +731,16 @@ def test_scores_of_a_file_that_has_more_tokens() -> None:
     assert right.scores[:32000] in [each.vocabulary.scores for each in changes]
 
 
+@pytest.mark.parametrize("name", ["t5", "phi-3"])
+def test_the_scores_of_the_other_side_where_all_are_the_same(name: str) -> None:
+    right = model(name).vocabulary
+    flat = right._replace(scores=right.scores[:0] + type(right.scores)("f", bytes(4 * len(right.scores))))
+    changes = [
+        change(Encoding(flat, True)) for kind, change in model_changes(flat, [model(name)]) if kind == "scores"
+    ]
+    assert right.scores in [each.vocabulary.scores for each in changes]
+
+
 OTHER_CHANGES: tuple[dict[str, Any], ...] = (
     *({"add_bos": True}, {"add_eos": True}, {"add_space_prefix": False}, {"add_space_prefix": True}),
     *({"remove_extra_whitespaces": True}, {"lowercase": False}, {"strip_accents": False}, {"scores": ()}),

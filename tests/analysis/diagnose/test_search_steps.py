@@ -14,6 +14,7 @@ from ggufbpe.analysis.diagnose.search_steps import Steps, exchange, on_encoding
 from ggufbpe.analysis.diagnose.several import Several
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.vocabulary import CONTROL, RSTRIP
 
 MERGES = (
     "h e",
@@ -92,4 +93,30 @@ def test_tokens_that_the_file_has_lost() -> None:
     found = Several(TOKENIZER, compared).found()
     [cause] = found.causes
     assert (cause.detail["problem"], cause.detail["tokens"]) == ("lost", {str(C): "<|c|>"})
+    assert found.explains == 1.0
+
+
+def test_lost_markers_of_phi_3_take_the_spaces_behind_them() -> None:
+    """No file says so; llama.cpp gives "</s>" the attribute with them, which remains."""
+    own, whole = (small_tokenizer("</s>", *markers).vocabulary for markers in ((), ("<|end|>", "<|user|>")))
+    own, whole = (
+        each._replace(attributes=[kind | RSTRIP * (kind == CONTROL) for kind in each.attributes])
+        for each in (own, whole)
+    )
+    theirs = Tokenizer(whole)
+    texts = (b"a<|end|>  b", b"<|user|> c d<|end|>\n<|user|>e")
+    compared = [TextWithIds(text, theirs.encode(text)) for text in texts]
+    found = Several(Tokenizer(own), compared).found()
+    assert (found.causes[0].detail["problem"], found.explains) == ("lost", 1.0)
+
+
+def test_exchanged_tokens_of_two_files_beside_what_hides_them() -> None:
+    tokens = list(VOCABULARY.tokens)
+    tokens[101], tokens[111] = tokens[111], tokens[101]
+    ids = {text: token for token, text in enumerate(tokens)}
+    other = with_pre("llama-bpe").vocabulary._replace(tokens=tokens, token_to_id=ids)
+    compared = [TextWithIds(text, Tokenizer(other).encode(text)) for text in TEXTS]
+    found = Several(TOKENIZER, compared, like=other).found()
+    assert [cause.id for cause in found.causes] == ["pre_type", "vocabulary"]
+    assert found.causes[1].detail["pairs"] == [[101, 111]]
     assert found.explains == 1.0

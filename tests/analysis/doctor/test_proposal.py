@@ -177,6 +177,13 @@ def test_a_special_id_of_a_padding_token_does_not_make_it_a_marker() -> None:
     assert MarkerTokens(vocabulary).group_of([first + 1]) == [first + 1, first + 2]
 
 
+def test_a_special_id_of_html_does_not_make_it_a_marker_without_merges() -> None:
+    vocabulary = with_added(["<s>", "<h1>", "<h2>"], [CONTROL, NORMAL, NORMAL], merges=[])
+    first = len(gpt2_vocabulary().tokens)
+    vocabulary = vocabulary._replace(special_ids={**vocabulary.special_ids, "bos": first + 2})
+    assert MarkerTokens(vocabulary).group_of([first]) == [first]
+
+
 @pytest.mark.parametrize("text", ["hello", "[", "<", "]", "Ġ<", "ing"])
 def test_what_merges_produce_is_no_marker(text: str) -> None:
     vocabulary = gpt2_vocabulary()

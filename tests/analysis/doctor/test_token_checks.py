@@ -143,6 +143,24 @@ def test_markers_whatever_their_type(facts_of: FactsOf) -> None:
     assert [html.tokens[token] for token in marker_like(html)] == list(SPECIAL)
 
 
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (["<repo_name>", ">>x<<"], [0, 1]),
+        (["<repo_name>", "word"], []),
+        (["<repo_name>", "word", ">>x<<"], []),
+        ([], []),
+    ],
+)
+def test_names_before_the_bytes_are_markers_without_any_merge(
+    first: list[str], expected: list[int], facts_of: FactsOf
+) -> None:
+    keys = small_keys(merges=["a b"])
+    kinds = [NORMAL] * len(first) + keys[K.TOKEN_TYPE]
+    model = facts_of({**keys, K.LIST: first + keys[K.LIST], K.TOKEN_TYPE: kinds})
+    assert [token for token in marker_like(model) if token < len(first)] == expected
+
+
 def test_vocabularies_without_merges_of_their_tokens() -> None:
     tokens = ["a", "b", "<x>", *(f"word{number}" for number in range(20))]
     assert lacks_merges(tokens, ())

@@ -133,19 +133,17 @@ def _of_tokens(metadata: Metadata, file: GGUFFile) -> Iterator[Finding]:
     for token, (text, kind) in enumerate(zip(tokens, types)):
         if kind not in special or not isinstance(text, str):
             continue
-        offset = metadata.element_offset(_K.LIST, token)
         if kind == int(TokenType.CONTROL):
             for id, evidence in _odd(text, False):
-                yield _found(id, _K.LIST, offset, f"A control token has it. {evidence}", token)
+                yield _of_token(metadata, id, f"A control token has it. {evidence}", token)
             if _PLAIN_WORD.fullmatch(text) and text.strip("▁Ġ ").lower() not in _USUAL_NAMES:
-                yield _found("control_word", _K.LIST, offset, f"It is {printable(text)}.", token)
+                yield _of_token(metadata, "control_word", f"It is {printable(text)}.", token)
         look = skeleton(text)
         if look and looks.setdefault(look, token) != token and len(look) > 2:
             other = printable(str(tokens[looks[look]]))
-            yield _found(
-                "token_lookalike",
-                _K.LIST,
-                offset,
-                f"It is {printable(text)}, like token {looks[look]}, {other}.",
-                token,
-            )
+            like = f"It is {printable(text)}, like token {looks[look]}, {other}."
+            yield _of_token(metadata, "token_lookalike", like, token)
+
+
+def _of_token(metadata: Metadata, id: str, evidence: str, token: int) -> Finding:
+    return _found(id, _K.LIST, metadata.element_offset(_K.LIST, token), evidence, token)
