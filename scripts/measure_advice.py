@@ -21,6 +21,9 @@ is printed is run in a scratch folder, and the model that it writes is compared 
     harm         something that was right before is wrong after: ids, decoded text, or a new finding of `doctor`; or
                  the healthy model is to be changed
 
+A text is not harmed whose ids are those of the model in which everything is mended that a command can mend: where most
+merges are lost, a wrong pre-tokenizer that takes whole words without merging hides that in some texts.
+
 What a command can mend is known from the defects. `diff` must not offer a command where both models look healthy.
 `doctor` has one file alone: it need only name a flag that is right in some models, such as the space before texts, and
 cannot see that two tokens of a model without merges have exchanged their texts. Of a model that adds EOS and no BOS,
@@ -42,7 +45,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
 from functools import cached_property
 from itertools import combinations
 from multiprocessing import get_context
@@ -126,7 +129,13 @@ class Trial:
         self.visible = [defect for defect in made.defects if differs and self._shows(defect.name)]
         self._best: dict[tuple[str, ...], Tokenizer] = {}  # by the names of the defects that are gone
         self._followed: dict[Hashable, tuple[Tokenizer | None, str]] = {}  # by what a command does
-        self._findings: dict[str, set[str]] = {}  # of doctor, by file
+        self._open = ExitStack()
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def _opened(self, path: Path) -> Tokenizer:
         with warnings.catch_warnings():
@@ -215,7 +224,7 @@ class Trial:
         if code or len(new) != 1:
             return None, said.strip()
         fixed = self._opened(new[0])
-        harm = self._harm(fixed, self.bad, new[0], source)
+        harm = self._harm(fixed, self.bad, new[0])
         new[0].unlink()
         return fixed, harm
 
@@ -249,20 +258,19 @@ class Trial:
 
     # ---- harm -----------------------------------------------------------------------------------
 
-    def _harm(self, fixed: Tokenizer, before: Tokenizer, path: Path, source: str) -> str:
+    def _harm(self, fixed: Tokenizer, before: Tokenizer, path: Path) -> str:
         """What was right before the fix and is wrong after; "" if nothing."""
         if len(fixed.vocabulary.tokens) != len(before.vocabulary.tokens):
             return "the fix changes the tokens"
         texts = [*self.case.compared, *self.case.held_out, *self.case.with_all_markers]
+        mended = self.best(self.case.defects)
         for text in texts:
             right = self.good.encode(text)
-            if before.encode(text) == right != fixed.encode(text):
+            if before.encode(text) == right != fixed.encode(text) != mended.encode(text):
                 return f"a text that was right has other ids: {text[:40]!r}"
         if worse := self._other_pieces(fixed, before, texts):
             return worse
-        if source not in self._findings:
-            self._findings[source] = self._found(self.folder / source)
-        if new := self._found(path) - self._findings[source]:
+        if new := self._found(path, like=self._broken) - self._found_before:
             return f"doctor has new findings: {', '.join(sorted(new))}"
         return ""
 
@@ -282,11 +290,22 @@ class Trial:
                 return f"ids decode to another text: {decoded[2][:60]!r}"
         return ""
 
-    def _found(self, path: Path) -> set[str]:
+    @cached_property
+    def _broken(self) -> Facts:
+        """What `doctor` looks at in the broken file, which stays open as long as the case."""
+        facts = Facts(self._open.enter_context(GGUFFile(self.folder / "bad.gguf")), None)
+        facts.share(self.case.base.facts)  # what follows from tokens and merges, if these are the same
+        return facts
+
+    @cached_property
+    def _found_before(self) -> set[str]:
+        return {finding.id for finding in grave_findings(self._broken, ())}
+
+    def _found(self, path: Path, like: Facts) -> set[str]:
         """The ids of what `doctor` warns of in a file."""
         with GGUFFile(path) as file:
             facts = Facts(file, None)
-            facts.share(self.case.base.facts)  # what follows from tokens and merges, if these are the same
+            facts.share(like)
             return {finding.id for finding in grave_findings(facts, ())}
 
 
@@ -303,10 +322,11 @@ def outcomes(made: Case, advice: Sequence[str] = tuple(ADVICE)) -> list[Outcome]
     """What comes of each kind of advice about a case."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            trial = Trial(made, Path(folder))
+            opened = Trial(made, Path(folder))
         except GGUFError as error:
             raise AssertionError(f"{made}: the broken model cannot be opened: {error}") from error
-        return [trial.asked(each) for each in advice]
+        with opened as trial:
+            return [trial.asked(each) for each in advice]
 
 
 # ---- healthy pairs ------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ class MarkerTokens:
         return sorted(found | usual | (special_ids & set(self._not_special)))
 
     def _may_be_special_id(self, token: int) -> bool:
-        """Check that a special id is not likely to be wrong itself: padding, or HTML where no merges tell it from text."""
+        """Check that a special id is hardly wrong itself, as padding is, or HTML that no merges tell from text."""
         is_known = bool(self._merges) or CONTROL_LIKE.fullmatch(self._tokens[token]) is not None
         return is_known and not self._is_padding(token)
 
