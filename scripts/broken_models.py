@@ -407,7 +407,10 @@ class Case:
             found[defect.name] = defect.broken(self.base, dice, self.compared) or {}
         if lost := found.get("tokens_lost"):
             size = len(lost[_K.LIST])
-            for name in {"bos_id", "eos_id"} & found.keys():  # a file with an id that it lacks cannot be opened
+            for name in {
+                "bos_id",
+                "eos_id",
+            } & found.keys():  # a file with an id that it lacks cannot be opened
                 found[name] = {key: token for key, token in found[name].items() if token < size}
         return found
 

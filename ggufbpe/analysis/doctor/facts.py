@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ..._util.extras import NotInstalledError
 from ..._util.spelling import BYTE_TOKENS
 from ...chat.known_templates import PREFIX, KnownTemplate
-from ...errors import GGUFError
+from ...errors import GGUFError, printable
 from ...gguf.change import PLACEHOLDER, template_argument
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...gguf.edit import CONVERT_VERSION_1
@@ -327,6 +327,8 @@ class Facts:
         """How to set a special id: the command if the family or a usual text tells which, otherwise a sentence."""
         if (theirs := self.id_of_family(key)) is not None:
             return self.set(key, theirs)
+        if lost := self._lost_token_of_family(key):
+            return f"convert the model again: {lost} is missing"
         texts = TEXTS_OF_IDS.get(key, ())
         found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
         return (
@@ -343,6 +345,11 @@ class Facts:
         if expected is None or self.tokens[expected[0] : expected[0] + 1] != [expected[1]]:
             return None
         return expected[0]
+
+    def _lost_token_of_family(self, key: str) -> str:
+        """The text of the family's BOS or EOS, quoted, where the file ends before its id; "" where it does not."""
+        expected = {_K.BOS_ID: self.family.bos, _K.EOS_ID: self.family.eos}.get(key) if self.family else None
+        return "" if expected is None or expected[0] < len(self.tokens) else printable(expected[1])
 
     @cached_property
     def likely_pre(self) -> str:

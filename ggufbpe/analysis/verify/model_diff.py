@@ -14,9 +14,10 @@ from ..._util.wording import counted
 from ...data.corpora.records import raised
 from ...gguf.change import Change
 from ...models.pretokenizers.families import Evidence
+from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizers_of
-from ..diagnose.cause import of_two_models
+from ..diagnose.cause import Cause, of_two_models
 from ..diagnose.causes import with_known_pre
 from ..diagnose.variants import variants_of
 from ..doctor.proposal import Proposal, Trial, prove
@@ -162,5 +163,15 @@ def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str
             for cause in difference.causes
             if cause.id != "vocabulary"
         ]
-        difference.causes = tuple(of_two_models(cause, *names) for cause in causes)
+        told = [_of_lacking(cause, b.vocabulary, names[1]) for cause in causes]
+        difference.causes = tuple(of_two_models(cause, *names) for cause in told)
     return result
+
+
+def _of_lacking(cause: Cause, theirs: Vocabulary, name: str) -> Cause:
+    """A cause that markers are encoded as plain text, where the other model lacks them, so that none can be parsed."""
+    tokens = cause.detail.get("tokens", []) if cause.id == "special_token_types" else []
+    if not tokens or any(token["token"] in theirs.token_to_id for token in tokens):  # type: ignore[attr-defined]
+        return cause
+    what = f"{cause.detail['what']}; {name} has no such tokens"
+    return cause._replace(detail={**cause.detail, "what": what}, fix="", change=Change())

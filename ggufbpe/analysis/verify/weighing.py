@@ -98,7 +98,7 @@ def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
         for array, what in (("tokens", "token"), ("merges", "merge")):
             missing = len(getattr(theirs, array)) - len(getattr(ours, array))
             if missing > 0:
-                yield 1, f"it has {counted(missing, what)} fewer"
+                yield 1, f"it has {counted(missing, what)} fewer, which only another conversion brings back"
 
 
 def _is_extended(ours: Vocabulary, theirs: Vocabulary) -> bool:

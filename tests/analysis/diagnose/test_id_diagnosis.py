@@ -736,7 +736,9 @@ def test_the_scores_of_the_other_side_where_all_are_the_same(name: str) -> None:
     right = model(name).vocabulary
     flat = right._replace(scores=right.scores[:0] + type(right.scores)("f", bytes(4 * len(right.scores))))
     changes = [
-        change(Encoding(flat, True)) for kind, change in model_changes(flat, [model(name)]) if kind == "scores"
+        change(Encoding(flat, True))
+        for kind, change in model_changes(flat, [model(name)])
+        if kind == "scores"
     ]
     assert right.scores in [each.vocabulary.scores for each in changes]
 

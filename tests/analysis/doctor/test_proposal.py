@@ -314,6 +314,21 @@ def test_a_text_that_is_right_must_stay_right() -> None:
     assert (found.command, found.objection) == ("", "1 text that is now the same would differ")
 
 
+def test_texts_that_are_explained_without_the_change_do_not_speak_for_it() -> None:
+    """All that differs is something that no file can express; the change has another reason."""
+    compared = [TextWithIds(b"in 2024", [*RIGHT("in 2024"), 5])]
+    with Trial(Tokenizer.from_gguf(GPT2)) as trial:
+        found = prove(trial, BOS, compared, expected=lambda changed, each: each.ids)
+    assert (bool(found.command), found.explains) == (True, "")
+
+
+def test_a_type_that_does_not_exist_may_be_mended(facts_of: FactsOf) -> None:
+    keys = small_keys()
+    model = facts_of({**keys, K.TOKEN_TYPE: [0] * len(keys[K.LIST])})
+    with Trial(None, facts=model) as trial:
+        assert prove(trial, Change(types=dict.fromkeys(range(5), "NORMAL"))).command
+
+
 def test_a_file_that_is_gone_has_no_proposal(tmp_path: Path) -> None:
     path = with_pre(GPT2, "qwen2", tmp_path / "model.gguf")
     tok = opened(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import NORMAL, FactsOf, K, facts_of, family_keys, found, small_keys
+from small_models import CONTROL, NORMAL, FactsOf, K, facts_of, family_keys, found, small_keys
 
 from ggufbpe.analysis.doctor.special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
 
@@ -65,6 +65,16 @@ def test_an_id_of_the_wrong_kind_is_told_by_the_family(facts_of: FactsOf) -> Non
 )
 def test_missing_ids(keys: dict[str, Any], expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
     assert found(missing_special_ids(facts_of(small_keys(**keys)))) == expected
+
+
+def test_a_lost_token_of_the_family_has_no_substitute(facts_of: FactsOf) -> None:
+    """Qwen 2 has "</s>" as well, which is HTML there."""
+    keys = family_keys("Qwen 2", eos_token_id=None, bos_token_id=None)
+    tokens, kinds = keys[K.LIST][:151643], keys[K.TOKEN_TYPE][:151643]
+    tokens[128247], kinds[128247] = "</s>", CONTROL
+    cut = {K.LIST: tokens, K.TOKEN_TYPE: kinds}
+    findings = {each.where.key: each for each in missing_special_ids(facts_of({**keys, **cut}))}
+    assert findings[K.EOS_ID].fix == "convert the model again: '<|endoftext|>' is missing"
 
 
 def test_a_token_that_is_added_but_does_not_exist(facts_of: FactsOf) -> None:

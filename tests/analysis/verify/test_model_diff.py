@@ -313,6 +313,16 @@ def test_causes_name_both_models(overrides: dict[str, Any], what: str, fix: str,
     assert [str(cause.detail["what"])[: len(what)], cause.fix[: len(fix)]] == [what, fix]
 
 
+def test_tokens_that_the_other_model_lacks_cannot_be_parsed_there(tmp_path: Path) -> None:
+    whole = write_metadata(tmp_path / "whole.gguf", with_template(CHATML, "<|tool|>"))
+    other = write_metadata(tmp_path / "other.gguf", with_template(CHATML))
+    found = diff(whole, other, "hi<|tool|>")
+    assert found.texts is not None
+    [cause] = found.texts.differences[0].causes
+    assert str(cause.detail["what"]).endswith("has no such tokens")
+    assert (cause.fix, bool(cause.change)) == ("", False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pre", ["qwen2", "grok-2", "viking", "starcoder"])
 def test_the_pre_tokenizer_that_the_file_says_is_not_guessed(pre: str, tmp_path: Path) -> None:
