@@ -158,11 +158,14 @@ class Explaining:
 
 
 def share_most_tokens(one: Vocabulary, other: Vocabulary) -> bool:
-    """Return whether two vocabularies are one, but for a few tokens: those of one may be lost in the other."""
-    if one.model != other.model:
-        return False
+    """Return whether two vocabularies are one, but for a few tokens: those of one may be lost in the other.
+
+    With the same tokens, `tokenizer.ggml.model` may be what is wrong in one of them.
+    """
     if one.tokens == other.tokens:
         return True
+    if one.model != other.model:
+        return False
     size = min(len(one.tokens), len(other.tokens))
     same = sum(map(eq, one.tokens, other.tokens))
     return same >= _ALIKE * size and size >= _NEARLY_ALL * max(len(one.tokens), len(other.tokens))

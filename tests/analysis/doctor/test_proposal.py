@@ -12,7 +12,7 @@ from reference import vocabulary, with_pre
 from small_models import FactsOf, facts_of, small_keys
 from synthetic import gpt2_vocabulary
 
-from ggufbpe import Tokenizer
+from ggufbpe import Tokenizer, fix, verify
 from ggufbpe.analysis.diagnose.id_diagnosis import diagnose
 from ggufbpe.analysis.diagnose.several import Several
 from ggufbpe.analysis.diagnose.texts_of_ids import swapped, texts_of_lost
@@ -475,6 +475,17 @@ def test_of_two_healthy_files_both_changes_are_described_without_a_command(tmp_p
     assert (found.suspect, found.fix) == (None, "")
     assert [change.described for change in found.changes] == [[f"{K.EOS_ID}=50257"], [f"{K.EOS_ID}=50256"]]
     assert found.to_dict()["changes"] == {"a": [f"{K.EOS_ID}=50257"], "b": [f"{K.EOS_ID}=50256"]}
+
+
+def test_the_other_file_tells_which_tokenizer_model_it_is(tmp_path: Path) -> None:
+    good = prepared(vocabulary, "llama-spm")
+    fix(good, tmp_path / "bad.gguf", set={K.MODEL: "t5"})
+    found = diff(good, tmp_path / "bad.gguf", "hello world")
+    assert found.suspect == 1
+    assert f"--set {K.MODEL}=llama" in found.fix
+    proposal = verify(tmp_path / "bad.gguf", Tokenizer.from_gguf(good), ["hello world"]).proposal
+    assert proposal is not None
+    assert f"--set {K.MODEL}=llama" in proposal.command
 
 
 @pytest.mark.parametrize("differs", [False, True])
