@@ -112,15 +112,29 @@ BAD_TYPE = "ggufbpe fix bad.gguf --set tokenizer.ggml.pre=gpt-2 --set-token-type
     ],
 )
 def test_advice_is_judged(names: list[str], printed: str, outcome: str, tmp_path: Path) -> None:
-    trial = Trial(made(GPT2, *names), tmp_path)
-    judged = trial.judged(0, printed)
+    with Trial(made(GPT2, *names), tmp_path) as trial:
+        judged = trial.judged(0, printed)
     assert judged.outcome == outcome, judged.detail
 
 
 def test_a_fix_that_makes_another_finding_of_doctor_is_harm(tmp_path: Path) -> None:
-    trial = Trial(made(GPT2, "pre_missing"), tmp_path)
     command = f"{PRE}=gpt-2 --set {K.EOS_ID}=11 -o fixed.gguf"
-    assert trial.judged(0, command).detail.startswith("doctor has new findings: ")
+    with Trial(made(GPT2, "pre_missing"), tmp_path) as trial:
+        assert trial.judged(0, command).detail.startswith("doctor has new findings: ")
+
+
+@pytest.mark.slow
+def test_an_id_of_a_lost_token_is_no_defect(tmp_path: Path) -> None:
+    """Wherever the id would be of a token that is lost with it, the file cannot be opened."""
+    base = next(base for base in BASES if base.name == "deepseek-coder")
+    seen = set()
+    for number in range(20):
+        broken = Case("1", number, base, (BY_NAME["bos_id"], BY_NAME["tokens_lost"]), False)
+        keys, alone = broken.broken(), broken.broken(but=["tokens_lost"])
+        seen.add(K.BOS_ID in keys)
+        assert keys.get(K.BOS_ID, 0) < len(keys[K.LIST])
+        assert keys.get(K.BOS_ID) == alone.get(K.BOS_ID)  # which is no defect without the other either
+    assert seen == {True, False}
 
 
 @pytest.mark.slow
@@ -138,5 +152,6 @@ def test_the_broken_model_has_its_defect(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_table_counts_outcomes(tmp_path: Path) -> None:
-    found = [Trial(made(GPT2, "pre_missing"), tmp_path).asked("doctor")]
+    with Trial(made(GPT2, "pre_missing"), tmp_path) as trial:
+        found = [trial.asked("doctor")]
     assert "| doctor | 1 | 1 | 1 | 0 |" in table(found)

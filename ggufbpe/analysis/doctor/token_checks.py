@@ -112,10 +112,14 @@ def lacks_merges(tokens: Sequence[str], merged: Container[str]) -> bool:
     return unmerged > _SHARE_LACKING * len(sample)
 
 
+def _lacks_merges(model: Facts) -> bool:
+    return lacks_merges(model.tokens, model.merged)
+
+
 def marker_like(model: Facts) -> list[int]:
     """Return the tokens that look like control tokens and that no merge makes: Qwen 2's "</s>" is text."""
     found = model.shared_result(_unmerged_names)
-    if found and model.merges and lacks_merges(model.tokens, model.merged):
+    if found and model.merges and model.shared_result(_lacks_merges):
         found = [index for index in found if _is_added(model, index)]
     return sorted({*found, *model.shared_result(_before_bytes)})
 
@@ -149,7 +153,7 @@ def _beside_markers(model: Facts, markers: Container[int]) -> list[int]:
 
     None where merges do not tell added tokens from text, nor in vocabularies with HTML, where they may be more of it.
     """
-    if not model.merges or "<i>" in model.ids or lacks_merges(model.tokens, model.merged):
+    if not model.merges or "<i>" in model.ids or model.shared_result(_lacks_merges):
         return []
     tokens = model.tokens
     names = [
