@@ -26,8 +26,8 @@ merges are lost, a wrong pre-tokenizer that takes whole words without merging hi
 
 What a command can mend is known from the defects. `diff` must not offer a command where both models look healthy.
 `doctor` has one file alone: it need only name a flag that is right in some models, such as the space before texts, and
-cannot see that two tokens of a model without merges have exchanged their texts. Of a model that adds EOS and no BOS,
-`diagnose` also takes the ids that the command llama-tokenize prints, which have neither; so if the good model adds
+cannot see that two tokens have exchanged their texts that no merge of the file makes. Of a model that adds EOS and no
+BOS, `diagnose` also takes the ids that the command llama-tokenize prints, which have neither; so if the good model adds
 neither, it cannot see that the flag of EOS is wrong.
 """
 
@@ -61,7 +61,9 @@ from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.proposal import grave_findings
 from ggufbpe.cli import main as ggufbpe
 from ggufbpe.gguf.change import Change
+from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.models.bpe.merge import texts_made_by
 from ggufbpe.models.token_table import tokens_that_differ
 
 COMMAND = re.compile(r"ggufbpe fix .+? (?:-o|--output) [^\s,;]+")
@@ -167,12 +169,19 @@ class Trial:
         ours, right = self.bad.vocabulary, self.good.vocabulary
         return ours.add_eos and not (ours.add_bos or right.add_bos or right.add_eos)
 
+    @cached_property
+    def _has_merges_of_swapped(self) -> bool:
+        """Whether a merge of the broken file makes one of the tokens that have exchanged their texts."""
+        tokens = self.case.changes.get("tokens_swapped", {}).get(TokenizerKey.LIST, ())
+        swapped = {own for own, other in zip(self.good.vocabulary.tokens, tokens) if own != other}
+        return not swapped.isdisjoint(texts_made_by(self.bad.vocabulary.merges))
+
     def visible_to(self, advice: str) -> list[Defect]:
         """The defects that the compared texts show to one kind of advice."""
         hidden = ""
         if advice == "diagnose" and self._is_eos_doubtful:
             hidden = "eos_flag"
-        if advice == "doctor" and not self.good.vocabulary.merges:
+        if advice == "doctor" and not self._has_merges_of_swapped:
             hidden = "tokens_swapped"
         return [each for each in self.visible if each.name != hidden]
 
