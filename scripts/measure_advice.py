@@ -344,16 +344,15 @@ def outcomes(made: Case, advice: Sequence[str] = tuple(ADVICE)) -> list[Outcome]
 def proposals_for_healthy(advice: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Pairs of healthy models, the kind of advice and the command that it proposes, "" for none.
 
-    Pairs are a model with itself, with a copy under an equivalent name of its pre-tokenizer, and with other models.
+    Pairs are a model with itself, with a copy under an equivalent name of its pre-tokenizer, and with each other model.
     """
-    for number, base in enumerate(each for each in BASES if each.name in names):
-        others = [each for each in BASES if each.name in names]
-        other = others[(number + 1) % len(others)]
+    bases = [each for each in BASES if each.name in names]
+    for base in bases:
         twin = {"tokenizer.ggml.pre": name} if (name := _equivalent(base.tokenizer)) else {}
         for what, second, keys in (
             ("itself", base, {}),
             ("an equivalent", base, twin),
-            (other.name, other, {}),
+            *((other.name, other, {}) for other in bases if other is not base),
         ):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder)
