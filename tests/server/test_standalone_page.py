@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -27,9 +28,17 @@ expect.set_options(timeout=20_000)
 TEXT = "Hello world! naïve 者\n1234"
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class Site(SimpleHTTPRequestHandler):
+    referrers: ClassVar[dict[str, str | None]] = {}  # path -> where the last request says that it comes from
+
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""
+
+    def do_GET(self) -> None:
+        self.referrers[self.path] = self.headers["Referer"]
+        if self.path == "/silent.gguf":
+            threading.Event().wait()
+        super().do_GET()
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("site")
     write_standalone_page(folder)
     shutil.copyfile(UNIGRAM, folder / "other.gguf")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, directory=str(folder)))
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
@@ -113,14 +122,34 @@ def test_a_model_is_opened_from_an_address(page: Page, site: str) -> None:
     page.get_by_role("button", name="Open", exact=True).click()
     expect(page.locator(".view h2").first).to_have_text("other")
     expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
+    assert Site.referrers["/other.gguf"] is None  # an own policy: the page's is not that of its worker
 
 
 def test_a_file_that_is_no_model_is_refused_in_words(page: Page, tmp_path: Path) -> None:
+    """The words stay while another model is opened, until the next one is."""
     wrong = tmp_path / "wrong.gguf"
     wrong.write_bytes(b"Hello")
-    page.get_by_label("Open a model").set_input_files(wrong)
-    expect(page.locator("#status")).to_have_class("bad")
-    expect(page.locator("#status")).not_to_be_empty()
+    choose = page.get_by_label("Open a model")
+    refused = page.locator("#openings .bad")
+    choose.set_input_files(wrong)
+    expect(refused).to_have_text(re.compile(r"^wrong\.gguf: .+"))
+    page.get_by_role("textbox", name="Text").fill("abc")
+    expect(page.locator(".view .stats")).to_contain_text("3 characters")
+    expect(refused).to_have_count(1)
+    shutil.copyfile(UNIGRAM, wrong)
+    choose.set_input_files(wrong)  # the same name again
+    expect(page.locator(".view h2").first).to_have_text("wrong")
+    expect(page.locator("#openings")).to_be_empty()
+
+
+def test_an_address_that_does_not_answer_holds_up_nothing(page: Page, site: str) -> None:
+    page.get_by_label("or its address").fill(f"{site}/silent.gguf")
+    page.get_by_role("button", name="Open", exact=True).click()
+    page.get_by_role("textbox", name="Text").fill("abc")
+    expect(page.locator(".view .stats")).to_contain_text("3 characters")
+    page.get_by_label("Open a model").set_input_files(UNIGRAM)
+    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    expect(page.locator("#openings")).to_have_text(f"Opening {site}/silent.gguf …")
 
 
 def test_ids_become_text(page: Page) -> None:
@@ -173,6 +202,17 @@ def test_a_question_that_nobody_waits_for_is_not_sent(page: Page) -> None:
         }"""
     )
     assert sent == {"sent": ["first", "third"], "outcomes": ["fulfilled", "rejected", "fulfilled"]}
+
+
+def test_a_worker_that_cannot_be_loaded_leaves_nothing_waiting(site: str, browser: Any) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("**/answers.js", lambda route: route.abort())
+    page.goto(f"{site}/")
+    expect(page.locator("#status")).to_have_text("The worker of this page cannot be loaded.")
+    page.get_by_label("Open a model").set_input_files(UNIGRAM)
+    expect(page.locator("#openings .bad")).to_have_text("unigram.gguf: The worker of this page cannot be loaded.")
+    context.close()
 
 
 def test_what_needs_a_server_says_so(page: Page) -> None:

@@ -27,13 +27,16 @@ async function openModel(given) {
   const address = isAddress ? given.replace(/^(https:\/\/huggingface\.co\/.+?)\/blob\//, "$1/resolve/") : given;
   const file = isAddress ? unescaped(new URL(address).pathname) : given.name;
   const plain = file.replace(/^.*\//, "").replace(/\.gguf$/i, "") || "model";
-  const tokenizer = await Tokenizer.fromGGUF(address);
+  const tokenizer = await Tokenizer.fromGGUF(address, { fetch: fetchWithoutReferrer });
   let name = plain;
   for (let number = 2; models.has(name); ++number) name = `${plain} (${number})`;
   models.set(name, tokenizer);
   facts.set(tokenizer, new Map());
   return name;
 }
+
+// The page's policy of referrers is not that of its worker.
+const fetchWithoutReferrer = (url, options) => fetch(url, { ...options, referrerPolicy: "no-referrer" });
 
 function unescaped(path) {
   try {
@@ -54,11 +57,11 @@ const ANSWERS = {
   "v1/word": () => missing("How a token came about"),
 };
 
-addEventListener("message", async ({ data: { path, body } }) => {
+addEventListener("message", async ({ data: { number, path, body } }) => {
   try {
-    postMessage({ answer: await ANSWERS[path](models.get(body?.model), body) });
+    postMessage({ number, answer: await ANSWERS[path](models.get(body?.model), body) });
   } catch (error) {
-    postMessage({ failure: error.message });
+    postMessage({ number, failure: error.message });
   }
 });
 

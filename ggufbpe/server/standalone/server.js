@@ -5,12 +5,27 @@ export const useKey = () => {};
 export const whenRefused = () => {};
 
 const worker = new Worker(new URL("./answers.js", import.meta.url), { type: "module" });
-let previous = Promise.resolve(); // the worker has one request at a time
+const waiting = new Map(); // number of a request -> the functions that settle its promise
+let requests = 0;
+let previous = Promise.resolve(); // the worker has one question at a time
+let broken = null; // why the worker answers nothing any more
+
+worker.onmessage = ({ data: { number, answer, failure } }) => {
+  const { resolve, reject } = waiting.get(number);
+  waiting.delete(number);
+  if (failure === undefined) resolve(answer);
+  else reject(new Error(failure));
+};
+worker.onerror = (event) => {
+  broken = new Error(event.message || "The worker of this page cannot be loaded.");
+  for (const { reject } of waiting.values()) reject(broken);
+  waiting.clear();
+};
 
 export function ask(path, body, signal) {
   const answer = previous.then(() => {
     signal?.throwIfAborted(); // so what nobody waits for any more is never sent
-    return answerOf({ path, body });
+    return answerOf(path, body);
   });
   previous = answer.catch(() => {});
   return answer.then((found) => {
@@ -19,15 +34,15 @@ export function ask(path, body, signal) {
   });
 }
 
-function answerOf(request) {
+function answerOf(path, body) {
   return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data: { answer, failure } }) => (failure === undefined ? resolve(answer) : reject(new Error(failure)));
-    worker.onerror = (event) => reject(new Error(event.message || "The worker of this page cannot be loaded."));
-    worker.postMessage(request);
+    if (broken) throw broken;
+    worker.postMessage({ number: ++requests, path, body });
+    waiting.set(requests, { resolve, reject });
   });
 }
 
-// Opens a File or an address, and returns the model's name on this page.
+// Opens a File or an address, and returns the model's name on this page. Questions do not wait for it.
 export async function openModel(model) {
-  return ask("open", { model: typeof model === "string" ? new URL(model, location.href).href : model });
+  return answerOf("open", { model: typeof model === "string" ? new URL(model, location.href).href : model });
 }

@@ -303,15 +303,20 @@ function listenToDrops() {
   });
 }
 
-// A model that is opened in the browser: a file, or an address.
+// A model that is opened in the browser: a file, or an address. Several may be under way, beside other work.
 async function open(model) {
-  say(`Opening ${model.name ?? model} …`);
+  const name = model.name ?? model;
+  const note = element("p", {}, `Opening ${name} …`);
+  for (const past of $("openings").querySelectorAll(".bad")) past.remove();
+  $("openings").append(note);
   try {
-    const name = await openModel(model);
-    state.models = [name, ...state.models.filter((other) => other !== name)];
+    const opened = await openModel(model);
+    note.remove();
+    state.models = [opened, ...state.models.filter((other) => other !== opened)];
     await start();
   } catch (error) {
-    say(error.message, true);
+    note.className = "bad";
+    note.textContent = error.message.startsWith(name) ? error.message : `${name}: ${error.message}`;
   }
 }
 
@@ -319,6 +324,7 @@ function listenToModels() {
   $("model-file").addEventListener("change", () => {
     const [file] = $("model-file").files;
     if (file) open(file);
+    $("model-file").value = ""; // so that the file can be chosen again
   });
   $("open-form").addEventListener("submit", (event) => {
     event.preventDefault();
