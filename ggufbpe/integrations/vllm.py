@@ -6,6 +6,8 @@ vLLM calls `register` by the entry point that pyproject.toml declares, wherever 
 from __future__ import annotations
 
 import os
+import warnings
+from importlib import import_module
 from typing import Any
 
 from .._util.lazy import cached_property
@@ -19,11 +21,16 @@ _PASSED_ON = ("truncation_side", "padding_side", "llama_cpp")  # of what vLLM gi
 def register() -> None:
     """Make `--tokenizer-mode ggufbpe` known to vLLM, by its registries of tokenizers and of what renders chats.
 
-    Sources: vllm/tokenizers/registry.py and vllm/renderers/registry.py.
+    A vLLM that has no such registries is only warned of, since an exception would keep it from starting.
+    `NotInstalledError` without vLLM. Sources: vllm/tokenizers/registry.py and vllm/renderers/registry.py.
     """
-    library("vllm.tokenizers", "vllm").TokenizerRegistry.register(MODE, __name__, VLLMTokenizer.__name__)
-    renderers = library("vllm.renderers.registry", "vllm").RENDERER_REGISTRY
-    renderers.register(MODE, "vllm.renderers.hf", "HfRenderer")  # which calls `apply_chat_template`
+    library("vllm", "vllm")
+    try:
+        import_module("vllm.tokenizers").TokenizerRegistry.register(MODE, __name__, VLLMTokenizer.__name__)
+        renderers = import_module("vllm.renderers.registry").RENDERER_REGISTRY
+        renderers.register(MODE, "vllm.renderers.hf", "HfRenderer")  # which calls `apply_chat_template`
+    except (ImportError, AttributeError) as error:
+        warnings.warn(f"--tokenizer-mode {MODE} does not fit this version of vLLM: {error}", stacklevel=2)
 
 
 class VLLMTokenizer(GGUFTokenizer):

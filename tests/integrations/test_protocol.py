@@ -26,7 +26,7 @@ ADAPTERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {  # the library's modul
     "semantic_text_splitter": ("semantic_text_splitter", "text_splitter", (TOK, 64)),
     "tiktoken": ("tiktoken", "encoding", (TOK,)),
     "transformers": ("transformers", "GGUFTokenizer", (TOK,)),
-    "vllm": ("vllm.tokenizers", "register", ()),
+    "vllm": ("vllm", "register", ()),
     "xgrammar": ("xgrammar", "tokenizer_info", (TOK,)),
 }
 

@@ -121,9 +121,9 @@ def test_a_folder_with_one_gguf_is_that_gguf(tmp_path: Path) -> None:
         VLLMTokenizer.from_pretrained(tmp_path)
 
 
-def test_vllm_learns_of_the_mode_by_the_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has two registries, of tokenizers and of what renders chats, and looks for the mode in both."""
-    registered = []
+def stand_ins(monkeypatch: pytest.MonkeyPatch, *missing: str) -> list[tuple[str, ...]]:
+    """Put modules in the place of vLLM's, with or without some, and return what is registered."""
+    registered: list[tuple[str, ...]] = []
 
     class Registry:
         register = staticmethod(lambda *arguments: registered.append(arguments))
@@ -131,10 +131,24 @@ def test_vllm_learns_of_the_mode_by_the_entry_point(monkeypatch: pytest.MonkeyPa
     for module in ("vllm", "vllm.tokenizers", "vllm.renderers", "vllm.renderers.registry"):
         stand_in = ModuleType(module)
         stand_in.TokenizerRegistry = stand_in.RENDERER_REGISTRY = Registry  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, module, stand_in)
+        monkeypatch.setitem(sys.modules, module, None if module in missing else stand_in)
+    return registered
+
+
+def test_vllm_learns_of_the_mode_by_the_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has two registries, of tokenizers and of what renders chats, and looks for the mode in both."""
+    registered = stand_ins(monkeypatch)
     [plugin] = entry_points(group="vllm.general_plugins", name="ggufbpe")
     plugin.load()()
     assert registered == [
         ("ggufbpe", vllm.__name__, "VLLMTokenizer"),
         ("ggufbpe", "vllm.renderers.hf", "HfRenderer"),
     ]
+
+
+@pytest.mark.parametrize("missing", ["vllm.tokenizers", "vllm.renderers.registry"])
+def test_a_vllm_without_a_registry_still_starts(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM calls `register` in every process, whatever the mode, and an exception there ends the process."""
+    stand_ins(monkeypatch, missing)
+    with pytest.warns(UserWarning, match=f"does not fit this version of vLLM: .*{missing}"):
+        vllm.register()
