@@ -39,9 +39,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 ROOT = Path(__file__).resolve().parent.parent
 GPT2 = ROOT / "ggufbpe" / "models" / "gpt2.gguf"
 Call = Callable[[], Any]
-Calls = (
-    tuple[str, Call, Call] | tuple[str, Call, Call, Call]
-)  # through the adapter, our own, the library's part
+# What is called, through the adapter, by our own, and the library's part if it has one.
+Calls = tuple[str, Call, Call] | tuple[str, Call, Call, Call]
 
 
 def main() -> None:

@@ -62,7 +62,7 @@ class Encoding(_Base):  # type: ignore[misc]
         text = _without_surrogates(text)
         if not allowed or not (parts := re.split(f"({_one_of(allowed).pattern})", text))[1:]:
             return self.tokenizer.encode_ordinary(text)
-        if allowed == specials:
+        if not any(special in text for special in specials - allowed):
             return self.tokenizer.encode(text, add_special=False)
         ids: list[int] = []
         for index, part in enumerate(parts):

@@ -91,3 +91,10 @@ def test_the_unknown_token_is_special() -> None:
     assert made.is_special_token(unknown)
     with pytest.raises(ValueError, match="special token '<unk>'"):
         made.encode(text)
+
+
+def test_an_allowed_token_takes_the_space_before_it() -> None:
+    """Where the vocabulary says so, also if other special tokens are not allowed but do not occur."""
+    tok = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "modern-bert.gguf")
+    expected = tok.encode("a [MASK]b", add_special=False)
+    assert encoding(tok).encode("a [MASK]b", allowed_special={"[MASK]"}) == expected
