@@ -211,7 +211,9 @@ def test_a_worker_that_cannot_be_loaded_leaves_nothing_waiting(site: str, browse
     page.goto(f"{site}/")
     expect(page.locator("#status")).to_have_text("The worker of this page cannot be loaded.")
     page.get_by_label("Open a model").set_input_files(UNIGRAM)
-    expect(page.locator("#openings .bad")).to_have_text("unigram.gguf: The worker of this page cannot be loaded.")
+    expect(page.locator("#openings .bad")).to_have_text(
+        "unigram.gguf: The worker of this page cannot be loaded."
+    )
     context.close()
 
 
