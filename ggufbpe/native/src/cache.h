@@ -170,7 +170,9 @@ public:
     // at once: which of them matches is unpredictable.
     static bool find_quickly(const WordKey &key, const Bucket &bucket, Found &found) {
         const auto differs = [&](const Bucket::Key &slot) {
-            return (slot.high.load(std::memory_order_acquire) ^ key.high) | (slot.low.load(std::memory_order_relaxed) ^ key.low);
+            // First the upper half, which is written last: else a lower half of 0 may be that of a slot not yet written.
+            const uint64_t high = slot.high.load(std::memory_order_acquire);
+            return (high ^ key.high) | (slot.low.load(std::memory_order_relaxed) ^ key.low);
         };
         const uint64_t first = differs(bucket.keys[0]), second = differs(bucket.keys[1]);
         found = bucket.value(first != 0);
