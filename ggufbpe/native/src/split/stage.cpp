@@ -152,7 +152,7 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
 }
 
 // Where the run of one class that goes on from `from` ends, or `stop` before that.
-size_t run_end(const Stage::Block &block, size_t from, size_t stop) {
+static size_t run_end(const Stage::Block &block, size_t from, size_t stop) {
     const uint8_t of_run = block.classes[from];
     const auto eight = [](const uint8_t *bytes) {
         uint64_t all;
