@@ -13,8 +13,10 @@ ALWAYS_INLINE void copy_four(const int32_t *from, int32_t *to) {
 }
 
 // Both keys of a bucket are compared at once. They are atomics, read here as plain memory: x86 reads aligned numbers whole, and
-// a key that is seen is complete, because its upper half is written last, and the lower half was 0 before; the ids, whose
-// place depends on the comparison, are read after it.
+// a key that is seen is complete, because its upper half is written last, and the lower half was 0 before. That leaves keys
+// whose lower half is 0, of words that begin with NULs: they rely on a key's 16 aligned bytes being read whole, too, which Intel
+// and AMD promise of processors with AVX for loads of 16 bytes, but not of 32. The ids, whose place depends on the comparison,
+// are read after it.
 WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *const *buckets, size_t count, bool with_records,
                                   int32_t *&to) {
     int32_t *next = to;
