@@ -30,7 +30,7 @@ def register() -> None:
         renderers = import_module("vllm.renderers.registry").RENDERER_REGISTRY
         renderers.register(MODE, "vllm.renderers.hf", "HfRenderer")  # which calls `apply_chat_template`
     except (ImportError, AttributeError) as error:
-        warnings.warn(f"--tokenizer-mode {MODE} does not fit this version of vLLM: {error}", stacklevel=2)
+        warnings.warn(f"the tokenizer mode {MODE} does not fit this version of vLLM: {error}", stacklevel=2)
 
 
 class VLLMTokenizer(GGUFTokenizer):
