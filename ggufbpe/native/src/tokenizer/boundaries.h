@@ -52,6 +52,8 @@ public:
     size_t first(size_t level, size_t start, size_t end, Pace &pace);
 
 private:
+    static constexpr size_t NONE = SIZE_MAX;
+
     size_t search_back(BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t last_near(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
     size_t last_of_all(const BoundaryLevel &level, size_t start, size_t end, Pace &pace);
@@ -99,5 +101,11 @@ private:
         size_t at, place;
     } last_{BoundaryLevel::GIVEN, 0, 0};
 };
+
+// The first byte from a place on that is_it() holds for; the size of the text if there is none.
+template <typename IsIt>
+size_t Boundaries::first_behind(size_t at, Pace &pace, IsIt is_it) const {
+    return find_first(at, size_, pace, [&](size_t place) { return is_it(text_[place]); });
+}
 
 }  // namespace ggufbpe
