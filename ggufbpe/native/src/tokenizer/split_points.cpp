@@ -12,6 +12,7 @@ constexpr size_t FIRST_STEP = 48;  // bytes before the wanted end where a place 
 
 // Whether whole characters end and begin there; unknown for bytes that are not UTF-8.
 bool is_between_characters(const unsigned char *text, size_t size, size_t at) {
+    if (text[at - 1] < 0x80 && text[at] < 0x80) return true;
     size_t begin = at - 1;
     while (begin > 0 && at - begin < 4 && (text[begin] & 0xC0) == 0x80) --begin;
     const auto is_one = [&](size_t from, size_t end) {
@@ -103,7 +104,7 @@ bool SplitPoints::is_place(const unsigned char *text, size_t size, size_t at, co
     if (at >= size) return false;
     // No model looks further than to the end of the character behind a place, or at two spaces; the rest of the text would be
     // searched for the next place.
-    const size_t end = at + std::max<size_t>(length_by_lead(text[at]), 2);
+    const size_t end = at + (text[at] == ' ' ? 2 : length_by_lead(text[at]));
     if (find(text, std::min(size, end), at, poll) != at) return false;
     return is_free(text, size, at) && !is_crossed(special, at);
 }
