@@ -28,8 +28,8 @@ namespace {
 // What a function of Python returns for a key.
 nb::object returned_by(const nb::object &function, const char *key) {
     const nb::str argument(key);
-    PyObject *const returned =
-        in_python([&] { return PyObject_CallFunctionObjArgs(function.ptr(), argument.ptr(), static_cast<PyObject *>(nullptr)); });
+    PyObject *const end = nullptr;
+    PyObject *const returned = in_python([&] { return PyObject_CallFunctionObjArgs(function.ptr(), argument.ptr(), end); });
     if (!returned) throw nb::python_error();
     return nb::steal(returned);
 }

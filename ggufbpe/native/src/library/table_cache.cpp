@@ -205,7 +205,7 @@ std::shared_ptr<const TableFile> TableCache::read(const Digest &key) const {
     if (!is_regular(file, status) || static_cast<uint64_t>(status.st_size) > MOST_BYTES) return nullptr;
     try {
         const auto tables = TableFile::read(file.descriptor(), static_cast<size_t>(status.st_size), secret_, key);
-        if (tables && status.st_mtime + USED_LATELY < std::time(nullptr)) utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+        if (tables && status.st_mtime + USED_LATELY < std::time(nullptr)) futimens(file.descriptor(), nullptr);
         return tables;
     } catch (const std::bad_alloc &) {  // whatever lies there, as much as it may be
         return nullptr;
@@ -218,7 +218,8 @@ void TableCache::keep(const Digest &key, const BPEModel &model) const {
         model.write(writer);
         const std::string content = writer.finish(secret_, key), path = path_of(key);
         if (content.size() > most_) return;
-        if (write_whole(folder_, path.substr(folder_.size() + 1), content.data(), content.size(), true)) evict(folder_, most_, path);
+        const std::string name = path.substr(folder_.size() + 1);
+        if (write_whole(folder_, name, content.data(), content.size(), true)) evict(folder_, most_, path);
     } catch (const std::exception &) {  // too little memory for a copy, or a system without random numbers
     }
 }
