@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -158,6 +159,56 @@ def test_cache_of_a_home(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("GGUFBPE_CACHE_DIR", "~/c/d")
     ids()
     assert len(tables(tmp_path / "c" / "d" / "tables")) == 1
+
+
+IN_A_PROCESS = """
+import resource, signal, sys
+from c_library import CTokenizer, library
+library()
+LIMIT
+with CTokenizer.open_file(sys.argv[1]) as tok:
+    print(tok.encode(b"Hello world"))
+"""
+
+
+def ids_in_a_process(limit: str) -> str:
+    """What a process prints that opens GPT-2 after running `limit`."""
+    helpers = os.pathsep.join([str(ROOT / "tests" / "helpers"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_PROCESS.replace("LIMIT", limit), str(GPT2)],
+        env={**os.environ, "PYTHONPATH": helpers},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("limit", [10, 1000])  # less than the secret, less than the tables
+def test_a_limit_on_the_size_of_files(folder: Path, limit: int) -> None:
+    """Its signal would end the process; Python alone ignores the signal."""
+    code = f"""if True:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+    """
+    assert ids_in_a_process(code) == "[15496, 995]"
+    assert sorted(each.name for each in folder.iterdir()) == (["secret"] if limit > 64 else [])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for the memory in use")
+@pytest.mark.skipif(
+    "asan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer ends what lacks memory"
+)
+def test_a_file_that_memory_does_not_suffice_for(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(256 << 20)
+    code = """if True:
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
+    """
+    assert ids_in_a_process(code) == "[15496, 995]"
+    assert path.stat().st_size < 256 << 20
 
 
 def test_threads_that_open_at_once(folder: Path) -> None:

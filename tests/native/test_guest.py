@@ -27,6 +27,7 @@ pytestmark = pytest.mark.skipif(native is None and not IS_NEEDED, reason="there 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
 GPT2 = Path(__file__).resolve().parents[2] / "ggufbpe" / "models" / "gpt2.gguf"
+TINY = ROOT / "fixtures" / "vocabs" / "wpm.gguf"
 GENEROUS = 300  # seconds until a child that hangs is ended; all of them take less than ten
 
 
@@ -352,6 +353,23 @@ def test_the_interpreter_ends_while_daemon_threads_are_at_work(work: str) -> Non
     """
     for seconds in ("0.05", "0.12", "0.3"):
         assert in_a_process(code, seconds) == ""
+
+
+def test_the_interpreter_ends_while_daemon_threads_load() -> None:
+    """The rules of loading ask Python for each value, amid which the thread may be ended."""
+    code = """if True:
+        import sys, threading, time
+        from ggufbpe.models.loading import load_vocabulary
+        sys.setswitchinterval(1e-6)
+        def work():
+            while True:
+                load_vocabulary(sys.argv[2])
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.15)
+    """
+    for _ in range(4):
+        assert in_a_process(code, str(TINY)) == ""
 
 
 def test_the_lock_is_taken_back_by_our_own_class_alone() -> None:

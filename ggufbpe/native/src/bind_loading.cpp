@@ -25,6 +25,15 @@ namespace ggufbpe {
 
 namespace {
 
+// What a function of Python returns for a key.
+nb::object returned_by(const nb::object &function, const char *key) {
+    const nb::str argument(key);
+    PyObject *const end = nullptr;
+    PyObject *const returned = in_python([&] { return PyObject_CallFunctionObjArgs(function.ptr(), argument.ptr(), end); });
+    if (!returned) throw nb::python_error();
+    return nb::steal(returned);
+}
+
 // Metadata that Python reads: `kind` gives the types and the length of a key, or None, and `content` its value.
 class PythonMetadata final : public Metadata {
 public:
@@ -47,7 +56,7 @@ private:
     }
 
     void find_kind(const char *key, Known &known) const {
-        const nb::object kind = kind_(key);
+        const nb::object kind = returned_by(kind_, key);
         if (kind.is_none()) return;
         known.value.type = nb::cast<int32_t>(kind[0]);
         known.value.element = nb::cast<int32_t>(kind[1]);
@@ -57,7 +66,7 @@ private:
 
     // The content of a value whose type llama.cpp takes.
     void read(const char *key, Known &known) const {
-        const nb::object content = content_(key);
+        const nb::object content = returned_by(content_, key);
         Value &value = known.value;
         if (value.type == ARRAY && value.element == STRING) {
             value.strings = nb::cast<std::shared_ptr<Strings>>(content);

@@ -8,7 +8,6 @@
 #include "gguf/file_metadata.h"
 #include "library/handles.h"
 #include "library/table_cache.h"
-#include "table_file.h"
 #include "vocabulary/loading.h"
 #include "vocabulary/metadata_keys.h"
 #include "vocabulary/pre_tokenizers.h"
@@ -75,10 +74,7 @@ std::shared_ptr<const TextModel> model_of(const Vocabulary &vocabulary, const st
     const Digest key = key_of_tables(vocabulary, cache->secret());
     const auto made = cache->read(key);
     auto model = text_model(vocabulary, splitter, cache_bytes, poll, made);
-    if (made) return model;
-    TableWriter writer;
-    dynamic_cast<const BPEModel &>(*model).write(writer);
-    cache->keep(key, writer.finish(cache->secret(), key));
+    if (!made) cache->keep(key, dynamic_cast<const BPEModel &>(*model));
     return model;
 }
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
+#include <new>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -49,6 +51,12 @@ bool is_regular(const OpenFile &file, struct stat &status) {
 
 int open_unlinked(const std::string &path) { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); }
 
+// Whether a file may have so many bytes. Writing more would send a signal that ends the process.
+bool may_have(size_t size) {
+    struct rlimit limit {};
+    return getrlimit(RLIMIT_FSIZE, &limit) || size <= limit.rlim_cur;
+}
+
 bool write_all(int descriptor, const char *data, size_t size) {
     while (size) {
         const ssize_t count = write(descriptor, data, size);
@@ -73,6 +81,7 @@ std::string in_hex(const void *data, size_t size) {
 // Writes a file that only the user can read, and gives it its name when it is whole. Without `replaces`, a file that has the
 // name already stays.
 bool write_whole(const std::string &folder, const std::string &name, const void *data, size_t size, bool replaces) {
+    if (!may_have(size)) return false;
     const uint32_t number = std::random_device()();
     const std::string path = folder + "/" + name;
     const std::string unfinished = folder + "/." + name.substr(0, 50) + "." + in_hex(&number, sizeof number) + UNFINISHED;
@@ -194,20 +203,25 @@ std::shared_ptr<const TableFile> TableCache::read(const Digest &key) const {
     const std::string path = path_of(key);
     const OpenFile file(open_unlinked(path));
     if (!is_regular(file, status) || static_cast<uint64_t>(status.st_size) > MOST_BYTES) return nullptr;
-    const auto tables = TableFile::read(file.descriptor(), static_cast<size_t>(status.st_size), secret_, key);
-    if (tables && status.st_mtime + USED_LATELY < std::time(nullptr)) utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
-    return tables;
+    try {
+        const auto tables = TableFile::read(file.descriptor(), static_cast<size_t>(status.st_size), secret_, key);
+        if (tables && status.st_mtime + USED_LATELY < std::time(nullptr)) futimens(file.descriptor(), nullptr);
+        return tables;
+    } catch (const std::bad_alloc &) {  // whatever lies there, as much as it may be
+        return nullptr;
+    }
 }
 
-void TableCache::keep(const Digest &key, const std::string &content) const {
-    if (content.size() > most_) return;
-    const std::string path = path_of(key);
+void TableCache::keep(const Digest &key, const BPEModel &model) const {
     try {
-        if (!write_whole(folder_, path.substr(folder_.size() + 1), content.data(), content.size(), true)) return;
-    } catch (const std::exception &) {  // a system without random numbers
-        return;
+        TableWriter writer;
+        model.write(writer);
+        const std::string content = writer.finish(secret_, key), path = path_of(key);
+        if (content.size() > most_) return;
+        const std::string name = path.substr(folder_.size() + 1);
+        if (write_whole(folder_, name, content.data(), content.size(), true)) evict(folder_, most_, path);
+    } catch (const std::exception &) {  // too little memory for a copy, or a system without random numbers
     }
-    evict(folder_, most_, path);
 }
 
 }  // namespace ggufbpe
@@ -218,7 +232,7 @@ namespace ggufbpe {
 
 std::unique_ptr<const TableCache> TableCache::of_user() { return nullptr; }
 std::shared_ptr<const TableFile> TableCache::read(const Digest &) const { return nullptr; }
-void TableCache::keep(const Digest &, const std::string &) const {}
+void TableCache::keep(const Digest &, const BPEModel &) const {}
 
 }  // namespace ggufbpe
 

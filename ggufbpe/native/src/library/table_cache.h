@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "bpe/bpe_model.h"
 #include "keyed_hash.h"
 #include "table_file.h"
 
@@ -20,10 +21,10 @@ public:
 
     // 64 bytes that nobody else can read.
     const HashKey &secret() const { return secret_; }
-    // Null if there is none, or it is damaged. What is read is marked as used.
+    // Null if there is none, it is damaged, or memory does not suffice. What is read is marked as used.
     std::shared_ptr<const TableFile> read(const Digest &key) const;
-    // Writes tables whole or not at all, and deletes the least recently used ones if there are too many.
-    void keep(const Digest &key, const std::string &content) const;
+    // Writes the tables of a model whole or not at all, and deletes the least recently used ones if there are too many.
+    void keep(const Digest &key, const BPEModel &model) const;
 
 private:
     TableCache(std::string folder, const HashKey &secret, uint64_t most) : folder_(std::move(folder)), secret_(secret), most_(most) {}
