@@ -201,10 +201,9 @@ def prove(
         after = trial.changed(change)
     except (GGUFError, OSError, ValueError, TypeError) as error:
         return proposal._replace(objection=f"the change cannot be made: {error}")
-    tokenizer = after.tokenizer
     if before.tokenizer is None:  # then nothing can become worse but by another error
         return proposal._replace(command=fix_command(trial.path, change.arguments))
-    if tokenizer is None:
+    if (tokenizer := after.tokenizer) is None:
         return proposal._replace(objection=f"the model cannot be opened afterwards: {after.refusal}")
     differing, explained, broken = _texts(before.tokenizer, tokenizer, compared, encode, expected or encode)
     if explained and expected and _explains_nothing(before.tokenizer, tokenizer, compared, encode, expected):
@@ -213,9 +212,8 @@ def prove(
     if differing and not explained:
         return proposal._replace(objection="no text gets the other side's ids by it")
     if broken:
-        return proposal._replace(
-            objection=f"{counted(broken, 'text that is now the same', 'texts that are now the same')} would differ"
-        )
+        texts = counted(broken, "text that is now the same", "texts that are now the same")
+        return proposal._replace(objection=f"{texts} would differ")
     if token := _other_bytes(trial, after, change, compared):
         return proposal._replace(objection=f"{token} would decode to other text")
     if found := new_findings(trial, after):
