@@ -36,7 +36,8 @@ def test_workers_that_cannot_start_end_the_server(tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     deaths = [json.loads(line) for line in lines if line.startswith("{")]
     assert (done.returncode, [each["event"] for each in deaths]) == (2, ["a worker process ended"] * 2)
-    assert sum('if __name__ == "__main__"' in line for line in lines) == 2
+    # The worker that replaced the first may have said so, too, before the second one's end was seen.
+    assert sum('if __name__ == "__main__"' in line for line in lines) in (2, 3)
     assert sum("listening" in line for line in lines) == 1
     assert lines[-1] == "ggufbpe: error: no worker process can start; the last one ended with code 2"
 
