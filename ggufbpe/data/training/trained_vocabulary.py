@@ -22,6 +22,7 @@ from ...gguf.metadata import Overrides
 from ...hub.model_location import ModelLocation
 from ...models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.special_ids import SPECIAL_IDS
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from ...tokenizer.special_tokens import SpecialTokens
 from .training_steps import TrainingStep
@@ -203,7 +204,7 @@ class TrainedVocabulary:
             token_to_id=self.token_to_id,
             attributes=self.attributes,
             merges=[f"{left} {right}" for left, right in self.merges],
-            special_ids={},
+            special_ids=dict.fromkeys(name for name, _, _ in SPECIAL_IDS),
             eog_ids=frozenset(),
             special_token_ids=tuple(
                 index for index, attribute in enumerate(self.attributes) if attribute & SPECIAL_TYPES

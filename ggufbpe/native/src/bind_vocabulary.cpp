@@ -58,7 +58,7 @@ Vocabulary vocabulary_of(nb::handle given) {
     vocabulary.scores = numbers_of<float>(given, "scores", "f");
     const auto charsmap = field<nb::bytes>(given, "charsmap");
     vocabulary.charsmap.assign(charsmap.c_str(), charsmap.size());
-    const nb::object unknown = given.attr("special_ids").attr("get")("unk");
+    const nb::object unknown = given.attr("special_ids")["unk"];
     vocabulary.special_ids[UNK] = unknown.is_none() ? NO_TOKEN : nb::cast<int32_t>(unknown);
     vocabulary.special_tokens = field<std::vector<int32_t>>(given, "special_token_ids");
     vocabulary.add_space_prefix = field<bool>(given, "add_space_prefix");

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from synthetic import byte_tokens
 
+from ggufbpe import Tokenizer
 from ggufbpe.data.training.trained_vocabulary import Form, TrainedVocabulary, token_bytes
 from ggufbpe.data.training.word_counts import Splitting
 from ggufbpe.models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN
@@ -89,6 +90,11 @@ PIECES = [
 @pytest.mark.parametrize(("token", "attribute", "form", "data"), PIECES)
 def test_token_bytes(token: str, attribute: int, form: Form, data: bytes) -> None:
     assert token_bytes(token, attribute, form) == data
+
+
+def test_as_vocabulary_has_no_special_ids() -> None:
+    tokenizer = Tokenizer(of_bytes().as_vocabulary())
+    assert (tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_token) == (None, None, None)
 
 
 def test_as_vocabulary() -> None:
