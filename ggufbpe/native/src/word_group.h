@@ -18,8 +18,6 @@ namespace ggufbpe {
 // Words of a text, looked up together: while one is compared, the slots of the following ones arrive.
 class WordGroup {
 public:
-    static constexpr size_t MOST = Words::MOST;
-
     // Takes words, of which memory before `end` may be read, and fetches their slots.
     void fetch(const WordTable &table, const unsigned char *end, const Words &words);
     // The same for `count` words, from starts[i] to starts[i + 1] in `text`; starts[count] is where the last one ends.
@@ -64,8 +62,8 @@ private:
 
     const WordTable *table_;
     size_t count_;
-    WordKey keys_[MOST];
-    const WordTable::Bucket *buckets_[MOST];
+    WordKey keys_[Words::MOST];
+    const WordTable::Bucket *buckets_[Words::MOST];
 };
 
 }  // namespace ggufbpe

@@ -226,7 +226,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     const Merger &merger = this->merger(poll);
     const uint32_t *starts = scratch.split.starts.data();
     const size_t words = scratch.split.word_count;
-    if (scratch.found.size() < FLUSH + Words::GROUP) scratch.found.resize(FLUSH + WordGroup::MOST);
+    if (scratch.found.size() < FLUSH + Words::GROUP) scratch.found.resize(FLUSH + Words::GROUP);
     WordTable::Found *found = scratch.found.data();
     size_t kept = 0;  // words in `found` that wait for a missing one
     Spans *const spans = ids.spans();
