@@ -17,11 +17,11 @@ constexpr size_t STRINGS_AT_ONCE = 1 << 17;  // walked between two polls
 constexpr size_t STEPS_A_STRING = 16;        // the cost of a short one, in bytes looked at
 constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may overrun
 
-// The bits that the indexes of so many strings take, each one more than it is.
-uint32_t bits_for(size_t count) {
-    uint32_t bits = 0;
-    while (bits < count) bits = bits << 1 | 1;
-    return bits;
+// A mask of the bits that the numbers up to `count` take.
+uint32_t mask_of_numbers(size_t count) {
+    uint32_t mask = 0;
+    while (mask < count) mask = mask << 1 | 1;
+    return mask;
 }
 
 // A number that the process that runs now hardly shares with another one, where the system gives no random ones.
@@ -185,7 +185,7 @@ Strings::Strings(TableReader &from) {
     std::copy_n(from.array_of<uint64_t>(seeds_.size()), seeds_.size(), seeds_.data());
     slots_ = from.array<uint32_t>(count);
     mask_ = count - 1;
-    indexes_ = bits_for(size_);
+    indexes_ = mask_of_numbers(size_);
     file_ = from.file();
 }
 
@@ -204,7 +204,7 @@ int64_t Strings::index(const Poll &poll) {
     while (capacity < 2 * count) capacity *= 2;
     ZeroedArray<uint32_t> slots(capacity);  // no one sees half a table, whatever a poll does
     const uint64_t mask = capacity - 1;
-    const uint32_t indexes = bits_for(count);
+    const uint32_t indexes = mask_of_numbers(count);
     int64_t duplicate = NOT_FOUND;
     Pace pace(poll);
     uint64_t hashes[AT_ONCE];
