@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -129,15 +130,26 @@ def run_on_terminal(
         stderr=terminal,
         env={**clean, "TERM": "xterm-256color", **environment},
     )
-    os.close(terminal)
-    output = b""
-    while True:
-        try:
-            data = os.read(controller, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not data:
-            break
-        output += data
-    os.close(controller)
+    output = output_of_terminal(process, controller, terminal)
     return Result(process.wait(timeout=60), output.replace(b"\r\n", b"\n"), "")
+
+
+def output_of_terminal(process: subprocess.Popen[bytes], controller: int, terminal: int) -> bytes:
+    """All that a process writes to a pseudo-terminal; both ends are closed.
+
+    Our own copy of the terminal stays open until a mark that is written behind everything has come back. Reading until
+    the last copy is closed may miss what was written just before: Linux can say that the other end is closed while
+    the last lines are still on their way.
+    """
+    mark = b"\x00all is read\x00"
+    output = b""
+    marked = False
+    while not output.endswith(mark):
+        if select.select([controller], [], [], 0.02)[0]:
+            output += os.read(controller, 1 << 16)
+        elif process.poll() is not None and not marked:
+            os.write(terminal, mark)
+            marked = True
+    os.close(terminal)
+    os.close(controller)
+    return output.removesuffix(mark)

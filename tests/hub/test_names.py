@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from commands import output_of_terminal
 from conftest import GPT2, UNIGRAM, missing
 from remote_server import RemoteServer, Served, remote_server
 from stores import (
@@ -929,21 +930,13 @@ def test_completion_in_zsh(stores: Path) -> None:
 
 def on_terminal(command: list[str], typed: list[str], environment: dict[str, str]) -> str:
     """What a command shows on a terminal where all of this is typed at once."""
-    ours, its = os.openpty()
-    running = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=environment, close_fds=True)
-    os.close(its)
-    shown = b""
-    try:
-        for text in typed:
-            os.write(ours, text.encode())
-        while block := os.read(ours, 1 << 16):
-            shown += block
-    except OSError:  # the other end is closed
-        pass
-    finally:
-        running.wait()
-        os.close(ours)
-    return shown.decode()
+    controller, terminal = os.openpty()
+    running = subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment, close_fds=True
+    )
+    for text in typed:
+        os.write(controller, text.encode())
+    return output_of_terminal(running, controller, terminal).decode()
 
 
 @pytest.mark.parametrize(

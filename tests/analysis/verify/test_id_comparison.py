@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from commands import output_of_terminal
 from conftest import GPT2, RAW_UTF8, ROOT, UNSPLIT, missing
 from reference import (
     CHATS,
@@ -988,17 +989,7 @@ def test_progress_bar_on_a_terminal(llama3_like: Path) -> None:
         # The compiled engine would be done before there is anything to show.
         env={**os.environ, "TERM": "xterm", "COLUMNS": "80", "GGUFBPE_ENGINE": "reference"},
     )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            block = os.read(ours, 1 << 16)
-        except OSError:  # Linux's way to say that the other end is closed
-            break
-        if not block:
-            break
-        shown += block
-    os.close(ours)
+    shown = output_of_terminal(done, ours, theirs)
     assert done.communicate()[0].startswith(b"the ids are the same")
     assert re.search(rb"\r#+\.+ +\d+% comparing: \d+ texts", shown)
     assert shown.endswith(b"\r\x1b[K"), "it is cleared in the end"
