@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from ..errors import printable
+from .errors import printable
 
 T = TypeVar("T")
 

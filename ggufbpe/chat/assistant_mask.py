@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from ..errors import ChatError, printable
+from .._util.errors import ChatError, printable
 from .known_templates import GivenTemplate
 from .origins import PromptInParts, PromptPart
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from ..errors import ChatError
+from .._util.errors import ChatError
 from .origins import Origins, generated
 from .render import ChatTemplate, TemplateWriter
 from .request.messages import Request

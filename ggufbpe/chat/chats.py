@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import ChatError
 from .._util.lazy import IMPORT_LOCK
 from .._util.wording import counted
-from ..errors import ChatError
 from .bos_eos import BosEos
 from .known_templates import CHATML, GivenTemplate, check_is_template, resolved
 from .origins import Origin, Origins, PromptInParts, PromptPart

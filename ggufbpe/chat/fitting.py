@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import ChatError, ChatTooLongError
 from .._util.lazy import cached_property
 from .._util.wording import counted
-from ..errors import ChatError, ChatTooLongError
 from .known_templates import GivenTemplate
 from .token_origins import ChatTokens, chat_tokens
 

@@ -11,8 +11,8 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import ChatError
 from .._util.lazy import IMPORT_LOCK
-from ..errors import ChatError
 from .render import ChatTemplate, TemplateWriter
 from .request.messages import Request
 

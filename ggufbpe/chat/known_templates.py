@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from .._util.errors import printable
 from .._util.lazy import IMPORT_LOCK
-from ..errors import printable
 
 GivenTemplate = (
     str | os.PathLike[str] | None

@@ -7,7 +7,7 @@ from datetime import datetime
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import ChatError, escape_invisible, printable
+from .._util.errors import ChatError, escape_invisible, printable
 from .ollama_model import OllamaModel
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ChatError
+from .._util.errors import ChatError
 from .go_template.go_parser import Branch, Invocation, Nodes, Operand, Pipe
 from .ollama_prompt import OllamaTemplate
 from .template.values import WHITE_SPACE

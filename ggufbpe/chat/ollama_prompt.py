@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from ..errors import ChatError
+from .._util.errors import ChatError
 from .go_template.execution import GoRun, GoTemplate
 from .go_template.go_parser import Branch, Invocation, Nodes, Operand, Pipe
 from .go_values import Struct, go_json_text

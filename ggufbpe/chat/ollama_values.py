@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ..errors import ChatError
+from .._util.errors import ChatError
 from .go_values import Named, Struct, go_json_text
 from .template.values import TemplateError, Value, viewed
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import ChatError
 from .._util.extras import imported
 from .._util.lazy import IMPORT_LOCK, computed_once
-from ..errors import ChatError
 from .bos_eos import BosEos
 from .request.capabilities import EFFORT_NAMES, Capabilities, detect_capabilities, preserving_names
 from .request.chat_message import Message

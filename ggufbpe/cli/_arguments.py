@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NoReturn
 
+from .._util.errors import printable
 from .._util.llama_cpp_states import FOLLOWED, STATES
-from ..errors import printable
 from . import _output
 from ._help import HelpFormatter
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import printable
 from ..chat.request.body import body_with_fields
-from ..errors import printable
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
 from ..tokenizer import Tokenizer

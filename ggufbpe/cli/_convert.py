@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import printable
 from .._util.verdicts import WARNING
 from ..analysis.conversion.parity import verdict_on
 from ..analysis.views import answers, terminal
 from ..analysis.views.flag_names import with_flags
-from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError
 from ._input import read_file

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 
 from .._util import files
+from .._util.errors import printable
 from .._util.files import is_special
-from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError
 from ._signals import termination_as_exit

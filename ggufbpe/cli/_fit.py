@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import ChatError, ChatTooLongError
 from .._util.wording import counted
-from ..errors import ChatError, ChatTooLongError
 from . import _output
 from ._arguments import Parser, UsageError, shell_word
 

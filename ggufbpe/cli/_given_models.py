@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .._util.errors import escape_invisible, printable
 from .._util.llama_cpp_states import FOLLOWED
-from ..errors import escape_invisible, printable
 from ..gguf.source import is_tokenizer_of_others
 from . import _output
 from ._arguments import MODEL_VARIABLE, UsageError, overrides_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from .._util.errors import ChatError, StoreError
 from ..analysis.views.answers import answer
-from ..errors import ChatError, StoreError
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError

@@ -109,7 +109,7 @@ def _told_late(latest: Callable[[], RemoteProgress | None]) -> Iterator[None]:
     """Say in a line on standard error, once, that nothing has come of a remote file for some seconds."""
     from threading import Timer
 
-    from ..errors import escape_invisible
+    from .._util.errors import escape_invisible
 
     def tell() -> None:
         if (now := latest()) is not None and not now.received:
@@ -137,8 +137,8 @@ def duration(seconds: float) -> str:
 
 def remote_progress() -> Callable[[RemoteProgress | None], None]:
     """What draws the progress of reading a remote file after a second, also while no byte has come yet."""
+    from .._util.errors import escape_invisible
     from .._util.wording import in_bytes
-    from ..errors import escape_invisible
 
     latest: RemoteProgress | None = None
     shown = ExitStack()

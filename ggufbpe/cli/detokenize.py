@@ -6,8 +6,8 @@ import argparse
 import re
 import sys
 
+from .._util.errors import printable
 from ..analysis.views.answers import answer, text_fields
-from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, require_no_models
 from ._given_models import opened_tokenizer

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .._util.errors import printable
 from .._util.escapes import process_escapes
 from ..analysis.verify.model_diff import Differences, diff
 from ..analysis.verify.result import ComparedText
 from ..analysis.verify.vocabulary_diff import VocabularyDifference
 from ..analysis.views import answers, terminal
-from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, overrides_of, shell_word

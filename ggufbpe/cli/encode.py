@@ -6,11 +6,11 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from .._util.errors import printable
 from .._util.progress import Progress
 from .._util.wording import counted
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer
-from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, add_model, require_no_models
 from ._chat import add_template_flags, template_of

@@ -7,10 +7,10 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from .._util.errors import printable
 from ..analysis.conversion.export_vocabulary import TOKENIZER_CONFIG, check_export, export_files, stem_of
 from ..analysis.conversion.parity import unexplained
 from ..convert.export_formats import FORMATS
-from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from .._util.errors import printable
 from .._util.wording import counted
 from ..analysis.doctor.fix import Fixed, KeyChange, fix, whole_file
 from ..analysis.doctor.template_sources import template_source
 from ..analysis.views import answers, terminal
-from ..errors import printable
 from ..gguf.constants import TokenizerKey, TokenType
 from ..gguf.edit_arguments import (
     parse_added_token,

@@ -9,10 +9,10 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .._util.errors import printable
 from ..analysis.doctor.model_info import Facts, info
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer, failure
-from ..errors import printable
 from ..models import SUPPORTED
 from . import _output
 from ._arguments import Parser, add_model_first, add_override_kv, overrides_of

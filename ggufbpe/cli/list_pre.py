@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from .._util.errors import printable
 from ..analysis.views import terminal
-from ..errors import printable
 from ..models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer, names_alike
 from . import _output
 from ._arguments import Parser, UsageError

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .._util.errors import escape_invisible, printable
 from .._util.progress import Progress
 from .._util.wording import in_bytes
 from ..analysis.doctor.local_models import BROKEN, LocalModel, local_models
 from ..analysis.views import terminal
-from ..errors import escape_invisible, printable
 from ..hub.stores.all_stores import STORES, closed_folders
 from . import _output
 from ._arguments import Parser, UsageError, add_color

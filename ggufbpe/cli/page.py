@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from .._util.errors import printable
 from ..analysis.views.answers import answer
-from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, shell_word
 

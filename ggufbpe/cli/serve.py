@@ -7,9 +7,9 @@ import errno
 import os
 import re
 
+from .._util.errors import printable
 from .._util.extras import imported
 from .._util.processors import processors
-from ..errors import printable
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
 from . import _output

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from .._util.errors import printable
 from .._util.progress import Progress
 from .._util.wording import counted, in_bytes
 from ..analysis.views import terminal
@@ -17,7 +18,6 @@ from ..data.training.save_vocabulary import SUFFIXES
 from ..data.training.train_vocabulary import TrainedVocabulary, train
 from ..data.training.trained_vocabulary import Form
 from ..data.training.word_counts import UNITS, splitting
-from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
 from ._files import GivenPath, require_folder, require_free, require_page, say_what_was_left_out, write_file

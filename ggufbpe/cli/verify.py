@@ -6,6 +6,7 @@ import argparse
 import os
 from collections import Counter
 
+from .._util.errors import RemoteNotFoundError
 from .._util.progress import OnProgress, Progress
 from .._util.wording import counted, in_bytes
 from ..analysis.oracles.against import CHATS_OF_HUB, USAGES, Against, against_of, for_chats
@@ -17,7 +18,6 @@ from ..analysis.views import answers, terminal
 from ..analysis.views.report_page import to_html
 from ..data.corpora.corpus_files import File, files_of
 from ..data.corpora.records import problem_with
-from ..errors import RemoteNotFoundError
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import (

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
-from ..errors import printable
+from .._util.errors import printable
 from ..gguf.schema import as_fields
 from ..gguf.writer import packed_file
 from .importers.recognize import Recognized

@@ -6,7 +6,7 @@ import errno
 import os
 import warnings
 
-from ..errors import escape_invisible
+from .._util.errors import escape_invisible
 from ..gguf.source import Source
 from ..hub.model_location import IMPORTED, ModelLocation
 from ..models.vocabulary import GGUFWarning

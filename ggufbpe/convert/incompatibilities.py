@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from .._util.errors import printable
 from .._util.spelling import BYTE_TOKENS, unescape_spaces
 from .._util.wording import counted, listed
-from ..errors import printable
 from ..gguf.merges import parts
 from ..models.bpe.merge import BYTE_CHARS
 from ..models.special_order import sort_longest_first

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from ..errors import GGUFError, printable
+from .._util.errors import GGUFError, printable
 from .constants import GGUFValueType, TokenizerKey, TokenType
 from .edit import Edit
 from .metadata import USUAL_TYPES, Metadata, fits

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Literal, NamedTuple
 
+from .._util.errors import InterruptedChangeError, printable
 from .._util.files import opened_regular, replacing, sync, sync_folder, undo_record
-from ..errors import InterruptedChangeError, printable
 from .constants import GGUF_MAGIC
 
 _MAGIC = b"ggufbpe undo 1\n"

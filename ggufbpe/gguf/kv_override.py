@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..errors import printable
+from .._util.errors import printable
 from .constants import GGUFValueType
 from .schema import KEY_TYPES
 from .value_types import Value

@@ -13,8 +13,8 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from .._util.errors import printable
 from .._util.utf8 import has_utf8
-from ..errors import printable
 from ..native.lazy_strings import LazyStrings, lazy_strings, shared_strings
 from .constants import GGUFValueType, TokenizerKey
 from .reader import GGUFFile

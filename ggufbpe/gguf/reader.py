@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from types import TracebackType
 
-from ..errors import ShardError, UnsupportedVersionError, printable
+from .._util.errors import ShardError, UnsupportedVersionError, printable
 from ..native import native
 from .constants import KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
 from .section import Section

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ..errors import GGUFError, VocabularyError, WrongTypeError
+from .._util.errors import GGUFError, VocabularyError, WrongTypeError
 from .constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey
 from .reader import GGUFFile
 from .value_types import Field, Value

@@ -23,7 +23,7 @@ from functools import partial
 from io import FileIO
 from typing import NamedTuple
 
-from ..errors import (
+from .._util.errors import (
     CorruptMetadataError,
     DuplicateKeyError,
     GGUFError,

@@ -15,8 +15,8 @@ import struct
 from collections.abc import Iterator
 from typing import IO, NamedTuple, Protocol
 
+from .._util.errors import InterruptedChangeError, NotGGUFError, RemoteError, TruncatedFileError
 from .._util.files import undo_record
-from ..errors import InterruptedChangeError, NotGGUFError, RemoteError, TruncatedFileError
 from .constants import GGUF_MAGIC
 
 DOWNLOAD_AGAIN = "the file is damaged or its download is unfinished: compare its size and hash, get it again"

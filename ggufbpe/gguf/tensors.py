@@ -18,8 +18,15 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from .._util.errors import (
+    CorruptMetadataError,
+    GGUFError,
+    RemoteError,
+    ShardError,
+    TensorError,
+    TruncatedFileError,
+)
 from .._util.wording import counted, quoted_piece
-from ..errors import CorruptMetadataError, GGUFError, RemoteError, ShardError, TensorError, TruncatedFileError
 from .constants import (
     DEFAULT_ALIGNMENT,
     KEY_ALIGNMENT,

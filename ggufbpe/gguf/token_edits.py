@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from .._util.errors import TensorError, printable
 from .._util.utf8 import has_utf8
 from .._util.wording import counted
-from ..errors import TensorError, printable
 from .constants import KEY_ARCHITECTURE, KEY_SPLIT_COUNT, GGUFValueType, TokenizerKey, TokenType
 from .edit import Edit
 from .merges import parts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from ..errors import MissingKeyError
+from .._util.errors import MissingKeyError
 from ..native.lazy_strings import LazyStrings
 from .metadata import Metadata
 from .schema import has_right_type, wrong_type

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..errors import ModelNameError, printable
+from .._util.errors import ModelNameError, printable
 from ..gguf.source import is_tokenizer_of_others
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ..errors import ModelNameError, printable
+from .._util.errors import ModelNameError, printable
 
 OLLAMA_HOST, OLLAMA_NAMESPACE, OLLAMA_TAG = "registry.ollama.ai", "library", "latest"
 HUB_HOSTS = ("huggingface.co", "hf.co")

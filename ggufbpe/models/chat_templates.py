@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import GGUFError
+from .._util.errors import GGUFError
 from ..gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from ..gguf.metadata import Metadata
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from .._util.errors import GGUFError
 from .._util.spelling import BYTE_TOKENS, SPACE
-from ..errors import GGUFError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..gguf.reader import GGUFFile

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TypedDict
 
+from .._util.errors import GGUFError, UnknownPreTokenizerError, UnsupportedTokenizerError, printable
 from .._util.llama_cpp_states import FOLLOWED, NFC, STRICT_UTF8, lacks
-from ..errors import GGUFError, UnknownPreTokenizerError, UnsupportedTokenizerError, printable
 from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata, Overrides

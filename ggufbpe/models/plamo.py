@@ -24,10 +24,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util import utf8
+from .._util.errors import VocabularyError
 from .._util.lazy import cached_property
 from .._util.llama_cpp_states import PLAMO2_ADDS_TOKENS, lacks
 from .._util.unicode_classes import CLASSES, STARTS
-from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer

@@ -8,8 +8,8 @@ Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import NamedTuple
 
+from .._util.errors import VocabularyError, printable
 from .._util.llama_cpp_states import FOLLOWED, RFL_PARAMETER, lacks
-from ..errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata

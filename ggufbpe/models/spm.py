@@ -26,9 +26,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .._util import utf8
+from .._util.errors import VocabularyError
 from .._util.lazy import cached_property
 from .._util.spelling import BYTE_TOKENS, SPACE, escape_spaces
-from ..errors import VocabularyError
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..native.lazy_strings import as_dict, made_once

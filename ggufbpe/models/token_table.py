@@ -11,7 +11,7 @@ from itertools import compress
 from operator import ne
 from typing import cast
 
-from ..errors import VocabularyError, printable
+from .._util.errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey, TokenType
 from ..gguf.metadata import Metadata

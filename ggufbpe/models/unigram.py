@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..errors import VocabularyError
+from .._util.errors import VocabularyError
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata

@@ -5,8 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from .._util.errors import printable
 from ..chat.fitting import fit_chat
-from ..errors import printable
 from .failures import RequestError
 from .llama_server import refused_chat, template_in_force
 from .request_body import given_flag, given_flags, given_template, require_object, required_text

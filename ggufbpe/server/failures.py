@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .._util.errors import GGUFError, UnsupportedTokenizerError
 from .._util.extras import NotInstalledError
-from ..errors import GGUFError, UnsupportedTokenizerError
 
 _TYPES = {
     400: "invalid_request_error",

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._util.errors import ChatError
 from .._util.llama_cpp_states import CHATS
 from ..chat.chats import prompt_text
 from ..chat.media import chat_media
 from ..chat.request.capabilities import Capabilities
-from ..errors import ChatError
 from ..tokenizer import Tokenizer
 from .failures import RequestError
 from .request_body import field, has_field, require_id, require_ids, require_string

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from .. import __version__
+from .._util.errors import ChatError, StoreError
 from ..analysis.doctor.model_info import file_type
 from ..chat.ollama_model import OllamaModel
-from ..errors import ChatError, StoreError
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import locate

@@ -11,9 +11,9 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
+from .._util.errors import GGUFError, ModelNameError
 from .._util.wording import short_names
 from ..chat.media.mmproj import Mmproj
-from ..errors import GGUFError, ModelNameError
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import locate

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from .._util.errors import printable
 from .._util.wording import short_names
 from ..chat.request.body import body_with_fields
-from ..errors import printable
 from ..hub.model_location import ModelLocation
 from . import Tokenizer
 from .engine import Text

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.errors import UnsupportedTokenizerError
 from .._util.lazy import IMPORT_LOCK
 from .._util.utf8 import byte_length
 from .._util.wording import counted
-from ..errors import UnsupportedTokenizerError
 from ..gguf.constants import TokenizerKey
 from ..models.token_attribute import TokenAttribute
 from ..models.tracers.trace_types import (

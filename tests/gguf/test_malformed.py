@@ -31,7 +31,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from synthetic import bounded
 
-from ggufbpe import GGUFError, Tokenizer, errors
+from ggufbpe import GGUFError, Tokenizer
+from ggufbpe._util import errors
 from ggufbpe.gguf.reader import GGUFFile
 
 pytestmark = pytest.mark.both_engines

@@ -27,7 +27,7 @@ import gguf
 import pytest
 
 from ggufbpe import Tokenizer
-from ggufbpe.errors import (
+from ggufbpe._util.errors import (
     CorruptMetadataError,
     GGUFError,
     NotGGUFError,
@@ -410,7 +410,7 @@ def test_a_truncated_file_is_an_error_and_no_signal(changing: Path) -> None:
     program = textwrap.dedent(
         """
         import os, sys
-        from ggufbpe.errors import TruncatedFileError
+        from ggufbpe._util.errors import TruncatedFileError
         from ggufbpe.gguf.reader import GGUFFile
         with GGUFFile(sys.argv[1]) as file:
             os.truncate(sys.argv[1], 0)

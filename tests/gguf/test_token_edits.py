@@ -16,8 +16,8 @@ from gguf import GGUFWriter
 from reference import NotPreparedError, Oracle, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer, fix
+from ggufbpe._util.errors import TensorError
 from ggufbpe.cli import main
-from ggufbpe.errors import TensorError
 from ggufbpe.gguf.constants import TokenizerKey as K
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.token_edits import TokenChanges, token_edits

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from reference import write_metadata
 
-from ggufbpe.errors import MissingKeyError, WrongTypeError
+from ggufbpe._util.errors import MissingKeyError, WrongTypeError
 from ggufbpe.gguf import typed
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile

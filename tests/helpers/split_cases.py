@@ -11,9 +11,9 @@ from conftest import ROOT
 from synthetic import CHARACTERS, WORDS
 
 from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe._util.errors import GGUFError
 from ggufbpe.analysis.explain import long_text_parts
 from ggufbpe.analysis.views.explain_lines import ExplainLines
-from ggufbpe.errors import GGUFError
 from ggufbpe.tokenizer.trace import Trace
 
 ODD = ("\n", "\n\n", "\r\n", " ", " \n", "", "  ", "<mask>", "<|endoftext|>")

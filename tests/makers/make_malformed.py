@@ -4,7 +4,7 @@
     python tests/makers/make_malformed.py --out DIR                  # writes it elsewhere
     python tests/makers/make_malformed.py --check llama-tokenize     # asks llama.cpp what it makes of each file
 
-`expected.json` beside the files says for each of them: the error class of ggufbpe.errors (null where
+`expected.json` beside the files says for each of them: the error class of ggufbpe._util.errors (null where
 llama.cpp goes on and so must we), the key, the range in which the byte offset must lie, words that the
 message or the warning must have, and what llama.cpp does ("loads", "refuses" with an error, "aborts" the
 process). tests/gguf/test_malformed.py holds the package to it. Where llama.cpp loads and we do not, `why` says
@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
     name: str  # of the file, without .gguf
     data: bytes
-    error: str | None  # a class of ggufbpe.errors; None: opens, and a warning or correction has `words`
+    error: str | None  # a class of ggufbpe._util.errors; None: opens, and a warning or correction has `words`
     key: str | None = None  # that the error must name
     offset: tuple[int, int] | None = None  # first and last offset that the error may name; None: no offset
     words: tuple[str, ...] = ()  # of the message, warning or correction, in any case of letters

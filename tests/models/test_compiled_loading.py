@@ -15,8 +15,8 @@ from damaged_files import damaged
 from reference import cache_directory
 
 from ggufbpe import GGUFError
+from ggufbpe._util.errors import printable
 from ggufbpe._util.llama_cpp_states import STATES
-from ggufbpe.errors import printable
 from ggufbpe.gguf.metadata import Metadata, Overrides
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.compiled_loading import compiled_vocabulary

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reference import write_metadata
 
-from ggufbpe.errors import MissingKeyError
+from ggufbpe._util.errors import MissingKeyError
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.bpe_model import BytePairModel

@@ -18,8 +18,8 @@ from loading_rules import SPM_TEXTS
 from reference import write_metadata
 
 from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe._util.errors import VocabularyError
 from ggufbpe.cli import main
-from ggufbpe.errors import VocabularyError
 from ggufbpe.native import native
 
 ENGINES = ["reference", "native"] if native is not None else ["reference"]

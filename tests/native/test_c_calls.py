@@ -258,7 +258,7 @@ def test_options_of_other_versions(gpt2: CTokenizer) -> None:
 
 def test_threads_share_a_tokenizer(gpt2: CTokenizer) -> None:
     tok = Tokenizer.from_gguf(GPT2)
-    text = (GPT2.parent.parent / "errors.py").read_bytes() * 40
+    text = (GPT2.parent / "loading.py").read_bytes() * 40
     expected = tok.encode(text)
     found: list[list[int]] = []
 

@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded
 
-from ggufbpe.errors import GGUFError
+from ggufbpe._util.errors import GGUFError
 from ggufbpe.gguf import section as gguf_file
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models import loading

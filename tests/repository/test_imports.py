@@ -18,7 +18,6 @@ ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "
 PACKAGE = ROOT / "ggufbpe"
 
 ORDER = (
-    "errors",
     "_util",
     "native",
     "gguf",

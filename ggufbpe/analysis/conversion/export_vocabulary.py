@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..._util import files
+from ..._util.errors import printable
 from ..._util.extras import NotInstalledError
 from ...convert.export_formats import FORMATS, Export, export_to
 from ...convert.exporters.vocab_gguf import to_vocab_gguf
 from ...convert.incompatibilities import Incompatibility
-from ...errors import printable
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Overrides
 from ...gguf.reader import GGUFFile

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..._util import files
+from ..._util.errors import printable
 from ..._util.extras import NotInstalledError
 from ...convert.imported import NotImportableError, pack
 from ...convert.importers.import_files import detect_format, file_in, import_file
 from ...convert.incompatibilities import Incompatibility
-from ...errors import printable
 from ...models.loading import load_vocabulary
 from ...tokenizer import Tokenizer
 from .parity import Agreement, agreement, library_reading, unexplained, verdict_on

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..._util.errors import GGUFError
 from ..._util.llama_cpp_states import (
     NFC,
     PLAMO2_ADDS_TOKENS,
@@ -17,7 +18,6 @@ from ..._util.llama_cpp_states import (
     lacks,
 )
 from ..._util.utf8 import is_utf8
-from ...errors import GGUFError
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from . import causes

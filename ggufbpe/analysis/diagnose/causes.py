@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..._util.errors import printable
 from ..._util.llama_cpp_states import StateDifference
 from ..._util.wording import listed
-from ...errors import printable
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.bpe_model import WITHOUT_MERGES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...errors import printable
+from ..._util.errors import printable
 from .cause import Cause
 from .id_evidence import text_difference
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.wording import counted
-from ...errors import printable
 from ...gguf.change import Change
 from .cause import Cause
 from .dates import dates_in

@@ -13,9 +13,9 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import NamedTuple
 
+from ..._util.errors import ChatError
 from ...chat.chats import Chats
 from ...chat.known_templates import CHATML, PREFIX, KnownTemplate, known_templates
-from ...errors import ChatError
 from ...gguf.change import Change
 from ...tokenizer import Tokenizer
 from ..doctor.chat_markers import markers_of

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from weakref import WeakKeyDictionary
 
+from ..._util.errors import GGUFError
 from ..._util.spelling import BYTE_TOKENS, SPACE
-from ...errors import GGUFError
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..._util.errors import printable
 from ..._util.wording import listed
-from ...errors import printable
 from ...models.pieces import quoted_token
 from ...models.vocabulary import Vocabulary
 from .cause import Cause

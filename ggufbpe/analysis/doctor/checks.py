@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator
 
-from ...errors import UnsupportedTokenizerError, printable
+from ..._util.errors import UnsupportedTokenizerError, printable
 from ...gguf.constants import TokenizerKey
 from ...models import SUPPORTED
 from .bos_checks import bos_is_eos, bos_switched_off

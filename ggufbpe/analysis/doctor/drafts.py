@@ -14,8 +14,8 @@ from itertools import compress, count
 from operator import ne
 from typing import NamedTuple
 
+from ..._util.errors import GGUFError, printable
 from ..._util.wording import counted, listed
-from ...errors import GGUFError, printable
 from ...gguf.change import Change, all_of
 from ...gguf.constants import TokenizerKey
 from ...gguf.reader import GGUFFile

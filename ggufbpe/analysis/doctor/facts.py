@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
+from ..._util.errors import GGUFError, printable
 from ..._util.extras import NotInstalledError
 from ..._util.spelling import BYTE_TOKENS
 from ...chat.known_templates import PREFIX, KnownTemplate
-from ...errors import GGUFError, printable
 from ...gguf.change import PLACEHOLDER, template_argument
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...gguf.edit import CONVERT_VERSION_1

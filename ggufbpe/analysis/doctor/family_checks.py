@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..._util.errors import printable
 from ..._util.wording import counted, listed
-from ...errors import printable
 from ...gguf.constants import KEY_NAME, TokenizerKey
 from ...models.known_families import KnownFamily, family_of_names
 from ...models.pretokenizers.registry import PRE_TOKENIZERS

@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.verdicts import HEALTHY
 from ..._util.wording import counted
-from ...errors import printable
 
 if TYPE_CHECKING:
     from .proposal import Proposal

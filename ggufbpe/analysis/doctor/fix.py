@@ -16,9 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..._util.caller import frames_to_caller
-from ..._util.files import is_special
-from ..._util.wording import counted
-from ...errors import (
+from ..._util.errors import (
     GGUFError,
     InvalidUTF8Error,
     NotGGUFError,
@@ -27,6 +25,8 @@ from ...errors import (
     UnsupportedTokenizerError,
     printable,
 )
+from ..._util.files import is_special
+from ..._util.wording import counted
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.edit import Edit, write_edited
 from ...gguf.edit_arguments import edit_from_value, parse_remove

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..._util.errors import printable
 from ..._util.wording import counted
 from ...chat.known_templates import KnownTemplate, known_build, known_templates
-from ...errors import printable
 from ...gguf.constants import KEY_NAME, TokenizerKey
 from ..oracles.chat_answers import Prompt
 from .chat_markers import markers_of, markers_of_prompt

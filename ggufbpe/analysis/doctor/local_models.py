@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ... import LLAMA_CPP, __version__
+from ..._util.errors import GGUFError
 from ..._util.extras import NotInstalledError
 from ..._util.files import replacing
 from ..._util.progress import OnProgress, Progress
 from ..._util.verdicts import ERROR, HEALTHY, WARNING
-from ...errors import GGUFError
 from ...gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_parts, check_tensors

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from ..._util.errors import printable
 from ..._util.spelling import SPACE
 from ..._util.wording import counted, listed
-from ...errors import printable
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from ...models.format_detection import models_like

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-from ...errors import GGUFError, UnsupportedTokenizerError
+from ..._util.errors import GGUFError, UnsupportedTokenizerError
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ...gguf.metadata import Overrides
 from ...gguf.reader import GGUFFile

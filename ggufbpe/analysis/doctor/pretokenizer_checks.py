@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.wording import listed
-from ...errors import printable
 from ...gguf.constants import TokenizerKey
 from ...models.pretokenizers.families import Family
 from ...models.pretokenizers.hf_splitting import DIFFERENCES

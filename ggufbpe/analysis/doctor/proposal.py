@@ -18,8 +18,8 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import NamedTuple
 
+from ..._util.errors import GGUFError, printable
 from ..._util.wording import counted
-from ...errors import GGUFError, printable
 from ...gguf.change import COMMAND, Change, all_of
 from ...gguf.constants import TokenizerKey
 from ...gguf.reader import GGUFFile

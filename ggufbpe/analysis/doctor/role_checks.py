@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...gguf.constants import TokenizerKey
 from .facts import Facts
 from .finding import Finding

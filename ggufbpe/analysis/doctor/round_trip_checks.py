@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..._util.errors import printable
 from ..._util.spelling import BYTE_TOKENS
 from ..._util.wording import counted, listed
-from ...errors import printable
 from ...gguf.constants import TokenizerKey
 from ...models.bpe.merge import BYTE_CHARS
 from .facts import Facts

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ...tokenizer import Tokenizer
 from ..oracles.chat_answers import Prompt, Refused, answered
 

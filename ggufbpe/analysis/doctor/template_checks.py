@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..._util.errors import ChatError, printable
 from ..._util.extras import NotInstalledError
 from ..._util.wording import counted, listed
-from ...errors import ChatError, printable
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ...models.loading import load
 from ...models.vocabulary import SPECIAL_TYPES

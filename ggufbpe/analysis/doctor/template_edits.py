@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..._util.errors import ChatError, GGUFError, printable
 from ..._util.extras import NotInstalledError
-from ...errors import ChatError, GGUFError, printable
 from ...gguf.constants import GGUFValueType, TokenizerKey
 from ...gguf.edit import Edit
 from ...gguf.reader import GGUFFile

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..._util.errors import ModelNameError, RemoteNotFoundError, printable
 from ...chat.known_templates import PREFIX, known_source
 from ...chat.template.lexer import MOST_SOURCE
 from ...convert.exporters.hf_config import HFConfig
-from ...errors import ModelNameError, RemoteNotFoundError, printable
 from ...gguf.constants import GGUF_MAGIC, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...hub.model_location import locate

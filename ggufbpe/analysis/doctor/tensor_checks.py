@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import GGUFError, RemoteError, ShardError, TensorError, TruncatedFileError
+from ..._util.errors import GGUFError, RemoteError, ShardError, TensorError, TruncatedFileError
 from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_parts, check_tensors
 from .finding import Finding, Where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...models.tracers.trace_types import Cut, LatticePath, Merge, RewrittenText, TokenMatch
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...errors import escape_invisible, printable
+from ..._util.errors import escape_invisible, printable
 from ...models.tracers.trace_types import LatticePath, Merge
 from ...tokenizer.trace import Trace
 from .explain_words import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from ...errors import ModelNameError, printable
+from ..._util.errors import ModelNameError, printable
 from .oracle import OracleError
 
 # Each of these may be followed by a colon and an argument.

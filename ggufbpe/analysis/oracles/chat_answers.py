@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ...tokenizer import Tokenizer
 from .oracle import Failure
 

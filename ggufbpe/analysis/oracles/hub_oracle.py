@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import RemoteNotFoundError
+from ..._util.errors import RemoteNotFoundError
 from ...hub.name_grammar import HubName, parse_name
 from ...tokenizer import Tokenizer
 from .library_oracle import tokenizers_library

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 

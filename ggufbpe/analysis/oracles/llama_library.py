@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from ...errors import escape_invisible, printable
+from ..._util.errors import escape_invisible, printable
 from ...tokenizer import Tokenizer
 from .oracle import Answer, Failure, Oracle, OracleError, not_installed, of_crash
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..._util.errors import printable
 from ..._util.processors import processors
-from ...errors import printable
 from ...tokenizer import Tokenizer
 
 if TYPE_CHECKING:

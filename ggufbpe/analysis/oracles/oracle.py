@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.extras import install_command
-from ...errors import printable
 from ...tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.wording import counted
-from ...errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from .chat_answers import ChatAnswer, answered

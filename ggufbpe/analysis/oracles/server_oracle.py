@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...tokenizer import Tokenizer
 from .chat_answers import ChatAnswer, Prompt, Refused, refusal
 from .oracle import Answer, Failure, Oracle, OracleError, garbage

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...errors import ModelNameError, RemoteNotFoundError, printable
+from ..._util.errors import ModelNameError, RemoteNotFoundError, printable
 from ...tokenizer import Tokenizer
 from .chat_answers import Body, ChatAnswer, Prompt, Refused
 from .library_child import CHAT

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.extras import NotInstalledError
 from ..._util.wording import counted
-from ...errors import printable
 from ...tokenizer import Tokenizer
 from ..diagnose.id_evidence import text_difference
 from ..doctor.sample_prompts import CHATS, SamplePrompts

@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 
+from ..._util.errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..._util.wording import counted
-from ...errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ...gguf.metadata import Overrides
 from ...gguf.reader import GGUFFile
 from ...hub.model_location import ModelName, locate

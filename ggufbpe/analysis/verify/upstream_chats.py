@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.wording import counted
-from ...errors import printable
 from ...gguf.change import template_argument
 from ...gguf.constants import TokenizerKey
 from ...gguf.edit_arguments import id_ranges

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import eq
 
+from ..._util.errors import printable
 from ..._util.wording import counted
 from ...convert.character_limits import CHARACTERS
 from ...convert.imported import NotImportableError
 from ...convert.importers.import_files import import_file
-from ...errors import printable
 from ...gguf.constants import TokenizerKey
 from ...models.vocabulary import LSTRIP, RSTRIP, Vocabulary
 from ..doctor.finding import Finding, Where

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.spelling import escape_spaces
-from ...errors import printable
 from ...gguf.merges import parts
 from ...models.pieces import quoted_text, quoted_token
 from ...models.pretokenizers.registry import PreTokenizer

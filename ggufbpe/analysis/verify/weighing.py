@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..._util.errors import printable
 from ..._util.wording import counted
-from ...errors import printable
 from ...gguf.change import Change, all_of
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.pieces import quoted_token

@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..._util.errors import ChatError, GGUFError, ModelNameError
 from ..._util.verdicts import ERROR, WARNING
-from ...errors import ChatError, GGUFError, ModelNameError
 from .flag_names import with_flags
 
 if TYPE_CHECKING:

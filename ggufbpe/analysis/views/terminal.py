@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..._util import utf8
-from ...errors import escape_invisible, is_visible
+from ..._util.errors import escape_invisible, is_visible
 
 
 def one_line(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ..go_values import FUNCTIONS, NO_VALUE, Named, Struct, go_truth, printed
 from ..template.lexer import MOST_SOURCE
 from ..template.run_limits import Bounds, ChatSize, look_at_clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, NoReturn
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ..template.lexer import MOST_TOKENS
 from ..template.values import plain
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 
 _AUDIO = re.compile(rb"(?:RIFF....WAVE|ID3|fLaC|\xff[\xe0-\xff])", re.DOTALL)
 _LEAST_BYTES = 12  # of a file that is taken for audio

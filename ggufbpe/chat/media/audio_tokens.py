@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 
 _RATE = 16000
 _HOP = 160  # samples from one frame of a spectrogram to the next

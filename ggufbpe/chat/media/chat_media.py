@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ..known_templates import GivenTemplate
 from .audio_header import AudioLength
 from .image_header import ImageSize

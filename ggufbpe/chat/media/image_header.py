@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 
 _MOST_SIDE = 1 << 24  # STBI_MAX_DIMENSIONS
 _MOST_BYTES = (1 << 31) - 1  # of three bytes a pixel

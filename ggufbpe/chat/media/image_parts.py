@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from .image_header import ImageSize
 
 _F = np.float32

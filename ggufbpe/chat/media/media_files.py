@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..._util.errors import ChatError
 from ..._util.files import opened_regular
-from ...errors import ChatError
 from .audio_header import AudioLength, audio_length, is_audio
 from .image_header import ImageSize, image_size
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from ...errors import ChatError, GGUFError
+from ..._util.errors import ChatError, GGUFError
 from ...gguf.reader import GGUFFile
 from .audio_header import MOST_SAMPLES, AudioLength
 from .audio_tokens import AUDIO_PROJECTORS, AudioProjector, AudioSettings

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ..template.call_arguments import Builtin, Scope
 from ..template.functions import methods_for
 from ..template.runtime import Runtime

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 
 _PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))  # an ABC is slow to ask
 

@@ -9,7 +9,7 @@ import json
 import math
 from typing import Any
 
-from ...errors import printable
+from ..._util.errors import printable
 
 
 class JSONError(ValueError):

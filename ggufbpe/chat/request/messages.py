@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ..template.run_limits import ChatSize, measure_chat, size_in_bytes
 from .chat_message import MEDIA_MARKER, Message
 from .json_text import dumped, kind_name

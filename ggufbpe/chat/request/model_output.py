@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ..template.values import WHITE_SPACE, viewed
 from .json_text import JSONError, parsed_as_llama_cpp
 from .reasoning import (

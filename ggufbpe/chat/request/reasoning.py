@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from ..template.values import WHITE_SPACE
 
 Render = Callable[..., str]  # messages, tools, add_generation_prompt, enable_thinking -> text

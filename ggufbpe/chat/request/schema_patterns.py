@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from .schemas import resolve_reference, schema_kind
 
 _DEEPEST = 100  # parentheses

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import ChatError
+from ..._util.errors import ChatError
 from .messages import Request
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ..._util.errors import ChatError
 from ..._util.lazy import computed_once
-from ...errors import ChatError
 from . import lexer
 from .attributed_text import NOBODY, with_one_origin
 from .attributing_runtime import AttributingRuntime

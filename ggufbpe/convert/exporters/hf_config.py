@@ -10,8 +10,8 @@ import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.spelling import BYTE_OF, unescape_spaces
-from ...errors import printable
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...models.special_ids import SPECIAL_IDS
 from ...models.vocabulary import (

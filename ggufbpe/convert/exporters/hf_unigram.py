@@ -16,8 +16,8 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.spelling import SPACE
-from ...errors import printable
 from ...models.tokenizer_model import first_attributes
 from ...models.vocabulary import NORMAL, UNUSED, USER_DEFINED, Vocabulary
 from .. import incompatibilities

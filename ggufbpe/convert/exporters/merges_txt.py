@@ -8,7 +8,7 @@ A line is two parts with a space between, so merges that contain spaces or line 
 
 from __future__ import annotations
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...gguf.constants import TokenizerKey
 from ...models.vocabulary import Vocabulary
 from .. import incompatibilities

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.extras import imported
 from ..._util.spelling import BYTE_OF, BYTE_TOKENS, SPACE
-from ...errors import printable
 from ...gguf.constants import TokenType
 from ...models.tokenizer_model import first_attributes
 from ...models.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...models.bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
 from ...models.pieces import quoted_token
 from ...models.vocabulary import CONTROL, UNKNOWN, Vocabulary

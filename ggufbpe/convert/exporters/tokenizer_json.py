@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible

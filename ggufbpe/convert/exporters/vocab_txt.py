@@ -6,7 +6,7 @@ reads the file normalizes characters in its own way; tokenizer.json has llama.cp
 
 from __future__ import annotations
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.wording import listed
-from ...errors import printable
 from ...gguf.constants import TokenType
 from ...models.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
 from ..exporters.boundary_markers import AT_BORDERS, BORDER

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.spelling import BYTE_TOKENS, SPACE
-from ...errors import printable
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.merges import parts
 from ...models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...gguf.constants import TokenizerKey
 from ..exporters.hf_config import HFConfig
 from ..imported import Imported, NotImportableError, read_json

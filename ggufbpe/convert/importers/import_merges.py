@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.spelling import SPACE
 from ..._util.wording import counted, listed
-from ...errors import printable
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from ...models.pretokenizers.families import families, is_byte_level, tied

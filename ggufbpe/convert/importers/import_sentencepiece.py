@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...gguf.constants import TokenizerKey, TokenType
 from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
 from ..exporters.sentencepiece_model import BPE, UNIGRAM, protocol

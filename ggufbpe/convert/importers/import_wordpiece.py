@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Container
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.spelling import unescape_spaces
-from ...errors import printable
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from ..exporters.hf_config import HFConfig

@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from ...errors import printable
+from ..._util.errors import printable
 
 Preference = Literal["chosen", "rejected"]
 PREFERENCES: tuple[Preference, ...] = get_args(Preference)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.errors import ChatError, printable
 from ..._util.extras import imported
 from ..._util.utf8 import is_utf8
-from ...errors import ChatError, printable
 from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import blocks

@@ -16,12 +16,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..._util.arguments import integer
+from ..._util.errors import printable
 from ..._util.extras import imported
 from ..._util.processors import processors
 from ..._util.progress import OnProgress, Progress
 from ...chat.assistant_mask import AssistantPart
 from ...chat.known_templates import resolved
-from ...errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from . import manifest

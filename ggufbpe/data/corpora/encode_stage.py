@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ...errors import printable
+from ..._util.errors import printable
 from .records import (
     DEFAULT_FIELD,
     CorpusError,

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.extras import NotInstalledError, imported
 from ..._util.utf8 import is_utf8
-from ...errors import printable
 
 _BLOCK = 1 << 20
 _JSON_LINES = (".jsonl", ".ndjson")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.wording import counted
-from ...errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .documents import options_of

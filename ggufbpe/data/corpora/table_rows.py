@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from ..._util.errors import printable
 from ..._util.extras import imported
-from ...errors import printable
 from .csv_rows import csv_rows
 from .records import CorpusError, fields_of, is_binary_table, is_json
 

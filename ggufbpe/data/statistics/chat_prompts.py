@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from ...errors import ChatError, escape_invisible
+from ..._util.errors import ChatError, escape_invisible
 from ...tokenizer import Tokenizer
 from ..corpora.chat_records import PREFERENCES, Preference, chat_of_record
 from .measure import Measures, Stats

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
+from ..._util.errors import printable
 from ..._util.progress import OnProgress, Progress
-from ...errors import printable
 from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import blocks
 from ...tokenizer.inputs import Model, tokenizers_of

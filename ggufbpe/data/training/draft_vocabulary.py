@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from ..._util.errors import printable
 from ..._util.spelling import BYTE_TOKENS
-from ...errors import printable
 from ...gguf.merges import parts
 from ...models.bpe.merge import BYTE_CHARS
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, UNKNOWN, USER_DEFINED, Vocabulary

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from ...errors import printable
+from ..._util.errors import printable
 from ...hub.model_location import ModelLocation
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 from .trained_vocabulary import Form, LearnedStep, TrainedVocabulary

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ..._util.errors import printable
 from ..._util.lazy import IMPORT_LOCK
 from ..._util.progress import OnProgress, Progress
-from ...errors import printable
 from ...gguf.metadata import Overrides
 from ...hub.model_location import ModelName, locate
 from ...models.bpe.merge import BYTE_CHARS, WordEncoder

@@ -15,9 +15,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..._util.errors import printable
 from ..._util.lazy import IMPORT_LOCK, cached_property
 from ..._util.spelling import BYTE_OF, unescape_spaces
-from ...errors import printable
 from ...gguf.metadata import Overrides
 from ...hub.model_location import ModelLocation
 from ...models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps

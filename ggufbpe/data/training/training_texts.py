@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 from ..._util.caller import frames_to_caller
-from ...errors import printable
+from ..._util.errors import printable
 from ...models.vocabulary import GGUFWarning
 from ..corpora.corpus_files import File, files_of, is_url, open_file
 from ..corpora.readers import has_records, records

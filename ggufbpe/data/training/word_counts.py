@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ..._util.errors import printable
 from ..._util.spelling import escape_spaces
 from ..._util.unicode_classes import class_of
-from ...errors import printable
 from ...models.bpe.merge import byte_level
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer, Stage
 from ...models.pretokenizers.splitter import splitter

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from math import log2
 
-from ...errors import CorruptMetadataError, TruncatedFileError
+from ..._util.errors import CorruptMetadataError, TruncatedFileError
 from ...gguf.constants import GGUFValueType, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...gguf.source import Source

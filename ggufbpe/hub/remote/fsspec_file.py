@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ..._util.extras import file_system_at
-from ...errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ...gguf.source import ByteRange
 from ..name_grammar import Address
 from .range_stream import RangePart

@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from ... import __version__
+from ..._util.errors import RemoteError
 from ..._util.extras import NotInstalledError, imported
-from ...errors import RemoteError
 from ...gguf.source import ByteRange
 from .hosts import Lookups, origin
 from .pinned_transport import PinnedTransport

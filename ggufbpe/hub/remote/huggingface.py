@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from ... import __version__
+from ..._util.errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..._util.extras import imported
-from ...errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..name_grammar import HubName, is_file
 from ..quantization import chosen, is_first_part, is_model, quantization
 from .range_stream import RemoteFile, RemoteLocation

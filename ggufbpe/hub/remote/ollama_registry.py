@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from ...errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ..._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ..name_grammar import OllamaName
 from ..stores.ollama_store import model_layer
 from ..stores.stored_model import LARGEST_JSON

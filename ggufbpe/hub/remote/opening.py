@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from ...errors import OfflineError
+from ..._util.errors import OfflineError
 from ...gguf.source import Source
 from ..name_grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import huggingface, metadata_cache

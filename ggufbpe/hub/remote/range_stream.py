@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from ...errors import RemoteError
+from ..._util.errors import RemoteError
 from ...gguf.source import ByteRange
 
 # Where a remote file is: found by huggingface.py and ollama_registry.py, used by http_file.py.

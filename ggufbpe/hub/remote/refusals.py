@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-from ...errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ..._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 
 BUSY = (429, 500, 502, 503, 504)  # worth a retry
 _LATER = "try again later"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ...errors import StoreError
+from ..._util.errors import StoreError
 from ..name_grammar import LMStudioName, Reference
 from ..quantization import chosen, is_first_part, is_model, quantization
 from .stored_model import Store, StoredModel, bounded_json, distinct, entries, files_below, home, why_no_file

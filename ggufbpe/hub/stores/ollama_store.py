@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from ...errors import ModelNameError, StoreError, printable
+from ..._util.errors import ModelNameError, StoreError, printable
 from ..name_grammar import OLLAMA_TAG, OllamaName, Reference, parse_name
 from .stored_model import (
     Store,

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ...errors import StoreError
+from ..._util.errors import StoreError
 from ..name_grammar import Reference
 
 LARGEST_JSON = 1 << 20  # bytes of a manifest or of settings; real ones have a few thousand

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ..._util.errors import printable
 from ..._util.spelling import BYTE_TOKENS
-from ...errors import printable
 from ...gguf import typed
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata

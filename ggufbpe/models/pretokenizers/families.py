@@ -21,9 +21,9 @@ from itertools import islice
 from math import log2
 from typing import NamedTuple
 
+from ..._util.errors import printable
 from ..._util.spelling import SPACE
 from ..._util.wording import listed
-from ...errors import printable
 from ...native import native
 from ..bpe.merge import CHAR_BYTES, texts_made_by
 from .compiled_splitter import compiled_splitter

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, overload
 
+from ..._util.errors import printable
 from ..._util.extras import imported
 from ..._util.lazy import cached_property
 from ..._util.unicode_classes import CLASSES, STARTS
-from ...errors import printable
 from .pattern import HAN
 from .registry import PRE_TOKENIZERS, PreTokenizer, Stage
 

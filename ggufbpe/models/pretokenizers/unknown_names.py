@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 import shlex
 
+from ..._util.errors import GGUFError, UnknownPreTokenizerError, printable
 from ..._util.llama_cpp_states import FOLLOWED
-from ...errors import GGUFError, UnknownPreTokenizerError, printable
 from ...gguf import typed
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...gguf.metadata import Metadata

@@ -15,7 +15,7 @@ from itertools import accumulate
 from math import fsum
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ...errors import printable
+from ..._util.errors import printable
 
 
 class TracedStage(NamedTuple):

@@ -10,9 +10,9 @@ import pytest
 from reference import write_metadata
 from small_models import CHATML, small_keys, with_template
 
+from ggufbpe._util.errors import RemoteNotFoundError
 from ggufbpe.analysis.doctor.template_sources import template_text, transformers_settings
 from ggufbpe.chat.template.lexer import MOST_SOURCE
-from ggufbpe.errors import RemoteNotFoundError
 from ggufbpe.hub.remote import huggingface
 
 NAMED = [{"name": "default", "template": CHATML}, {"name": "tool_use", "template": "x"}]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from small_models import small_tokenizer
 
+from ggufbpe._util.errors import RemoteNotFoundError
 from ggufbpe.analysis.oracles import hub_oracle
 from ggufbpe.analysis.oracles.hub_oracle import on_the_hub, tokenizer_json_on_hub
-from ggufbpe.errors import RemoteNotFoundError
 from ggufbpe.hub.name_grammar import HubName
 from ggufbpe.hub.remote import huggingface
 

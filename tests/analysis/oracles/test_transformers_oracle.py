@@ -9,6 +9,7 @@ import pytest
 from small_models import small_tokenizer
 
 from ggufbpe import Tokenizer
+from ggufbpe._util.errors import RemoteNotFoundError
 from ggufbpe.analysis.oracles.chat_answers import Prompt, Refused
 from ggufbpe.analysis.oracles.oracle import Failure, OracleError
 from ggufbpe.analysis.oracles.transformers_oracle import (
@@ -16,7 +17,6 @@ from ggufbpe.analysis.oracles.transformers_oracle import (
     arguments_of,
     folder_of_repository,
 )
-from ggufbpe.errors import RemoteNotFoundError
 from ggufbpe.hub.remote import huggingface
 
 ASKED = {"role": "user", "content": "Hi"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ggufbpe._util.errors import ChatError, GGUFError, ModelNameError
 from ggufbpe.analysis.diagnose.cause import Cause
 from ggufbpe.analysis.diagnose.explanation import Diagnosis, Explanation
 from ggufbpe.analysis.doctor.fix import Fixed, KeyChange
 from ggufbpe.analysis.views import answers
-from ggufbpe.errors import ChatError, GGUFError, ModelNameError
 
 
 def test_shared_fields_come_first_and_once() -> None:

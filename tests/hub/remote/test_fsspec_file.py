@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import fsspec
 import pytest
 
-from ggufbpe.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ggufbpe._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ggufbpe.gguf.source import ByteRange
 from ggufbpe.hub.name_grammar import Address
 from ggufbpe.hub.remote.fsspec_file import StoredFile

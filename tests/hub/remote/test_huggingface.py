@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import constants
 from remote_server import COMMIT, RemoteServer, Served, remote_server
 
-from ggufbpe.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ggufbpe._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ggufbpe.hub.name_grammar import HubName
 from ggufbpe.hub.remote.huggingface import endpoint, files_on_hub, is_offline, locate_on_hub
 

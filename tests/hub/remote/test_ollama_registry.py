@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ggufbpe.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ggufbpe._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ggufbpe.hub.name_grammar import OllamaName
 from ggufbpe.hub.remote.ollama_registry import MANIFEST, address, locate_in_registry
 from ggufbpe.hub.stores.stored_model import LARGEST_JSON

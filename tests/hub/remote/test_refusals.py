@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 import pytest
 
-from ggufbpe.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ggufbpe._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ggufbpe.hub.remote.refusals import answer_error, seconds_to_wait
 
 URL = "https://cdn.example/m.gguf?signature=secret"

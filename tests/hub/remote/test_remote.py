@@ -26,11 +26,7 @@ from conftest import GPT2, PLAMO, ROOT, UNIGRAM
 from remote_server import RemoteServer, Served, remote_server
 
 from ggufbpe import Tokenizer, doctor, verify
-from ggufbpe._util.extras import NotInstalledError
-from ggufbpe.analysis.verify.upstream import repositories, upstream
-from ggufbpe.cli import _output, _progress, main
-from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
-from ggufbpe.errors import (
+from ggufbpe._util.errors import (
     CorruptMetadataError,
     GGUFError,
     NotGGUFError,
@@ -40,6 +36,10 @@ from ggufbpe.errors import (
     RemoteNotFoundError,
     TruncatedFileError,
 )
+from ggufbpe._util.extras import NotInstalledError
+from ggufbpe.analysis.verify.upstream import repositories, upstream
+from ggufbpe.cli import _output, _progress, main
+from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange, Source

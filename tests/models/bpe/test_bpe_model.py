@@ -10,7 +10,7 @@ from reference import write_metadata
 from synthetic import byte_tokens, make_vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe.errors import UnknownPreTokenizerError
+from ggufbpe._util.errors import UnknownPreTokenizerError
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.bpe_model import BytePairModel, merging_alone

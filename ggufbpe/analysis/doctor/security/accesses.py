@@ -12,10 +12,10 @@ from typing import Any
 
 from jinja2 import nodes
 
+from ...._util.errors import printable
 from ....chat.template.functions import GLOBALS, METHODS
 from ....chat.template.value_tests import TESTS
 from ....chat.template.values import plain
-from ....errors import printable
 from ..finding import Finding
 from .rules import template_finding
 from .template_source import TemplateSource

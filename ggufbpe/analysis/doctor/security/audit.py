@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
+from ...._util.errors import ChatError, printable
 from ...._util.extras import imported
 from ....chat.bos_eos import BosEos
-from ....errors import ChatError, printable
 from ....gguf.constants import GGUFValueType, TokenizerKey
 from ....gguf.metadata import Metadata, Overrides
 from ....gguf.reader import GGUFFile

@@ -11,10 +11,10 @@ from functools import cached_property
 
 from jinja2 import nodes
 
+from ...._util.errors import printable
 from ....chat.template.loop_uses import walked
 from ....chat.template.run_limits import look_at_clock
 from ....chat.template.values import plain
-from ....errors import printable
 from ..finding import Finding
 from .rules import template_finding
 from .template_source import TemplateSource, names_in

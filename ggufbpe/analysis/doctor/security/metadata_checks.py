@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from ....errors import GGUFError, InvalidUTF8Error, printable
+from ...._util.errors import GGUFError, InvalidUTF8Error, printable
 from ....gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ....gguf.metadata import Metadata
 from ....gguf.reader import GGUFFile

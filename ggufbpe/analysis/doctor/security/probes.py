@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...._util.errors import ChatError
 from ....chat.attributed_template import attributed_prompt
 from ....chat.bos_eos import BosEos
 from ....chat.origins import Origin, Origins
@@ -19,7 +20,6 @@ from ....chat.template.environment import Template
 from ....chat.template.run_limits import ChatSize
 from ....chat.template.runtime import Runtime
 from ....chat.template.values import Value, plain, viewed
-from ....errors import ChatError
 from .time_limit import OutOfTimeError, TimeLimit
 
 SECONDS = 1.0  # of a processor, for all runs of one template

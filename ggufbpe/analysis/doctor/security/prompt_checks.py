@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from ....errors import printable
+from ...._util.errors import printable
 from ..chat_markers import markers_of_prompt
 from ..finding import Finding
 from .accesses import inside_names

@@ -1,4 +1,4 @@
-// What loading throws for a file that cannot be used: ggufbpe/errors.py for C++.
+// What loading throws for a file that cannot be used: ggufbpe/_util/errors.py for C++.
 
 #pragma once
 

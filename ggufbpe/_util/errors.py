@@ -232,3 +232,13 @@ class ModelNameError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.candidates)
+
+
+def _name_as_imported() -> None:
+    """Tracebacks, `help()` and pickles name a class as its users import it, wherever this file stands."""
+    for value in globals().values():
+        if isinstance(value, type) and issubclass(value, Exception):
+            value.__module__ = "ggufbpe"
+
+
+_name_as_imported()
