@@ -370,6 +370,15 @@ def test_incremental_compares_ids(gpt2: Case) -> None:
         incremental.measured(Wrong(), 1000, appends=3)
 
 
+def test_appends_by_vllm_are_compared(gpt2: Case) -> None:
+    tokenizer = peers.our_tokenizer(gpt2)
+    measured = incremental.measured(tokenizer, 1000, appends=3, vllm=tokenizer.encode_ordinary)
+    assert measured["vllm"] > 0
+    assert "vllm" not in incremental.measured(tokenizer, 1000, appends=3, vllm=lambda text: None)
+    with pytest.raises(ValueError, match="vLLM's ids of 1300 characters are not ours"):
+        incremental.measured(tokenizer, 1000, appends=3, vllm=lambda text: [0])
+
+
 def test_growth_has_every_family() -> None:
     from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
