@@ -9,8 +9,8 @@
 # has. They are written to .cache/integrations-newest.txt, which can take the place of scripts/integrations.txt.
 #
 # ggufbpe, its compiled engine and pytest come from .venv, behind the libraries' own dependencies. The environment is
-# .cache/integrations-venv (or -newest-venv), 2 GB. test_llama_cpp.py is skipped without llama-cpp-python, which takes
-# minutes to compile; the environment of the other tests has it.
+# .cache/integrations-venv (or -newest-venv), 2 GB. llama-cpp-python takes minutes to compile: with the pinned versions
+# test_llama_cpp.py is left to the other tests, whose environment has it; with the newest ones it is compiled here.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
@@ -37,6 +37,8 @@ names = (re.match(r"[\w.-]+", each)[0] for each in requires("ggufbpe") if re.sea
 print(*(name for name in names if name != "ggufbpe"))')
     # shellcheck disable=SC2086 - a list of words
     $venv/bin/python -m pip install -q --upgrade $libraries xgrammar "torch==2.13.0" # a later one may bring CUDA
+    CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_OPENMP=OFF" \
+        $venv/bin/python -m pip install -q --upgrade llama-cpp-python
     $venv/bin/python -m pip freeze | sed '/^triton==/d; s/+cpu$//' >.cache/integrations-newest.txt
 elif ! cmp -s scripts/integrations.txt $venv/installed.txt; then
     rm -f "$link"
