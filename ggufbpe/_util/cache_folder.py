@@ -25,7 +25,8 @@ def _of_user() -> str:
         return os.path.join(os.environ.get("LOCALAPPDATA") or r"~\AppData\Local", "ggufbpe", "Cache")
     if sys.platform == "darwin":
         return "~/Library/Caches/ggufbpe"
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "ggufbpe")
+    of_all = os.environ.get("XDG_CACHE_HOME", "")
+    return os.path.join(of_all if os.path.isabs(of_all) else "~/.cache", "ggufbpe")  # as its specification asks
 
 
 def bound(most: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -23,6 +24,20 @@ def test_the_variable_comes_before_the_home_folder(monkeypatch: pytest.MonkeyPat
     assert cache_folder() == "/somewhere"
     monkeypatch.setenv("GGUFBPE_CACHE_DIR", "")
     assert "ggufbpe" in cache_folder()
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="these have folders of their own")
+@pytest.mark.parametrize(
+    ("of_all", "expected"), [("/all", "/all/ggufbpe"), ("relative", "/home/me/.cache/ggufbpe")]
+)
+def test_the_folder_of_all_caches_is_absolute(
+    of_all: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The XDG Base Directory Specification: a relative path is invalid and is ignored."""
+    monkeypatch.delenv("GGUFBPE_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_CACHE_HOME", of_all)
+    assert cache_folder() == expected
 
 
 @pytest.mark.parametrize(("said", "expected"), [("", 5), ("0", 0), ("12", 12), ("-1", 5), ("1G", 5)])

@@ -159,6 +159,11 @@ def test_cache_of_a_home(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("GGUFBPE_CACHE_DIR", "~/c/d")
     ids()
     assert len(tables(tmp_path / "c" / "d" / "tables")) == 1
+    if sys.platform != "darwin":
+        monkeypatch.delenv("GGUFBPE_CACHE_DIR")
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # invalid, and ignored
+        ids()
+        assert len(tables(tmp_path / ".cache" / "ggufbpe" / "tables")) == 1
 
 
 IN_A_PROCESS = """

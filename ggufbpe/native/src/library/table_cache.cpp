@@ -120,7 +120,7 @@ std::string cache_folder() {
         found = "~/Library/Caches/ggufbpe";
 #else
         const std::string of_all = said("XDG_CACHE_HOME");
-        found = (of_all.empty() ? "~/.cache" : of_all) + "/ggufbpe";
+        found = (of_all[0] == '/' ? of_all : "~/.cache") + "/ggufbpe";  // not a relative one, as its specification asks
 #endif
     }
     if (found[0] != '~') return found;
