@@ -66,6 +66,19 @@ void check_what_is_kept() {
     HugePages::give_back(large);
 }
 
+// Ids outgrow the room that is reserved for them, and more is reserved than they need. What is kept is what they used.
+void check_ids_are_kept() {
+    HugePages::release();
+    const size_t count = HugePages::KEPT / sizeof(int32_t) * 7 / 8;
+    {
+        Ids ids;
+        ids.reserve(count * 3 / 4, false);
+        for (size_t i = 0; i < count; ++i) ids.push(static_cast<int32_t>(i));
+        ids.shrink();
+    }
+    HugePages::give_back(taken(count * sizeof(int32_t), false));
+}
+
 void check_at_random(uint64_t seed) {
     Random random(seed);
     std::vector<std::pair<HugePages::Mapping, uint64_t>> in_use;
@@ -109,6 +122,7 @@ void check_users() {
 int main() {
 #if defined(__linux__)
     check_what_is_kept();
+    check_ids_are_kept();
     for (uint64_t seed = 1; seed <= 3; ++seed) check_at_random(seed);
 #endif
     check_users();

@@ -50,10 +50,12 @@ void Ids::move_to(size_t capacity) {
 }
 
 void Ids::shrink() {
-    if (capacity_ - size_ <= capacity_ / 4 + 16) return;
+    const bool is_much = capacity_ - size_ > capacity_ / 4 + 16;
     if (pages_.data && size_ * sizeof(int32_t) >= HugePages::WORTH_IT) {
-        HugePages::empty_behind(pages_, size_ * sizeof(int32_t));
-    } else {
+        // addresses that were only reserved would count against what may be kept
+        HugePages::cut(pages_, (is_much ? size_ : capacity_) * sizeof(int32_t));
+        capacity_ = std::min(capacity_, pages_.bytes / sizeof(int32_t));
+    } else if (is_much) {
         move_to(size_);
     }
 }

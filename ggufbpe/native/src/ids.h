@@ -54,7 +54,7 @@ public:
     }
     size_t bytes() const { return capacity_ * sizeof(int32_t); }
 
-    // Gives back unused memory, if it is much.
+    // Gives back unused memory: whole pages, or, of a small array, what is much.
     void shrink();
 
 private:

@@ -109,11 +109,13 @@ public:
 #endif
     }
 
-    // Gives the memory after the first `bytes` back to the system; the addresses stay, so that all of it may be used again.
-    static void empty_behind(const Mapping &mapping, size_t bytes) {
+    // Gives the whole pages after the first `bytes` back to the system.
+    static void cut(Mapping &mapping, size_t bytes) {
 #if defined(__linux__)
         const size_t pages = whole_pages(bytes);
-        if (pages < mapping.bytes) madvise(static_cast<char *>(mapping.data) + pages, mapping.bytes - pages, MADV_DONTNEED);
+        if (pages >= mapping.bytes) return;
+        munmap(static_cast<char *>(mapping.data) + pages, mapping.bytes - pages);
+        mapping.bytes = pages;
 #else
         (void)mapping, (void)bytes;
 #endif
