@@ -26,7 +26,9 @@ def _of_user() -> str:
     if sys.platform == "darwin":
         return "~/Library/Caches/ggufbpe"
     of_all = os.environ.get("XDG_CACHE_HOME", "")
-    return os.path.join(of_all if os.path.isabs(of_all) else "~/.cache", "ggufbpe")  # as its specification asks
+    if not os.path.isabs(of_all):  # its specification asks to ignore such a path
+        of_all = "~/.cache"
+    return os.path.join(of_all, "ggufbpe")
 
 
 def bound(most: int) -> int:
