@@ -132,7 +132,8 @@ def _schema(endpoint: Endpoint) -> dict[str, Any]:
             "additionalProperties": False,
         }
         properties["keep"]["properties"]["side"]["enum"] = _VALUES["side"]
-    return {"type": "object", "properties": properties}
+    schema = {"type": "object", "properties": properties}
+    return {**schema, "required": list(endpoint.required)} if endpoint.required else schema
 
 
 def _type_of(types: list[str]) -> dict[str, Any]:

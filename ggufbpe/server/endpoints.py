@@ -14,7 +14,8 @@ class Endpoint(NamedTuple):
 
     The body of a GET is an object of its query, with the fields `query`. `is_quick`: a short body takes less time than
     handing it to a thread. `is_long`: it may take seconds, so nothing else should wait for it. `examples` are bodies of
-    requests; between them, each field has every type that it may have.
+    requests; between them, each field has every type that it may have. A body without one of the fields `required` is
+    refused.
     """
 
     method: str
@@ -24,6 +25,7 @@ class Endpoint(NamedTuple):
     examples: tuple[Mapping[str, Any], ...] = ()
     is_long: bool = False
     query: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
     @property
     def takes_model(self) -> bool:
@@ -46,8 +48,9 @@ def _post(
     *examples: Any,
     is_quick: bool = False,
     is_long: bool = False,
+    required: tuple[str, ...] = (),
 ) -> Endpoint:
-    return Endpoint("POST", path, answer, is_quick, examples, is_long=is_long)
+    return Endpoint("POST", path, answer, is_quick, examples, is_long, required=required)
 
 
 _ALL = (
@@ -67,21 +70,32 @@ _ALL = (
         is_quick=True,
     ),
     _post("/detokenize", other_servers.detokenize_either, {"tokens": [1, 2, 3]}, is_quick=True),
-    _post("/apply-template", llama_server.apply_template, _CHAT),
-    _post("/chat/completions/input_tokens", llama_server.count_chat, _CHAT),
-    _post("/v1/chat/completions/input_tokens", llama_server.count_chat, _CHAT),
-    _post("/responses/input_tokens", llama_server.count_response, *_RESPONSE),
-    _post("/v1/responses/input_tokens", llama_server.count_response, *_RESPONSE),
-    _post("/v1/messages/count_tokens", llama_server.count_messages, _CHAT),
-    _post("/api/tokenize", other_servers.ollama_tokenize, {"model": "NAME", "content": "Hello world"}),
-    _post("/api/detokenize", other_servers.ollama_detokenize, {"model": "NAME", "tokens": [1, 2, 3]}),
+    _post("/apply-template", llama_server.apply_template, _CHAT, required=("messages",)),
+    _post("/chat/completions/input_tokens", llama_server.count_chat, _CHAT, required=("messages",)),
+    _post("/v1/chat/completions/input_tokens", llama_server.count_chat, _CHAT, required=("messages",)),
+    _post("/responses/input_tokens", llama_server.count_response, *_RESPONSE, required=("input",)),
+    _post("/v1/responses/input_tokens", llama_server.count_response, *_RESPONSE, required=("input",)),
+    _post("/v1/messages/count_tokens", llama_server.count_messages, _CHAT, required=("messages",)),
+    _post(
+        "/api/tokenize",
+        other_servers.ollama_tokenize,
+        {"model": "NAME", "content": "Hello world"},
+        required=("model", "content"),
+    ),
+    _post(
+        "/api/detokenize",
+        other_servers.ollama_detokenize,
+        {"model": "NAME", "tokens": [1, 2, 3]},
+        required=("model", "tokens"),
+    ),
     Endpoint("GET", "/api/version", ollama_api.version_answer, True),
     Endpoint("GET", "/api/tags", ollama_api.tags_answer),
-    _post("/api/show", ollama_api.show_answer, {"model": "NAME", "verbose": False}),
+    _post("/api/show", ollama_api.show_answer, {"model": "NAME", "verbose": False}, required=("model",)),
     _post(
         "/infill/input_tokens",
         model_inputs_api.count_infill,
         {"input_prefix": "def f(", "input_suffix": "", "prompt": "", "input_extra": []},
+        required=("input_prefix", "input_suffix"),
     ),
     _post(
         "/v1/rerank/input_tokens",
@@ -89,28 +103,33 @@ _ALL = (
         {"query": "Hello", "documents": ["world"]},
         {"query": "Hello", "texts": ["world"]},
         is_long=True,
+        required=("query",),
     ),
     _post(
         "/v1/count",
         native_api.count_answer,
         {"texts": ["Hello", "world"], "add_special": True, "parse_special": True},
         {"texts": "Hello"},
+        required=("texts",),
     ),
     _post(
         "/v1/common_prefix",
         native_api.common_prefix_answer,
         {"tokens": [1, 2, 3], "content": "Hello world", "add_special": True, "parse_special": True},
+        required=("tokens", "content"),
     ),
     _post(
         "/v1/fits",
         budgets_api.fits_answer,
         {"text": "Hello", "limit": 8192, "add_special": False, "parse_special": True},
+        required=("text", "limit"),
     ),
     _post(
         "/v1/truncate",
         budgets_api.truncate_answer,
         {"text": "Hello world", "limit": 1, "side": "right", "marker": "", "at": "character"},
         is_long=True,
+        required=("text", "limit"),
     ),
     _post(
         "/v1/split",
@@ -118,12 +137,14 @@ _ALL = (
         {"text": "Hello world", "size": 1, "overlap": 0, "boundaries": "word", "keep_separator": "start"},
         {"text": "Hello world", "size": 1, "keep_separator": False},
         is_long=True,
+        required=("text", "size"),
     ),
     _post(
         "/v1/fit",
         budgets_api.fit_answer,
         {**_CHAT, "limit": 4096, "answer": 512, "keep": {"keep_last": 2}, "chat_template": "known:chatml"},
         is_long=True,
+        required=("messages", "limit"),
     ),
     _post(
         "/v1/explain",
@@ -133,24 +154,44 @@ _ALL = (
         _CHAT,
         is_long=True,
     ),
-    _post("/v1/diff", native_api.diff_answer, {"models": ["A", "B"], "texts": ["Hello"]}, is_long=True),
+    _post(
+        "/v1/diff",
+        native_api.diff_answer,
+        {"models": ["A", "B"], "texts": ["Hello"]},
+        is_long=True,
+        required=("models",),
+    ),
     _post(
         "/v1/diagnose",
         native_api.diagnose_answer,
         {"text": "Hello", "ids": [1, 2, 3]},
         {**_CHAT, "ids": [1, 2, 3]},
         is_long=True,
+        required=("ids",),
     ),
     _post("/v1/tokens", page_api.tokens_answer, {"text": "Hello"}, {"ids": [1, 2, 3]}, _CHAT),
-    _post("/v1/vocabulary", page_api.vocabulary_answer, {"query": "ell"}),
-    _post("/v1/word", page_api.word_answer, {"text": "Hello", "token": 0}, is_long=True),
-    _post("/v1/why", page_api.why_answer, {"text": "Hello", "piece": "He"}, is_long=True),
+    _post("/v1/vocabulary", page_api.vocabulary_answer, {"query": "ell"}, required=("query",)),
+    _post(
+        "/v1/word",
+        page_api.word_answer,
+        {"text": "Hello", "token": 0},
+        is_long=True,
+        required=("text", "token"),
+    ),
+    _post(
+        "/v1/why",
+        page_api.why_answer,
+        {"text": "Hello", "piece": "He"},
+        is_long=True,
+        required=("text", "piece"),
+    ),
     _post(
         "/v1/parting",
         page_api.parting_answer,
         {"models": ["A", "B"], "text": "Hello"},
         {"text": "Hello", "ids": [1, 2, 3]},
         is_long=True,
+        required=("text",),
     ),
 )
 ENDPOINTS: Mapping[tuple[str, str], Endpoint] = {(each.method, each.path): each for each in _ALL}

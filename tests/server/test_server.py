@@ -30,7 +30,7 @@ from reference import NotPreparedError
 from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
 from ggufbpe.server.api_description import description
 from ggufbpe.server.app import Application
-from ggufbpe.server.endpoints import ENDPOINTS
+from ggufbpe.server.endpoints import ENDPOINTS, Endpoint
 from ggufbpe.server.failures import RequestError
 from ggufbpe.server.llama_server import shown_piece
 from ggufbpe.server.rendering import MOST_SLOW_OF_MODEL
@@ -639,6 +639,22 @@ def test_examples_of_the_description_are_answered(
     app_of_examples: Application, path: str, example: Mapping[str, Any]
 ) -> None:
     assert ask(app_of_examples, path, example).status == 200
+
+
+@pytest.mark.parametrize(
+    "endpoint", [each for each in ENDPOINTS.values() if each.examples], ids=lambda each: each.path
+)
+def test_required_fields_are_those_without_which_every_example_is_refused(
+    app_of_examples: Application, endpoint: Endpoint
+) -> None:
+    def is_refused(example: Mapping[str, Any], without: str) -> bool:
+        rest = {name: value for name, value in example.items() if name != without}
+        return ask(app_of_examples, endpoint.path, rest).status == 400
+
+    shared = set.intersection(*map(set, endpoint.examples))
+    required = {name for name in shared if all(is_refused(each, name) for each in endpoint.examples)}
+    content = description()["paths"][endpoint.path]["post"]["requestBody"]["content"]["application/json"]
+    assert set(content["schema"].get("required", ())) == set(endpoint.required) == required
 
 
 @pytest.mark.parametrize("path", [each.path for each in ENDPOINTS.values() if each.method == "GET"])
