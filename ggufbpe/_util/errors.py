@@ -203,24 +203,36 @@ class ChatError(ValueError):
 class ChatTooLongError(ChatError):
     """A chat that does not fit, whatever may be left out of it.
 
-    `count` is the number of tokens of what must stay, `limit` how many it may have. `remedy` says what would help, and
-    `keep` is the policy with which the chat fits; "" and None if that is not known.
+    `count` is the number of tokens of what must stay, `limit` how many it may have. `keep` is the policy with which the
+    chat fits, and `message` the number of the message that it cuts, because that alone has more; both are None if that
+    is not known.
     """
 
     def __init__(
-        self, count: int, limit: int, remedy: str = "", keep: Mapping[str, Any] | None = None
+        self, count: int, limit: int, message: int | None = None, keep: Mapping[str, Any] | None = None
     ) -> None:
         self.count = count
         self.limit = limit
-        self.remedy = remedy
+        self.message = message
         self.keep = keep
         super().__init__(f"the chat does not fit {limit} tokens: what must stay has {count} tokens")
+
+    @property
+    def remedy(self) -> str:
+        """What would help, in one sentence; "" if that is not known."""
+        import json
+
+        return "" if self.keep is None else self.remedy_by(f"a keep such as {json.dumps(dict(self.keep))}")
+
+    def remedy_by(self, policy: str) -> str:
+        """Return the sentence with the policy in other words: as the flags of a command, say."""
+        return f"messages[{self.message}] alone has more, and is cut with {policy}"
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.count, self.limit, self.remedy, self.keep)
+        return type(self), (self.count, self.limit, self.message, self.keep)
 
 
 class ModelNameError(ValueError):

@@ -9,7 +9,6 @@ comes next, so that few are needed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -238,11 +237,8 @@ class _Search:
             raise ChatTooLongError(least.count, self._limit, *self._remedy(least.count))
         return high
 
-    def _remedy(self, count: int) -> tuple[str, dict[str, Any] | None]:
-        """What to do if one message could be cut so that what must stay, of `count` tokens, would fit, and its policy.
-
-        "" and None if there is no such message.
-        """
+    def _remedy(self, count: int) -> tuple[int, dict[str, Any]] | tuple[None, None]:
+        """The number of a message by whose cut what must stay, of `count` tokens, would fit, and the policy."""
         policy, dropped = self._policy, self._dropped(len(self._turns))
         for number, message in enumerate(self._messages):
             content, role = message.get("content"), message.get("role")
@@ -260,9 +256,8 @@ class _Search:
             if tokens > self._limit and room > self._tokenizer.count(policy.marker, add_special=False):
                 advised = replace(policy, shorten=(*policy.shorten, role), shorten_to=room)
                 changed = {name: value for name, value in asdict(advised).items() if value != _DEFAULTS[name]}
-                said = json.dumps(changed)
-                return f"messages[{number}] alone has more, and is cut with a keep such as {said}", changed
-        return "", None
+                return number, changed
+        return None, None
 
     def _guess(self, low: int, high: int, key: Callable[[int], tuple[int, int]]) -> int:
         """The smallest number below `high` for which the estimate is within the limit, or the largest there is."""

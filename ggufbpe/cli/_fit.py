@@ -127,7 +127,7 @@ def _in_flags(error: ChatTooLongError) -> str:
         for name, value in error.keep.items()
     }
     flags = " ".join(f"{_flag(name)} {value}" for name, value in values.items())
-    return f"{error.reason}; {error.remedy.partition(' a keep such as ')[0]} {flags}"
+    return f"{error.reason}; {error.remedy_by(flags)}"
 
 
 def _flag(name: str) -> str:

@@ -142,6 +142,7 @@ def test_the_remedy_of_a_chat_that_is_too_long_mends_it(limit: int) -> None:
     least = chat_count([chat[0], {"role": "user", "content": "[…]"}], "known:chatml")
     if remedy := caught.value.remedy:
         policy = json.loads(remedy.partition("such as ")[2])
+        assert (policy, caught.value.message) == (json.loads(json.dumps(caught.value.keep)), 1)
         assert (policy["marker"], policy["shorten"]) == ("[…]", ["tool", "user"])
         assert TOK.fit_chat(chat, limit, chat_template="known:chatml", keep=policy).shortened == (1,)
     else:
