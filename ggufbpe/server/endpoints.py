@@ -90,7 +90,7 @@ _ALL = (
     ),
     Endpoint("GET", "/api/version", ollama_api.version_answer, True),
     Endpoint("GET", "/api/tags", ollama_api.tags_answer),
-    _post("/api/show", ollama_api.show_answer, {"model": "NAME", "verbose": False}, required=("model",)),
+    _post("/api/show", ollama_api.show_answer, {"model": "NAME", "verbose": False}, {"name": "NAME"}),
     _post(
         "/infill/input_tokens",
         model_inputs_api.count_infill,
