@@ -78,8 +78,19 @@ export class TokenView {
     const top = this.list.scrollTop;
     this.list.replaceChildren(...blocks);
     this.list.scrollTop = top;
+    this.drawInView(blocks, heights, top);
     blocks.forEach((block) => this.observer.observe(block));
     this.list.removeAttribute("aria-activedescendant");
+  }
+
+  // Draws what is in view at once: the observer draws with the next frame, and until then the list would be empty.
+  drawInView(blocks, heights, top) {
+    let bottom = 0;
+    for (const [index, height] of heights.entries()) {
+      if (bottom >= top + innerHeight) break;
+      bottom += height;
+      if (bottom > top) this.draw(blocks[index]);
+    }
   }
 
   // Estimated heights of the blocks in pixels, so that the scroll bar is about right before they are drawn.
