@@ -66,17 +66,24 @@ void check_what_is_kept() {
     HugePages::give_back(large);
 }
 
-// Ids outgrow the room that is reserved for them, and more is reserved than they need. What is kept is what they used.
+// Ids outgrow the room that is reserved for them, and more is reserved than they need. What is kept is what they used,
+// and ids for which far more is reserved take it again.
 void check_ids_are_kept() {
-    HugePages::release();
     const size_t count = HugePages::KEPT / sizeof(int32_t) * 7 / 8;
-    {
-        Ids ids;
-        ids.reserve(count * 3 / 4, false);
-        for (size_t i = 0; i < count; ++i) ids.push(static_cast<int32_t>(i));
-        ids.shrink();
+    for (const bool is_shrunk : {true, false}) {
+        for (const size_t reserved : {count * 3 / 4, count * 6}) {
+            HugePages::release();
+            {
+                Ids ids;
+                ids.reserve(reserved, false);
+                for (size_t i = 0; i < count; ++i) ids.push(static_cast<int32_t>(i));
+                if (is_shrunk) ids.shrink();
+            }
+            bool is_new;
+            HugePages::give_back(HugePages::take(count * 6 * sizeof(int32_t), is_new, HugePages::Use::written_once));
+            CHECK(!is_new);
+        }
     }
-    HugePages::give_back(taken(count * sizeof(int32_t), false));
 }
 
 void check_at_random(uint64_t seed) {

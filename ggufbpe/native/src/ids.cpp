@@ -50,18 +50,23 @@ void Ids::move_to(size_t capacity) {
 }
 
 void Ids::shrink() {
-    const bool is_much = capacity_ - size_ > capacity_ / 4 + 16;
+    if (capacity_ - size_ <= capacity_ / 4 + 16) return;
     if (pages_.data && size_ * sizeof(int32_t) >= HugePages::WORTH_IT) {
-        // addresses that were only reserved would count against what may be kept
-        HugePages::cut(pages_, (is_much ? size_ : capacity_) * sizeof(int32_t));
-        capacity_ = std::min(capacity_, pages_.bytes / sizeof(int32_t));
-    } else if (is_much) {
+        capacity_ = size_;
+        cut();
+    } else {
         move_to(size_);
     }
 }
 
+// Leaves whole pages for what may have been written.
+void Ids::cut() {
+    HugePages::cut(pages_, std::max<size_t>(in_parallel_ ? size_ : capacity_, 1) * sizeof(int32_t));
+}
+
 void Ids::free() {
     if (pages_.data) {
+        cut();  // room that was only reserved would count against what may be kept
         HugePages::give_back(pages_);
     } else {
         std::free(data_);

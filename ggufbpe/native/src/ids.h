@@ -54,12 +54,13 @@ public:
     }
     size_t bytes() const { return capacity_ * sizeof(int32_t); }
 
-    // Gives back unused memory: whole pages, or, of a small array, what is much.
+    // Gives back unused memory, if it is much.
     void shrink();
 
 private:
     void grow(size_t count);
     void move_to(size_t capacity);
+    void cut();
     void free();
     void swap(Ids &other) noexcept {
         std::swap(data_, other.data_);

@@ -46,7 +46,7 @@ public:
     // At least `bytes`, of unknown content; `is_new` says that they are zeros. Throws std::bad_alloc.
     static Mapping take(size_t bytes, bool &is_new, Use use = Use::looked_up) {
         const size_t pages = whole_pages(bytes);
-        Mapping found = take_kept(pages);
+        Mapping found = take_kept(pages, use == Use::looked_up ? pages / 2 : pages / 8);
         is_new = !found.data;
 #if defined(__linux__)
         if (found.data && (found.bytes >= pages || grow(found, bytes))) return found;
@@ -155,8 +155,8 @@ public:
     }
 
 private:
-    // A kept mapping of `pages` bytes or up to half as much more; else the largest smaller one, if it is at least half of that.
-    static Mapping take_kept(size_t pages) {
+    // A kept mapping of `pages` bytes or up to half as much more; else the largest smaller one of at least `fewest` bytes.
+    static Mapping take_kept(size_t pages, size_t fewest) {
         std::lock_guard<Mutex> lock(mutex());
         auto &kept = kept_ones();
         const auto is_better = [&](const Mapping &one, const Mapping &other) {
@@ -166,7 +166,7 @@ private:
         };
         auto best = kept.end();
         for (auto one = kept.begin(); one != kept.end(); ++one) {
-            if (one->bytes < pages / 2 || one->bytes > pages + pages / 2) continue;  // far too small or too large
+            if (one->bytes < fewest || one->bytes > pages + pages / 2) continue;  // far too small or too large
             if (best == kept.end() || is_better(*one, *best)) best = one;
         }
         if (best == kept.end()) return {};
