@@ -1,7 +1,9 @@
-"""Every way a model file can fail us, each with a name, a place and a remedy.
+"""The errors that are part of the public API, and how their messages quote what a file holds.
 
-All of them are `GGUFError`, so one `except` catches whatever a bad file can do. Wrong *arguments*
-(an id out of range, a text with lone surrogates) are Python's own `ValueError` and `TypeError`.
+Whatever is wrong with a model file is a `GGUFError` with its place and a remedy, so one `except` catches it. A
+chat that cannot be rendered or made to fit, and a name that matches no model, are of their own kinds. Wrong
+arguments (an id out of range, a text with lone surrogates) are Python's own `ValueError` and `TypeError`. Errors of
+a single module stand in that module.
 """
 
 from __future__ import annotations
@@ -46,19 +48,7 @@ class GGUFError(ValueError):
         return f"{text}; {self.remedy}" if self.remedy else text
 
     def __reduce__(self) -> tuple[object, ...]:
-        rest = self.path, self.offset, self.key, self.remedy
-        return _rebuild, (type(self), self.problem, *rest), vars(self)
-
-
-def _rebuild(
-    kind: type[GGUFError],
-    problem: str,
-    path: str | None,
-    offset: int | None,
-    key: str | None,
-    remedy: str | None,
-) -> GGUFError:
-    return kind(problem, path=path, offset=offset, key=key, remedy=remedy)
+        return type(self), (self.problem,), vars(self)
 
 
 # Characters that show as nothing, or as a space, though `str.isprintable` is true of them: joiners and fillers,
@@ -247,7 +237,10 @@ class ModelNameError(ValueError):
 
 
 def _name_as_imported() -> None:
-    """Tracebacks, `help()` and pickles name a class as its users import it, wherever this file stands."""
+    """Tracebacks, `help()` and pickles name a class as its users import it, wherever this file stands.
+
+    The price: `inspect.getsource` looks into that module and does not find the class.
+    """
     for value in globals().values():
         if isinstance(value, type) and issubclass(value, Exception):
             value.__module__ = "ggufbpe"
