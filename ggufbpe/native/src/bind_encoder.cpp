@@ -103,7 +103,7 @@ nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool ad
     Spans spans;
     encode_with_spans(self.encoder, text, {add_special, parse_special, continues}, ids, spans);
     spans.shrink();
-    spans.room(1);  // an empty array has an address, too
+    if (!spans.size()) spans.room(1);  // an empty array has an address, too
     return nb::make_tuple(as_buffer ? buffer_of(std::move(ids)) : self.ints.list_of(ids), nb::cast(std::move(spans)));
 }
 
