@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,12 +145,20 @@ def output_of_terminal(process: subprocess.Popen[bytes], controller: int, termin
     mark = b"\x00all is read\x00"
     output = b""
     marked = False
-    while not output.endswith(mark):
-        if select.select([controller], [], [], 0.02)[0]:
-            output += os.read(controller, 1 << 16)
-        elif process.poll() is not None and not marked:
-            os.write(terminal, mark)
-            marked = True
-    os.close(terminal)
-    os.close(controller)
-    return output.removesuffix(mark)
+    deadline = time.monotonic() + 300
+    try:
+        while mark not in output:
+            if time.monotonic() > deadline:
+                process.kill()
+                raise AssertionError(
+                    f"the process, or one that it has started, is still writing: {output[-200:]!r}"
+                )
+            if select.select([controller], [], [], 0.02)[0]:
+                output += os.read(controller, 1 << 16)
+            elif process.poll() is not None and not marked:
+                os.write(terminal, mark)
+                marked = True
+    finally:
+        os.close(terminal)
+        os.close(controller)
+    return output.partition(mark)[0]
