@@ -10,7 +10,8 @@
 
 #include "bind_lock.h"
 #include "bindings.h"
-#include "train.h"
+#include "training/learner.h"
+#include "training/word_counts.h"
 
 namespace nb = nanobind;
 
@@ -72,7 +73,7 @@ nb::list words_of(BoundCounter &shared) {
     nb::list words;
     Pace pace(LOOK_AT_SIGNALS);
     for (const auto &word : table.words()) {
-        pace.count(LOOKUP);
+        pace.count(Pace::LOOKUP);
         std::string_view text = table.text(word);
         const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr));
         if (!shown) throw nb::python_error();
@@ -117,7 +118,7 @@ void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const
             const auto at = [&](size_t place) { return symbols.begin() + static_cast<std::ptrdiff_t>(place); };
             word.assign(at(start), at(ends[i]));
             if (word.size() > 1) learner.add_word(word, counts[i]);
-            pace.count(LOOKUP * (1 + word.size()));
+            pace.count(Pace::LOOKUP * (1 + word.size()));
         }
         learner.prepare(poll);
     });
@@ -136,7 +137,7 @@ size_t add_counted(BoundLearner &shared, BoundCounter &counted, const std::vecto
             symbols.clear();
             for (char byte : table.text(word)) symbols.push_back(token_of_byte[static_cast<unsigned char>(byte)]);
             shared.object.add_word(symbols, static_cast<int64_t>(word.count));
-            pace.count(LOOKUP * word.size);
+            pace.count(Pace::LOOKUP * word.size);
         }
         shared.object.prepare(poll);
         return table.words().size();
