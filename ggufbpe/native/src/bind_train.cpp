@@ -69,16 +69,15 @@ void add_text(BoundCounter &shared, const Splitter &splitter, nb::bytes text) {
 }
 
 nb::list words_of(BoundCounter &shared) {
-    const WordCounts table = long_alone_with(shared, [](WordCounter &counter, const Poll &poll) { return counter.finish(poll); });
+    WordCounts table = long_alone_with(shared, [](WordCounter &counter, const Poll &poll) { return counter.take(poll); });
     nb::list words;
     Pace pace(LOOK_AT_SIGNALS);
-    for (const auto &word : table.words()) {
-        pace.count(Pace::LOOKUP);
-        std::string_view text = table.text(word);
+    table.take_each([&](const std::string &text, uint64_t count) {
+        pace.count(Pace::OBJECT);
         const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr));
         if (!shown) throw nb::python_error();
-        words.append(nb::make_tuple(shown, word.count));
-    }
+        words.append(nb::make_tuple(shown, count));
+    });
     return words;
 }
 
@@ -113,6 +112,7 @@ void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const
         std::vector<uint32_t> word;
         Pace pace(poll);
         size_t start = 0;
+        learner.reserve(ends.size(), symbols.size());
         for (size_t i = 0; i < ends.size(); start = ends[i++]) {
             if (ends[i] < start || ends[i] > symbols.size()) throw std::invalid_argument("a word that ends before it begins");
             const auto at = [&](size_t place) { return symbols.begin() + static_cast<std::ptrdiff_t>(place); };
@@ -127,20 +127,21 @@ void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const
 // Adds the counted words, with a token for each of their bytes; returns how many there are.
 size_t add_counted(BoundLearner &shared, BoundCounter &counted, const std::vector<uint32_t> &token_of_byte) {
     if (token_of_byte.size() != 256) throw std::invalid_argument("a token for each byte");
-    return long_alone_with(counted, [&](WordCounter &counter, const Poll &poll) {
-        const WordCounts &table = counter.finish(poll);
-        std::lock_guard<LongLock> lock(shared.lock);
+    WordCounts table = long_alone_with(counted, [](WordCounter &counter, const Poll &poll) { return counter.take(poll); });
+    return long_alone_with(shared, [&](Learner &learner, const Poll &poll) {
+        const size_t count = table.size();
+        learner.reserve(count, table.bytes());
         std::vector<uint32_t> symbols;
         Pace pace(poll);
-        for (const auto &word : table.words()) {
-            if (word.size < 2) continue;
+        table.take_each([&](const std::string &text, uint64_t count_of_word) {
+            if (text.size() < 2) return;
             symbols.clear();
-            for (char byte : table.text(word)) symbols.push_back(token_of_byte[static_cast<unsigned char>(byte)]);
-            shared.object.add_word(symbols, static_cast<int64_t>(word.count));
-            pace.count(Pace::LOOKUP * word.size);
-        }
-        shared.object.prepare(poll);
-        return table.words().size();
+            for (char byte : text) symbols.push_back(token_of_byte[static_cast<unsigned char>(byte)]);
+            learner.add_word(symbols, static_cast<int64_t>(count_of_word));
+            pace.count(Pace::LOOKUP * text.size());
+        });
+        learner.prepare(poll);
+        return count;
     });
 }
 
@@ -165,14 +166,14 @@ void bind_train(nb::module_ &module) {
             },
             nb::arg("word"), nb::arg("count"), "Count one word, `count` times.")
         .def("words", &words_of, nb::sig("def words(self) -> list[tuple[str, int]]"),
-             "Words and counts, in the order of first occurrence. Nothing can be added afterwards.");
+             "Take all words and their counts, in the order of first occurrence. Nothing can be added or taken afterwards.");
     nb::class_<BoundLearner>(module, "Learner", "Learns merges, as ggufbpe.data.training.learn_merges does.")
         .def("__init__", &make_learner, nb::arg("tokens"), nb::arg("raw"), nb::arg("lengths"), nb::arg("known"),
              nb::arg("vocab_size"), nb::arg("ties"), nb::arg("min_frequency"), nb::arg("max_token_length"), nb::arg("forbidden"))
         .def("add_words", &add_words, nb::arg("symbols"), nb::arg("ends"), nb::arg("counts"),
              "Add all words, once: their symbols, one word after the other, and where each word ends.")
         .def("add_counted", &add_counted, nb::arg("counter"), nb::arg("token_of_byte"),
-             "Add all words of a counter, once; their symbols are bytes. Returns how many words there are.")
+             "Take all words from a counter; their symbols are bytes. Returns how many words there are.")
         .def("run",
              [](BoundLearner &self, double seconds) {
                  return alone_with(self, [&](Learner &learner) { return learner.run(seconds); });

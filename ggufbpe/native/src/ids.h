@@ -23,6 +23,7 @@ public:
         return *this;
     }
 
+    int32_t *data() { return data_; }
     const int32_t *data() const { return data_; }
     size_t size() const { return size_; }
 

@@ -5,9 +5,19 @@
 #include <limits>
 #include <stdexcept>
 
-#include "training/mixed_bits.h"
+#include "machine.h"
 
 namespace ggufbpe {
+
+namespace {
+
+uint64_t mixed(uint64_t value) {  // the finalizer of splitmix64
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+    return value ^ (value >> 31);
+}
+
+}  // namespace
 
 // ---- pairs ----------------------------------------------------------------------------------------------------------
 
@@ -21,20 +31,26 @@ Learner::Learner(std::vector<Token> tokens, const std::vector<Merge> &known, Rul
         check(merge.left), check(merge.right), check(merge.token);
         known_[key_of(merge.left, merge.right)] = {known_.size(), merge.token};
     }
-    slots_.assign(1 << 16, 0);
+    slots_.resize(1 << 6);
+}
+
+void Learner::reserve(size_t words, size_t symbols) {
+    words_.reserve(words);
+    symbols_.reserve(symbols, false);
 }
 
 void Learner::add_word(const std::vector<uint32_t> &symbols, int64_t count) {
-    if (symbols.size() > std::numeric_limits<uint32_t>::max() || words_.size() >= std::numeric_limits<uint32_t>::max()) {
-        throw std::length_error("too many words, or too long ones");
+    if (is_prepared_) throw std::logic_error("words are added before the first merge");
+    if (symbols.size() > std::numeric_limits<uint32_t>::max() - symbols_.size() || words_.size() >= Places::MOST) {
+        throw std::length_error("the different words have more than 4 GB");
     }
     for (uint32_t symbol : symbols) {
         if (symbol >= tokens_.size()) throw std::invalid_argument("a word of tokens that there are not");
     }
-    uint32_t word = static_cast<uint32_t>(words_.size());
-    words_.push_back({symbols_.size(), static_cast<uint32_t>(symbols.size()), count});
-    symbols_.insert(symbols_.end(), symbols.begin(), symbols.end());
-    for (size_t i = 1; i < symbols.size(); ++i) stands(key_of(symbols[i - 1], symbols[i]), count, word);
+    words_.push_back({static_cast<uint32_t>(symbols_.size()), static_cast<uint32_t>(symbols.size()), count});
+    for (uint32_t symbol : symbols) symbols_.push(static_cast<int32_t>(symbol));
+    symbol_count_ = symbols_.size();
+    if (count == 0) has_uncounted_words_ = true;
 }
 
 uint32_t Learner::pair_of(uint64_t key) {
@@ -44,55 +60,90 @@ uint32_t Learner::pair_of(uint64_t key) {
         if (pairs_[slots_[slot] - 1].key == key) return slots_[slot] - 1;
     }
     if (pairs_.size() >= std::numeric_limits<uint32_t>::max() - 1) throw std::length_error("too many pairs");
-    pairs_.push_back({key});
-    slots_[slot] = static_cast<uint32_t>(pairs_.size());
-    if (2 * pairs_.size() > slots_.size()) grow();
-    return static_cast<uint32_t>(pairs_.size() - 1);
+    uint32_t index = pairs_.size();
+    if (free_pairs_.empty()) {
+        pairs_.add();
+    } else {
+        index = free_pairs_.back();
+        free_pairs_.pop_back();
+    }
+    pairs_[index].key = key;
+    slots_[slot] = index + 1;
+    if (2 * (pairs_.size() - free_pairs_.size()) > slots_.size()) grow();
+    return index;
+}
+
+// Forgets a pair that occurs nowhere. Candidates of it may remain: they no longer fit what its number then stands for.
+void Learner::forget(uint32_t index) {
+    if (has_uncounted_words_) return;
+    const size_t mask = slots_.size() - 1;
+    const auto home = [&](size_t slot) { return mixed(pairs_[slots_[slot] - 1].key) & mask; };
+    size_t free = mixed(pairs_[index].key) & mask;
+    while (slots_[free] != index + 1) free = (free + 1) & mask;
+    for (size_t slot = (free + 1) & mask; slots_[slot]; slot = (slot + 1) & mask) {
+        if (((slot - home(slot)) & mask) < ((slot - free) & mask)) continue;  // it would stand before its home
+        slots_[free] = slots_[slot];
+        free = slot;
+    }
+    slots_[free] = 0;
+    pairs_[index] = Pair();
+    free_pairs_.push_back(index);
 }
 
 void Learner::grow() {
-    slots_.assign(2 * slots_.size(), 0);
-    size_t mask = slots_.size() - 1;
-    for (size_t i = 0; i < pairs_.size(); ++i) {
-        size_t slot = mixed(pairs_[i].key) & mask;
-        while (slots_[slot]) slot = (slot + 1) & mask;
-        slots_[slot] = static_cast<uint32_t>(i + 1);
+    const size_t size = 2 * slots_.size();
+    slots_ = {};
+    slots_.resize(size);
+    for (uint32_t i = 0; i < pairs_.size(); ++i) {
+        if (pairs_[i].key == NO_PAIR) continue;
+        size_t slot = mixed(pairs_[i].key) & (size - 1);
+        while (slots_[slot]) slot = (slot + 1) & (size - 1);
+        slots_[slot] = i + 1;
     }
 }
 
-void Learner::stands(uint64_t key, int64_t count, uint32_t word) {
-    Pair &pair = pairs_[pair_of(key)];
-    pair.count += count;
-    if (pair.words.empty() || pair.words.back() != word) pair.words.push_back(word);
+// Calls visit(pair, word) for each two neighbours, with the number of their word.
+template <typename Visit>
+void Learner::for_each_place(const Poll &poll, Visit visit) {
+    Pace pace(poll);
+    for (uint32_t word = 0; word < words_.size(); ++word) {
+        const uint32_t *symbols = symbols_of(words_[word]);
+        for (uint32_t i = 1; i < words_[word].size; ++i) {
+            visit(pairs_[pair_of(key_of(symbols[i - 1], symbols[i]))], word);
+            pace.count(Pace::LOOKUP);
+        }
+    }
 }
 
-// Like `stands`, for a place that the current merge made.
-void Learner::rises(uint64_t key, int64_t count, uint32_t word) {
-    uint32_t index = pair_of(key);
-    Pair &pair = pairs_[index];
-    pair.count += count;
-    if (pair.words.empty() || pair.words.back() != word) pair.words.push_back(word);
-    if (pair.rises != merges_.size() + 1) {
-        pair.rises = merges_.size() + 1;
-        risen_.push_back(index);
+void Learner::prepare(const Poll &poll) {
+    if (is_prepared_) throw std::logic_error("words are added before the first merge");
+    for_each_place(poll, [&](Pair &pair, uint32_t word) {
+        pair.count += words_[word].count;
+        pair.places.note(word);
+    });
+    int64_t most = 0;
+    for (uint32_t i = 0; i < pairs_.size(); ++i) {
+        pairs_[i].places.make_room();
+        most = std::max(most, pairs_[i].count);
     }
+    for_each_place(poll, [](Pair &pair, uint32_t word) { pair.places.add(word); });
+    floor_ = most + 1;
+    is_prepared_ = true;
 }
 
 // ---- the heap -------------------------------------------------------------------------------------------------------
 
 uint64_t Learner::tie_of(uint32_t index) {
-    Pair &pair = pairs_[index];
-    if (rules_.ties == Ties::first_seen) return first_place(pair);
-    return pair.key;
+    return rules_.ties == Ties::first_seen ? first_place(pairs_[index]) : pairs_[index].key;
 }
 
 // The first word in which the pair now occurs, and where in it, in units.
 uint64_t Learner::first_place(Pair &pair) {
     uint32_t left = static_cast<uint32_t>(pair.key >> 32), right = static_cast<uint32_t>(pair.key);
-    for (; pair.passed < pair.words.size(); ++pair.passed) {
-        uint32_t index = pair.words[pair.passed];
+    for (; pair.passed < pair.places.size(); ++pair.passed) {
+        uint32_t index = pair.places.begin()[pair.passed];
         const Word &word = words_[index];
-        const uint32_t *symbols = symbols_.data() + word.start;
+        const uint32_t *symbols = symbols_of(word);
         uint64_t offset = 0;
         for (uint32_t i = 0; i + 1 < word.size; offset += tokens_[symbols[i++]].length) {
             if (symbols[i] == left && symbols[i + 1] == right) return uint64_t(index) << 32 | (offset & 0xffffffff);
@@ -110,41 +161,44 @@ bool Learner::is_worse(const Candidate &a, const Candidate &b) const {
 }
 
 void Learner::push(uint32_t index) {
-    if (pairs_[index].count < rules_.min_frequency) return;
+    if (pairs_[index].count < floor_) return;
     heap_.push_back({pairs_[index].count, tie_of(index), index});
     std::push_heap(heap_.begin(), heap_.end(), [this](const Candidate &a, const Candidate &b) { return is_worse(a, b); });
 }
 
-void Learner::prepare(const Poll &poll) {
-    Pace pace(poll);
-    for (uint32_t i = 0; i < pairs_.size(); ++i) {
-        if (pairs_[i].count >= rules_.min_frequency) heap_.push_back({pairs_[i].count, tie_of(i), i});
-        pace.count(Pace::LOOKUP);
+// Rare pairs, nearly all of which never come first, are in the heap only when nothing more frequent is left. False if no pair
+// is frequent enough.
+bool Learner::refill() {
+    while (heap_.empty() && floor_ > rules_.min_frequency) {
+        const int64_t before = floor_;
+        floor_ = std::max(rules_.min_frequency, before / 4);
+        for (uint32_t i = 0; i < pairs_.size(); ++i) {
+            const int64_t count = pairs_[i].count;
+            if (count >= floor_ && count < before) heap_.push_back({count, tie_of(i), i});
+        }
     }
-    std::make_heap(heap_.begin(), heap_.end(), [&](const Candidate &a, const Candidate &b) {
-        pace.count(8);
-        return is_worse(a, b);
-    });
-    is_prepared_ = true;
+    std::make_heap(heap_.begin(), heap_.end(), [this](const Candidate &a, const Candidate &b) { return is_worse(a, b); });
+    return !heap_.empty();
 }
 
 bool Learner::run(double seconds) {
     if (!is_prepared_) throw std::logic_error("there are no words yet, or adding them was interrupted");
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    while (!heap_.empty() && tokens_.size() < rules_.vocab_size) {
+    while (tokens_.size() < rules_.vocab_size && (!heap_.empty() || refill())) {
         std::pop_heap(heap_.begin(), heap_.end(),
                       [this](const Candidate &a, const Candidate &b) { return is_worse(a, b); });
-        Candidate best = heap_.back();
+        const Candidate best = heap_.back();
         heap_.pop_back();
-        Pair &pair = pairs_[best.pair];
-        if (pair.count < rules_.min_frequency) continue;
-        if (pair.count != best.count || tie_of(best.pair) != best.tie) {
+        const Pair &found = pairs_[best.pair];
+        if (found.count < floor_) continue;
+        if (found.count != best.count || tie_of(best.pair) != best.tie) {
             push(best.pair);
-        } else if (is_allowed(pair.key)) {
+        } else if (is_allowed(found.key)) {
             merge(best.pair);
             if (std::chrono::steady_clock::now() > end) return true;
         }
     }
+    words_ = {}, symbols_ = Ids(), pairs_ = {}, free_pairs_ = {}, slots_ = {}, heap_ = {};  // all but the merges
     return false;
 }
 
@@ -165,59 +219,112 @@ std::pair<uint32_t, bool> Learner::joined(uint32_t left, uint32_t right) {
 }
 
 void Learner::merge(uint32_t index) {
-    uint64_t key = pairs_[index].key;
-    uint32_t left = static_cast<uint32_t>(key >> 32), right = static_cast<uint32_t>(key);
-    auto [token, is_new] = joined(left, right);
-    Merge merge{left, right, pairs_[index].count, token};
+    const uint64_t key = pairs_[index].key;
+    const uint32_t left = static_cast<uint32_t>(key >> 32), right = static_cast<uint32_t>(key);
+    const auto [token, is_new] = joined(left, right);
+    merges_.push_back({left, right, pairs_[index].count, token});
     known_.emplace(key, Known{known_.size(), token});
-    std::vector<uint32_t> words = std::move(pairs_[index].words);
-    pairs_[index].words = {};
+    const Places places = std::move(pairs_[index].places);
     pairs_[index].passed = 0;
+    before_.make_room(tokens_.size());
+    after_.make_room(tokens_.size());
+    constexpr uint32_t FAR = 16, NEAR = 8;  // words in advance: the word is fetched into the cache, then its symbols
+    const uint32_t *const words = places.begin();
+    for (uint32_t i = 0; i < places.size(); ++i) {
+        if (i + FAR < places.size()) prefetch(&words_[words[i + FAR]]);
+        if (i + NEAR < places.size()) prefetch_to_write(symbols_of(words_[words[i + NEAR]]));
+        merge_in(words[i], left, right, token);
+    }
     risen_.clear();
-    for (uint32_t word : words) {
-        merge_in(word, left, right, token);
-        if (!is_new) settle(word);
-    }
+    change_counts(left, right, token);
+    if (!is_new) settle(places);
     pairs_[index].count = 0;
-    if (!is_new) {
-        for (uint32_t changed : risen_) {  // their words are no longer in order
-            Pair &pair = pairs_[changed];
-            std::sort(pair.words.begin(), pair.words.end());
-            pair.words.erase(std::unique(pair.words.begin(), pair.words.end()), pair.words.end());
-            pair.passed = 0;
-        }
-    }
-    merges_.push_back(merge);
+    forget(index);
     for (uint32_t changed : risen_) push(changed);
+    if (2 * symbol_count_ < symbols_.size()) compact();
+}
+
+// Moves the symbols of all words together, and gives back the memory behind them.
+void Learner::compact() {
+    uint32_t *const begin = symbols_of({}), *to = begin;
+    for (Word &word : words_) {
+        const uint32_t *from = symbols_of(word);
+        word.start = static_cast<uint32_t>(to - begin);
+        to = std::copy(from, from + word.size, to);
+    }
+    symbols_.truncate(symbol_count_);
+    symbols_.shrink();
 }
 
 void Learner::merge_in(uint32_t index, uint32_t left, uint32_t right, uint32_t token) {
     Word &word = words_[index];
-    uint32_t *symbols = symbols_.data() + word.start;
+    uint32_t *symbols = symbols_of(word);
     uint32_t size = word.size, from = 0, to = 0;
     while (from < size) {
         if (symbols[from] != left || from + 1 == size || symbols[from + 1] != right) {
             symbols[to++] = symbols[from++];
             continue;
         }
-        if (to > 0) {
-            leaves(key_of(symbols[to - 1], left), word.count);
-            rises(key_of(symbols[to - 1], token), word.count, index);
-        }
-        if (from + 2 < size) {
-            leaves(key_of(right, symbols[from + 2]), word.count);
-            rises(key_of(token, symbols[from + 2]), word.count, index);
-        }
+        if (to > 0) before_.add(symbols[to - 1], word.count, index);
+        if (from + 2 < size) after_.add(symbols[from + 2], word.count, index);
         symbols[to++] = token;
         from += 2;
     }
+    symbol_count_ -= size - to;
     word.size = to;
 }
 
-// Applies earlier merges, the lowest rank first, where a word has their pairs again.
-void Learner::settle(uint32_t index) {
+void Learner::change_counts(uint32_t left, uint32_t right, uint32_t token) {
+    for (uint32_t symbol : after_.symbols()) {
+        falls(key_of(right, symbol), after_.count(symbol));
+        rises(key_of(token, symbol), after_.count(symbol), after_.words(symbol));
+    }
+    for (uint32_t symbol : before_.symbols()) {
+        falls(key_of(symbol, left), before_.count(symbol));
+        rises(key_of(symbol, token), before_.count(symbol), before_.words(symbol));
+    }
+    before_.clear();
+    after_.clear();
+}
+
+void Learner::falls(uint64_t key, int64_t count) {
+    const uint32_t index = pair_of(key);
+    pairs_[index].count -= count;
+    if (!pairs_[index].count) forget(index);
+}
+
+void Learner::rises(uint64_t key, int64_t count, const std::vector<uint32_t> &words) {
+    const uint32_t index = pair_of(key);
+    Pair &found = pairs_[index];
+    found.count += count;
+    if (found.places.size()) {
+        found.places.unite(words);
+    } else {
+        found.places = Places(words);
+    }
+    found.passed = 0;
+    risen_.push_back(index);
+    if (!found.count) forget(index);
+}
+
+// Applies earlier merges, the lowest rank first, where words have their pairs again.
+void Learner::settle(const Places &places) {
+    std::vector<std::pair<uint64_t, uint32_t>> made;  // pairs, by key, and words
+    for (uint32_t word : places) settle_in(word, made);
+    std::sort(made.begin(), made.end());
+    made.erase(std::unique(made.begin(), made.end()), made.end());
+    std::vector<uint32_t> words;
+    for (size_t i = 0; i < made.size(); ++i) {
+        words.push_back(made[i].second);
+        if (i + 1 < made.size() && made[i + 1].first == made[i].first) continue;
+        rises(made[i].first, 0, words);
+        words.clear();
+    }
+}
+
+void Learner::settle_in(uint32_t index, std::vector<std::pair<uint64_t, uint32_t>> &made) {
     Word &word = words_[index];
-    uint32_t *symbols = symbols_.data() + word.start;
+    uint32_t *symbols = symbols_of(word);
     for (;;) {
         const Known *best = nullptr;
         uint32_t at = 0;
@@ -226,12 +333,47 @@ void Learner::settle(uint32_t index) {
             if (found != known_.end() && (!best || found->second.rank < best->rank)) best = &found->second, at = i;
         }
         if (!best) return;
-        for (uint32_t i = 0; i + 1 < word.size; ++i) leaves(key_of(symbols[i], symbols[i + 1]), word.count);
+        for (uint32_t i = 0; i + 1 < word.size; ++i) falls(key_of(symbols[i], symbols[i + 1]), word.count);
         symbols[at] = best->token;
         std::copy(symbols + at + 2, symbols + word.size, symbols + at + 1);
         --word.size;
-        for (uint32_t i = 0; i + 1 < word.size; ++i) rises(key_of(symbols[i], symbols[i + 1]), word.count, index);
+        --symbol_count_;
+        for (uint32_t i = 0; i + 1 < word.size; ++i) {
+            const uint64_t key = key_of(symbols[i], symbols[i + 1]);
+            pairs_[pair_of(key)].count += word.count;
+            made.emplace_back(key, index);
+        }
     }
+}
+
+// ---- the neighbours of a merge --------------------------------------------------------------------------------------
+
+void Learner::Side::add(uint32_t symbol, int64_t count, uint32_t word) {
+    Neighbour &neighbour = neighbours_[symbol];
+    neighbour.count += count;
+    if (neighbour.last != NONE && entries_[neighbour.last].word == word) return;
+    if (entries_.size() >= NONE) throw std::length_error("too many places of a pair");
+    const uint32_t entry = static_cast<uint32_t>(entries_.size());
+    entries_.push_back({word, NONE});
+    if (neighbour.last == NONE) {
+        neighbour.first = entry;
+        symbols_.push_back(symbol);
+    } else {
+        entries_[neighbour.last].next = entry;
+    }
+    neighbour.last = entry;
+}
+
+const std::vector<uint32_t> &Learner::Side::words(uint32_t symbol) {
+    words_.clear();
+    for (uint32_t at = neighbours_[symbol].first; at != NONE; at = entries_[at].next) words_.push_back(entries_[at].word);
+    return words_;
+}
+
+void Learner::Side::clear() {
+    for (uint32_t symbol : symbols_) neighbours_[symbol] = {};
+    symbols_.clear();
+    entries_.clear();
 }
 
 }  // namespace ggufbpe

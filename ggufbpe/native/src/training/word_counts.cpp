@@ -1,74 +1,110 @@
 #include "training/word_counts.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "fork.h"
+#include "machine.h"
 #include "threads.h"
-#include "training/mixed_bits.h"
+#include "training/places.h"
 
 namespace ggufbpe {
 
 namespace {
 
-constexpr size_t COMPARISON = 8;  // in steps of a Pace
-
-uint64_t hash_of(std::string_view text) {
-    uint64_t hash = text.size();
-    const char *data = text.data();
-    size_t rest = text.size();
-    for (; rest > 8; data += 8, rest -= 8) {
-        uint64_t word;
-        std::memcpy(&word, data, 8);
-        hash = mixed(hash ^ word);
-    }
-    uint64_t word = 0;
-    std::memcpy(&word, data, rest);
-    return mixed(hash ^ word);
-}
-
 constexpr size_t SHARE = 1 << 17;  // bytes worth a thread
+
+const unsigned char *bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char *>(text.data()); }
 
 }  // namespace
 
 void WordCounts::add(std::string_view word, uint64_t count, uint64_t first) {
-    if (2 * (words_.size() + 1) > slots_.size()) grow();
-    uint64_t hash = hash_of(word);
-    size_t mask = slots_.size() - 1;
+    const WordKey key = WordKey::of(bytes_of(word), word.size(), word.size());
+    add(key, hash_of(key), word, count, first);
+}
+
+// While a word is compared, the slots of the following ones arrive, and then the words in them.
+void WordCounts::add_each(const unsigned char *text, const unsigned char *end, const uint32_t *starts, size_t count, uint64_t position) {
+    constexpr size_t GROUP = 32;
+    WordKey keys[GROUP];
+    uint64_t hashes[GROUP];
+    for (size_t done = 0; done < count; done += GROUP, starts += GROUP) {
+        const size_t here = std::min(GROUP, count - done);
+        const size_t mask = slots_.size() - 1;
+        for (size_t i = 0; i < here; ++i) {
+            const unsigned char *word = text + starts[i];
+            keys[i] = WordKey::of(word, starts[i + 1] - starts[i], static_cast<size_t>(end - word));
+            hashes[i] = hash_of(keys[i]);
+            prefetch(&slots_[hashes[i] & mask]);
+        }
+        for (size_t i = 0; i < here; ++i) {
+            const uint32_t slot = slots_[hashes[i] & mask];
+            if (slot) prefetch_to_write(&words_[slot - 1]);
+        }
+        for (size_t i = 0; i < here; ++i) {
+            const std::string_view word(reinterpret_cast<const char *>(text) + starts[i], starts[i + 1] - starts[i]);
+            add(keys[i], hashes[i], word, 1, position + starts[i]);
+        }
+    }
+}
+
+void WordCounts::add(const WordKey &key, uint64_t hash, std::string_view text, uint64_t count, uint64_t first) {
+    const size_t mask = slots_.size() - 1;
     size_t slot = hash & mask;
     for (; slots_[slot]; slot = (slot + 1) & mask) {
         Word &found = words_[slots_[slot] - 1];
-        if (found.hash == hash && text(found) == word) {
-            found.count += count;
-            found.first = std::min(found.first, first);
-            return;
-        }
+        if (!is(found, key, text)) continue;
+        found.count += count;
+        return;
     }
-    if (words_.size() >= std::numeric_limits<uint32_t>::max() - 1) throw std::length_error("too many distinct words");
-    words_.push_back({first, count, hash, characters_.size(), word.size()});
-    characters_.insert(characters_.end(), word.begin(), word.end());
-    slots_[slot] = static_cast<uint32_t>(words_.size());
+    if (words_.size() >= Places::MOST) throw std::length_error("too many distinct words");
+    Word &added = words_.add();
+    added.key = key;
+    added.count = count;
+    added.first = first;
+    if (!key.is_inline()) {
+        added.key.high = uint64_t(0xFF) << 56 | long_words_.size();
+        long_words_.push_back({characters_.size(), text.size()});
+        characters_.insert(characters_.end(), text.begin(), text.end());
+    }
+    slots_[slot] = words_.size();
+    if (2 * size_t(words_.size()) > slots_.size()) grow();
+}
+
+bool WordCounts::is(const Word &word, const WordKey &key, std::string_view text) const {
+    if (word.key.low != key.low) return false;
+    if (key.is_inline()) return word.key.high == key.high;
+    return !word.key.is_inline() && long_text(word) == text;
+}
+
+std::string_view WordCounts::long_text(const Word &word) const {
+    const LongWord &found = long_words_[word.key.high << 8 >> 8];
+    return {characters_.data() + found.offset, found.size};
+}
+
+std::string WordCounts::text_of(const Word &word) const {
+    if (!word.key.is_inline()) return std::string(long_text(word));
+    std::string text(word.key.high >> 56, '\0');
+    for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>((i < 8 ? word.key.low : word.key.high) >> (8 * (i & 7)));
+    return text;
+}
+
+size_t WordCounts::bytes() const {
+    size_t bytes = characters_.size();
+    for (uint32_t i = 0; i < words_.size(); ++i) bytes += words_[i].key.is_inline() ? words_[i].key.high >> 56 : 0;
+    return bytes;
 }
 
 void WordCounts::grow() {
-    slots_.assign(std::max<size_t>(1 << 10, 2 * slots_.size()), 0);
-    size_t mask = slots_.size() - 1;
-    for (size_t i = 0; i < words_.size(); ++i) {
-        size_t slot = words_[i].hash & mask;
-        while (slots_[slot]) slot = (slot + 1) & mask;
-        slots_[slot] = static_cast<uint32_t>(i + 1);
-    }
-}
-
-void WordCounts::sort(const Poll &poll) {
+    const size_t size = 2 * slots_.size();
     slots_ = {};
-    Pace pace(poll);
-    std::sort(words_.begin(), words_.end(), [&](const Word &a, const Word &b) {
-        pace.count(COMPARISON);
-        return a.first < b.first;
-    });
+    slots_.resize(size);
+    for (uint32_t i = 0; i < words_.size(); ++i) {
+        size_t slot = hash_of(words_[i].key) & (size - 1);
+        while (slots_[slot]) slot = (slot + 1) & (size - 1);
+        slots_[slot] = i + 1;
+    }
 }
 
 void WordCounter::count(const Splitter &splitter, const unsigned char *text, size_t start, size_t end, uint64_t position,
@@ -76,12 +112,9 @@ void WordCounter::count(const Splitter &splitter, const unsigned char *text, siz
     Splitter::Scratch scratch;
     while (start < end) {
         size_t next = splitter.block(text, end, start, scratch, poll);
-        const char *block = reinterpret_cast<const char *>(text) + start;
+        const unsigned char *block = text + start;
         while (splitter.words(scratch, poll)) {
-            for (size_t i = 0; i < scratch.word_count; ++i) {
-                size_t from = scratch.starts[i], to = scratch.starts[i + 1];
-                table.add({block + from, to - from}, 1, position + start + from);
-            }
+            table.add_each(block, text + end, scratch.starts.data(), scratch.word_count, position + start);
             poll();
         }
         start = next;
@@ -121,21 +154,26 @@ void WordCounter::add_word(std::string_view word, uint64_t count) {
     tables_[0].add(word, count, position_++);
 }
 
-const WordCounts &WordCounter::finish(const Poll &poll) {
-    WordCounts &all = tables_[0];
-    if (is_finished_) return all;
+WordCounts WordCounter::take(const Poll &poll) {
     check_open();
     is_open_ = false;
+    if (tables_.size() == 1) return std::move(tables_[0]);
+    WordCounts all;
     Pace pace(poll);
-    for (size_t i = 1; i < tables_.size(); ++i) {
-        for (const auto &word : tables_[i].words()) {
-            all.add(tables_[i].text(word), word.count, word.first);
-            pace.count(Pace::LOOKUP + word.size);
+    std::vector<uint32_t> next(tables_.size());
+    for (;;) {
+        size_t from = tables_.size();  // the table that has the first of the words that are left
+        for (size_t i = 0; i < tables_.size(); ++i) {
+            if (next[i] == tables_[i].size()) continue;
+            if (from == tables_.size() || tables_[i].first(next[i]) < tables_[from].first(next[from])) from = i;
         }
+        if (from == tables_.size()) break;
+        const WordCounts &table = tables_[from];
+        const uint32_t word = next[from]++;
+        all.add(table.text(word), table.count(word), table.first(word));
+        pace.count(Pace::LOOKUP + tables_.size());
     }
-    tables_.resize(1);
-    all.sort(poll);
-    is_finished_ = true;
+    tables_.clear();
     return all;
 }
 
