@@ -64,7 +64,7 @@ def fresh(
 
 
 def _one_thread() -> dict[str, str]:
-    """Return the environment of a process in which no library of numbers starts threads.
+    """Return the environment of a process in which numerical libraries start no threads.
 
     NumPy's OpenBLAS lets its threads spin for tens of milliseconds after it is imported. Their processor time would
     count for the engine that opens soonest: Llama 3's code seemed to take ours 80 ms, and takes 46.

@@ -150,8 +150,9 @@ def output_of_terminal(process: subprocess.Popen[bytes], controller: int, termin
         while mark not in output:
             if time.monotonic() > deadline:
                 process.kill()
+                process.wait()
                 raise AssertionError(
-                    f"the process, or one that it has started, is still writing: {output[-200:]!r}"
+                    f"the process has not ended, or one that it has started still writes: {output[-200:]!r}"
                 )
             if select.select([controller], [], [], 0.02)[0]:
                 output += os.read(controller, 1 << 16)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 
 #include "harness.h"
 #include "training/learner.h"
@@ -163,6 +164,7 @@ Case random_case(Random &random) {
 void check_merges(Random &random) {
     const Case given = random_case(random);
     Learner learner(given.tokens, given.known, given.rules);
+    learner.begin();
     for (const Word &word : given.words) learner.add_word(word.symbols, word.count);
     learner.prepare(NO_POLL);
     while (learner.run(0)) {
@@ -174,6 +176,45 @@ void check_merges(Random &random) {
         CHECK(found.left == expected[i].left && found.right == expected[i].right);
         CHECK(found.frequency == expected[i].frequency && found.token == expected[i].token);
     }
+}
+
+template <typename Error, typename Call>
+bool throws(Call call) {
+    try {
+        call();
+    } catch (const Error &) {
+        return true;
+    }
+    return false;
+}
+
+Learner learner_of_two(size_t vocab_size, int64_t min_frequency) {
+    return Learner({{"a", "a", 1}, {"b", "b", 1}}, {}, {vocab_size, Learner::Ties::lowest_ids, min_frequency, SIZE_MAX, {}});
+}
+
+// Calls out of order, counts that cannot be added up, and what an exception has ended.
+void check_refusals() {
+    Learner learner = learner_of_two(10, 0);
+    CHECK(throws<std::logic_error>([&] { learner.run(1); }));
+    learner.begin();
+    CHECK(throws<std::logic_error>([&] { learner.begin(); }));
+    CHECK(throws<std::length_error>([&] { learner.add_word({0, 1}, -1); }));
+    CHECK(throws<std::length_error>([&] { learner.add_word({0, 1}, INT64_MAX / 2 + 1); }));
+    CHECK(throws<std::invalid_argument>([&] { learner.add_word({0, 2}, 1); }));
+    learner.add_word({0, 1}, 4);
+    learner.prepare(NO_POLL);
+    while (learner.run(0)) {
+    }
+    CHECK(learner.merges().size() == 1 && learner.merges()[0].frequency == 4);  // no pair that occurs nowhere
+    CHECK(!learner.run(0));
+
+    Learner interrupted = learner_of_two(10, 1);
+    interrupted.begin();
+    for (int i = 0; i < 100'000; ++i) interrupted.add_word({0, 1, 0}, 1);
+    int polls = 0;
+    CHECK(throws<int>([&] { interrupted.prepare([&] { if (++polls == 4) throw 1; }); }));
+    CHECK(throws<std::logic_error>([&] { interrupted.begin(); }));
+    CHECK(throws<std::logic_error>([&] { interrupted.run(1); }));
 }
 
 // Words of up to 40 bytes, most of them short, so that they come again; more than a table begins with.
@@ -208,6 +249,7 @@ void check_counts(Random &random) {
 }  // namespace
 
 int main() {
+    check_refusals();
     Random random(33);
     for (int turn = 0; turn < 1500; ++turn) check_merges(random);
     for (int turn = 0; turn < 20; ++turn) check_counts(random);

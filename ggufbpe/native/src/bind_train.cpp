@@ -112,6 +112,7 @@ void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const
         std::vector<uint32_t> word;
         Pace pace(poll);
         size_t start = 0;
+        learner.begin();
         learner.reserve(ends.size(), symbols.size());
         for (size_t i = 0; i < ends.size(); start = ends[i++]) {
             if (ends[i] < start || ends[i] > symbols.size()) throw std::invalid_argument("a word that ends before it begins");
@@ -127,6 +128,7 @@ void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const
 // Adds the counted words, with a token for each of their bytes; returns how many there are.
 size_t add_counted(BoundLearner &shared, BoundCounter &counted, const std::vector<uint32_t> &token_of_byte) {
     if (token_of_byte.size() != 256) throw std::invalid_argument("a token for each byte");
+    alone_with(shared, [](Learner &learner) { learner.begin(); });
     WordCounts table = long_alone_with(counted, [](WordCounter &counter, const Poll &poll) { return counter.take(poll); });
     return long_alone_with(shared, [&](Learner &learner, const Poll &poll) {
         const size_t count = table.size();

@@ -7,6 +7,12 @@
 
 namespace ggufbpe {
 
+// Empties a container and gives back its memory, which assigning {} to a vector does not.
+template <typename T>
+void give_back(T &container) {
+    container = T();
+}
+
 // Objects that grow at the end without being moved, so that no second copy of them is ever made.
 template <typename T>
 class Blocks {
@@ -28,7 +34,11 @@ public:
             for (size_t i = 0; i < BLOCK && before + i < size_; ++i) take(block[i]);
             block.reset();
         }
-        *this = {};
+        give_back(*this);
+    }
+    // Gives back the memory of whole blocks before `index`; the objects in them are not used again.
+    void give_back_before(uint32_t index) {
+        if (index % BLOCK == 0 && index) blocks_[index / BLOCK - 1].reset();
     }
 
 private:

@@ -31,7 +31,13 @@ Learner::Learner(std::vector<Token> tokens, const std::vector<Merge> &known, Rul
         check(merge.left), check(merge.right), check(merge.token);
         known_[key_of(merge.left, merge.right)] = {known_.size(), merge.token};
     }
+    rules_.min_frequency = std::max<int64_t>(rules_.min_frequency, 1);
     slots_.resize(1 << 6);
+}
+
+void Learner::begin() {
+    if (has_begun_) throw std::logic_error("the words of a learner are added once");
+    has_begun_ = true;
 }
 
 void Learner::reserve(size_t words, size_t symbols) {
@@ -40,10 +46,15 @@ void Learner::reserve(size_t words, size_t symbols) {
 }
 
 void Learner::add_word(const std::vector<uint32_t> &symbols, int64_t count) {
-    if (is_prepared_) throw std::logic_error("words are added before the first merge");
-    if (symbols.size() > std::numeric_limits<uint32_t>::max() - symbols_.size() || words_.size() >= Places::MOST) {
-        throw std::length_error("the different words have more than 4 GB");
+    if (words_.size() >= Places::MOST) throw std::length_error("there are more than 2^31 different words");
+    if (symbols.size() > std::numeric_limits<uint32_t>::max() - symbols_.size()) {
+        throw std::length_error("the different words have more than 2^32 symbols; shorter words have fewer");
     }
+    const int64_t left = std::numeric_limits<int64_t>::max() - 1 - count_of_symbols_;
+    if (count < 0 || count > left / static_cast<int64_t>(symbols.size())) {
+        throw std::length_error("the symbols of all words were counted more than 2^63 times");
+    }
+    count_of_symbols_ += count * static_cast<int64_t>(symbols.size());
     for (uint32_t symbol : symbols) {
         if (symbol >= tokens_.size()) throw std::invalid_argument("a word of tokens that there are not");
     }
@@ -59,9 +70,9 @@ uint32_t Learner::pair_of(uint64_t key) {
     for (; slots_[slot]; slot = (slot + 1) & mask) {
         if (pairs_[slots_[slot] - 1].key == key) return slots_[slot] - 1;
     }
-    if (pairs_.size() >= std::numeric_limits<uint32_t>::max() - 1) throw std::length_error("too many pairs");
     uint32_t index = pairs_.size();
     if (free_pairs_.empty()) {
+        if (index >= std::numeric_limits<uint32_t>::max() - 1) throw std::length_error("too many pairs");
         pairs_.add();
     } else {
         index = free_pairs_.back();
@@ -73,7 +84,8 @@ uint32_t Learner::pair_of(uint64_t key) {
     return index;
 }
 
-// Forgets a pair that occurs nowhere. Candidates of it may remain: they no longer fit what its number then stands for.
+// Forgets a pair that occurs nowhere. Candidates of it may remain; when one is popped, it counts only if it has the count and
+// the tie of the pair that has the number then.
 void Learner::forget(uint32_t index) {
     if (has_uncounted_words_) return;
     const size_t mask = slots_.size() - 1;
@@ -92,7 +104,7 @@ void Learner::forget(uint32_t index) {
 
 void Learner::grow() {
     const size_t size = 2 * slots_.size();
-    slots_ = {};
+    give_back(slots_);
     slots_.resize(size);
     for (uint32_t i = 0; i < pairs_.size(); ++i) {
         if (pairs_[i].key == NO_PAIR) continue;
@@ -116,19 +128,20 @@ void Learner::for_each_place(const Poll &poll, Visit visit) {
 }
 
 void Learner::prepare(const Poll &poll) {
-    if (is_prepared_) throw std::logic_error("words are added before the first merge");
     for_each_place(poll, [&](Pair &pair, uint32_t word) {
         pair.count += words_[word].count;
         pair.places.note(word);
     });
     int64_t most = 0;
+    Pace pace(poll);
     for (uint32_t i = 0; i < pairs_.size(); ++i) {
         pairs_[i].places.make_room();
         most = std::max(most, pairs_[i].count);
+        pace.count(Pace::LOOKUP);
     }
     for_each_place(poll, [](Pair &pair, uint32_t word) { pair.places.add(word); });
     floor_ = most + 1;
-    is_prepared_ = true;
+    is_ready_ = true;
 }
 
 // ---- the heap -------------------------------------------------------------------------------------------------------
@@ -182,7 +195,14 @@ bool Learner::refill() {
 }
 
 bool Learner::run(double seconds) {
-    if (!is_prepared_) throw std::logic_error("there are no words yet, or adding them was interrupted");
+    if (!is_ready_) throw std::logic_error("there are no words yet, or adding them or learning was interrupted");
+    is_ready_ = false;  // what ends in the middle of a merge cannot go on
+    const bool goes_on = learn(seconds);
+    is_ready_ = true;
+    return goes_on;
+}
+
+bool Learner::learn(double seconds) {
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (tokens_.size() < rules_.vocab_size && (!heap_.empty() || refill())) {
         std::pop_heap(heap_.begin(), heap_.end(),
@@ -198,7 +218,7 @@ bool Learner::run(double seconds) {
             if (std::chrono::steady_clock::now() > end) return true;
         }
     }
-    words_ = {}, symbols_ = Ids(), pairs_ = {}, free_pairs_ = {}, slots_ = {}, heap_ = {};  // all but the merges
+    give_back(words_), give_back(symbols_), give_back(pairs_), give_back(free_pairs_), give_back(slots_), give_back(heap_);
     return false;
 }
 
@@ -325,6 +345,7 @@ void Learner::settle(const Places &places) {
 void Learner::settle_in(uint32_t index, std::vector<std::pair<uint64_t, uint32_t>> &made) {
     Word &word = words_[index];
     uint32_t *symbols = symbols_of(word);
+    const uint32_t size = word.size;
     for (;;) {
         const Known *best = nullptr;
         uint32_t at = 0;
@@ -332,17 +353,20 @@ void Learner::settle_in(uint32_t index, std::vector<std::pair<uint64_t, uint32_t
             auto found = known_.find(key_of(symbols[i], symbols[i + 1]));
             if (found != known_.end() && (!best || found->second.rank < best->rank)) best = &found->second, at = i;
         }
-        if (!best) return;
-        for (uint32_t i = 0; i + 1 < word.size; ++i) falls(key_of(symbols[i], symbols[i + 1]), word.count);
+        if (!best) break;
+        if (word.size == size) {
+            for (uint32_t i = 0; i + 1 < size; ++i) falls(key_of(symbols[i], symbols[i + 1]), word.count);
+        }
         symbols[at] = best->token;
         std::copy(symbols + at + 2, symbols + word.size, symbols + at + 1);
         --word.size;
         --symbol_count_;
-        for (uint32_t i = 0; i + 1 < word.size; ++i) {
-            const uint64_t key = key_of(symbols[i], symbols[i + 1]);
-            pairs_[pair_of(key)].count += word.count;
-            made.emplace_back(key, index);
-        }
+    }
+    if (word.size == size) return;
+    for (uint32_t i = 0; i + 1 < word.size; ++i) {
+        const uint64_t key = key_of(symbols[i], symbols[i + 1]);
+        pairs_[pair_of(key)].count += word.count;
+        made.emplace_back(key, index);
     }
 }
 
@@ -352,8 +376,7 @@ void Learner::Side::add(uint32_t symbol, int64_t count, uint32_t word) {
     Neighbour &neighbour = neighbours_[symbol];
     neighbour.count += count;
     if (neighbour.last != NONE && entries_[neighbour.last].word == word) return;
-    if (entries_.size() >= NONE) throw std::length_error("too many places of a pair");
-    const uint32_t entry = static_cast<uint32_t>(entries_.size());
+    const uint32_t entry = static_cast<uint32_t>(entries_.size());  // at most one for two symbols, so they are fewer than 2^32
     entries_.push_back({word, NONE});
     if (neighbour.last == NONE) {
         neighbour.first = entry;

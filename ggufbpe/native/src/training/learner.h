@@ -47,6 +47,8 @@ public:
 
     Learner(std::vector<Token> tokens, const std::vector<Merge> &known, Rules rules);
 
+    // To be called in this order, once: only run() is repeated. What was interrupted by an exception cannot go on.
+    void begin();
     void reserve(size_t words, size_t symbols);                          // in all words
     void add_word(const std::vector<uint32_t> &symbols, int64_t count);  // of two symbols or more
     void prepare(const Poll &poll);                                      // when all words are added
@@ -120,6 +122,7 @@ private:
     bool is_worse(const Candidate &a, const Candidate &b) const;
     void push(uint32_t index);
     bool refill();
+    bool learn(double seconds);
     bool is_allowed(uint64_t key) const;
     std::pair<uint32_t, bool> joined(uint32_t left, uint32_t right);
     void merge(uint32_t index);
@@ -133,7 +136,7 @@ private:
     std::unordered_map<std::string, uint32_t> ids_;
     std::unordered_map<uint64_t, Known> known_;
     Ids symbols_;
-    size_t symbol_count_ = 0;  // of words; the others were merged
+    size_t symbol_count_ = 0;  // of all words; the rest of symbols_ is unused
     std::vector<Word> words_;
     Blocks<Pair> pairs_;
     std::vector<uint32_t> free_pairs_;  // numbers of pairs that were forgotten
@@ -143,8 +146,9 @@ private:
     Side before_, after_;
     std::vector<uint32_t> risen_;
     std::vector<Merge> merges_;
-    bool is_prepared_ = false;
+    bool has_begun_ = false, is_ready_ = false;
     bool has_uncounted_words_ = false;
+    int64_t count_of_symbols_ = 0;  // in all text
 };
 
 }  // namespace ggufbpe

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -9,7 +10,8 @@
 
 namespace ggufbpe {
 
-// The words in which a pair of symbols stands, by number, ascending. A pair of one word, as most are, needs no memory for it.
+// The words in which a pair of symbols stands, by number, ascending. For a pair in one word, as most are, that word's number
+// is in place of a pointer.
 class Places {
 public:
     Places() : size_(0), has_memory_(0) {}
@@ -36,6 +38,7 @@ public:
     // To fill them from words that are gone through twice: note() each of them, then make_room(), then add() each of them.
     // A word that comes several times in succession counts once.
     void note(uint32_t word) {
+        assert(!has_memory_);
         if (size_ && words_.one == word) return;
         words_.one = word;
         ++size_;

@@ -1,19 +1,20 @@
 #include "training/word_counts.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
 #include "fork.h"
 #include "machine.h"
 #include "threads.h"
-#include "training/places.h"
 
 namespace ggufbpe {
 
 namespace {
 
 constexpr size_t SHARE = 1 << 17;  // bytes worth a thread
+constexpr uint32_t MOST = UINT32_MAX - 1;
 
 const unsigned char *bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char *>(text.data()); }
 
@@ -58,7 +59,7 @@ void WordCounts::add(const WordKey &key, uint64_t hash, std::string_view text, u
         found.count += count;
         return;
     }
-    if (words_.size() >= Places::MOST) throw std::length_error("too many distinct words");
+    if (words_.size() >= MOST) throw std::length_error("there are more than 2^32 different words");
     Word &added = words_.add();
     added.key = key;
     added.count = count;
@@ -98,7 +99,7 @@ size_t WordCounts::bytes() const {
 
 void WordCounts::grow() {
     const size_t size = 2 * slots_.size();
-    slots_ = {};
+    give_back(slots_);
     slots_.resize(size);
     for (uint32_t i = 0; i < words_.size(); ++i) {
         size_t slot = hash_of(words_[i].key) & (size - 1);
@@ -151,27 +152,39 @@ void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_
 
 void WordCounter::add_word(std::string_view word, uint64_t count) {
     check_open();
+    is_open_ = false;
     tables_[0].add(word, count, position_++);
+    is_open_ = true;
 }
 
 WordCounts WordCounter::take(const Poll &poll) {
     check_open();
     is_open_ = false;
     if (tables_.size() == 1) return std::move(tables_[0]);
+    using Next = std::pair<uint64_t, size_t>;  // where the next word of a table stands first, and which table
+    std::vector<Next> heap;                    // the lowest on top
+    std::vector<uint32_t> words(tables_.size());
+    const auto push = [&](size_t table) {
+        if (words[table] == tables_[table].size()) return;
+        heap.emplace_back(tables_[table].first(words[table]), table);
+        std::push_heap(heap.begin(), heap.end(), std::greater<Next>());
+    };
+    for (size_t i = 0; i < tables_.size(); ++i) {
+        tables_[i].close();
+        push(i);
+    }
     WordCounts all;
     Pace pace(poll);
-    std::vector<uint32_t> next(tables_.size());
-    for (;;) {
-        size_t from = tables_.size();  // the table that has the first of the words that are left
-        for (size_t i = 0; i < tables_.size(); ++i) {
-            if (next[i] == tables_[i].size()) continue;
-            if (from == tables_.size() || tables_[i].first(next[i]) < tables_[from].first(next[from])) from = i;
-        }
-        if (from == tables_.size()) break;
-        const WordCounts &table = tables_[from];
-        const uint32_t word = next[from]++;
-        all.add(table.text(word), table.count(word), table.first(word));
-        pace.count(Pace::LOOKUP + tables_.size());
+    while (!heap.empty()) {
+        std::pop_heap(heap.begin(), heap.end(), std::greater<Next>());
+        const auto [first, from] = heap.back();
+        heap.pop_back();
+        WordCounts &table = tables_[from];
+        const uint32_t word = words[from]++;
+        all.add(table.text(word), table.count(word), first);
+        table.give_back_before(words[from]);
+        push(from);
+        pace.count(2 * Pace::LOOKUP);
     }
     tables_.clear();
     return all;

@@ -30,13 +30,15 @@ public:
     uint64_t count(uint32_t word) const { return words_[word].count; }
     std::string text(uint32_t word) const { return text_of(words_[word]); }
     size_t bytes() const;  // of all words, each once
+    void close() { give_back(slots_); }  // nothing is added any more
+    void give_back_before(uint32_t word) { words_.give_back_before(word); }  // the words before it are not used again
 
     // Calls take(text, count) for all words, in the order in which they were added. Their memory is given back on the way.
     template <typename Take>
     void take_each(Take take) {
-        slots_ = {};
+        give_back(slots_);
         words_.take_each([&](const Word &word) { take(text_of(word), word.count); });
-        long_words_ = {}, characters_ = {};
+        give_back(long_words_), give_back(characters_);
     }
 
 private:
@@ -66,8 +68,8 @@ class WordCounter {
 public:
     explicit WordCounter(size_t threads) : tables_(threads ? threads : 1) {}
 
-    // All throw std::logic_error after an exception from poll ended one of them: only some words are counted then. Nothing can
-    // be added or taken after take().
+    // All throw std::logic_error after one of them was ended by an exception: only some words are counted then. Nothing can be
+    // added or taken after take().
     void add(const Splitter &splitter, const unsigned char *text, size_t size, const Poll &poll);
     void add_word(std::string_view word, uint64_t count);
     WordCounts take(const Poll &poll);  // all words, in the order of first occurrence
