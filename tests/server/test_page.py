@@ -695,6 +695,16 @@ def test_of_a_megabyte_only_what_is_seen_is_drawn(opened: Open) -> None:
     assert page.evaluate("document.querySelectorAll('*').length") < 25_000
 
 
+def test_a_change_of_the_text_leaves_the_list_where_it_was(opened: Open) -> None:
+    page = opened("".join(f"line {number}\n" for number in range(300)))
+    tokens = page.locator(".tokens")
+    tokens.evaluate("list => list.scrollTo(0, 1000)")
+    enter(page, page.locator("#text").input_value() + "more")
+    assert tokens.evaluate("list => list.scrollTop") == 1000
+    enter(page, "short")
+    assert pieces(page) == ["short"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     {

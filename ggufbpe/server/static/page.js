@@ -76,9 +76,7 @@ function draw(refusals) {
   for (const model of byModel.keys()) {
     if (!views.has(model)) views.set(model, new TokenView(model, showDetails, linkAll));
   }
-  $("views").replaceChildren(
-    ...state.models.map((model) => views.get(model)?.element ?? refusalOf(model, refusals.get(model))),
-  );
+  placeViews(state.models.map((model) => views.get(model)?.element ?? refusalOf(model, refusals.get(model))));
   results.forEach((result, index) => {
     const { model } = result.request;
     const compared = result === reference ? "" : besides(result, reference);
@@ -100,6 +98,15 @@ function draw(refusals) {
   $("chat").hidden = !chats.length;
   $("chat").replaceChildren(...chats.map((result) => chatOf(result.request.model, result)));
   if (isCompared) showParting();
+}
+
+// Leaves a view that stands right where it is: one that is taken out loses the place to which it was scrolled.
+function placeViews(wanted) {
+  const { children } = $("views");
+  wanted.forEach((view, index) => {
+    if (children[index] !== view) $("views").insertBefore(view, children[index] ?? null);
+  });
+  while (children.length > wanted.length) $("views").lastElementChild.remove();
 }
 
 const refusalOf = (model, message) =>

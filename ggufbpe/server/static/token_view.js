@@ -67,6 +67,7 @@ export class TokenView {
     );
     this.widths = new Map();
     this.observer.disconnect();
+    const top = this.list.scrollTop; // before heights() empties the list
     this.starts = this.blockStarts();
     const heights = this.heights();
     const blocks = heights.map((height, index) => {
@@ -75,16 +76,16 @@ export class TokenView {
       block.style.height = `${height}px`;
       return block;
     });
-    const top = this.list.scrollTop;
     this.list.replaceChildren(...blocks);
     this.list.scrollTop = top;
-    this.drawInView(blocks, heights, top);
+    this.drawInView(blocks, heights);
     blocks.forEach((block) => this.observer.observe(block));
     this.list.removeAttribute("aria-activedescendant");
   }
 
   // Draws what is in view at once: the observer draws with the next frame, and until then the list would be empty.
-  drawInView(blocks, heights, top) {
+  drawInView(blocks, heights) {
+    const top = this.list.scrollTop; // lower than before if the list is shorter now
     let bottom = 0;
     for (const [index, height] of heights.entries()) {
       if (bottom >= top + innerHeight) break;
