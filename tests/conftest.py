@@ -29,6 +29,7 @@ from reference import NotPreparedError, llama_server_command  # noqa: E402
 
 mending.watch_everything()
 
+from ggufbpe._util.processors import processors  # noqa: E402
 from ggufbpe.analysis.diagnose import several  # noqa: E402 - after what it imports is watched
 from ggufbpe.analysis.verify import chat_comparison, difference_causes  # noqa: E402
 
@@ -73,6 +74,12 @@ collect_ignore = [
     for file, package in PACKAGES.items()
     if find_spec(package) is None and os.environ.get("CI") != "true"
 ]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are processors: tests also wait, for the processes that they start."""
+    return processors() + 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
