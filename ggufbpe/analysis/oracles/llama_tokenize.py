@@ -25,6 +25,7 @@ GET_LLAMA_TOKENIZE = (
     "it; then put it on PATH or give --against llama-tokenize:PATH"
 )
 _LOG_LINE = re.compile(r"[\d.]+ [DIW] |\s*$")
+_SIGNALS_SEEN_AFTER = 0.5  # seconds
 
 
 class LlamaTokenize(Oracle):
@@ -40,9 +41,8 @@ class LlamaTokenize(Oracle):
         self._model = model
         self._adds_bos = tokenizer.add_bos
         self._seconds = seconds
-        self._running: set[subprocess.Popen[bytes]] = set()
         self.batch = 2 * processors()
-        status, _, errors, failure = self._run(b"Hello", True, True)
+        status, _, errors, failure = self._run(b"Hello", True, True, _Running())
         if status != 0:
             problem = failure.detail if failure else _last_error(errors) or "it says nothing"
             raise OracleError(
@@ -53,19 +53,25 @@ class LlamaTokenize(Oracle):
         return wanted and self._adds_bos
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor, wait
 
+        running = _Running()
         with ThreadPoolExecutor(processors()) as pool:
             try:
-                return list(pool.map(lambda text: self._encode(text, add_special, parse_special), texts))
+                answers = [
+                    pool.submit(self._encode, text, add_special, parse_special, running) for text in texts
+                ]
+                # Python does not see a signal that comes just before a wait, or to another thread, until it is over
+                while wait(answers, _SIGNALS_SEEN_AFTER).not_done:
+                    pass
             except BaseException:  # interrupted: no one waits for the answers
                 pool.shutdown(wait=False, cancel_futures=True)
-                for child in list(self._running):
-                    _kill(child)
+                running.end()
                 raise
+        return [answer.result() for answer in answers]
 
-    def _encode(self, text: bytes, add_special: bool, parse_special: bool) -> Answer:
-        status, output, errors, problem = self._run(text, add_special, parse_special)
+    def _encode(self, text: bytes, add_special: bool, parse_special: bool, running: _Running) -> Answer:
+        status, output, errors, problem = self._run(text, add_special, parse_special, running)
         if problem is not None:
             return problem
         if status != 0:
@@ -77,7 +83,9 @@ class LlamaTokenize(Oracle):
             return garbage(output)
         return [int(number) for number in numbers]
 
-    def _run(self, text: bytes, add: bool, parse: bool) -> tuple[int, bytes, str, Failure | None]:
+    def _run(
+        self, text: bytes, add: bool, parse: bool, running: _Running
+    ) -> tuple[int, bytes, str, Failure | None]:
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +95,7 @@ class LlamaTokenize(Oracle):
             flags = ["--no-bos"] * (not add) + ["--no-parse-special"] * (not parse)
             command = [self._command, "-m", self._model, "-f", path, "--ids", "--no-escape", *flags]
             # an id and its separator take at most 11 bytes, and a byte that is not UTF-8 becomes three tokens
-            return _run(command, self._seconds, 4096 + 33 * len(text), self._running)
+            return _run(command, self._seconds, 4096 + 33 * len(text), running)
 
 
 def _find_command(path: str) -> str:
@@ -105,8 +113,29 @@ def _find_command(path: str) -> str:
     return command
 
 
+class _Running:
+    """The processes that run for one question; all are ended together, also one that is just being started."""
+
+    def __init__(self) -> None:
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._ended = False
+
+    def add(self, child: subprocess.Popen[bytes]) -> None:
+        self._children.add(child)
+        if self._ended:
+            _kill(child)
+
+    def discard(self, child: subprocess.Popen[bytes]) -> None:
+        self._children.discard(child)
+
+    def end(self) -> None:
+        self._ended = True
+        for child in list(self._children):
+            _kill(child)
+
+
 def _run(
-    command: list[str], seconds: float, limit: int, running: set[subprocess.Popen[bytes]]
+    command: list[str], seconds: float, limit: int, running: _Running
 ) -> tuple[int, bytes, str, Failure | None]:
     """Run a command: its status, at most `limit` bytes of output, the end of its errors, and what went wrong.
 
@@ -137,13 +166,18 @@ def _run(
         timer.start()
         reader.start()
         assert child.stdout is not None
-        output = child.stdout.read(limit + 1)
-        if len(output) > limit:
+        try:
+            output = child.stdout.read(limit + 1)
+            if len(output) > limit:
+                _kill(child)
+            status = child.wait()
+        except BaseException:  # interrupted
             _kill(child)
-        status = child.wait()
-        timer.cancel()
-        reader.join()
-        running.discard(child)
+            raise
+        finally:
+            timer.cancel()
+            reader.join()
+            running.discard(child)
     said = errors.decode("utf-8", "replace").strip()
     if late.is_set():
         return status, output, said, Failure("timeout", f"no answer within {seconds:g} s")

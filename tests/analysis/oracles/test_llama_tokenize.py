@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_models import small_tokenizer
@@ -66,4 +73,45 @@ def test_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_model_that_it_refuses(tmp_path: Path) -> None:
     path = command(tmp_path, "echo 'no such model' >&2; echo '0.00.1 I bye' >&2; exit 1")
     with pytest.raises(OracleError, match=r"cannot take this model \(exit code 1\): 'no such model'"):
+        LlamaTokenize(path, "model.gguf", WITH_BOS, 60)
+
+
+def hanging(folder: Path, text: str) -> str:
+    return command(folder, f'grep -q {text} "$4" && exec sleep 60; echo "[1]"')
+
+
+@contextmanager
+def interrupted_at_once() -> Iterator[None]:
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    assert time.monotonic() - began < 30  # not the 60 s that the command sleeps
+
+
+@pytest.mark.parametrize(("interrupted_after", "known_after"), [(0.5, 0), (0, 2)])
+def test_interrupting_a_command_that_runs_or_is_being_started(
+    interrupted_after: float, known_after: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C some seconds after a command was started, which is known some seconds after it."""
+
+    def interrupt() -> None:  # another thread receives the signal, so that it wakes nobody who waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            threading.Timer(interrupted_after, interrupt).start()
+            time.sleep(known_after)
+
+    oracle = LlamaTokenize(hanging(tmp_path, "hang"), "model.gguf", WITH_BOS, 60)
+    with monkeypatch.context() as patched, interrupted_at_once():
+        patched.setattr(subprocess, "Popen", Popen)
+        oracle.encode([b"hang"], True, True)
+    assert oracle.encode([b"Hello"], True, True) == [[1]]
+
+
+def test_interrupting_a_command_that_hangs_on_its_first_text(tmp_path: Path) -> None:
+    path = hanging(tmp_path, "Hello")
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with interrupted_at_once():
         LlamaTokenize(path, "model.gguf", WITH_BOS, 60)
