@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..native.lazy_strings import LazyStrings
 from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 if TYPE_CHECKING:
+    from ..native._native import Strings
     from .pretokenizers.registry import PreTokenizer
     from .tokenizer_model import TokenizerModel
 
@@ -66,15 +67,41 @@ def all_pieces(vocabulary: Vocabulary) -> list[bytes]:
 
     The compiled module makes those of normal tokens, without a string for each.
     """
-    model, tokens = vocabulary.tokenizer_model, vocabulary.tokens
-    if model.has_own_pieces or not isinstance(tokens, LazyStrings):
-        return [_piece(vocabulary, token) for token in range(len(tokens))]
-    is_byte_level = model.is_byte_level(vocabulary.pre_tokenizer)
-    pieces: list[bytes]
-    pieces, others = tokens.strings.plain_pieces(array("H", vocabulary.attributes), NORMAL, is_byte_level)
+    strings = _strings_of_plain_pieces(vocabulary)
+    if strings is None:
+        return [_piece(vocabulary, token) for token in range(len(vocabulary.tokens))]
+    plain, others = strings.plain_pieces(*_plain(vocabulary))
+    pieces = cast("list[bytes]", plain)  # those that are None are filled in here
     for token in others:
         pieces[token] = _piece(vocabulary, token)
     return pieces
+
+
+def piece_lengths(vocabulary: Vocabulary) -> array[int]:
+    """Return how many bytes each of `all_pieces` has, by id, as int32, without making them."""
+    strings = _strings_of_plain_pieces(vocabulary)
+    if strings is None:
+        return array("i", map(len, all_pieces(vocabulary)))
+    lengths, others = strings.plain_lengths(*_plain(vocabulary))
+    found = array("i", lengths)
+    for token in others:
+        found[token] = len(_piece(vocabulary, token))
+    return found
+
+
+def _strings_of_plain_pieces(vocabulary: Vocabulary) -> Strings | None:
+    """The tokens for the compiled module; None if it does not hold them or does not know their pieces."""
+    tokens = vocabulary.tokens
+    if vocabulary.tokenizer_model.has_own_pieces or not isinstance(tokens, LazyStrings):
+        return None
+    strings: Strings = tokens.strings
+    return strings
+
+
+def _plain(vocabulary: Vocabulary) -> tuple[array[int], int, bool]:
+    """The arguments of `plain_pieces` and `plain_lengths`."""
+    is_byte_level = vocabulary.tokenizer_model.is_byte_level(vocabulary.pre_tokenizer)
+    return array("H", vocabulary.attributes), NORMAL, is_byte_level
 
 
 def quoted_text(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: int = NORMAL) -> str:

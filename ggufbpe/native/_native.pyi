@@ -29,6 +29,9 @@ class Strings:
     def plain_pieces(
         self, attributes: object, normal: int, is_byte_level: bool
     ) -> tuple[list[bytes | None], list[int]]: ...
+    def plain_lengths(
+        self, attributes: object, normal: int, is_byte_level: bool
+    ) -> tuple[bytes, list[int]]: ...
     def to_list(self) -> list[str]: ...
 
 class Scanner:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
 from .._util.utf8 import to_bytes
@@ -74,7 +75,7 @@ def compiled_levels(
     text: str | bytes, levels: Sequence[BoundaryLevel], keep: KeepSeparator
 ) -> list[tuple[str, list[int], bool]]:
     """Return levels as the compiled engine takes them: by name, or, if they are a caller's own, by their boundaries."""
-    if all(_LEVELS.get(level.name) == level for level in levels):
+    if all(level.name in _PATTERNS and _level(level.name) == level for level in levels):
         return [(level.name, [], level.in_fences) for level in levels]
     search = BoundarySearch(to_bytes(text), levels, keep)
     return [("", search.places(level), level.in_fences) for level in levels]
@@ -94,48 +95,75 @@ def _fences(data: bytes) -> list[int]:
     return found
 
 
-def _level(name: str, pattern: bytes, hint: bytes = b"") -> BoundaryLevel:
-    return BoundaryLevel(name, re.compile(pattern), hint)
-
-
 _FENCE = re.compile(rb"\n[ ]{0,3}(```|~~~)([^\n]*)")
 FENCED_BLOCK = "fenced block"
 
-_WORD = BoundaryLevel("word", re.compile(rb"[ \t\r\n]+"), in_fences=True)
-_LINE = BoundaryLevel("line", re.compile(rb"\n(?:[ \t\r]*\n)*"), in_fences=True)
-# Before a small letter, a period belongs to an abbreviation. The ideographic 。！？ need no space behind them.
-_SENTENCE = BoundaryLevel(
-    "sentence",
-    re.compile(
-        rb"[.!?][\"')\]]*([ \t\r\n]+)(?![a-z \t\r\n])|(?:\xe3\x80\x82|\xef\xbc[\x81\x9f])([ \t\r\n]*)"
-    ),
-)
-_PARAGRAPH = _level("paragraph", rb"\n(?:[ \t\r]*\n)+", b"\n")
-# Runs of line breaks are matched from their beginning only: a match from each of them would take quadratic time.
-_HEADINGS = tuple(
-    _level(f"heading {n}", rb"(?<!\n)\n+(?=#{%d} )" % n, b"\n" + b"#" * n + b" ") for n in range(1, 7)
-)
-_BLOCK = _level(FENCED_BLOCK, rb"(?<!\n)\n+(?=[ ]{0,3}(?:```|~~~))|(?m:^)[ ]{0,3}(?:```|~~~)[^\n`]*(\n+)")
-_RULE = _level("rule", rb"(?<!\n)\n+(?=(?:---|\*\*\*|___)[ \t]*\r?\n)")
 _STARTS = (
     rb"(?:@|#\[|(?:export |default |public |private |protected |static |abstract |final |pub(?:\([a-z]+\))? |async |"
     rb"unsafe |inline |const |virtual |template ?)*(?:def|class|func|function|fn|impl|struct|enum|trait|interface|"
     rb"namespace|module|object|type|typedef|union|void|int|bool|auto|CREATE|template)[ <])"
 )
 _BLANK_LINES = rb"(?<![\r\n])\r*\n[\r\n]*\n"
-_DEFINITION = _level("definition", rb"%b(?=%b)" % (_BLANK_LINES, _STARTS), b"\n")
-_INNER_DEFINITION = _level("inner definition", rb"%b(?=[ \t]+%b)" % (_BLANK_LINES, _STARTS), b"\n")
 
-BOUNDARIES: Mapping[BoundaryName, tuple[BoundaryLevel, ...]] = {
-    "paragraph": (_PARAGRAPH, _SENTENCE, _LINE, _WORD),
-    "sentence": (_SENTENCE, _LINE, _WORD),
-    "line": (_LINE, _WORD),
-    "word": (_WORD,),
-    "token": (),
-    "markdown": (*_HEADINGS, _BLOCK, _RULE, _PARAGRAPH, _SENTENCE, _LINE, _WORD),
-    "code": (_DEFINITION, _INNER_DEFINITION, _PARAGRAPH, _LINE, _WORD),
+# The pattern and the hint of each level. Runs of line breaks are matched from their beginning only: a match from each
+# of them would take quadratic time.
+_PATTERNS = {
+    **{f"heading {n}": (rb"(?<!\n)\n+(?=#{%d} )" % n, b"\n" + b"#" * n + b" ") for n in range(1, 7)},
+    FENCED_BLOCK: (
+        rb"(?<!\n)\n+(?=[ ]{0,3}(?:```|~~~))|(?m:^)[ ]{0,3}(?:```|~~~)[^\n`]*(\n+)",
+        b"",
+    ),
+    "rule": (rb"(?<!\n)\n+(?=(?:---|\*\*\*|___)[ \t]*\r?\n)", b""),
+    "definition": (rb"%b(?=%b)" % (_BLANK_LINES, _STARTS), b"\n"),
+    "inner definition": (rb"%b(?=[ \t]+%b)" % (_BLANK_LINES, _STARTS), b"\n"),
+    "paragraph": (rb"\n(?:[ \t\r]*\n)+", b"\n"),
+    # Before a small letter, a period belongs to an abbreviation. The ideographic 。！？ need no space behind them.
+    "sentence": (
+        rb"[.!?][\"')\]]*([ \t\r\n]+)(?![a-z \t\r\n])|(?:\xe3\x80\x82|\xef\xbc[\x81\x9f])([ \t\r\n]*)",
+        b"",
+    ),
+    "line": (rb"\n(?:[ \t\r]*\n)*", b""),
+    "word": (rb"[ \t\r\n]+", b""),
 }
-_LEVELS = {level.name: level for levels in BOUNDARIES.values() for level in levels}
+_LEVELS: dict[BoundaryName, tuple[str, ...]] = {
+    "paragraph": ("paragraph", "sentence", "line", "word"),
+    "sentence": ("sentence", "line", "word"),
+    "line": ("line", "word"),
+    "word": ("word",),
+    "token": (),
+    "markdown": (
+        *(f"heading {n}" for n in range(1, 7)),
+        FENCED_BLOCK,
+        "rule",
+        "paragraph",
+        "sentence",
+        "line",
+        "word",
+    ),
+    "code": ("definition", "inner definition", "paragraph", "line", "word"),
+}
+
+
+@cache
+def _level(name: str) -> BoundaryLevel:
+    pattern, hint = _PATTERNS[name]
+    return BoundaryLevel(name, re.compile(pattern), hint, in_fences=name in ("line", "word"))
+
+
+class _CompiledWhenAsked(Mapping[BoundaryName, tuple[BoundaryLevel, ...]]):
+    """The levels of each name. Compiling all patterns would take longer than dividing a short text."""
+
+    def __getitem__(self, name: BoundaryName) -> tuple[BoundaryLevel, ...]:
+        return tuple(map(_level, _LEVELS[name]))
+
+    def __iter__(self) -> Iterator[BoundaryName]:
+        return iter(_LEVELS)
+
+    def __len__(self) -> int:
+        return len(_LEVELS)
+
+
+BOUNDARIES: Mapping[BoundaryName, tuple[BoundaryLevel, ...]] = _CompiledWhenAsked()
 Boundaries = BoundaryName | Sequence[BoundaryLevel]
 
 

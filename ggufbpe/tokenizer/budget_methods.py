@@ -12,10 +12,14 @@ from .._util.arguments import integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.spelling import SPACE
 from .._util.utf8 import to_bytes
+from ..models.pieces import piece_lengths
 from .engine import Text, numpy
 from .split_points import SplitPoints
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from . import Tokenizer
     from .boundaries import Boundaries, KeepSeparator
     from .truncation import CutAt, Side
@@ -222,24 +226,27 @@ class BudgetMethods:
         has_other_bytes = model.has_pre_tokenizer and not entry.byte_encode and not entry.escape_whitespaces
         changes_text = model.drops_white_space or model.normalizes or model.has_sequences
         if model.begins_words:
-            tokens = tokenizer.vocabulary.tokens
-            lengths = numpy().fromiter(map(_length_in_word, tokens), numpy().int32, len(tokens))
+            lengths = _lengths_in_words(tokenizer.vocabulary.tokens)
         elif changes_text or entry.prepend_space or has_other_bytes:
             return b""
         else:
-            lengths = numpy().diff(tokenizer.token_bytes_to_numpy()[1]).astype(numpy().int32)
+            lengths = numpy().array(piece_lengths(tokenizer.vocabulary), numpy().int32)
         unknown = tokenizer.unk_id
         if unknown is not None and 0 <= unknown < len(lengths):
             lengths[unknown] = -1
-        return cast("bytes", lengths.tobytes())
+        return lengths.tobytes()
 
 
-def _length_in_word(text: str) -> int:
-    """The bytes of a token without the U+2581 that begins it, and `BEGINS_WORD` if one does."""
+def _lengths_in_words(tokens: Sequence[str]) -> npt.NDArray[np.int32]:
+    """The bytes of tokens without the U+2581 that begins them, and `BEGINS_WORD` where one does."""
     from .boundaries import BEGINS_WORD
 
-    size = len(to_bytes(text))
-    return size - len(SPACE.encode()) + BEGINS_WORD if text.startswith(SPACE) else size
+    space = SPACE.encode()
+    written = list(map(to_bytes, tokens))
+    lengths: npt.NDArray[np.int32] = numpy().fromiter(map(len, written), numpy().int32, len(written))
+    begins_word = numpy().fromiter((each.startswith(space) for each in written), bool, len(written))
+    lengths[begins_word] += BEGINS_WORD - len(space)
+    return lengths
 
 
 def check_overlap(size: int, overlap: int) -> None:

@@ -8,14 +8,16 @@ import pytest
 from conftest import GPT2, PLAMO, RAW_UTF8, UNIGRAM
 
 from ggufbpe.models.loading import load_vocabulary
-from ggufbpe.models.pieces import Pieces, all_pieces, quoted_token
+from ggufbpe.models.pieces import Pieces, all_pieces, piece_lengths, quoted_token
 
 
 @pytest.mark.parametrize("path", [GPT2, RAW_UTF8, UNIGRAM, PLAMO], ids=lambda path: Path(path).stem)
 def test_all_pieces_are_those_of_each_token(path: Path) -> None:
     vocabulary = load_vocabulary(path)
     pieces = Pieces(vocabulary, special=True)
-    assert all_pieces(vocabulary) == [pieces[token] for token in range(len(vocabulary.tokens))]
+    expected = [pieces[token] for token in range(len(vocabulary.tokens))]
+    assert all_pieces(vocabulary) == expected
+    assert piece_lengths(vocabulary).tolist() == list(map(len, expected))
 
 
 def test_control_tokens_are_hidden_unless_they_are_wanted() -> None:

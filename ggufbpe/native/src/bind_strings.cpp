@@ -128,6 +128,23 @@ nb::tuple plain_pieces(const Strings &self, nb::handle attributes, int normal, b
     return nb::make_tuple(list, others);
 }
 
+// How many bytes plain_pieces() has of each, as int32, 0 where that is None; and the indices of those.
+nb::tuple plain_lengths(const Strings &self, nb::handle attributes, int normal, bool is_byte_level) {
+    BufferView given(attributes);
+    if (given.size() != self.size() * sizeof(uint16_t)) throw nb::value_error("attributes of another number of tokens");
+    std::vector<int32_t> lengths(self.size());
+    nb::list others;
+    Pace pace(LOOK_AT_SIGNALS);
+    for (size_t i = 0; i < self.size(); ++i) {
+        pace.count(Pace::OBJECT + self[i].size());
+        if (element<uint16_t>(given, i) == normal)
+            lengths[i] = static_cast<int32_t>(plain_piece(self[i], is_byte_level).size());
+        else
+            others.append(i);
+    }
+    return nb::make_tuple(nb::bytes(reinterpret_cast<const char *>(lengths.data()), lengths.size() * sizeof(int32_t)), others);
+}
+
 // Each string after its length in 8 bytes, the least significant first.
 nb::bytes packed(const Strings &self) {
     const PackedStrings made(self, LOOK_AT_SIGNALS);
@@ -233,6 +250,9 @@ void bind_strings(nb::module_ &module) {
              "Return the bytes that each of these tokens stands for if its uint16 attribute is `normal`, and the indices of the"
              " tokens for which that is None. Tokens are written in GPT-2's alphabet if `is_byte_level`; otherwise U+2581 is a"
              " space.")
+        .def("plain_lengths", &plain_lengths, nb::arg("attributes"), nb::arg("normal"), nb::arg("is_byte_level"),
+             nb::sig("def plain_lengths(self, attributes: object, normal: int, is_byte_level: bool) -> tuple[bytes, list[int]]"),
+             "Return how many bytes `plain_pieces` has for each token, as int32 and 0 for None, and the indices of the latter.")
         .def("to_list", &list_of, nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");
     nb::class_<Scanner>(module, "Scanner", "Makes `Strings` of an array that is read in blocks.")
         .def(nb::init<uint64_t>(), nb::arg("count"))
