@@ -5,6 +5,7 @@ The numbers are of a text's own ids, so BOS and EOS are added only if asked for.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -13,13 +14,10 @@ from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.spelling import SPACE
 from .._util.utf8 import to_bytes
 from ..models.pieces import piece_lengths
-from .engine import Text, numpy
+from .engine import Text
 from .split_points import SplitPoints
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from . import Tokenizer
     from .boundaries import Boundaries, KeepSeparator
     from .truncation import CutAt, Side
@@ -230,23 +228,20 @@ class BudgetMethods:
         elif changes_text or entry.prepend_space or has_other_bytes:
             return b""
         else:
-            lengths = numpy().array(piece_lengths(tokenizer.vocabulary), numpy().int32)
+            lengths = piece_lengths(tokenizer.vocabulary)
         unknown = tokenizer.unk_id
         if unknown is not None and 0 <= unknown < len(lengths):
             lengths[unknown] = -1
         return lengths.tobytes()
 
 
-def _lengths_in_words(tokens: Sequence[str]) -> npt.NDArray[np.int32]:
+def _lengths_in_words(tokens: Sequence[str]) -> array[int]:
     """The bytes of tokens without the U+2581 that begins them, and `BEGINS_WORD` where one does."""
     from .boundaries import BEGINS_WORD
 
     space = SPACE.encode()
-    written = list(map(to_bytes, tokens))
-    lengths: npt.NDArray[np.int32] = numpy().fromiter(map(len, written), numpy().int32, len(written))
-    begins_word = numpy().fromiter((each.startswith(space) for each in written), bool, len(written))
-    lengths[begins_word] += BEGINS_WORD - len(space)
-    return lengths
+    added = BEGINS_WORD - len(space)
+    return array("i", [len(each) + added * each.startswith(space) for each in map(to_bytes, tokens)])
 
 
 def check_overlap(size: int, overlap: int) -> None:

@@ -9,6 +9,7 @@ from .._util.arguments import integer
 from .._util.lazy import cached_property
 from ..gguf.constants import TokenizerKey as Key
 from ..models.vocabulary import CONTROL, UNKNOWN, Vocabulary
+from ..native.lazy_strings import as_dict
 
 if TYPE_CHECKING:
     from ..models.token_attribute import TokenAttribute
@@ -131,7 +132,7 @@ class VocabularyFacts:
 
     def get_vocab(self) -> dict[str, int]:
         """Return a new dict from the text of each token, as written in the file, to its id."""
-        return dict(self.vocabulary.token_to_id)
+        return as_dict(self.vocabulary.token_to_id).copy()
 
     def is_special(self, token: int) -> bool:
         """Whether `decode` leaves `token` out unless `unparse_special` is set: a control token or the unknown one.
