@@ -156,7 +156,7 @@ def longest_ascending(numbers: Sequence[int]) -> list[int]:
 
 def unreachable(model: Facts) -> Iterator[Finding]:
     """Tokens that merging the characters of their text does not produce."""
-    if not model.merges or not model.kind.is_supported:
+    if not (model.merges or model.kind.algorithm == "merges") or not model.kind.is_supported:
         return
     found = _unmerged(model)
     if not found:

@@ -50,7 +50,8 @@ class Proposal(NamedTuple):
     """A change of a model file that was tried in memory.
 
     `explained` of the `differing` texts get the other side's ids by it. `command` makes the change; it is "" if the
-    change cannot be proposed, and then `objection` says why, in words that follow "because".
+    change cannot be proposed, and then `objection` says why, in words that follow "because". `unmended` of the
+    explained texts differ for another cause as well, which the change does not mend, such as lost merges.
     """
 
     change: Change = Change()
@@ -59,6 +60,7 @@ class Proposal(NamedTuple):
     differing: int = 0
     objection: str = ""
     unit: str = "text"  # or "line", or `ENDS`, where no whole text is explained
+    unmended: int = 0
 
     @property
     def explains(self) -> str:
@@ -67,9 +69,16 @@ class Proposal(NamedTuple):
         >>> Proposal(explained=209, differing=212).explains
         'explains all but 3 of the 212 texts that differ'
         """
-        left = self.differing - self.explained
         if not self.differing:
             return ""
+        if not self.unmended:
+            return self._explains
+        some = "" if self.unmended == self.explained else f"{self.unmended} of them "
+        return f"{self._explains}, {some}together with a cause that it does not mend"
+
+    @property
+    def _explains(self) -> str:
+        left = self.differing - self.explained
         if self.unit == ENDS:
             return "explains what is around the texts, such as BOS and EOS"
         if left and self.explained:
@@ -205,10 +214,15 @@ def prove(
         return proposal._replace(command=fix_command(trial.path, change.arguments))
     if (tokenizer := after.tokenizer) is None:
         return proposal._replace(objection=f"the model cannot be opened afterwards: {after.refusal}")
-    differing, explained, broken = _texts(before.tokenizer, tokenizer, compared, encode, expected or encode)
-    if explained and expected and _explains_nothing(before.tokenizer, tokenizer, compared, encode, expected):
-        differing = explained = 0
-    proposal = proposal._replace(differing=differing, explained=explained)
+    found = _texts(before.tokenizer, tokenizer, compared, encode, expected or encode)
+    if (
+        found.explained
+        and expected
+        and _explains_nothing(before.tokenizer, tokenizer, compared, encode, expected)
+    ):
+        found = _Texts(broken=found.broken)
+    differing, explained, unmended, broken = found
+    proposal = proposal._replace(differing=differing, explained=explained, unmended=unmended)
     if differing and not explained:
         return proposal._replace(objection="no text gets the other side's ids by it")
     if broken:
@@ -216,15 +230,15 @@ def prove(
         return proposal._replace(objection=f"{texts} would differ")
     if token := _other_bytes(trial, after, change, compared):
         return proposal._replace(objection=f"{token} would decode to other text")
-    if found := new_findings(trial, after):
-        wider = change | all_of(each for finding in found for each in changes_of(finding)[:1])
+    if warnings := new_findings(trial, after):
+        wider = change | all_of(each for finding in warnings for each in changes_of(finding)[:1])
         if widening and wider != change:
             tried = prove(
                 trial, wider, compared, encode=encode, expected=expected, unit=unit, widening=widening - 1
             )
             if tried.command:
                 return tried
-        return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {found[0].what}")
+        return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {warnings[0].what}")
     return proposal._replace(command=fix_command(trial.path, change.arguments))
 
 
@@ -255,15 +269,24 @@ def prove_by_parts(
     return proposal
 
 
+class _Texts(NamedTuple):
+    """How many texts differ before a change, how many of them it explains and does not mend, and how many it breaks."""
+
+    differing: int = 0
+    explained: int = 0
+    unmended: int = 0
+    broken: int = 0
+
+
 def _texts(
     before: Tokenizer | None,
     after: Tokenizer,
     compared: Iterable[TextWithIds],
     encode: Encode,
     expected: Encode,
-) -> tuple[int, int, int]:
-    """Return how many texts differ before the change, how many of them it explains, and how many others it breaks."""
-    differing = explained = broken = 0
+) -> _Texts:
+    """Compare texts before and after a change."""
+    differing = explained = unmended = broken = 0
     for each in compared:
         is_right = expected(after, each) == each.ids
         if before is not None and encode(before, each) == each.ids:
@@ -271,7 +294,8 @@ def _texts(
         else:
             differing += 1
             explained += is_right
-    return differing, explained, broken
+            unmended += is_right and encode(after, each) != each.ids
+    return _Texts(differing, explained, unmended, broken)
 
 
 def _explains_nothing(

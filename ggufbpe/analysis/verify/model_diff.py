@@ -32,6 +32,8 @@ from .template_diff import template_differences
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
 from .weighing import change_to, template_change, weigh
 
+_CLEAR = ("other model", "out of range")  # problems that say no more than that the ids are the other model's
+
 
 @dataclass(frozen=True, repr=False)
 class Differences:
@@ -106,7 +108,18 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     if same or not share_most_tokens(one.vocabulary, other.vocabulary):
         return Differences(models, names, sections, result)
     advice = _advice(one, other, [text.data for text in found])
+    if result is not None and advice.suspect != 0:
+        for difference in result.differences:
+            difference.causes = tuple(map(_without_conversion, difference.causes))
     return Differences(models, names, sections, result, *advice)
+
+
+def _without_conversion(cause: Cause) -> Cause:
+    """A cause without what is to be done to the first model, which does not look broken.
+
+    Where the cause has a change, its `fix` is for the other side.
+    """
+    return cause if cause.change else cause._replace(fix="")
 
 
 class _Advice(NamedTuple):
@@ -155,13 +168,13 @@ def _proposal(
 
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str]) -> Verification:
-    """How the two encode the texts, without the cause that the ids are b's, which is clear."""
+    """How the two encode the texts, without the causes that are clear."""
     result = ids_compared(a, OtherModel(b, names[1]), texts, propose=False)
     for difference in result.differences:
         causes = [
             with_known_pre(cause, a.vocabulary, b.vocabulary) if cause.id == "pre_type" else cause
             for cause in difference.causes
-            if cause.id != "vocabulary"
+            if cause.detail.get("problem") not in _CLEAR
         ]
         told = [_of_lacking(cause, b.vocabulary, names[1]) for cause in causes]
         difference.causes = tuple(of_two_models(cause, *names) for cause in told)

@@ -46,6 +46,7 @@ def proposal_lines(proposal: Proposal | None, of: str = "") -> Iterator[Renderab
         yield paragraph(terminal.one_line(f"no command is proposed: {proposal.objection}"), 0)
         return
     what = f"this one command changes {of}" if of else "this one command makes all changes"
+    what += " that a command can make" if proposal.unmended and not of else ""
     explains = f" and {proposal.explains}" if proposal.explains else ""
     yield Text(terminal.one_line(f"fix: {what}{explains}:"))
     yield uncut(f"  {terminal.one_line(proposal.command)}")

@@ -10,7 +10,7 @@ from conftest import GPT2
 from small_models import FactsOf, K, facts_of, found
 
 from ggufbpe.analysis.doctor.facts import Facts
-from ggufbpe.analysis.doctor.merge_checks import exchanged_tokens, merge_parts
+from ggufbpe.analysis.doctor.merge_checks import exchanged_tokens, merge_parts, unreachable
 from ggufbpe.gguf.reader import GGUFFile
 
 __all__ = ["facts_of"]  # the fixture
@@ -38,6 +38,14 @@ def test_merges_of_no_tokens(facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch)
     assert "' q' + 'uuxx', where ' q' is not one" in findings[0].evidence
     monkeypatch.setattr(Facts, "compiled", lambda self, key: None)  # as without the compiled engine
     assert list(merge_parts(Facts(model.source, None))) == findings
+
+
+def test_no_merge_is_left(facts_of: FactsOf) -> None:
+    findings = list(unreachable(facts_of(keys()).changed({K.MERGES: []})))
+    assert found(findings) == [("unreachable_tokens", "warning")]
+    assert findings[0].what == "Many tokens never come out of a text, as if merges were missing."
+    assert findings[0].detail is not None
+    assert findings[0].detail["count"] == 3000
 
 
 def test_merges_of_tokens(facts_of: FactsOf) -> None:

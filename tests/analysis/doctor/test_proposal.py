@@ -322,6 +322,20 @@ def test_texts_that_are_explained_without_the_change_do_not_speak_for_it() -> No
     assert (bool(found.command), found.explains) == (True, "")
 
 
+def test_what_another_cause_changes_as_well_is_explained_and_not_mended(tmp_path: Path) -> None:
+    """The other side has another pre-tokenizer, which a command can mend, and once an id more, which none can."""
+    tok = opened(with_pre(GPT2, "qwen2", tmp_path / "model.gguf"))
+    compared = [TextWithIds(b"in 2024", [*RIGHT("in 2024"), 5]), TextWithIds(b"in 1999", RIGHT("in 1999"))]
+
+    def expected(changed: Tokenizer, each: TextWithIds) -> list[int]:
+        return changed.encode(each.text) + [5] * (each is compared[0])
+
+    with Trial(tok) as trial:
+        found = prove(trial, Change({K.PRE: "gpt-2"}), compared, expected=expected)
+    assert (found.objection, found.explained, found.unmended) == ("", 2, 1)
+    assert found.explains == "explains all 2 texts, 1 of them together with a cause that it does not mend"
+
+
 def test_a_type_that_does_not_exist_may_be_mended(facts_of: FactsOf) -> None:
     keys = small_keys()
     model = facts_of({**keys, K.TOKEN_TYPE: [0] * len(keys[K.LIST])})
@@ -344,6 +358,14 @@ def test_a_file_that_is_gone_has_no_proposal(tmp_path: Path) -> None:
         (Proposal(explained=1, differing=1), "explains the text"),
         (Proposal(explained=212, differing=212), "explains all 212 texts"),
         (Proposal(explained=209, differing=212), "explains all but 3 of the 212 texts that differ"),
+        (
+            Proposal(explained=1, differing=1, unmended=1),
+            "explains the text, together with a cause that it does not mend",
+        ),
+        (
+            Proposal(explained=3, differing=3, unmended=2),
+            "explains all 3 texts, 2 of them together with a cause that it does not mend",
+        ),
         (Proposal(explained=2, differing=3, unit="line"), "explains all but 1 of the 3 lines that differ"),
         (
             Proposal(explained=1, differing=1, unit=ENDS),

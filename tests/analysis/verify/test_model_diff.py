@@ -28,6 +28,7 @@ from ggufbpe.analysis.verify.weighing import _is_extended
 from ggufbpe.analysis.views.compare_lines import shown_lines
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
+from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.loading import load, load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, USER_DEFINED, Vocabulary
@@ -542,6 +543,40 @@ def test_the_template_of_the_other_file(written: str, is_proposed: bool, tmp_pat
         assert found.suspect == 0
         fix(own, tmp_path / "fixed.gguf", chat_template=Path(good))
         assert diff(tmp_path / "fixed.gguf", good).same
+
+
+def gpt2_with(path: Path, changed: Callable[[list[str], list[str]], tuple[list[str], list[str]]]) -> Path:
+    """GPT-2's vocabulary with other tokens and merges."""
+    with GGUFFile(GPT2) as file:
+        keys = {
+            key: file[key] for key in ("general.architecture", K.MODEL, K.PRE, K.LIST, K.TOKEN_TYPE, K.MERGES)
+        }
+    tokens, merges = changed(list(keys[K.LIST]), list(keys[K.MERGES]))
+    return write_metadata(path, {**keys, K.LIST: tokens, K.MERGES: merges})
+
+
+def test_nothing_is_to_be_done_to_the_file_that_is_right(tmp_path: Path) -> None:
+    good = gpt2_with(tmp_path / "good.gguf", lambda tokens, merges: (tokens, merges))
+    bad = gpt2_with(tmp_path / "bad.gguf", lambda tokens, merges: (tokens, merges[:20_000]))
+    text = "Antidisestablishmentarianism notwithstanding, the committee met on Wednesday."
+    for pair, suspect in (((bad, good), 0), ((good, bad), 1)):
+        found = diff(*pair, [text])
+        assert found.suspect == suspect
+        assert found.texts is not None
+        causes = [cause for difference in found.texts.differences for cause in difference.causes]
+        assert [cause.id for cause in causes] == ["merges"]
+        assert bool(causes[0].fix) is (suspect == 0)
+
+
+def test_exchanged_tokens_are_a_cause(tmp_path: Path) -> None:
+    def exchanged(tokens: list[str], merges: list[str]) -> tuple[list[str], list[str]]:
+        tokens[262], tokens[290] = tokens[290], tokens[262]
+        return tokens, merges
+
+    found = diff(gpt2_with(tmp_path / "bad.gguf", exchanged), GPT2, ["and the cat and the dog"])
+    assert found.texts is not None
+    causes = [cause for difference in found.texts.differences for cause in difference.causes]
+    assert [cause.detail["problem"] for cause in causes] == ["exchanged"]
 
 
 _WORDS = small_tokenizer("low", "lower", attributes={}).vocabulary._replace(merges=())
