@@ -9,6 +9,7 @@ comes next, so that few are needed.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -53,11 +54,12 @@ class FitPolicy:
     def __post_init__(self) -> None:
         """Raise a `ValueError` for a field of the wrong type and for a negative number."""
         for name, default in _DEFAULTS.items():
-            value, kind = getattr(self, name), type(default)
-            if type(value) is not kind or (
+            value, kind = _as_kind(getattr(self, name), type(default)), type(default)
+            if not isinstance(value, kind) or (
                 kind is tuple and not all(isinstance(each, str) for each in value)
             ):
                 raise ValueError(f"keep: {name} must be of type {_KINDS[kind]}")
+            object.__setattr__(self, name, value)
             if kind is int and value < 0:
                 raise ValueError(f"keep: {name} must be 0 or more")
         if self.side not in _SIDES:
@@ -77,12 +79,19 @@ class FitPolicy:
                 f"not {type(given).__name__}"
             )
         settings: dict[str, Any] = dict(given)
-        for name, value in settings.items():
+        for name in settings:
             if name not in _DEFAULTS:
                 raise ValueError(f"keep has no field {name!r}; there are {', '.join(_DEFAULTS)}")
-            if isinstance(value, list):
-                settings[name] = tuple(value)
         return cls(**settings)
+
+
+def _as_kind(value: Any, kind: type) -> Any:
+    """`value` as a tuple if it is a list, or as a Python integer if it is another one; None for a truth value."""
+    if kind is tuple and isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, bool):
+        return None
+    return operator.index(value) if kind is int and hasattr(value, "__index__") else value
 
 
 _DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitPolicy)}
@@ -238,7 +247,7 @@ class _Search:
         return high
 
     def _remedy(self, count: int) -> tuple[int, dict[str, Any]] | tuple[None, None]:
-        """The number of a message by whose cut what must stay, of `count` tokens, would fit, and the policy."""
+        """The number of a message by whose cut what must stay, of `count` tokens, fits, and the policy."""
         policy, dropped = self._policy, self._dropped(len(self._turns))
         for number, message in enumerate(self._messages):
             content, role = message.get("content"), message.get("role")
@@ -253,11 +262,21 @@ class _Search:
             room = (
                 self._limit - (count - tokens) - _OF_A_MESSAGE
             )  # a cut text may join its neighbours otherwise
+            if policy.shorten:
+                room = min(room, policy.shorten_to)
             if tokens > self._limit and room > self._tokenizer.count(policy.marker, add_special=False):
                 advised = replace(policy, shorten=(*policy.shorten, role), shorten_to=room)
+                if not self._fits_under(advised):
+                    continue
                 changed = {name: value for name, value in asdict(advised).items() if value != _DEFAULTS[name]}
                 return number, changed
         return None, None
+
+    def _fits_under(self, policy: FitPolicy) -> bool:
+        """Whether what must stay fits if everything is cut that another policy allows to cut."""
+        search = _Search(self._tokenizer, self._body, self._limit, policy, self._chat_template, self._now)
+        least = search._candidate(len(search._turns), len(search._short))
+        return least is not None and least.count <= self._limit
 
     def _guess(self, low: int, high: int, key: Callable[[int], tuple[int, int]]) -> int:
         """The smallest number below `high` for which the estimate is within the limit, or the largest there is."""

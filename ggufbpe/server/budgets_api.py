@@ -54,7 +54,7 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/split`: the spans of the parts of `text` that have at most `size` tokens each, in characters."""
     given = require_object(body)
     text, size = required_text(given, "text"), required_number(given, "size")
-    overlap = required_number(given, "overlap") if "overlap" in given else 0
+    overlap = _optional_number(given, "overlap")
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
     keep = _choice(given, "keep_separator", SEPARATORS)
     tokenizer = models.of(body)
@@ -72,7 +72,7 @@ def fit_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     _check_spelling(given)
     limit = required_number(given, "limit")
-    answer = required_number(given, "answer") if "answer" in given else 0
+    answer = _optional_number(given, "answer")
     keep = given.get("keep")
     if keep is not None and not isinstance(keep, dict):
         raise RequestError(400, "'keep' must be an object")
@@ -97,15 +97,30 @@ def _check_spelling(body: dict[str, Any]) -> None:
 
 
 def required_number(body: dict[str, Any], name: str) -> int:
-    """A required integer of 0 or more."""
+    """A required integer of 0 or more, below 2^31."""
+    return _number(body, name, f"'{name}' is required and must be an integer of 0 or more, below 2^31")
+
+
+def _optional_number(body: dict[str, Any], name: str) -> int:
+    """An integer of 0 or more, below 2^31; 0 if it is not given."""
+    if name not in body:
+        return 0
+    return _number(body, name, f"'{name}' must be an integer of 0 or more, below 2^31")
+
+
+def _number(body: dict[str, Any], name: str, problem: str) -> int:
     given = body.get(name)
     if type(given) is not int or not 0 <= given < 1 << 31:
-        raise RequestError(400, f"'{name}' is required and must be an integer of 0 or more")
+        raise RequestError(400, problem)
     return given
+
+
+def _in_json(value: Any) -> str:
+    return "false" if value is False else repr(value)
 
 
 def _choice(body: dict[str, Any], name: str, allowed: tuple[Any, ...]) -> Any:
     given = body.get(name, allowed[0])
     if not any(given is each or (isinstance(given, str) and given == each) for each in allowed):
-        raise RequestError(400, f"'{name}' is one of {', '.join(map(repr, allowed))}")
+        raise RequestError(400, f"'{name}' is one of {', '.join(map(_in_json, allowed))}")
     return given

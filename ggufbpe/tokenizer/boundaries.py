@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -39,7 +39,7 @@ class BoundarySearch:
         self._data, self._keep = data, keep
         matter = any(level.name == FENCED_BLOCK for level in levels)
         self._fences = _fences(data) if matter else []
-        self._known: dict[str, list[int]] = {}
+        self._known: dict[BoundaryLevel, list[int]] = {}
 
     def last(self, level: BoundaryLevel, start: int, end: int) -> int:
         """Return the last boundary after `start` and up to `end`; `start` if there is none."""
@@ -54,11 +54,11 @@ class BoundarySearch:
         return min(places[index], end) if index < len(places) else end
 
     def places(self, level: BoundaryLevel) -> list[int]:
-        """Return all boundaries of a level in ascending order."""
-        if level.name not in self._known:
+        """Return all boundaries of a level in ascending order, without those within a character."""
+        if level not in self._known:
             is_there = not level.hint or level.hint in self._data
-            self._known[level.name] = self._found(level) if is_there else []
-        return self._known[level.name]
+            self._known[level] = self._found(level) if is_there else []
+        return self._known[level]
 
     def _found(self, level: BoundaryLevel) -> list[int]:
         matches = level.pattern.finditer(self._data)
@@ -66,6 +66,9 @@ class BoundarySearch:
             places = [match.start(match.lastindex or 0) for match in matches]
         else:
             places = [match.end(match.lastindex or 0) for match in matches]
+        if not _is_ours(level):  # a caller's own may match some bytes of a character
+            data = self._data
+            places = [place for place in places if place == len(data) or data[place] & 0xC0 != 0x80]
         if self._fences and not level.in_fences:
             return [place for place in places if bisect_right(self._fences, place) % 2 == 0]
         return places
@@ -75,7 +78,7 @@ def compiled_levels(
     text: str | bytes, levels: Sequence[BoundaryLevel], keep: KeepSeparator
 ) -> list[tuple[str, list[int], bool]]:
     """Return levels as the compiled engine takes them: by name, or, if they are a caller's own, by their boundaries."""
-    if all(level.name in _PATTERNS and _level(level.name) == level for level in levels):
+    if all(map(_is_ours, levels)):
         return [(level.name, [], level.in_fences) for level in levels]
     search = BoundarySearch(to_bytes(text), levels, keep)
     return [("", search.places(level), level.in_fences) for level in levels]
@@ -150,6 +153,10 @@ def _level(name: str) -> BoundaryLevel:
     return BoundaryLevel(name, re.compile(pattern), hint, in_fences=name in ("line", "word"))
 
 
+def _is_ours(level: BoundaryLevel) -> bool:
+    return level.name in _PATTERNS and _level(level.name) == level
+
+
 class _CompiledWhenAsked(Mapping[BoundaryName, tuple[BoundaryLevel, ...]]):
     """The levels of each name. Compiling all patterns would take longer than dividing a short text."""
 
@@ -187,9 +194,30 @@ class SplitRequest(NamedTuple):
 
 
 def levels_of(boundaries: Boundaries) -> tuple[BoundaryLevel, ...]:
-    """Return the levels of a name in `BOUNDARIES`, or given ones. `ValueError` for another name."""
+    """Return the levels of a name in `BOUNDARIES`, or given ones.
+
+    `ValueError` for another name, `TypeError` for anything else.
+    """
     if not isinstance(boundaries, str):
-        return tuple(boundaries)
+        return _given_levels(boundaries)
     if boundaries not in BOUNDARIES:
         raise ValueError(f"boundaries is one of {', '.join(map(repr, BOUNDARIES))}, not {boundaries!r}")
     return BOUNDARIES[boundaries]
+
+
+def _given_levels(levels: Sequence[BoundaryLevel]) -> tuple[BoundaryLevel, ...]:
+    if isinstance(levels, BoundaryLevel) or not isinstance(levels, Iterable):
+        raise TypeError(f"boundaries is a name or a sequence of BoundaryLevel, not {type(levels).__name__}")
+    found = tuple(levels)
+    for level in found:
+        if not isinstance(level, BoundaryLevel):
+            raise TypeError(
+                f"boundaries is a name or a sequence of BoundaryLevel, not of {type(level).__name__}"
+            )
+        if not isinstance(level.pattern, re.Pattern) or not isinstance(level.pattern.pattern, bytes):
+            raise TypeError(
+                f"the pattern of a BoundaryLevel is a compiled one of bytes, not {level.pattern!r}"
+            )
+        if not isinstance(level.hint, bytes):
+            raise TypeError(f"the hint of a BoundaryLevel is bytes, not {type(level.hint).__name__}")
+    return found

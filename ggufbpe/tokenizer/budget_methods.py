@@ -39,6 +39,7 @@ class BudgetMethods:
         >>> tok.fits("Hello world", 2)
         True
         """
+        limit = integer("limit", limit, least=0)
         return self._count_up_to(text, limit, add_special, parse_special, False) <= limit
 
     def truncate(
@@ -72,6 +73,9 @@ class BudgetMethods:
 
         _check_choice("side", side, ("right", "left", "middle"))
         _check_choice("at", at, ("character", "word"))
+        limit = integer("limit", limit, least=0)
+        if not isinstance(marker, str):
+            raise TypeError(f"marker must be a str, not {type(marker).__name__}")
         if self.fits(text, limit, add_special=add_special, parse_special=parse_special):
             return text
         tokenizer = cast("Tokenizer", self)
@@ -114,7 +118,7 @@ class BudgetMethods:
         """
         with IMPORT_LOCK:
             from .boundaries import SplitRequest, levels_of
-        check_overlap(size, overlap)
+        size, overlap = check_overlap(size, overlap)
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
         vocabulary = cast("Tokenizer", self).vocabulary
         model = vocabulary.tokenizer_model
@@ -146,6 +150,9 @@ class BudgetMethods:
         """
         from .model_inputs import encode_pair
 
+        for name, text in (("a", a), ("b", b)):
+            if not isinstance(text, str):
+                raise TypeError(f"{name} must be a str, not {type(text).__name__}")
         most = None if limit is None else integer("limit", limit, least=0)
         return encode_pair(cast("Tokenizer", self), a, b, most)
 
@@ -180,9 +187,9 @@ class BudgetMethods:
             suffix,
             prompt,
             extra,
-            n_batch=n_batch,
-            n_predict=n_predict,
-            n_ctx=n_ctx,
+            n_batch=integer("n_batch", n_batch),
+            n_predict=integer("n_predict", n_predict),
+            n_ctx=None if n_ctx is None else integer("n_ctx", n_ctx),
             spm_infill=spm_infill,
         )
 
@@ -244,11 +251,12 @@ def _lengths_in_words(tokens: Sequence[str]) -> array[int]:
     return array("i", [len(each) + added * each.startswith(space) for each in map(to_bytes, tokens)])
 
 
-def check_overlap(size: int, overlap: int) -> None:
-    """Raise `ValueError` unless `0 <= overlap < size`."""
-    size = integer("size", size, least=1)
-    if not 0 <= integer("overlap", overlap) < size:
+def check_overlap(size: int, overlap: int) -> tuple[int, int]:
+    """Return both as Python's integers. `ValueError` unless `0 <= overlap < size`."""
+    size, overlap = integer("size", size, least=1), integer("overlap", overlap)
+    if not 0 <= overlap < size:
         raise ValueError(f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}")
+    return size, overlap
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:

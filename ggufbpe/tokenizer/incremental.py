@@ -9,12 +9,12 @@ the segments that it touches, and those whose beginnings depend on bytes that it
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator
 from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._util.arguments import integer
 from .._util.utf8 import to_bytes
 from .split_points import SplitPoints
 from .text_segments import SegmentChunk, SegmentPlace, Segments, TextSegment
@@ -119,7 +119,8 @@ class IncrementalEncoding:
         `ValueError` if the text is shorter.
         """
         size = self._segments.size
-        if not 0 <= operator.index(length) <= size:
+        length = integer("length", length)
+        if not 0 <= length <= size:
             raise ValueError(
                 f"length must be from 0 to {size}, the length of the text in bytes, not {length}"
             )
@@ -131,7 +132,8 @@ class IncrementalEncoding:
         `ValueError` unless 0 <= `start` <= `end` <= `size`. Raises what `encode` raises.
         """
         size = self._segments.size
-        if not 0 <= operator.index(start) <= operator.index(end) <= size:
+        start, end = integer("start", start), integer("end", end)
+        if not 0 <= start <= end <= size:
             raise ValueError(
                 f"start and end must be in order and from 0 to {size}, the length of the text in bytes, "
                 f"not {start} and {end}"

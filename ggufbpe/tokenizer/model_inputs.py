@@ -104,6 +104,8 @@ def _extra_ids(tokenizer: Tokenizer, extra: Iterable[Mapping[str, str]]) -> list
     if "fim_rep" in special:
         ids += [special["fim_rep"], *encode("myproject\n")]
     for file in extra:
+        if not isinstance(file, Mapping) or not isinstance(file.get("text"), str):
+            raise TypeError('extra is a list of objects with a "text" and, if there is one, a "filename"')
         if "fim_sep" in special:
             ids += [special["fim_sep"], *encode(file.get("filename", "tmp") + "\n")]
         else:

@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from .._util.unicode_classes import class_of
+from .._util.utf8 import to_bytes
 from .chunking import blocks
 from .engine import numpy
 
@@ -40,7 +41,7 @@ def longest_part(
 
     Undecodable bytes are surrogates in `text`. `ValueError` if even `marker` has more than `limit` ids.
     """
-    mark = marker.encode()
+    mark = to_bytes(marker)
     least = tokenizer._engine.count(mark, False, parse_special, 1, False)
     if least > limit:
         raise ValueError(f"the marker alone has {least} tokens, and the limit is {limit}")

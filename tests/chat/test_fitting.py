@@ -7,6 +7,7 @@ import pickle
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from budget_cases import CHATS as TOK
 from budget_cases import NOW, TEMPLATES, chat_count, check_fit_chat, random_chat, random_words
@@ -149,6 +150,31 @@ def test_the_remedy_of_a_chat_that_is_too_long_mends_it(limit: int) -> None:
         assert limit < least + 16 or TOK.fits(chat[1]["content"], limit)
 
 
+@pytest.mark.parametrize("limit", [90, 95, 100])
+def test_a_remedy_cuts_no_less_than_what_was_asked_for(limit: int) -> None:
+    """The user's text and a result of a tool are too long together, and the tool's is cut already."""
+    chat = [
+        {"role": "user", "content": "word " * 100},
+        {"role": "assistant", "content": "I look."},
+        {"role": "tool", "content": "line " * 400},
+    ]
+    keep = {"shorten": ["tool"], "shorten_to": 10}
+    with pytest.raises(ChatTooLongError) as caught:
+        TOK.fit_chat(chat, limit, chat_template="known:chatml", keep=keep)
+    advised = caught.value.keep
+    assert advised is not None
+    assert advised["shorten_to"] <= 10
+    assert TOK.fit_chat(chat, limit, chat_template="known:chatml", keep=advised).count <= limit
+
+
+def test_there_is_no_remedy_if_the_template_is_too_long() -> None:
+    """It does not show the message, so that cutting that would help nobody."""
+    chat = [{"role": "system", "content": "s " * 100}]
+    with pytest.raises(ChatTooLongError) as caught:
+        TOK.fit_chat(chat, 8, chat_template="{{ 'much text of its own, again and again and again' }}")
+    assert (caught.value.remedy, caught.value.keep) == ("", None)
+
+
 def test_warnings_are_those_of_apply_chat_template() -> None:
     chat = [{"role": "user", "content": "Hi"}]
     tools = [{"type": "function", "function": {"name": "f"}}]
@@ -199,6 +225,12 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], prob
 def test_a_policy_is_checked_when_it_is_made(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         FitPolicy(**fields)
+
+
+def test_a_policy_takes_lists_and_integers_of_numpy() -> None:
+    policy = FitPolicy(keep_roles=["system"], keep_last=np.int64(2))  # type: ignore[arg-type]
+    assert policy == FitPolicy(keep_roles=("system",), keep_last=2)
+    assert type(policy.keep_last) is int
 
 
 def test_a_marker_that_is_too_long_matters_only_where_contents_are_cut() -> None:

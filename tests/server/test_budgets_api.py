@@ -49,6 +49,17 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (truncate_answer, {"text": "a", "limit": 1, "side": "top"}, "'side' is one of 'right', 'left', 'middle'"),
     (truncate_answer, {"text": "a b", "limit": 1, "marker": "a b c"}, "the marker alone has"),
     (split_answer, {"text": "a", "size": 0}, "size must be 1 or more, not 0"),
+    (
+        split_answer,
+        {"text": "a", "size": 1, "overlap": -1},
+        "'overlap' must be an integer of 0 or more, below 2^31",
+    ),
+    (fits_answer, {"text": "a", "limit": 1 << 31}, "below 2^31"),
+    (
+        split_answer,
+        {"text": "a", "size": 1, "keep_separator": 0},
+        "'keep_separator' is one of 'end', 'start', false",
+    ),
     (split_answer, {"text": "a", "size": 1, "boundaries": "page"}, "boundaries is one of"),
     (split_answer, {"text": "a", "size": 1, "keep_separator": 0}, "'keep_separator' is one of"),
     (

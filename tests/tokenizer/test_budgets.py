@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from budget_texts import KINDS, random_text, tokenizer_of_kind
 
@@ -66,6 +67,23 @@ def test_what_is_no_budget() -> None:
     for call in (tok.fits, lambda text, limit: tok.count(text, limit=limit), tok.truncate):
         with pytest.raises(TypeError, match="limit must be an integer, not str"):
             call("a", "3")  # type: ignore[operator]
+
+
+def test_a_limit_of_numpy_is_one_of_python() -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    text = "word, " * 300
+    assert tok.fits(text, np.int64(3)) is False
+    for limit in (np.uint8(250), np.int8(127), np.int16(300)):
+        assert tok.truncate(text, limit) == tok.truncate(text, int(limit))
+        assert tok.split(text, limit, np.uint8(100)) == tok.split(text, int(limit), 100)
+
+
+def test_a_marker_is_text() -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    with pytest.raises(TypeError, match="marker must be a str, not bytes"):
+        tok.truncate(b"a b c", 1, marker=b"")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="lone surrogate"):
+        tok.truncate("a b c", 2, marker="\ud800")
 
 
 def test_bos_counts_if_asked_for() -> None:

@@ -106,6 +106,21 @@ def test_infill_of_a_repository() -> None:
     assert tok.encode_infill("p", "s", spm_infill=True, n_ctx=0) == swapped
 
 
+@pytest.mark.parametrize("extra", [[{}], [5], "abc", {"text": "a"}])
+def test_other_files_are_objects(extra: Any) -> None:
+    tok = with_ids(**{f"{name}_token_id": token for name, token in FIM.items()})
+    with pytest.raises(TypeError, match='extra is a list of objects with a "text"'):
+        tok.encode_infill("a", "b", extra=extra)
+    with pytest.raises(TypeError, match="n_batch must be an integer, not str"):
+        tok.encode_infill("a", "b", n_batch="x")  # type: ignore[arg-type]
+
+
+def test_a_pair_is_of_texts() -> None:
+    for pair, name in ((b"a", "b"), "a"), (("a", 5), "b"):
+        with pytest.raises(TypeError, match=f"{name} must be a str, not"):
+            Tokenizer.from_gguf(GPT2).encode_pair(*pair)  # type: ignore[arg-type]
+
+
 def test_infill_without_its_tokens() -> None:
     with pytest.raises(ValueError, match="Infill is not supported by this model: prefix token is missing"):
         Tokenizer.from_gguf(GPT2).encode_infill("a", "b")

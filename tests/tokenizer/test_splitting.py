@@ -78,6 +78,27 @@ def test_own_levels() -> None:
     assert [text[start:end] for start, end in spans] == ["a b; c d;", " e f"]
 
 
+@pytest.mark.parametrize("kind", ["gpt-2", "reference"])
+@pytest.mark.parametrize("pattern", [b"", rb"\xc3", "[。！]".encode()])
+def test_own_levels_do_not_cut_characters(kind: str, pattern: bytes) -> None:
+    tok = TOK if kind == "gpt-2" else Tokenizer(TOK.vocabulary, engine="reference")
+    level = BoundaryLevel("own", re.compile(pattern))
+    for text in ("éa", "。！ é。a", "！！"):
+        for size, overlap in ((1, 0), (3, 0), (3, 2), (8, 0)):
+            spans = tok.split(text, size, overlap, [level])
+            assert spans == sorted({*spans})
+            assert all(start < end for start, end in spans)
+            assert all(tok.fits(text[start:end], size) for start, end in spans if end - start > 1)
+
+
+def test_own_levels_of_one_name() -> None:
+    levels = [BoundaryLevel("own", re.compile(pattern)) for pattern in (rb";", rb",")]
+    text = "a, b; c, d"
+    spans = TOK.split(text, 3, boundaries=levels)
+    assert spans == TOK.split(text, 3, boundaries=[levels[0], levels[1]._replace(name="other")])
+    assert spans[0] == (0, 2)
+
+
 def test_a_character_of_many_tokens_is_a_part() -> None:
     assert TOK.split("a𓀀b", 1) == [(0, 1), (1, 2), (2, 3)]
 
@@ -109,6 +130,11 @@ def test_what_is_refused(arguments: tuple[object, ...], problem: str) -> None:
         ([104, 105], (3,), "text must be str or bytes, not list"),
         ("a b", (2.5,), "size must be an integer, not float"),
         ("a b", (3, "1"), "overlap must be an integer, not str"),
+        ("a b", (3, 0, None), "boundaries is a name or a sequence of BoundaryLevel, not NoneType"),
+        ("a b", (3, 0, ["line"]), "a sequence of BoundaryLevel, not of str"),
+        ("a b", (3, 0, BoundaryLevel("x", re.compile(b";"))), "not BoundaryLevel"),
+        ("a b", (3, 0, [BoundaryLevel("x", re.compile(";"))]), "a compiled one of bytes"),  # type: ignore[arg-type]
+        ("a b", (3, 0, [BoundaryLevel("x", re.compile(b";"), ";")]), "hint .* is bytes, not str"),  # type: ignore[arg-type]
     ],
 )
 def test_arguments_of_a_wrong_type(text: Any, arguments: tuple[Any, ...], problem: str) -> None:
