@@ -48,8 +48,9 @@ class ChatPrompts:
         chat is over, as in a training corpus. `tokenize=False` returns llama-server's prompt, which has no BOS where
         encoding adds one. `assistant_masks` are those of `Tokenizer.apply_chat_template(return_assistant_mask=True)`.
 
-        `ValueError` where llama-server refuses the chat, if there is no chat template, for
-        `sanitize_control_tokens`, and for a mask of a prompt whose parts cannot be told apart.
+        `ValueError` where llama-server refuses the chat, if there is no chat template or no message, if the last
+        message is to be continued and is not the assistant's, for `sanitize_control_tokens`, and for a mask of a
+        prompt whose parts cannot be told apart.
         """
         if sanitize_control_tokens:
             raise ValueError(
@@ -116,6 +117,12 @@ def _body(
     """The body of a request to llama-server for a chat with arguments of transformers."""
     described = None if tools is None else list(map(_tool, tools))
     own = [dict(message) for message in messages]
+    if not own:
+        raise ValueError("a chat has at least one message")
+    if continued and own[-1].get("role") != "assistant":  # llama-server would make it the assistant's
+        raise ValueError(
+            f"continue_final_message continues an answer, and the last message is of {own[-1].get('role')!r}"
+        )
     return body_from_arguments(
         own, described, "auto", add_generation_prompt, continued, None, template_kwargs
     )

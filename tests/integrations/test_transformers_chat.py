@@ -31,6 +31,14 @@ def test_prompts() -> None:
     assert begun == WHOLE.removesuffix("<|endoftext|>")
 
 
+def test_what_no_prompt_can_be_made_of() -> None:
+    with pytest.raises(ValueError, match="continues an answer, and the last message is of 'user'"):
+        MADE.apply_chat_template(ASKED, tokenize=False, continue_final_message=True)
+    for nothing in ([], [ASKED, []]):
+        with pytest.raises(ValueError, match="at least one message"):
+            MADE.apply_chat_template(nothing, tokenize=False)
+
+
 def test_ids() -> None:
     asked = MADE.apply_chat_template(ASKED, add_generation_prompt=True)
     assert asked["input_ids"] == TOK.apply_chat_template(ASKED, chat_template=TEMPLATE)
