@@ -905,6 +905,7 @@ BOS_AND_EOS: list[tuple[str, Keys, dict[str, str]]] = [
     ("llama-spm", {K.ADD_BOS: None}, {}),
     ("phi-3", {K.EOS_ID: 32007}, {}),
     ("bert-bge", {K.ADD_BOS: False}, {}),  # which llama.cpp does not obey
+    ("bert-bge", {K.SEP_ID: 101}, {"special_id_of_wrong_kind": f"{K.SEP_ID}=102"}),
     ("t5", {}, {}),
 ]
 
