@@ -214,14 +214,7 @@ def prove(
         return proposal._replace(command=fix_command(trial.path, change.arguments))
     if (tokenizer := after.tokenizer) is None:
         return proposal._replace(objection=f"the model cannot be opened afterwards: {after.refusal}")
-    found = _texts(before.tokenizer, tokenizer, compared, encode, expected or encode)
-    if (
-        found.explained
-        and expected
-        and _explains_nothing(before.tokenizer, tokenizer, compared, encode, expected)
-    ):
-        found = _Texts(broken=found.broken)
-    differing, explained, unmended, broken = found
+    differing, explained, unmended, broken = _texts(before.tokenizer, tokenizer, compared, encode, expected)
     proposal = proposal._replace(differing=differing, explained=explained, unmended=unmended)
     if differing and not explained:
         return proposal._replace(objection="no text gets the other side's ids by it")
@@ -281,20 +274,25 @@ class _Texts(NamedTuple):
 def _texts(
     before: Tokenizer | None,
     after: Tokenizer,
-    compared: Iterable[TextWithIds],
+    compared: Sequence[TextWithIds],
     encode: Encode,
-    expected: Encode,
+    expected: Encode | None,
 ) -> _Texts:
-    """Compare texts before and after a change."""
+    """Compare texts before and after a change; `encode` and `expected` are those of `prove`."""
     differing = explained = unmended = broken = 0
     for each in compared:
-        is_right = expected(after, each) == each.ids
+        is_mended = encode(after, each) == each.ids
+        is_right = expected(after, each) == each.ids if expected else is_mended
         if before is not None and encode(before, each) == each.ids:
-            broken += not is_right and encode(after, each) != each.ids
+            broken += not (is_right or is_mended)
         else:
             differing += 1
             explained += is_right
-            unmended += is_right and encode(after, each) != each.ids
+            unmended += is_right and not is_mended
+    if before is None or expected is None or not explained:
+        return _Texts(differing, explained, unmended, broken)
+    if _explains_nothing(before, after, compared, encode, expected):
+        return _Texts(broken=broken)
     return _Texts(differing, explained, unmended, broken)
 
 
