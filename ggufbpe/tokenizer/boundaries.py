@@ -21,6 +21,7 @@ BoundaryName = Literal["paragraph", "sentence", "line", "word", "token", "markdo
 class BoundaryLevel(NamedTuple):
     """One level of boundaries. `pattern` matches the separator, or has it as its first group that matches.
 
+    It is a compiled pattern of bytes, which are those of UTF-8; a boundary within a character does not count.
     `hint` is in the text wherever the pattern matches. `in_fences` says whether boundaries count within a fenced block
     of Markdown, if the levels have one that ends at such blocks. `is_dense` is ignored; kept for compatibility.
     """
