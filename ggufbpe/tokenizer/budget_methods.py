@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from .._util.arguments import integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.spelling import SPACE
-from .._util.utf8 import to_bytes
 from ..models.pieces import piece_lengths
 from .engine import Text
 from .split_points import SplitPoints
@@ -246,9 +245,9 @@ def _lengths_in_words(tokens: Sequence[str]) -> array[int]:
     """The bytes of tokens without the U+2581 that begins them, and `BEGINS_WORD` where one does."""
     from .boundaries import BEGINS_WORD
 
-    space = SPACE.encode()
-    added = BEGINS_WORD - len(space)
-    return array("i", [len(each) + added * each.startswith(space) for each in map(to_bytes, tokens)])
+    added = BEGINS_WORD - len(SPACE.encode())
+    sizes = map(len, map(str.encode, tokens))
+    return array("i", [size + added * text.startswith(SPACE) for text, size in zip(tokens, sizes)])
 
 
 def check_overlap(size: int, overlap: int) -> tuple[int, int]:
