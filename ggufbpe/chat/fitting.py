@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -86,12 +87,13 @@ class FitPolicy:
 
 
 def _as_kind(value: Any, kind: type) -> Any:
-    """`value` as a tuple if it is a list, or as a Python integer if it is another one; None for a truth value."""
+    """Return `value` with a list made a tuple, and an integer of NumPy an int."""
     if kind is tuple and isinstance(value, list):
         return tuple(value)
-    if isinstance(value, bool):
-        return None
-    return operator.index(value) if kind is int and hasattr(value, "__index__") else value
+    if kind is int and not isinstance(value, bool):
+        with suppress(TypeError):
+            return operator.index(value)
+    return None if kind is int else value
 
 
 _DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitPolicy)}
@@ -264,7 +266,7 @@ class _Search:
             )  # a cut text may join its neighbours otherwise
             if policy.shorten:
                 room = min(room, policy.shorten_to)
-            if tokens > self._limit and room > self._tokenizer.count(policy.marker, add_special=False):
+            if tokens > self._limit and room >= self._tokenizer.count(policy.marker, add_special=False):
                 advised = replace(policy, shorten=(*policy.shorten, role), shorten_to=room)
                 if not self._fits_under(advised):
                     continue

@@ -121,7 +121,8 @@ def _body(
         raise ValueError("a chat has at least one message")
     if continued and own[-1].get("role") != "assistant":  # llama-server would make it the assistant's
         raise ValueError(
-            f"continue_final_message continues an answer, and the last message is of {own[-1].get('role')!r}"
+            "continue_final_message needs a last message with the role 'assistant', "
+            f"not {own[-1].get('role')!r}"
         )
     return body_from_arguments(
         own, described, "auto", add_generation_prompt, continued, None, template_kwargs

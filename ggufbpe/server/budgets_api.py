@@ -115,12 +115,12 @@ def _number(body: dict[str, Any], name: str, problem: str) -> int:
     return given
 
 
-def _in_json(value: Any) -> str:
+def _shown(value: Any) -> str:
     return "false" if value is False else repr(value)
 
 
 def _choice(body: dict[str, Any], name: str, allowed: tuple[Any, ...]) -> Any:
     given = body.get(name, allowed[0])
     if not any(given is each or (isinstance(given, str) and given == each) for each in allowed):
-        raise RequestError(400, f"'{name}' is one of {', '.join(map(_in_json, allowed))}")
+        raise RequestError(400, f"'{name}' is one of {', '.join(map(_shown, allowed))}")
     return given

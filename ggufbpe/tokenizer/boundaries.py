@@ -21,7 +21,8 @@ BoundaryName = Literal["paragraph", "sentence", "line", "word", "token", "markdo
 class BoundaryLevel(NamedTuple):
     """One level of boundaries. `pattern` matches the separator, or has it as its first group that matches.
 
-    It is a compiled pattern of bytes, which are those of UTF-8; a boundary within a character does not count.
+    It is a compiled pattern of bytes, which are those of UTF-8; a boundary within a character does not count,
+    nor one before a byte that could continue a character.
     `hint` is in the text wherever the pattern matches. `in_fences` says whether boundaries count within a fenced block
     of Markdown, if the levels have one that ends at such blocks. `is_dense` is ignored; kept for compatibility.
     """
@@ -219,6 +220,8 @@ def _given_levels(levels: Sequence[BoundaryLevel]) -> tuple[BoundaryLevel, ...]:
             raise TypeError(
                 f"the pattern of a BoundaryLevel is a compiled one of bytes, not {level.pattern!r}"
             )
+        if not isinstance(level.name, str):
+            raise TypeError(f"the name of a BoundaryLevel is a str, not {type(level.name).__name__}")
         if not isinstance(level.hint, bytes):
             raise TypeError(f"the hint of a BoundaryLevel is bytes, not {type(level.hint).__name__}")
     return found

@@ -104,8 +104,10 @@ def _extra_ids(tokenizer: Tokenizer, extra: Iterable[Mapping[str, str]]) -> list
     if "fim_rep" in special:
         ids += [special["fim_rep"], *encode("myproject\n")]
     for file in extra:
-        if not isinstance(file, Mapping) or not isinstance(file.get("text"), str):
-            raise TypeError('extra is a list of objects with a "text" and, if there is one, a "filename"')
+        if not isinstance(file, Mapping) or not (
+            isinstance(file.get("text"), str) and isinstance(file.get("filename", ""), str)
+        ):
+            raise TypeError('extra is a list of mappings with a "text" and an optional "filename", both str')
         if "fim_sep" in special:
             ids += [special["fim_sep"], *encode(file.get("filename", "tmp") + "\n")]
         else:

@@ -220,6 +220,8 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], prob
     [
         ({"keep_last": -1}, "keep_last must be 0 or more"),
         ({"keep_roles": "system"}, "keep_roles must be of type array of strings"),
+        ({"keep_last": np.array([1, 2])}, "keep_last must be of type integer"),
+        ({"keep_last": None}, "keep_last must be of type integer"),
     ],
 )
 def test_a_policy_is_checked_when_it_is_made(fields: dict[str, Any], problem: str) -> None:

@@ -32,7 +32,7 @@ def test_prompts() -> None:
 
 
 def test_what_no_prompt_can_be_made_of() -> None:
-    with pytest.raises(ValueError, match="continues an answer, and the last message is of 'user'"):
+    with pytest.raises(ValueError, match="needs a last message with the role 'assistant', not 'user'"):
         MADE.apply_chat_template(ASKED, tokenize=False, continue_final_message=True)
     for nothing in ([], [ASKED, []]):
         with pytest.raises(ValueError, match="at least one message"):

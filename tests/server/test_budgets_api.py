@@ -61,7 +61,6 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         "'keep_separator' is one of 'end', 'start', false",
     ),
     (split_answer, {"text": "a", "size": 1, "boundaries": "page"}, "boundaries is one of"),
-    (split_answer, {"text": "a", "size": 1, "keep_separator": 0}, "'keep_separator' is one of"),
     (
         fit_answer,
         {**CHAT, "limit": 30, "answer": 100},

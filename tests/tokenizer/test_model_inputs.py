@@ -106,10 +106,10 @@ def test_infill_of_a_repository() -> None:
     assert tok.encode_infill("p", "s", spm_infill=True, n_ctx=0) == swapped
 
 
-@pytest.mark.parametrize("extra", [[{}], [5], "abc", {"text": "a"}])
+@pytest.mark.parametrize("extra", [[{}], [5], "abc", {"text": "a"}, [{"text": "a", "filename": 5}]])
 def test_other_files_are_objects(extra: Any) -> None:
     tok = with_ids(**{f"{name}_token_id": token for name, token in FIM.items()})
-    with pytest.raises(TypeError, match='extra is a list of objects with a "text"'):
+    with pytest.raises(TypeError, match='extra is a list of mappings with a "text"'):
         tok.encode_infill("a", "b", extra=extra)
     with pytest.raises(TypeError, match="n_batch must be an integer, not str"):
         tok.encode_infill("a", "b", n_batch="x")  # type: ignore[arg-type]

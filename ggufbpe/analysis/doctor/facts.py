@@ -194,7 +194,7 @@ class Facts:
         return [name for key in keys if (name := self.text(key))]
 
     def adds(self, name: str) -> bool:
-        """Check that the special token "bos" or "eos" is added to every text."""
+        """Check that the special token "bos", "eos" or "sep" is added to every text."""
         if self.tokenizer is None:
             return False
         own = self.tokenizer.vocabulary

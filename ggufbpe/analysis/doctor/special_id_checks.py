@@ -65,12 +65,13 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
 def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
     """Check that a special token cannot be meant: the model's family has another, and this one is no BOS or EOS.
 
-    As SEP, a token cannot be meant that begins texts, such as [CLS].
+    A SEP cannot be meant if it is a token that begins texts, such as [CLS].
     """
-    theirs, text = model.id_of_family(key), model.tokens[token]
+    text = model.tokens[token]
     if key == _K.SEP_ID:
         begins = text in TEXTS_OF_IDS[_K.BOS_ID] and text not in TEXTS_OF_IDS[_K.SEP_ID]
         return begins and model.adds("sep")
+    theirs = model.id_of_family(key)
     if theirs is None or theirs == token:
         return False
     if key == _K.EOS_ID:

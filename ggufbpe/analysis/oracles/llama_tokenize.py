@@ -53,7 +53,7 @@ class LlamaTokenize(Oracle):
         return wanted and self._adds_bos
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
-        from concurrent.futures import ThreadPoolExecutor, wait
+        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
         running = _Running()
         with ThreadPoolExecutor(processors()) as pool:
@@ -61,9 +61,10 @@ class LlamaTokenize(Oracle):
                 answers = [
                     pool.submit(self._encode, text, add_special, parse_special, running) for text in texts
                 ]
-                # Python does not see a signal that comes just before a wait, or to another thread, until it is over
-                while wait(answers, _SIGNALS_SEEN_AFTER).not_done:
-                    pass
+                # Python sees a signal that comes just before a wait, or to another thread, only when the wait ends.
+                while (known := wait(answers, _SIGNALS_SEEN_AFTER, FIRST_EXCEPTION)).not_done:
+                    for answer in known.done:
+                        answer.result()  # which raises what ended it
             except BaseException:  # interrupted: no one waits for the answers
                 pool.shutdown(wait=False, cancel_futures=True)
                 running.end()
@@ -153,7 +154,6 @@ def _run(
         env=environment,
         start_new_session=True,  # so that its children end with it
     ) as child:
-        running.add(child)
         late = threading.Event()
 
         def end() -> None:
@@ -163,20 +163,22 @@ def _run(
         timer = threading.Timer(seconds, end)
         errors = bytearray()
         reader = threading.Thread(target=_keep_end, args=(child.stderr, errors))
-        timer.start()
-        reader.start()
         assert child.stdout is not None
         try:
+            running.add(child)
+            timer.start()
+            reader.start()
             output = child.stdout.read(limit + 1)
             if len(output) > limit:
                 _kill(child)
             status = child.wait()
-        except BaseException:  # interrupted
+        except BaseException:  # interrupted, or no thread can be started
             _kill(child)
             raise
         finally:
             timer.cancel()
-            reader.join()
+            if reader.ident is not None:
+                reader.join()
             running.discard(child)
     said = errors.decode("utf-8", "replace").strip()
     if late.is_set():

@@ -32,7 +32,10 @@ from .template_diff import template_differences
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
 from .weighing import change_to, template_change, weigh
 
-_CLEAR = ("other model", "out of range")  # problems that say no more than that the ids are the other model's
+_CLEAR = (
+    "other model",
+    "out of range",
+)  # of a vocabulary: they say no more than that the ids are the other's
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +118,7 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
 
 
 def _without_conversion(cause: Cause) -> Cause:
-    """A cause without what is to be done to the first model, which does not look broken.
+    """Return a cause without its advice for the first model, which does not look broken.
 
     Where the cause has a change, its `fix` is for the other side.
     """
@@ -174,7 +177,7 @@ def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], names: tuple[str, str
         causes = [
             with_known_pre(cause, a.vocabulary, b.vocabulary) if cause.id == "pre_type" else cause
             for cause in difference.causes
-            if cause.detail.get("problem") not in _CLEAR
+            if cause.id != "vocabulary" or cause.detail.get("problem") not in _CLEAR
         ]
         told = [_of_lacking(cause, b.vocabulary, names[1]) for cause in causes]
         difference.causes = tuple(of_two_models(cause, *names) for cause in told)

@@ -112,6 +112,26 @@ def test_interrupting_a_command_that_runs_or_is_being_started(
 
 def test_interrupting_a_command_that_hangs_on_its_first_text(tmp_path: Path) -> None:
     path = hanging(tmp_path, "Hello")
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with interrupted_at_once():
-        LlamaTokenize(path, "model.gguf", WITH_BOS, 60)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with interrupted_at_once():
+            LlamaTokenize(path, "model.gguf", WITH_BOS, 60)
+    finally:
+        timer.cancel()
+
+
+def test_the_first_error_ends_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = LlamaTokenize(hanging(tmp_path, "hang"), "model.gguf", WITH_BOS, 60)
+    encode = oracle._encode
+
+    def failing(text: bytes, *arguments: Any) -> Any:
+        if text == b"fail":
+            raise OSError("no space left")
+        return encode(text, *arguments)
+
+    monkeypatch.setattr(oracle, "_encode", failing)
+    began = time.monotonic()
+    with pytest.raises(OSError, match="no space left"):
+        oracle.encode([b"hang", b"fail"], True, True)
+    assert time.monotonic() - began < 30  # not the 60 s that the command sleeps

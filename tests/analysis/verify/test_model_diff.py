@@ -579,6 +579,17 @@ def test_exchanged_tokens_are_a_cause(tmp_path: Path) -> None:
     assert [cause.detail["problem"] for cause in causes] == ["exchanged"]
 
 
+def test_other_scores_are_a_cause() -> None:
+    tok = Tokenizer.from_gguf(UNIGRAM)
+    with GGUFFile(UNIGRAM) as file:
+        scores = list(file[K.SCORES])
+    other = tok.with_overrides({K.SCORES: [*scores[:5], *reversed(scores[5:])]})
+    found = diff(tok, other, ["the hello world and other words that are tokens here"])
+    assert found.texts is not None
+    causes = [cause.id for difference in found.texts.differences for cause in difference.causes]
+    assert causes == ["scores"]
+
+
 _WORDS = small_tokenizer("low", "lower", attributes={}).vocabulary._replace(merges=())
 
 
