@@ -130,21 +130,14 @@ _PATTERNS = {
     "line": (rb"\n(?:[ \t\r]*\n)*", b""),
     "word": (rb"[ \t\r\n]+", b""),
 }
+_PROSE = ("paragraph", "sentence", "line", "word")
 _LEVELS: dict[BoundaryName, tuple[str, ...]] = {
-    "paragraph": ("paragraph", "sentence", "line", "word"),
-    "sentence": ("sentence", "line", "word"),
-    "line": ("line", "word"),
-    "word": ("word",),
+    "paragraph": _PROSE,
+    "sentence": _PROSE[1:],
+    "line": _PROSE[2:],
+    "word": _PROSE[3:],
     "token": (),
-    "markdown": (
-        *(f"heading {n}" for n in range(1, 7)),
-        FENCED_BLOCK,
-        "rule",
-        "paragraph",
-        "sentence",
-        "line",
-        "word",
-    ),
+    "markdown": (*(f"heading {n}" for n in range(1, 7)), FENCED_BLOCK, "rule", *_PROSE),
     "code": ("definition", "inner definition", "paragraph", "line", "word"),
 }
 

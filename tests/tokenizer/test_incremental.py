@@ -131,7 +131,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
     ("truncate", (-1,), ValueError, "length must be from 0 to 5"),
     ("replace", (3, 2, ""), ValueError, "start and end must be in order and from 0 to 5"),
     ("replace", (0, 6, ""), ValueError, "start and end must be in order and from 0 to 5"),
-    ("replace", (0.5, 6, ""), TypeError, "must be an integer, not"),
+    ("replace", (0.5, 6, ""), TypeError, "start must be an integer, not float"),
     ("restore", ([],), TypeError, "not a Checkpoint but list"),
     ("restore", (TOK.incremental(add_special=False).checkpoint(),), ValueError, "of other add_special"),
 ]

@@ -289,9 +289,12 @@ def _texts(
             differing += 1
             explained += is_right
             unmended += is_right and not is_mended
-    if before is None or expected is None or not explained:
-        return _Texts(differing, explained, unmended, broken)
-    if _explains_nothing(before, after, compared, encode, expected):
+    if (
+        explained
+        and before is not None
+        and expected is not None
+        and _explains_nothing(before, after, compared, encode, expected)
+    ):
         return _Texts(broken=broken)
     return _Texts(differing, explained, unmended, broken)
 
