@@ -90,6 +90,9 @@ STRINGS_OF_RANDOM_VOCABULARY = 5000
 STRINGS_OF_OTHER_MODEL = 500  # where more goes wrong in the vocabulary than in the text
 COMMANDS_AT_A_TIME = 25
 RANDOM_SHARE = 0.3  # of the strings of a name, over random vocabularies
+SPREAD_FROM = (
+    1000  # strings of a name; fewer are over one vocabulary, since opening one takes longer than they do
+)
 ASKED_ALONE = 16  # every so many tokens are asked for by `token_to_piece`
 BROKEN_SHARE = 0.1  # of all strings: bytes that are not UTF-8
 REAL_SHARE = 0.05  # of all strings, over the real vocabularies with their own names
@@ -401,13 +404,15 @@ def jobs(
     for number, name in enumerate(names):
         share = _share(strings - for_real, number, len(names))
         over_random = share if name in OTHER_MODELS else int(share * RANDOM_SHARE)
-        found.append(Job(name, None, over_random, f"{seed}/random/{name}", state, reference_every))
-        if name in OTHER_MODELS:
-            continue
-        bases = [RAW] if name in RAW_NAMES else [GPT2, UNSPLIT]
-        for base, path in enumerate(bases):
-            strings_here = _share(share - over_random, base, len(bases))
-            found.append(Job(name, path, strings_here, f"{seed}/{path.stem}/{name}", state, reference_every))
+        parts: dict[Path | None, int] = {None: over_random}
+        if name not in OTHER_MODELS:
+            bases = [RAW] if name in RAW_NAMES else [GPT2, UNSPLIT]
+            parts |= {path: _share(share - over_random, base, len(bases)) for base, path in enumerate(bases)}
+        if share < SPREAD_FROM:
+            parts = {[*parts][(seed + number) % len(parts)]: share}
+        for path, count in parts.items():
+            part = f"{seed}/{path.stem if path else 'random'}/{name}"
+            found.append(Job(name, path, count, part, state, reference_every))
     return [job for job in found if job.strings]
 
 
