@@ -1,4 +1,4 @@
-"""What several adapters share: importing a library, plain ids, and stop tokens."""
+"""What several adapters share: importing a library, checking a tokenizer, plain ids, and stop tokens."""
 
 from __future__ import annotations
 
@@ -20,17 +20,29 @@ def library(module: str, package: str, adapter: str = "") -> Any:
     return imported_package(module, package, f"ggufbpe.integrations.{adapter or module.partition('.')[0]}")
 
 
-def length_function(tokenizer: Tokenizer) -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text, without BOS and EOS, and control tokens as plain text.
-
-    `TypeError` for anything but a `Tokenizer`, such as the path of a model.
-    """
+def checked(tokenizer: Tokenizer) -> Tokenizer:
+    """Return `tokenizer`. `TypeError` for anything but a `Tokenizer`, such as the path of a model."""
     if not isinstance(tokenizer, Tokenizer):
         kind = type(tokenizer).__name__
         raise TypeError(
             f"the tokenizer must be a Tokenizer, not {kind}; Tokenizer.from_gguf(path) opens a model"
         )
-    return partial(tokenizer.count, add_special=False, parse_special=False)
+    return tokenizer
+
+
+def length_function(tokenizer: Tokenizer) -> Callable[[str], int]:
+    """Return a function that counts the tokens of a text, without BOS and EOS, and control tokens as plain text."""
+    return partial(checked(tokenizer).count, add_special=False, parse_special=False)
+
+
+def changes_text(tokenizer: Tokenizer) -> bool:
+    """Whether a text is changed before it is encoded, so that the bytes of its tokens need not be those of the text.
+
+    Where only a space is put before it, `continues=True` leaves that out.
+    """
+    vocabulary = tokenizer.vocabulary
+    model = vocabulary.tokenizer_model
+    return model.drops_white_space or model.normalizes or vocabulary.pre_tokenizer.prepend_space
 
 
 def stop_ids(tokenizer: Tokenizer) -> list[int]:

@@ -14,13 +14,14 @@ _Base: Any = library("chonkie.tokenizer", "chonkie").Tokenizer
 def tokenizer(tok: Tokenizer) -> ChonkieTokenizer:
     """Return a `chonkie.tokenizer.Tokenizer`.
 
-    `TokenChunker` decodes slices of ids: a character that it cuts becomes U+FFFD on both sides.
+    `TokenChunker` decodes slices of ids, and so do `RecursiveChunker` and `SlumberChunker` where a text has no place to
+    divide it, and overlaps by tokens: a character that they cut becomes U+FFFD on both sides, with every tokenizer.
     """
     return ChonkieTokenizer(tok)
 
 
 class ChonkieTokenizer(_Base):  # type: ignore[misc]
-    """Plain ids, without BOS and EOS, by the methods that Chonkie calls.
+    """Plain ids, without BOS, EOS and the space before the first word, by the methods that Chonkie calls.
 
     It is a `chonkie.tokenizer.Tokenizer`, since Chonkie chooses by the name of the type for all other objects.
     """
@@ -42,11 +43,11 @@ class ChonkieTokenizer(_Base):  # type: ignore[misc]
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of `text`."""
-        return self.tok.encode_ordinary(text)
+        return self.encode(text)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`."""
-        return self.tok.encode_ordinary(text)
+        return self.tok.encode_ordinary(text, continues=True)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of ids, with all spaces."""
@@ -54,7 +55,7 @@ class ChonkieTokenizer(_Base):  # type: ignore[misc]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text."""
-        return self.tok.encode_batch(texts, add_special=False, parse_special=False)
+        return list(map(self.encode, texts))
 
     def decode_batch(self, token_sequences: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each list of ids."""

@@ -59,7 +59,7 @@ class _Splitter(_Base):  # type: ignore[misc]
         """Return a document for each chunk, with the metadata of its text. LangChain looks for chunks by their text."""
         documents = library("langchain_core.documents", "langchain-core", "langchain")
         found = []
-        for text, metadata in zip(texts, metadatas or [{}] * len(texts), strict=True):
+        for text, metadata in zip(texts, (metadatas or [{}] * len(texts))[: len(texts)], strict=True):
             for start, end in self._spans(text):
                 more = {"start_index": start} if self._add_start_index else {}
                 own = {**copy.deepcopy(metadata), **more}

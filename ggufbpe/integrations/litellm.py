@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..tokenizer import Tokenizer
+from ._protocol import checked
 
 
 def custom_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """Return the dict that LiteLLM's `custom_tokenizer` arguments take; counts are without BOS and EOS."""
-    return {"type": "huggingface_tokenizer", "tokenizer": PlainTokenizer(tokenizer)}
+    return {"type": "huggingface_tokenizer", "tokenizer": PlainTokenizer(checked(tokenizer))}
 
 
 class PlainTokenizer:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..tokenizer import Tokenizer as GGUFTokenizer
-from ._protocol import library
+from ._protocol import checked, library
 
 _Base: Any = library("llama_cpp.llama_tokenizer", "llama-cpp-python").BaseLlamaTokenizer
 
@@ -15,7 +15,7 @@ class Tokenizer(_Base):  # type: ignore[misc]
     """A `BaseLlamaTokenizer` of llama-cpp-python with the ids of a `ggufbpe.Tokenizer`."""
 
     def __init__(self, tokenizer: GGUFTokenizer) -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer = checked(tokenizer)
         self._hidden = {token for token in range(len(tokenizer)) if tokenizer.is_special(token)}
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = True) -> list[int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from ..models.vocabulary import USER_DEFINED
 from ..tokenizer import Tokenizer
-from ._protocol import eos_id, library, stop_ids
+from ._protocol import changes_text, checked, eos_id, library, stop_ids
 
 SPECIAL = b"\xff"  # before the text of a token that no grammar takes for text
 
@@ -18,6 +19,7 @@ def ll_tokenizer(tokenizer: Tokenizer, n_vocab: int | None = None, slices: list[
     `ValueError` if the vocabulary has no token that ends a generation.
     """
     llguidance = library("llguidance", "llguidance")
+    checked(tokenizer)
     wrapper = llguidance.TokenizerWrapper(TokensOfGrammars(tokenizer))
     stop = stop_ids(tokenizer)
     takes_several = hasattr(llguidance.LLTokenizer, "eos_tokens")  # llguidance 1.5 takes one
@@ -36,10 +38,42 @@ class TokensOfGrammars:
         for token in self.special_token_ids:
             tokens[token] = SPECIAL + tokens[token]
         self.tokens: Sequence[bytes] = tokens
+        self._changes_text = changes_text(tokenizer)
 
     def __call__(self, text: str | bytes) -> list[int]:
-        """Return the ids of `text` as plain text."""
-        return self.tokenizer.encode_ordinary(text)
+        """Return ids whose tokens have exactly the bytes of `text`, which a grammar forces.
+
+        They are those of `text` as plain text behind another text, without the space that llama.cpp puts before the
+        first word. Where a model changes texts (unigram, WordPiece), they are the longest tokens from the beginning on,
+        up to the first byte that no token has.
+        """
+        ids = self.tokenizer.encode_ordinary(text, continues=True)
+        if not self._changes_text:
+            return ids
+        data = text.encode() if isinstance(text, str) else text
+        return ids if b"".join(map(self.tokens.__getitem__, ids)) == data else self._longest_tokens(data)
+
+    def _longest_tokens(self, data: bytes) -> list[int]:
+        ids = []
+        start = 0
+        while start < len(data):
+            for end in range(min(len(data), start + self._longest), start, -1):
+                if (token := self._ids.get(data[start:end])) is not None:
+                    break
+            else:
+                break
+            ids.append(token)
+            start = end
+        return ids
+
+    @cached_property
+    def _ids(self) -> dict[bytes, int]:
+        """The first id of each token's bytes."""
+        return {data: token for token, data in reversed([*enumerate(self.tokens)])}
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self.tokens))
 
 
 def _is_marked(tokenizer: Tokenizer, token: int) -> bool:

@@ -7,12 +7,17 @@ from functools import partial
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._protocol import library, stop_ids, token_text
+from ._protocol import checked, library, stop_ids, token_text
 
 
 def tokenizer_data(tokenizer: Tokenizer, use_bitmask: bool = False, vocab_size: int | None = None) -> Any:
-    """Return a `TokenEnforcerTokenizerData`. `vocab_size` is the number of logits if there are more than tokens."""
+    """Return a `TokenEnforcerTokenizerData`. `vocab_size` is the number of logits if there are more than tokens.
+
+    lm-format-enforcer works on characters: a token with only a part of one is U+FFFD to it. A character that no token
+    has as a whole cannot be generated, and where the grammar leaves no other, no token is allowed.
+    """
     enforcer = library("lmformatenforcer", "lm-format-enforcer", "lm_format_enforcer")
+    checked(tokenizer)
     # No piece depends on what is before it, so that none counts as the start of a word.
     regular = [
         (token, token_text(tokenizer, token), False)

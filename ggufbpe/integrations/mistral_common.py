@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..tokenizer import Tokenizer as GGUFTokenizer
-from ._protocol import library
+from ._protocol import checked, library
 
 _base = library("mistral_common.tokens.tokenizers.base", "mistral-common")
 _Base: Any = _base.Tokenizer
@@ -15,7 +15,7 @@ _Policy: Any = _base.SpecialTokenPolicy
 
 def tokenizer(tok: GGUFTokenizer, version: str = "v7") -> MistralTokenizer:
     """Return a `mistral_common` tokenizer. `version` names the form of its prompts, such as "v3" or "v13"."""
-    return MistralTokenizer(tok, _base.TokenizerVersion(version))
+    return MistralTokenizer(checked(tok), _base.TokenizerVersion(version))
 
 
 class MistralTokenizer(_Base):  # type: ignore[misc]
@@ -25,6 +25,7 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         self.tok = tok
         self._version = version
         self._bos, self._eos = tok.bos_id, tok.eos_id
+        self._is_of_sentencepiece = tok.vocabulary.tokenizer_model.has_scores
 
     n_words = property(lambda self: len(self.tok), doc="The number of tokens.")
     special_ids = property(lambda self: set(self.tok.control_ids), doc="The ids of the control tokens.")
@@ -45,7 +46,13 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         return list(self.tok.vocabulary.tokens)
 
     def id_to_piece(self, token_id: int) -> str:
-        """Return the text of a token; bytes that are not UTF-8 become U+FFFD."""
+        """Return the piece of a token.
+
+        In a SentencePiece vocabulary that is the token as written in the file, such as "▁Hello" and "<0x0A>". In others
+        it is the text of the token, as in mistral-common's own tekken; bytes that are not UTF-8 become U+FFFD.
+        """
+        if self._is_of_sentencepiece:
+            return self.tok.id_to_token(token_id)
         return self.tok.token_to_piece(token_id).decode("utf-8", "replace")
 
     def encode(self, s: str, bos: bool, eos: bool) -> list[int]:
@@ -58,12 +65,18 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         return ids
 
     def decode(self, tokens: list[int], special_token_policy: Any = _Policy.IGNORE) -> str:
-        """Return the text of ids. Control tokens are left out, kept, or refused with `ValueError`, by the policy."""
-        if special_token_policy == _Policy.RAISE and any(map(self.is_special, tokens)):
+        """Return the text of ids. Control tokens are left out, kept, or refused with `ValueError`, by the policy.
+
+        Kept ones stand among the pieces of the other tokens, as in mistral-common.
+        """
+        if special_token_policy == _Policy.KEEP:
+            return self._to_string(tokens)
+        plain = [token for token in tokens if not self.is_special(token)]
+        if special_token_policy == _Policy.RAISE and len(plain) < len(tokens):
             raise ValueError(
                 "A control token is among these tokens, and the policy is SpecialTokenPolicy.RAISE."
             )
-        return self.tok.decode(tokens, unparse_special=special_token_policy == _Policy.KEEP)
+        return self.tok.decode(plain)
 
     def get_special_token(self, s: str) -> int:
         """Return the id of a control token. `ValueError` if there is none of this text."""
@@ -78,6 +91,8 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         return found in self.tok.control_ids
 
     def _to_string(self, tokens: list[int]) -> str:
+        if self._is_of_sentencepiece:
+            return "".join(map(self.id_to_piece, tokens))
         return self.tok.decode(tokens, unparse_special=True)
 
 

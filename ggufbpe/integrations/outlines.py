@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from .._util.utf8 import is_utf8
 from ..tokenizer import Tokenizer
 from ..tokenizer.engine import numpy
-from ._protocol import eos_id, library, token_text
+from ._protocol import checked, eos_id, library, token_text
 
 
 def tokenizer(tok: Tokenizer) -> OutlinesTokenizer:
     """Return a tokenizer of Outlines' protocol. `ValueError` if no token ends a generation."""
-    return OutlinesTokenizer(tok)
+    return OutlinesTokenizer(checked(tok))
 
 
 def vocabulary(tok: Tokenizer) -> Any:
@@ -23,6 +23,7 @@ def vocabulary(tok: Tokenizer) -> Any:
     """
     core = library("outlines_core", "outlines-core", "outlines")
     ids: dict[bytes, list[int]] = {}
+    checked(tok)
     for token, data in enumerate(tok.token_bytes):
         if data and not tok.is_special(token) and not tok.is_eog(token):
             ids.setdefault(data, []).append(token)
@@ -42,7 +43,7 @@ class OutlinesTokenizer:
         self.vocabulary = {
             tok.id_to_token(token): token
             for token, data in enumerate(tok.token_bytes)
-            if token == self.eos_token_id or (token not in special and data and _is_text(data))
+            if token == self.eos_token_id or (token not in special and data and is_utf8(data))
         }
 
     def encode(self, prompt: str | list[str]) -> tuple[Any, Any]:
@@ -64,8 +65,9 @@ class OutlinesTokenizer:
 
     def decode(self, token_ids: Any) -> list[str]:
         """Return the text of each row of ids, or of one row."""
-        rows: Sequence[Any] = numpy().atleast_2d(token_ids).tolist()
-        return self.tokenizer.decode_batch(rows)
+        rows = token_ids.tolist() if hasattr(token_ids, "tolist") else [*token_ids]
+        is_one = not rows or isinstance(rows[0], int) or getattr(rows[0], "ndim", 1) == 0
+        return self.tokenizer.decode_batch([rows] if is_one else rows)
 
     def convert_token_to_string(self, token: str) -> str:
         """Return the text that a token, as written in the file, stands for."""
@@ -76,11 +78,3 @@ class OutlinesTokenizer:
 
     def __hash__(self) -> int:
         return hash(self.tokenizer)
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

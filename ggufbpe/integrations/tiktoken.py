@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ..tokenizer import Tokenizer
-from ._protocol import eos_id, library
+from ._protocol import checked, eos_id, library
 
 _Base: Any = library("tiktoken", "tiktoken").Encoding
 
 
 def encoding(tokenizer: Tokenizer, name: str | None = None) -> Encoding:
     """Return a `tiktoken.Encoding` with the ids of `tokenizer`, named like its file unless `name` is given."""
+    checked(tokenizer)
     return Encoding(tokenizer, name or tokenizer.name or repr(tokenizer))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._protocol import library, stop_ids
+from ._protocol import checked, library, stop_ids
 
 
 def tokenizer_info(tokenizer: Tokenizer, vocab_size: int | None = None) -> Any:
@@ -14,6 +14,7 @@ def tokenizer_info(tokenizer: Tokenizer, vocab_size: int | None = None) -> Any:
     Control tokens have no bytes in it, so that no grammar takes them for text.
     """
     xgrammar = library("xgrammar", "xgrammar")
+    checked(tokenizer)
     tokens = [
         b"" if tokenizer.is_special(token) or tokenizer.is_eog(token) else data
         for token, data in enumerate(tokenizer.token_bytes)

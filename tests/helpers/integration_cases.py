@@ -8,7 +8,8 @@ import os
 from typing import Any
 
 import pytest
-from conftest import GPT2, ROOT
+from conftest import GPT2, ROOT, missing
+from reference import NotPreparedError, vocabulary
 
 from ggufbpe import Tokenizer
 
@@ -21,6 +22,14 @@ def library(module: str) -> Any:
     if os.environ.get("GGUFBPE_INTEGRATIONS") == "required":  # scripts/test_integrations.sh
         return importlib.import_module(module)
     return pytest.importorskip(module)
+
+
+def real(name: str) -> Tokenizer:
+    """The tokenizer of a real vocabulary of llama.cpp's. Without these the test is skipped, or fails in CI."""
+    try:
+        return Tokenizer.from_gguf(vocabulary(name))
+    except NotPreparedError as error:
+        missing(str(error))
 
 
 TOK = Tokenizer.from_gguf(GPT2)
@@ -58,8 +67,10 @@ def allowed_in_json(generated: bytes) -> set[int]:
     return allowed(generated, [text.encode() for text in JSON_TEXTS])
 
 
-def allowed(generated: bytes, texts: list[bytes] = NUMBER_TEXTS) -> set[int]:
+def allowed(generated: bytes, texts: list[bytes] = NUMBER_TEXTS, tok: Tokenizer = TOK) -> set[int]:
     """By brute force over all tokens: those after which one of `texts` can still come; EOS if one is complete."""
+    eos = tok.eos_id
+    assert eos is not None
     begun = len(generated)
     rests = {
         text[begun:end]
@@ -67,8 +78,8 @@ def allowed(generated: bytes, texts: list[bytes] = NUMBER_TEXTS) -> set[int]:
         if text.startswith(generated)
         for end in range(begun + 1, len(text) + 1)
     }
-    found = {token for token, data in enumerate(TOK.token_bytes) if data in rests and token != END}
-    return found | {END} if generated in texts else found
+    found = {token for token, data in enumerate(tok.token_bytes) if data in rests and token != eos}
+    return found | {eos} if generated in texts else found
 
 
 def ids_of_bits(mask: bytes) -> set[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from integration_cases import DOCUMENT, END, TOK, library
+import pytest
+from integration_cases import DOCUMENT, END, TOK, library, real
 
 library("guidance")
 
@@ -20,3 +21,15 @@ def test_guidance_encodes_and_decodes() -> None:
     assert made.decode(made.encode(b"caf\xc3")) == b"caf\xc3"
     assert made.is_special_token(END)
     assert not made.is_special_token(0)
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "phi-3"])
+@pytest.mark.parametrize("text", ["Hello world", " a", "1<s>2</s>3", "a\nb", "<|user|>Hi"])
+def test_a_text_comes_back_without_a_space_before_it(name: str, text: str) -> None:
+    tok = real(name)
+    made = tokenizer(tok)
+    ids = made.encode(text.encode())
+    assert made.decode(ids) == text.encode()
+    assert made.recode(ids) == ids
+    assert [*filter(tok.is_special, ids)] == [*filter(tok.is_special, tok.encode(text, add_special=False))]
+    assert made.decode(made.encode(b"a\xf0\x9f")) == b"a\xf0\x9f"

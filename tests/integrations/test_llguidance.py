@@ -17,11 +17,12 @@ from integration_cases import (
     allowed_in_json,
     ids_of_bits,
     library,
+    real,
 )
 
 llguidance = library("llguidance")
 
-from ggufbpe.integrations.llguidance import ll_tokenizer  # noqa: E402 - after its library
+from ggufbpe.integrations.llguidance import TokensOfGrammars, ll_tokenizer  # noqa: E402 - after its library
 
 LL = ll_tokenizer(TOK)
 
@@ -82,3 +83,46 @@ def test_a_json_grammar_accepts_the_tokens_of_a_valid_text(text: object, is_vali
         assert matcher.consume_token(token)
         accepted += 1
     assert (accepted == len(ids)) == is_valid
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "phi-3", "nomic-bert-moe", "bert-bge", "gemma-4"])
+@pytest.mark.parametrize("text", ["hello world", "-", "  a  b", "naïve", '{"a": 1}'])
+def test_ids_have_the_bytes_of_a_forced_text(name: str, text: str) -> None:
+    """Whether the model puts a space before a text, drops spaces, or changes characters."""
+    tok = real(name)
+    ids = TokensOfGrammars(tok)(text)
+    written = b"".join(tok.token_bytes[token] for token in ids)
+    if name == "bert-bge":  # which has no tokens for spaces and accents
+        assert text.encode().startswith(written)
+    else:
+        assert written == text.encode()
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "phi-3", "nomic-bert-moe"])
+def test_a_forced_text_begins_without_a_space(name: str) -> None:
+    tok = real(name)
+    made = ll_tokenizer(tok)
+    matcher = llguidance.LLMatcher(made, 'start: "Hello world"')
+    forced = matcher.compute_ff_tokens()
+    assert b"".join(tok.token_bytes[token] for token in forced) == b"Hello world"
+    assert matcher.consume_tokens(forced), matcher.get_error()
+
+    matcher = llguidance.LLMatcher(made, llguidance.LLMatcher.grammar_from_regex("[0-9]{4}-[0-9]{2}"))
+    for digit in "1234":
+        assert matcher.consume_token(TokensOfGrammars(tok)(digit)[0])
+    texts = [f"1234-{number:02}".encode() for number in range(100)]
+    mask = ids_of_bits(matcher.compute_bitmask())
+    assert mask in ({TokensOfGrammars(tok)("-")[0]}, allowed(b"1234", texts, tok))
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "nomic-bert-moe"])
+def test_a_json_schema_is_followed_by_tokens_with_spaces_in_front(name: str) -> None:
+    tok = real(name)
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    matcher = llguidance.LLMatcher(
+        ll_tokenizer(tok), llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
+    )
+    for token in [*TokensOfGrammars(tok)('{"name": "a b"}'), tok.eos_id]:
+        assert token in ids_of_bits(matcher.compute_bitmask()), matcher.get_error()
+        assert matcher.consume_token(token)
+    assert matcher.is_stopped()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from integration_cases import DOCUMENT, END, TOK, library
+from integration_cases import DOCUMENT, END, TOK, library, real
 
 from ggufbpe import Tokenizer
 
@@ -36,3 +36,13 @@ def test_a_token_that_the_vocabulary_lacks_is_an_error(name: str) -> None:
     made = tokenizer(Tokenizer(TOK.vocabulary._replace(special_ids=ids)))
     with pytest.raises(ValueError, match=f"The vocabulary has no {name} token."):
         made.encode("a", bos=name == "BOS", eos=name == "EOS")
+
+
+def test_a_sentencepiece_vocabulary() -> None:
+    """As mistral-common's own `SentencePieceTokenizer` decodes, which has no space at the beginning, and pieces."""
+    made = tokenizer(real("llama-spm"), version="v3")
+    for bos in (False, True):
+        assert made.decode(made.encode("Hello  world\n", bos=bos, eos=True)) == "Hello  world\n"
+    ids = made.encode("Hello\n者", bos=True, eos=True)
+    assert made.decode(ids, POLICY.KEEP) == "<s>▁Hello<0x0A>者</s>"
+    assert [made.id_to_piece(token) for token in ids[:3]] == ["<s>", "▁Hello", "<0x0A>"]

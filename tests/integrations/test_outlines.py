@@ -56,6 +56,9 @@ def test_the_protocol() -> None:
     assert mask.tolist() == [[1, 1], [0, 1]]
     assert MADE.encode(DOCUMENT)[0].tolist() == [TOK.encode(DOCUMENT)]
     assert MADE.decode(np.array([[15496, 995], [15496, 0]])) == ["Hello world", "Hello!"]
+    assert MADE.decode([[15496, 995], [15496]]) == ["Hello world", "Hello"]
+    assert MADE.decode([np.array([15496, 995]), np.array([15496])]) == ["Hello world", "Hello"]
+    assert MADE.decode([15496, 995]) == MADE.decode(np.array([15496, 995])) == ["Hello world"]
     assert MADE.convert_token_to_string("Ġworld") == " world"
     assert (hash(MADE), MADE) == (hash(tokenizer(TOK)), tokenizer(TOK))
     assert MADE.special_tokens == {"<|endoftext|>"}

@@ -44,6 +44,27 @@ def test_the_error_without_a_library_names_the_adapter(adapter: str, monkeypatch
 
 
 @pytest.mark.parametrize(
+    ("adapter", "function"),
+    [
+        *(
+            (name, function)
+            for name, (_, function, given) in ADAPTERS.items()
+            if given and name != "transformers"
+        ),
+        *(("litellm", "custom_tokenizer"), ("llama_index", "tokenizer"), ("outlines", "tokenizer")),
+    ],
+)
+def test_a_path_is_no_tokenizer(adapter: str, function: str) -> None:
+    library(
+        ADAPTERS[adapter][0] if adapter in ADAPTERS else adapter.replace("llama_index", "llama_index.core")
+    )
+    made = getattr(import_module(f"ggufbpe.integrations.{adapter}"), function)
+    arguments = ADAPTERS.get(adapter, ("", "", (TOK,)))[2]
+    with pytest.raises(TypeError, match=r"must be a Tokenizer, not str; Tokenizer.from_gguf\(path\)"):
+        made("model.gguf", *arguments[1:])
+
+
+@pytest.mark.parametrize(
     ("eos", "eog", "expected"),
     [(7, {3, 7, 5}, [7, 3, 5]), (None, {5, 3}, [3, 5]), (7, {3}, [3]), (7, set(), [])],
     ids=["EOS comes first", "without EOS", "an EOS that does not end a generation", "none"],

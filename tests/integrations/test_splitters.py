@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from integration_cases import DOCUMENT, TOK, library, real_tiktoken
+from integration_cases import DOCUMENT, TOK, library, real, real_tiktoken
 
 from ggufbpe.integrations._protocol import length_function
 
@@ -52,7 +52,9 @@ def test_documents_of_langchain_say_where_they_begin() -> None:
 
     text = "One two. " * 40  # in which LangChain would find other places
     metadata = {"source": ["a.md"]}
-    documents = text_splitter(TOK, 16, 6, add_start_index=True).create_documents([text, ""], [metadata, {}])
+    documents = text_splitter(TOK, 16, 6, add_start_index=True).create_documents(
+        [text, ""], [metadata, {}, {}]
+    )
     starts = [each.metadata["start_index"] for each in documents]
     assert starts == [start for start, _ in TOK.split(text, 16, 6, parse_special=False)]
     assert all(text.startswith(each.page_content, at) for each, at in zip(documents, starts))
@@ -125,14 +127,20 @@ def test_chonkie() -> None:
     assert max(count(part.text) for part in parts) <= 64
 
 
-def test_chonkie_by_tokens() -> None:
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
+def test_chonkie_by_tokens(name: str) -> None:
     chonkie = library("chonkie")
     from ggufbpe.integrations.chonkie import tokenizer
 
     text = "".join(character for character in DOCUMENT if character.isascii())
-    parts = chonkie.TokenChunker(tokenizer=tokenizer(TOK), chunk_size=64, chunk_overlap=0).chunk(text)
+    made = tokenizer(TOK if name == "gpt-2" else real(name))
+    parts = chonkie.TokenChunker(tokenizer=made, chunk_size=64, chunk_overlap=0).chunk(text)
     assert "".join(part.text for part in parts) == text
+    assert all(text[part.start_index : part.end_index] == part.text for part in parts)
     assert max(part.token_count for part in parts) <= 64
+    word = "supercalifragilistic" * 10  # without a place to divide it
+    parts = chonkie.RecursiveChunker(tokenizer=made, chunk_size=7, min_characters_per_chunk=1).chunk(word)
+    assert "".join(part.text for part in parts) == word
 
 
 def test_semantic_text_splitter() -> None:
