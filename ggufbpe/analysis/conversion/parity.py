@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..._util.extras import imported
 from ..._util.unicode_classes import STARTS, class_of
+from ..._util.utf8 import is_utf8
 from ..._util.verdicts import DIFFERENT, EXPLAINED, NOT_COMPARED, SAME
 from ..._util.wording import counted
 from ...convert.character_limits import CHARACTERS
@@ -174,17 +175,9 @@ def _shrinker(differs: Callable[[str], bool]) -> Callable[[str], str]:
     """Returns a function that shrinks a text that differs."""
 
     def asked(texts: Any) -> list[bool]:
-        return [_is_utf8(text) and differs(text.decode()) for text in texts]
+        return [is_utf8(text) and differs(text.decode()) for text in texts]
 
     return lambda text: shrink(text.encode(), Shrinking(asked, seconds=3.0)).decode()
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 # ---- character by character -----------------------------------------------------------------------------
