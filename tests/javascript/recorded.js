@@ -9,20 +9,31 @@ const FLAGS = [
   [false, false],
 ];
 
+// Of the names that share a vocabulary, one has all its tokens compared and the others this share: tokens hardly depend on the
+// name, and a call for each of 50,000 takes most of the time.
+const SOME = 17;
+
 // Recorded bytes are strings of a character a byte.
 const bytesOf = (text) => Uint8Array.from(text, (character) => character.charCodeAt(0));
-const textOf = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+const textOf = (bytes) => String.fromCharCode(...bytes);
+
+// As JSON.stringify would tell, which takes most of the time here.
+const isSame = (ours, theirs) =>
+  Array.isArray(ours) && Array.isArray(theirs)
+    ? ours.length === theirs.length && ours.every((each, index) => each === theirs[index])
+    : ours === theirs;
 
 // From a recorded table: the answers for `name` under FLAGS[flags], one to each question.
 const column = (table, name, flags) => table.index[name][flags].map((number, question) => table.answers[question][number]);
 
-// What differs from the answers that are recorded for `name`, and how many were compared.
-export function compare(tokenizer, recorded, name) {
+// What differs from the answers that are recorded for `name`, and how many were compared; of every so many tokens, what is
+// known of each.
+export function compare(tokenizer, recorded, name, every = 1) {
   const wrong = [];
   let count = 0;
   const expect = (what, ours, theirs) => {
     ++count;
-    if (JSON.stringify(ours) !== JSON.stringify(theirs)) wrong.push({ name, what, ours, theirs });
+    if (!isSame(ours, theirs)) wrong.push({ name, what, ours, theirs });
   };
   FLAGS.forEach(([one, other], flags) => {
     const options = { addSpecial: one, parseSpecial: other };
@@ -40,10 +51,11 @@ export function compare(tokenizer, recorded, name) {
     });
   });
   if (!recorded.pieces) return { count, wrong };
-  const all = Array.from({ length: tokenizer.vocabularySize }, (_, id) => id);
+  const some = (answers) => answers.filter((_, id) => id % every === 0);
+  const all = some(Array.from({ length: tokenizer.vocabularySize }, (_, id) => id));
   [true, false].forEach((special, flags) => {
     const [pieces] = column(recorded.pieces, name, flags);
-    expect(`pieces, special ${special}`, all.map((id) => textOf(tokenizer.piece(id, { special }))), pieces);
+    expect(`pieces, special ${special}`, all.map((id) => textOf(tokenizer.piece(id, { special }))), some(pieces));
   });
   const [facts] = column(recorded.described, name, 0);
   for (const [key, id] of Object.entries(facts.special_ids)) {
@@ -51,11 +63,11 @@ export function compare(tokenizer, recorded, name) {
   }
   expect("adds BOS", tokenizer.addsBos, facts.add_bos);
   expect("adds EOS", tokenizer.addsEos, facts.add_eos);
-  expect("ends of generation", all.filter((id) => tokenizer.isEndOfGeneration(id)), facts.eog_ids);
+  expect("ends of generation", all.filter((id) => tokenizer.isEndOfGeneration(id)), facts.eog_ids.filter((id) => id % every === 0));
   const attributesOf = (id) => tokenizer.attributes(id).reduce((bits, each) => bits | BITS[each], 0);
-  expect("attributes", all.map(attributesOf), facts.attributes);
+  expect("attributes", all.map(attributesOf), some(facts.attributes));
   const written = (id) => textOf(new TextEncoder().encode(tokenizer.tokenText(id)));
-  expect("texts", all.map(written), facts.texts);
+  expect("texts", all.map(written), some(facts.texts));
   return { count, wrong };
 }
 
@@ -64,9 +76,10 @@ export async function compareAll(Tokenizer, base, cases) {
   const answers = new Map();
   const found = { count: 0, wrong: [] };
   for (const [recorded, name] of cases) {
-    if (!answers.has(recorded)) answers.set(recorded, await (await fetch(`${base}/${recorded}.json`)).json());
+    const every = answers.has(recorded) ? SOME : 1;
+    if (every === 1) answers.set(recorded, await (await fetch(`${base}/${recorded}.json`)).json());
     const tokenizer = await Tokenizer.fromGGUF(`${base}/${recorded}/${name}.gguf`);
-    const { count, wrong } = compare(tokenizer, answers.get(recorded), name);
+    const { count, wrong } = compare(tokenizer, answers.get(recorded), name, every);
     found.count += count;
     found.wrong.push(...wrong.slice(0, 3));
   }

@@ -23,6 +23,7 @@ VOCABULARIES = {
     "plamo": PLAMO,
 }
 RULES: dict[str, dict[str, Any]] = read_recorded("loading_rules")["rules"]
+SOME = 17  # pieces hardly depend on the name, and one call for each of 50,000 tokens takes most of the time
 REFUSED = [name for name, record in RULES.items() if "refused" in record]
 
 
@@ -56,7 +57,8 @@ def _path(recorded: str, name: str, folder: Path) -> Path:
     return variant(VOCABULARIES[recorded], name, folder / "v.gguf")
 
 
-def check(tok: CTokenizer, record: dict[str, Any], name: str) -> None:
+def check(tok: CTokenizer, record: dict[str, Any], name: str, every: int = 1) -> None:
+    """Compare with what is recorded for a name; the piece of every so many tokens."""
     for number, (first, second) in enumerate(FLAGS):
         expected = column(record["ids"], name, number)
         for text, ids in zip(record["texts"], expected, strict=True):
@@ -77,8 +79,8 @@ def check(tok: CTokenizer, record: dict[str, Any], name: str) -> None:
     if isinstance(pieces, dict):  # of several names
         pieces = [column(pieces, name, number)[0] for number in range(2)]
     for special, expected in zip((True, False), pieces):
-        ours = [tok.token_to_piece(token, special) for token in range(len(expected))]
-        assert ours == list(map(as_bytes, expected))
+        ours = [tok.token_to_piece(token, special) for token in range(0, len(expected), every)]
+        assert ours == list(map(as_bytes, expected[::every]))
 
 
 @pytest.mark.slow
@@ -88,7 +90,8 @@ def test_recorded_answers(recorded: str, name: str, tmp_path: Path) -> None:
         if recorded == "rules":
             check(tok, RULES[name], "")
         else:
-            check(tok, _answers(recorded), name)
+            is_first = name == next(iter(_answers(recorded)["ids"]["index"]))
+            check(tok, _answers(recorded), name, 1 if is_first or recorded == "real" else SOME)
 
 
 @pytest.mark.parametrize("name", REFUSED)
