@@ -1,7 +1,7 @@
 /** The tokenizer of a GGUF model, with exactly llama.cpp's ids. */
 
 /** Bytes of a model file (all of them, or the first ones), a `File` or `Blob`, an address, or in Node a path. */
-export type Model = ArrayBuffer | ArrayBufferView | Blob | URL | string;
+export type Model = ArrayBufferLike | ArrayBufferView | Blob | URL | string;
 
 /** A text. A string is encoded as by `TextEncoder`: half of a surrogate pair becomes U+FFFD. Bytes are taken as they are. */
 export type Text = string | Uint8Array;
@@ -136,7 +136,7 @@ export class Tokenizer {
   readonly warnings: string[];
   readonly specialIds: SpecialIds;
 
-  /** Whether a token ends a generation (`llama_vocab_is_eog`). */
+  /** Whether a token ends a generation (`llama_vocab_is_eog`); false for an id that no token has. */
   isEndOfGeneration(id: number): boolean;
   /** The bytes of a token (`llama_token_to_piece`); control tokens are empty unless `special`, which is the default. */
   piece(id: number, options?: { special?: boolean }): Uint8Array;
@@ -144,6 +144,7 @@ export class Tokenizer {
   tokenText(id: number): string;
   /** The id of the token that the file writes so, or null. */
   findToken(text: Text): number | null;
+  /** The attributes of a token; an empty array for an id that no token has. */
   attributes(id: number): Attribute[];
 
   /** Free the cache of words that were encoded. */

@@ -10,16 +10,19 @@ const node = (name) => globalThis.process?.getBuiltinModule?.(`node:${name}`);
 const IS_ADDRESS = /^(?:[a-z][a-z\d+.-]+:\/\/|(?:blob|data|file):)/i; // C: is a drive, and a file's name may have a colon
 
 export function openModel(model, { fetch = globalThis.fetch, headers, signal } = {}) {
-  if (model instanceof ArrayBuffer || ArrayBuffer.isView(model)) return bytesIn(model);
+  if (model instanceof ArrayBuffer || isShared(model) || ArrayBuffer.isView(model)) return bytesIn(model);
   if (model instanceof Blob) return blobBytes(model);
   if (typeof model !== "string" && !(model instanceof URL)) {
     throw new TypeError("a model is bytes, a Blob or File, a URL, or in Node a path");
   }
   const fs = node("fs/promises");
   const isAddress = model instanceof URL || IS_ADDRESS.test(model);
-  const isLocal = !isAddress || String(model).startsWith("file:");
+  const isLocal = !isAddress || /^file:/i.test(model);
   return fs && isLocal ? fileBytes(fs, isAddress ? new URL(model) : model) : remoteBytes(model, fetch, headers, signal);
 }
+
+// Some pages have no SharedArrayBuffer.
+const isShared = (model) => globalThis.SharedArrayBuffer !== undefined && model instanceof SharedArrayBuffer;
 
 function bytesIn(model) {
   const view = ArrayBuffer.isView(model) ? [model.buffer, model.byteOffset, model.byteLength] : [model];
@@ -62,53 +65,64 @@ function fileBytes(fs, path) {
 }
 
 // By ranges, each in a request. A server that has no ranges sends the whole file, of which as much is read as is needed.
+// A blob: address is read that way, too, because Node 20's fetch leaves out the last byte of a range (nodejs/node#60382).
 function remoteBytes(url, fetch, headers, signal) {
   const stop = new AbortController();
   const signals = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
+  const hasRanges = !/^blob:/i.test(url);
   let at = 0,
-    version = null, // the entity tag of the first answer, if it has one
+    version = null, // the entity tag of the first answer, or else its date of last modification, if it has one
+    total = null, // the file's size, by the first answer, if that says it
     stream = null; // of a server without ranges
   const failed = (message, cause) => new TokenizerError(`${url}: ${message}`, "IO", { cause });
+  const changed = () => failed("the file has changed while it was read");
 
   async function range(count) {
-    const wanted = { ...headers, Range: `bytes=${at}-${at + count - 1}` };
+    const wanted = hasRanges ? { ...headers, Range: `bytes=${at}-${at + count - 1}` } : headers;
     // not from a cache, which may put ranges of two versions together
     const response = await fetch(url, { headers: wanted, signal: signals, cache: "no-store" }).catch((error) => {
       if (signal?.aborted) throw error;
-      throw failed(`no answer (${error.cause?.message ?? error.message}); in a browser, the server must allow other sites (CORS)`, error);
+      const reason = at === 0 && mayBeCors(url, error) ? "; the server may not allow requests from other sites (CORS)" : "";
+      throw failed(`no answer (${error.cause?.message || error.message})${reason}`, error);
     });
-    if (response.status === 416) return new Uint8Array(); // behind the end
+    if (response.status === 416) {
+      if (total !== null && at < total) throw changed();
+      return new Uint8Array(); // behind the end
+    }
     if (response.status === 200) {
       if (at) throw failed("the server has stopped answering ranges");
       stream = response.body.getReader();
-      return streamed(count);
+      return readAtLeast(stream, count);
     }
     if (response.status !== 206) throw failed(`the server responded with status ${response.status}`);
-    checkRange(response, count);
-    return new Uint8Array(await response.arrayBuffer());
+    return partial(response, count);
   }
 
-  function checkRange(response, count) {
-    const sent = /^bytes (\d+)-(\d+)/.exec(response.headers.get("Content-Range") ?? ""); // other sites may hide it
-    if (sent && (Number(sent[1]) !== at || Number(sent[2]) >= at + count)) throw failed("the server sent another range");
-    const tag = response.headers.get("ETag");
-    if (at && tag !== version) throw failed("the file has changed while it was read");
-    version = tag;
-  }
-
-  async function streamed(count) {
-    const chunks = [];
-    for (let size = 0; size < count; size += chunks.at(-1).length) {
-      const { value, done } = await stream.read();
-      if (done) break;
-      chunks.push(value);
+  async function partial(response, count) {
+    const sent = contentRange(response);
+    if (sent && (sent.start !== at || sent.end > at + count)) throw failed("the server sent another range");
+    checkVersion(response, sent?.total ?? null);
+    const most = sent ? sent.end - sent.start : count;
+    const body = response.body.getReader();
+    const bytes = await readAtLeast(body, most + 1); // one more, to see that there is none
+    if (bytes.length > most) {
+      await body.cancel();
+      throw failed(`the server sent more bytes than ${sent ? "it announced" : "were requested"}`);
     }
-    return joined(chunks);
+    if (sent && bytes.length < most) throw failed("the server sent fewer bytes than it announced");
+    return bytes;
+  }
+
+  function checkVersion(response, size) {
+    const found = response.headers.get("ETag") || response.headers.get("Last-Modified");
+    if (at && (found !== version || size !== total)) throw changed();
+    version = found;
+    total = size;
   }
 
   async function next(count) {
     try {
-      const bytes = await (stream ? streamed(count) : range(count));
+      const bytes = await (stream ? readAtLeast(stream, count) : range(count));
       at += bytes.length;
       return bytes;
     } catch (error) {
@@ -117,6 +131,31 @@ function remoteBytes(url, fetch, headers, signal) {
     }
   }
   return { next, close: async () => stop.abort() };
+}
+
+// Whether the browser may have refused the page an answer of another site; fetch reports that like a broken connection.
+function mayBeCors(url, error) {
+  const page = globalThis.location; // none in Node
+  if (!page || !(error instanceof TypeError) || !URL.canParse(url, page.href)) return false;
+  const { protocol, origin } = new URL(url, page.href);
+  return /^https?:$/.test(protocol) && origin !== page.origin;
+}
+
+// The range of the file that an answer says it has, and the file's size; null without the header, which other sites may hide.
+function contentRange(response) {
+  const found = /^bytes (\d+)-(\d+)(?:\/(\d+))?/.exec(response.headers.get("Content-Range") ?? "");
+  return found && { start: Number(found[1]), end: Number(found[2]) + 1, total: found[3] ? Number(found[3]) : null };
+}
+
+// At least `count` bytes of a stream, and fewer only at its end.
+async function readAtLeast(stream, count) {
+  const chunks = [];
+  for (let size = 0; size < count; size += chunks.at(-1).length) {
+    const { value, done } = await stream.read();
+    if (done) break;
+    chunks.push(value);
+  }
+  return joined(chunks);
 }
 
 function joined(chunks) {

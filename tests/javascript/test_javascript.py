@@ -226,13 +226,40 @@ def test_a_server_without_ranges_is_read_until_the_header_is_whole(remote: Remot
     assert sum(request.sent for request in remote.requests if request.path == "/stream.gguf") < 100 * MEGABYTE
 
 
+def with_headers_by_number(**texts: str) -> dict[str, Any]:
+    """A server without an ETag whose headers have the number of the answer in place of `{}`."""
+
+    def change(headers: dict[str, str], number: int) -> None:
+        for name, text in texts.items():
+            headers[name.replace("_", "-")] = text.format(number)
+
+    return {"headers": {}, "changes": change}
+
+
+def another_total(headers: dict[str, str], number: int) -> None:
+    headers["Content-Range"] += str(number)
+
+
 FAILURES = {
     "not there": ({"refusals": [(404, {})] * 9}, "IO", r"status 404"),
-    "changed between ranges": (
-        {"changes": lambda headers, number: headers.update(ETag=f'"{number}"')},
+    "another ETag": (with_headers_by_number(ETag='"{}"'), "IO", "changed"),
+    "another ETag, the same date": (
+        with_headers_by_number(ETag='"{}"', Last_Modified="Sat, 28 Nov 2026 12:00:00 GMT"),
         "IO",
         "changed",
     ),
+    "no ETag, another date": (
+        with_headers_by_number(Last_Modified="Sat, 28 Nov 2026 12:00:0{} GMT"),
+        "IO",
+        "changed",
+    ),
+    "no ETag, another date, ranges hidden": (
+        with_headers_by_number(Last_Modified="Sat, 28 Nov 2026 12:00:0{} GMT", Content_Range=""),
+        "IO",
+        "changed",
+    ),
+    "no ETag, another size": ({"headers": {}, "changes": another_total}, "IO", "changed"),
+    "the same ETag, another size": ({"changes": another_total}, "IO", "changed"),
     "connection cut": ({"cuts": [1000] * 9}, "IO", "connection broke"),
 }
 
@@ -248,6 +275,144 @@ def test_failures_of_servers(name: str, remote: RemoteServer, run: Run) -> None:
 
 
 CAUGHT = "({ name, code, message, key, offset }) => ({ name, code, message, key, offset })"
+
+
+def test_a_file_that_becomes_shorter_between_ranges(run: Run) -> None:
+    said = run(
+        f"""
+        const range = new Response(new Uint8Array(given), {{
+            status: 206, headers: {{ "Content-Range": `bytes 0-${{given.length - 1}}/1000000` }},
+        }});
+        const answers = [range, new Response(null, {{ status: 416 }})];
+        return Tokenizer.fromGGUF("https://example.org/model.gguf", {{ fetch: async () => answers.shift() }})
+            .catch({CAUGHT});
+        """,
+        [*GPT2.read_bytes()[:1000]],
+    )
+    assert said["code"] == "IO"
+    assert "changed" in said["message"]
+
+
+def test_a_server_of_another_site_that_hides_all_headers(remote: RemoteServer, run: Run) -> None:
+    how = with_headers_by_number(Content_Range="")
+    url = remote.put("/model.gguf", GPT2.read_bytes(), size=1 << 30, **how)
+    assert run("return (await Tokenizer.fromGGUF(given)).count('Hello world');", url) == 2
+
+
+BODIES = {
+    "more than announced": ("bytes 0-999/5000", 1001, "sent more bytes"),
+    "more than announced, without an end": (
+        f"bytes 0-{MEGABYTE - 1}/9999999",
+        64 * MEGABYTE,
+        "sent more bytes",
+    ),
+    "range not named, more than asked": (None, MEGABYTE + 1, "sent more bytes"),
+    "range not named, without an end": (None, 64 * MEGABYTE, "sent more bytes"),
+    "fewer than announced": ("bytes 0-999/5000", 999, "sent fewer bytes"),
+    "none": ("bytes 0-999/5000", 0, "sent fewer bytes"),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies_of_another_length_than_the_range(name: str, run: Run) -> None:
+    content_range, size, words = BODIES[name]
+    said = run(
+        f"""
+        let sent = 0, isCancelled = false;
+        const body = new ReadableStream({{
+            pull(controller) {{
+                const size = Math.min(given.size - sent, 1 << 16);
+                if (!size) return controller.close();
+                sent += size;
+                controller.enqueue(new Uint8Array(size));
+            }},
+            cancel() {{ isCancelled = true; }},
+        }});
+        const response = new Response(body, {{ status: 206, headers: given.headers }});
+        const error = await Tokenizer.fromGGUF("https://example.org/model.gguf", {{ fetch: async () => response }})
+            .catch({CAUGHT});
+        return {{ ...error, sent, isCancelled }};
+        """,
+        {"size": size, "headers": {"Content-Range": content_range} if content_range else {}},
+    )
+    assert said["code"] == "IO"
+    assert f"the server {words}" in said["message"]
+    assert said["sent"] < 2 * MEGABYTE
+    assert said["isCancelled"] == (size > 2 * MEGABYTE)  # a shorter body has already come whole
+
+
+OPENED_BLOB = f"""
+    const bytes = await (await fetch(given.url)).arrayBuffer();
+    const url = URL.createObjectURL(new Blob([bytes.slice(0, given.end), new Uint8Array(given.zeros)]));
+    return Tokenizer.fromGGUF(url).then((t) => [t.bytesRead, t.count("Hello world")], {CAUGHT});
+"""
+
+
+def test_the_address_of_a_blob(remote: RemoteServer, run: Run) -> None:
+    size = GPT2.stat().st_size
+    given = {"url": remote.put("/model.gguf", GPT2.read_bytes()), "zeros": 0}
+    assert run(OPENED_BLOB, {**given, "end": size}) == [size, 2]
+    assert run(OPENED_BLOB, {**given, "end": size - 1})["code"] == "TRUNCATED"
+    bytes_read, count = run(OPENED_BLOB, {**given, "end": size, "zeros": 64 * MEGABYTE})
+    assert count == 2
+    assert bytes_read < 32 * MEGABYTE
+
+
+def test_file_addresses_in_any_case(node: Run) -> None:
+    for scheme in ("file", "FILE", "File"):
+        found = node(
+            "return (await Tokenizer.fromGGUF(given)).count('Hello world');",
+            GPT2.as_uri().replace("file", scheme, 1),
+        )
+        assert found == 2
+
+
+NO_ANSWER = f"""
+    const fetch = given.fails ? async () => {{ throw new TypeError("Failed to fetch"); }} : globalThis.fetch;
+    return Tokenizer.fromGGUF(given.url, {{ fetch }}).catch({CAUGHT});
+"""
+
+
+def test_cors_is_named_in_a_browser_for_another_site(remote: RemoteServer, chromium: Run) -> None:
+    remote.put("/model.gguf", GPT2.read_bytes())
+    said = chromium(NO_ANSWER, {"url": f"{remote.cdn}/model.gguf"})
+    assert said["code"] == "IO"
+    assert "CORS" in said["message"]
+
+
+def test_cors_is_not_named_where_it_is_not_the_reason(remote: RemoteServer, node: Run, chromium: Run) -> None:
+    own, other, invalid = f"{remote.home}/model.gguf", "https://example.org/model.gguf", "https://["
+    in_browser = [
+        chromium(NO_ANSWER, {"url": own, "fails": True}),
+        chromium(NO_ANSWER, {"url": "model.gguf", "fails": True}),
+        chromium(NO_ANSWER, {"url": invalid}),
+        chromium(NO_ANSWER, {"url": "file:///model.gguf"}),
+    ]
+    in_node = [
+        node(NO_ANSWER, {"url": other, "fails": True}),
+        node(NO_ANSWER, {"url": invalid}),
+        node(NO_ANSWER, {"url": "ftp://example.org/model.gguf"}),
+    ]
+    for said in in_browser + in_node:
+        assert said["code"] == "IO"
+        assert "no answer" in said["message"]
+        assert "CORS" not in said["message"]
+
+
+def test_shared_memory(node: Run) -> None:
+    found = node(
+        """
+        const bytes = (await import("node:fs")).readFileSync(given);
+        const shared = new SharedArrayBuffer(bytes.length);
+        new Uint8Array(shared).set(bytes);
+        const opened = await Promise.all([shared, new Uint8Array(shared)].map((model) => Tokenizer.fromGGUF(model)));
+        return opened.map((tokenizer) => tokenizer.count("Hello world"));
+        """,
+        str(GPT2),
+    )
+    assert found == [2, 2]
+
+
 BROKEN = {
     "empty": (b"", "TRUNCATED"),
     "text": (b"Hello world, this is no model", "NOT_GGUF"),
@@ -359,6 +524,17 @@ def test_wrong_arguments(node: Run) -> None:
         "NO_SUCH_ID",
         "TypeError",
     ]
+
+
+def test_ids_that_no_token_has(node: Run) -> None:
+    found = node(
+        """
+        const t = await Tokenizer.fromGGUF(given);
+        return [-1, t.vocabularySize].map((id) => [t.attributes(id), t.isEndOfGeneration(id)]);
+        """,
+        str(GPT2),
+    )
+    assert found == [[[], False], [[], False]]
 
 
 def test_memory_is_freed_with_the_tokenizers(node: Run) -> None:

@@ -8,6 +8,7 @@ export async function allowed(file: File, module: WebAssembly.Module): Promise<v
   await Tokenizer.fromGGUF(new URL("https://example.org/model.gguf"), { headers: { Authorization: "x" }, module });
   await Tokenizer.fromGGUF("model.gguf", { fetch, signal: new AbortController().signal });
   await Tokenizer.fromGGUF(new Uint8Array());
+  await Tokenizer.fromGGUF(new SharedArrayBuffer(1));
   const ids: Int32Array = tokenizer.encode("text", { addSpecial: false, parseSpecial: false });
   const encoding: Encoding = tokenizer.encodeWithOffsets(new Uint8Array());
   const text: string = tokenizer.decode(ids, { removeSpecial: true }) + tokenizer.decode([1, 2]);
