@@ -82,6 +82,12 @@ def pytest_xdist_auto_num_workers() -> int:
     return processors() + 1
 
 
+def pytest_collection_finish() -> None:
+    """Leave the 26,000 tests out of garbage collection, which otherwise takes a twentieth of the time of a run."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for file in collect_ignore:
         terminalreporter.write_line(f"LEFT OUT tests/{file}, which needs {PACKAGES[file]}")
