@@ -26,6 +26,20 @@ _OF_CHATS = (
 )
 
 
+def refuse_text_flags(arguments: argparse.Namespace) -> None:
+    """Raise `UsageError` if there are flags that say how a text is encoded: a chat decides that itself."""
+    given = {
+        "--no-bos": arguments.no_bos,
+        "--no-parse-special": not arguments.parse_special,
+        "--escape": getattr(arguments, "escape", False),
+    }
+    if flags := [flag for flag, is_given in given.items() if is_given]:
+        raise UsageError(
+            "special tokens are always added and parsed in chats, and escape sequences are not processed: leave out "
+            + " and ".join(flags)
+        )
+
+
 def add_chat_flags(parser: Parser) -> None:
     """The flags for fields of a request and for another template."""
     parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")

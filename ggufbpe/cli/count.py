@@ -32,6 +32,7 @@ from ._chat import (
     add_media_flags,
     check_media,
     date_of,
+    refuse_text_flags,
     request_fields,
     require_chat,
     template_of,
@@ -224,10 +225,7 @@ def _check(arguments: argparse.Namespace) -> None:
         return
     if arguments.prompt is not None or arguments.field is not None:
         raise UsageError("--chat counts chats in files: leave out -p and --field")
-    if arguments.no_bos or not arguments.parse_special:
-        raise UsageError(
-            "special tokens are always added and parsed in chats: leave out the flags against it"
-        )
+    refuse_text_flags(arguments)
 
 
 _KEYS: dict[str, Callable[[TextCounts], Any]] = {

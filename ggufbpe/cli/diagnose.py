@@ -27,7 +27,7 @@ from ._arguments import (
     add_special_flags,
     overrides_of,
 )
-from ._chat import add_chat_flags, body_of_file, require_chat, template_of
+from ._chat import add_chat_flags, body_of_file, refuse_text_flags, require_chat, template_of
 from ._given_models import default_model, model_paths
 from ._input import read_file, read_stdin, read_text, settle_stdin
 
@@ -168,11 +168,7 @@ def _check_chat(arguments: argparse.Namespace) -> None:
         raise UsageError("--chat needs either --ids or --expected-prompt")
     if arguments.prompt is not None or arguments.file is not None or arguments.stdin:
         raise UsageError("give a text or --chat, not both: leave out -p, -f and --stdin")
-    if arguments.no_bos or not arguments.parse_special or arguments.escape:
-        raise UsageError(
-            "special tokens are always added and parsed in chats, and escape sequences are not processed: leave out "
-            "the flags against it"
-        )
+    refuse_text_flags(arguments)
     if [arguments.chat, arguments.ids, arguments.expected_prompt].count("-") > 1:
         raise UsageError("only one of chat, ids and prompt can come from standard input")
 

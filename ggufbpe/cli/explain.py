@@ -30,7 +30,7 @@ from ._arguments import (
     add_special_flags,
     require_no_models,
 )
-from ._chat import add_chat_flags, body_of_file, require_chat, template_of
+from ._chat import add_chat_flags, body_of_file, refuse_text_flags, require_chat, template_of
 from ._classic import classic_trace, classic_vocabulary
 from ._files import require_page, write_file
 from ._given_models import opened_tokenizer
@@ -208,11 +208,7 @@ def _check_chat(arguments: argparse.Namespace) -> None:
     given = (arguments.text, arguments.prompt, arguments.file)
     if any(text is not None for text in given) or arguments.stdin:
         raise UsageError("give a text or --chat, not both")
-    if arguments.no_bos or not arguments.parse_special or arguments.escape:
-        raise UsageError(
-            "special tokens are always added and parsed in chats, and escape sequences are not processed: leave out "
-            "the flags against it"
-        )
+    refuse_text_flags(arguments)
 
 
 def _check_page(arguments: argparse.Namespace) -> None:

@@ -24,7 +24,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._chat import add_template_flags, template_of
+from ._chat import add_template_flags, refuse_text_flags, template_of
 from ._files import GivenPath, add_no_ignore, require_free, say_what_is_not_utf8, say_what_was_left_out
 from ._given_models import model_paths
 from ._input import settle_stdin, stdin
@@ -158,10 +158,7 @@ def _check_chats(arguments: argparse.Namespace) -> None:
         return
     if arguments.field is not None:
         raise UsageError("--chats recognizes records by their fields: leave out --field")
-    if arguments.no_bos or not arguments.parse_special:
-        raise UsageError(
-            "special tokens are always added and parsed in chats: leave out the flags against it"
-        )
+    refuse_text_flags(arguments)
 
 
 class _Job:

@@ -30,7 +30,7 @@ from ._arguments import (
     add_stdin,
     require_no_models,
 )
-from ._chat import add_chat_flags, bodies_of_file, require_chat, template_of
+from ._chat import add_chat_flags, bodies_of_file, refuse_text_flags, require_chat, template_of
 from ._files import add_no_ignore, ignored_of, require_page, say_what_was_left_out, write_outputs
 from ._given_models import located, opened_tokenizer
 from ._input import settle_stdin, stdin
@@ -248,10 +248,7 @@ def _check_chats(arguments: argparse.Namespace, meant: Against) -> None:
             "--chat needs something that makes prompts: --against server:URL, another GGUF, or a folder or repository "
             "of transformers"
         )
-    if arguments.no_bos or not arguments.parse_special:
-        raise UsageError(
-            "special tokens are always added and parsed in chats: leave out --no-bos and --no-parse-special"
-        )
+    refuse_text_flags(arguments)
 
 
 def _report(arguments: argparse.Namespace, result: Verification) -> None:
