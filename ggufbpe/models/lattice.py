@@ -8,64 +8,20 @@ Source: src/llama-vocab.cpp, llm_tokenizer_ugm_session::tokenize.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from .trie import Trie
 
 _LEAST = -sys.float_info.max
 # Bytes of a character, by the upper half of its first byte: unicode_len_utf8 in src/unicode.cpp.
 _CODE_UNITS = (*(1,) * 12, 2, 2, 3, 4)
 
 
-class ByteTrie:
-    """Byte strings with ids. Its size grows with the total size of the strings.
-
-    >>> list(ByteTrie([(b"ab", 7), (b"a", 3)]).matches(b"xabc", 1))
-    [(3, 2), (7, 3)]
-    """
-
-    def __init__(self, strings: Iterable[tuple[bytes, int]] = ()) -> None:
-        """`strings` with their ids, which are not negative. Of equal strings the last one counts."""
-        self._children: dict[
-            int, int
-        ] = {}  # the node that a byte leads to, by the node before << 8 | the byte
-        self._ids = [-1]  # of each node; the root is 0
-        for text, token in strings:
-            node = 0
-            for byte in text:
-                child = self._children.setdefault(node << 8 | byte, len(self._ids))
-                if child == len(self._ids):
-                    self._ids.append(-1)
-                node = child
-            self._ids[node] = token
-
-    def __bool__(self) -> bool:
-        return len(self._ids) > 1
-
-    def matches(self, text: bytes, start: int) -> Iterator[tuple[int, int]]:
-        """(id, end) of each string at `start` of a text, the shortest first."""
-        child, ids = self._children.get, self._ids
-        node = 0
-        for end in range(start, len(text)):
-            node = child(node << 8 | text[end], -1)
-            if node < 0:
-                return
-            if ids[node] >= 0:
-                yield ids[node], end + 1
-
-    def reach(self, text: bytes, start: int) -> int:
-        """Where the longest beginning of a string at `start` of a text ends."""
-        node = 0
-        for end in range(start, len(text)):
-            node = self._children.get(node << 8 | text[end], -1)
-            if node < 0:
-                return end
-        return len(text)
-
-
 class Lattice(NamedTuple):
     """All ways to cut a text into tokens."""
 
-    tokens: ByteTrie
+    tokens: Trie
     scores: Sequence[float]  # by id
     is_user_defined: Sequence[int]  # by id, not 0: the score is 0
     unknown: int
@@ -85,7 +41,7 @@ class Lattice(NamedTuple):
             after = min(at + _CODE_UNITS[text[at] >> 4], size)
             so_far = sums[at]
             is_found = False
-            for token, end in self.tokens.matches(text, at):
+            for token, end in self.tokens.tried(text, at)[0]:
                 is_found = is_found or end == after
                 sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
                 if sum_here > sums[end]:
@@ -110,7 +66,7 @@ class Lattice(NamedTuple):
         while at < len(text):
             after = min(at + _CODE_UNITS[text[at] >> 4], len(text))
             is_found = False
-            for token, end in self.tokens.matches(text, at):
+            for token, end in self.tokens.tried(text, at)[0]:
                 is_found = is_found or end == after
                 yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
             if not is_found:

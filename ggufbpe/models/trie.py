@@ -18,7 +18,7 @@ class Trie:
     ((1, 1), (2, 4), None)
     """
 
-    def __init__(self, tokens: Iterable[tuple[Sequence[int], int]]) -> None:
+    def __init__(self, tokens: Iterable[tuple[Sequence[int], int]] = ()) -> None:
         """Of equal tokens the last counts; empty ones are never found."""
         self._next: dict[int, int] = {}  # node * _NODE + symbol: node
         self._token: list[int | None] = [None]
@@ -30,6 +30,9 @@ class Trie:
                 if node == len(self._token):
                     self._token.append(None)
             self._token[node] = token
+
+    def __bool__(self) -> bool:
+        return bool(self._next)
 
     def longest(self, text: Sequence[int], start: int) -> tuple[int, int] | None:
         """The longest token at `start`, and where it ends; None if there is none."""

@@ -22,8 +22,9 @@ from .._util.lazy import cached_property
 from .._util.spelling import SPACE
 from .charsmap import Charsmap
 from .composition import composed_bytes
-from .lattice import ByteTrie, Lattice
+from .lattice import Lattice
 from .tokenizer_model import TextModel, first_attributes, unknown_id
+from .trie import Trie
 from .vocabulary import NORMAL, UNUSED, USER_DEFINED
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class UnigramText(TextModel):
         user_defined = tokens_with(array("H", first_attributes(vocabulary)), USER_DEFINED)
         return CharsmapNormalizer(
             Charsmap(vocabulary.charsmap),
-            ByteTrie((vocabulary.tokens[token].encode(), 0) for token in user_defined),
+            Trie((vocabulary.tokens[token].encode(), 0) for token in user_defined),
             vocabulary.add_space_prefix,
             vocabulary.remove_extra_whitespaces,
             vocabulary.nfc,
@@ -64,7 +65,7 @@ class UnigramText(TextModel):
     def lattice(self) -> Lattice:
         """Normalized text to ids."""
         lattice = _lattice(self.vocabulary, self.vocabulary.attributes, unknown_id(self.vocabulary))
-        return lattice._replace(tokens=ByteTrie(_matched(self.vocabulary)))
+        return lattice._replace(tokens=Trie(_matched(self.vocabulary)))
 
     @cached_property
     def _joined(self) -> frozenset[int]:
@@ -124,7 +125,7 @@ class CharsmapNormalizer(NamedTuple):
     """User-defined tokens stay as they are, the charsmap maps everything else; then spaces are normalized."""
 
     charsmap: Charsmap
-    user_defined: ByteTrie
+    user_defined: Trie
     add_space_prefix: bool
     remove_extra_whitespaces: bool
     nfc: bool  # the text is composed before anything else
@@ -183,7 +184,7 @@ class CharsmapNormalizer(NamedTuple):
     def next_piece(self, text: bytes, start: int) -> tuple[bytes, int]:
         """The text at `start` before spaces are normalized, and how many bytes of `text` it stands for."""
         if self.user_defined:
-            end = self.user_defined.reach(text, start)  # the beginning of a user-defined token is enough
+            _, end = self.user_defined.tried(text, start)  # the beginning of a user-defined token is enough
             if end > start:
                 return text[start:end], end - start
         replaced = self.charsmap.longest(text, start)
@@ -202,7 +203,7 @@ def line_break_token(vocabulary: Vocabulary, unknown: int, none: int) -> int:
     first = first_attributes(vocabulary)
     lattice = _lattice(vocabulary, first, unknown)
     tokens = _matched(vocabulary) if len(text) > _FEW_BYTES else _matched_within(text, vocabulary)
-    path = lattice._replace(tokens=ByteTrie(tokens)).best_path(text)
+    path = lattice._replace(tokens=Trie(tokens)).best_path(text)
     return path[0][0] if path else none
 
 
@@ -223,7 +224,7 @@ def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int) ->
     for score in normal:
         lowest = score if score < lowest else lowest  # no min(): NaN counts as nothing
     return Lattice(
-        tokens=ByteTrie(),
+        tokens=Trie(),
         scores=scores,
         is_user_defined=[kind & USER_DEFINED for kind in attributes],
         unknown=unknown,

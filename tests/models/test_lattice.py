@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ggufbpe.models.lattice import ByteTrie, Lattice
+from ggufbpe.models.lattice import Lattice
+from ggufbpe.models.trie import Trie
 
 TOKENS = {"a": -1.0, "ab": -1.5, "b": -1.0, "bc": -3.0, "<u>": -99.0, "é": -2.0, "w": -50.0, "<unk>": 0.0}
 IDS = {text: number for number, text in enumerate(TOKENS)}
 UNKNOWN = IDS["<unk>"]
 LATTICE = Lattice(
-    ByteTrie((text.encode(), token) for text, token in IDS.items() if token != UNKNOWN),
+    Trie((text.encode(), token) for text, token in IDS.items() if token != UNKNOWN),
     list(TOKENS.values()),
     [text == "<u>" for text in TOKENS],
     UNKNOWN,
@@ -45,7 +46,7 @@ def test_best_path(text: str) -> None:
 
 def test_of_equal_sums_the_longer_last_token_wins() -> None:
     tokens = [(b"a", 0), (b"ab", 1), (b"bc", 2), (b"c", 3)]
-    lattice = Lattice(ByteTrie(tokens), [-1.0] * 4, [0] * 4, 9, -99.0)
+    lattice = Lattice(Trie(tokens), [-1.0] * 4, [0] * 4, 9, -99.0)
     assert [token for token, _, _ in lattice.best_path(b"abc")] == [0, 2]
 
 
@@ -56,10 +57,3 @@ def test_ways() -> None:
         (IDS["b"], 1, 2, -1.0),
         (UNKNOWN, 2, 3, -11.0),
     ]
-
-
-def test_byte_trie() -> None:
-    trie = ByteTrie([(b"ab", 1), (b"abcd", 2), (b"ab", 3)])
-    assert list(trie.matches(b"xabcde", 1)) == [(3, 3), (2, 5)]  # of equal strings the last counts
-    assert [trie.reach(text, 0) for text in (b"abcx", b"ab", b"x")] == [3, 2, 0]
-    assert [bool(each) for each in (trie, ByteTrie())] == [True, False]

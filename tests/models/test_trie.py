@@ -29,3 +29,7 @@ def test_longest_and_tried(
 def test_symbols_may_be_code_points() -> None:
     trie = Trie([([0x10FFFF], 1), ([0x10FFFF, 0], 2)])
     assert trie.longest([0x10FFFF, 0, 0], 0) == (2, 2)
+
+
+def test_a_trie_without_tokens_is_false() -> None:
+    assert [bool(trie) for trie in (TRIE, Trie([]), Trie())] == [True, False, False]
