@@ -189,7 +189,7 @@ def test_benchmark_holds_the_merges_equal(tmp_path: Path) -> None:
 
     pytest.importorskip("tokenizers")
     script = ROOT / "benchmarks" / "train.py"
-    flags = "--megabytes 0.2 --vocab-size 600 --rounds 1 --reference".split()  # noqa: SIM905
+    flags = "--megabytes 0.2 --vocab-size 600 --rounds 1 --reference".split()
     command = [sys.executable, str(script), *flags, "--json", str(tmp_path / "results.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert [line.split(" | ")[1:] for line in done.stdout.splitlines() if line.endswith(" yes |")]

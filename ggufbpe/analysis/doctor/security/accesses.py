@@ -22,77 +22,18 @@ from .template_source import TemplateSource
 
 _INSIDE = re.compile(r"__\w+__")
 _INSIDES = frozenset(
-    (
-        *(
-            "mro",
-            "func_globals",
-            "func_code",
-            "gi_frame",
-            "gi_code",
-            "cr_frame",
-            "cr_code",
-            "ag_frame",
-            "ag_code",
-        ),
-        *(
-            "f_globals",
-            "f_builtins",
-            "f_locals",
-            "f_back",
-            "f_code",
-            "tb_frame",
-            "tb_next",
-            "co_consts",
-            "im_func",
-        ),
-        *(
-            "_module",
-            "_TemplateReference__context",
-            "_load_form_data",
-            "environment",
-            "builtins",
-            "subclasses",
-        ),
-    )
+    """
+    mro func_globals func_code gi_frame gi_code cr_frame cr_code ag_frame ag_code f_globals f_builtins
+    f_locals f_back f_code tb_frame tb_next co_consts im_func _module _TemplateReference__context
+    _load_form_data environment builtins subclasses
+    """.split()
 )
 _FUNCTIONS = frozenset(
-    (
-        *(
-            "popen",
-            "Popen",
-            "system",
-            "check_output",
-            "getoutput",
-            "spawn",
-            "spawnl",
-            "execv",
-            "execve",
-            "eval",
-        ),
-        *(
-            "exec",
-            "compile",
-            "open",
-            "import_module",
-            "load_module",
-            "getattr",
-            "setattr",
-            "globals",
-            "locals",
-        ),
-        *(
-            "vars",
-            "breakpoint",
-            "input",
-            "fork",
-            "urlopen",
-            "read_text",
-            "write_text",
-            "writelines",
-            "run_module",
-        ),
-        *("from_string", "get_data", "get_source", "import_string"),
-    )
+    """
+    popen Popen system check_output getoutput spawn spawnl execv execve eval exec compile open
+    import_module load_module getattr setattr globals locals vars breakpoint input fork urlopen read_text
+    write_text writelines run_module from_string get_data get_source import_string
+    """.split()
 )
 _MODULES = frozenset(
     ("os", "sys", "subprocess", "importlib", "socket", "shutil", "ctypes", "pty", "builtins")

@@ -24,42 +24,11 @@ _CONTENTS = frozenset(("content", "text"))
 # Of a message or a part besides its text; a comparison with one of these is none with words.
 _OTHER_MEMBERS = frozenset(("type", "role", "name", "id", "function", "tool_calls", "mime_type"))
 _KEYS = frozenset(
-    (
-        *(
-            "text",
-            "image",
-            "image_url",
-            "video",
-            "video_url",
-            "audio",
-            "input_audio",
-            "type",
-            "content",
-            "json",
-        ),
-        *(
-            "none",
-            "string",
-            "array",
-            "object",
-            "thinking",
-            "reasoning",
-            "reasoning_content",
-            "parts",
-            "refusal",
-        ),
-        *(
-            "tool_result",
-            "tool_results",
-            "document",
-            "citations",
-            "hallucinations",
-            "None",
-            "file",
-            "blocks",
-            "value",
-        ),
-    )
+    """
+    text image image_url video video_url audio input_audio type content json none string array object
+    thinking reasoning reasoning_content parts refusal tool_result tool_results document citations
+    hallucinations None file blocks value
+    """.split()
 )
 _SEARCHES = frozenset(
     ("startswith", "endswith", "find", "index", "count", "rfind", "rindex", "split", "rsplit", "partition")

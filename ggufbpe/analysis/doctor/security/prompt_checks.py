@@ -47,19 +47,9 @@ _ROLE_WORD = re.compile(
 )
 _TAG = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _NO_ANSWER = frozenset(
-    (
-        "assistant",
-        "model",
-        "think",
-        "final",
-        "analysis",
-        "message",
-        "ai",
-        "bot",
-        "chatbot",
-        "response",
-        "role",
-    )
+    """
+    assistant model think final analysis message ai bot chatbot response role
+    """.split()
 )
 
 
