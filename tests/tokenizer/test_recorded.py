@@ -19,6 +19,7 @@ from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.models.pretokenizers.random_texts import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.vocabulary import NORMAL
 
 pytestmark = pytest.mark.both_engines
 
@@ -47,6 +48,13 @@ class Case(NamedTuple):
     tok: Tokenizer
     recorded: dict[str, Any]
     file: str = ""  # the name of `recorded`
+
+    def some_tokens(self) -> list[int]:
+        """All ids under the first name of a vocabulary; some under the others, for which tokens hardly differ."""
+        if self.name == next(iter(self.recorded["ids"]["index"])):
+            return list(range(self.tok.vocab_size))
+        marked = [token for token, kind in enumerate(self.tok.vocabulary.attributes) if kind != NORMAL]
+        return sorted({*range(0, self.tok.vocab_size, 17), *marked})
 
 
 @pytest.fixture(scope="module", params=CASES, ids=[f"{name}-{recorded}" for recorded, name in CASES])
@@ -151,8 +159,8 @@ def test_decoded(case: Case) -> None:
 def test_pieces_of_all_tokens(case: Case) -> None:
     for number, special in enumerate((True, False)):
         [expected] = column(case.recorded["pieces"], case.name, number)
-        ours = [case.tok.token_to_piece(token, special=special) for token in range(case.tok.vocab_size)]
-        assert ours == list(map(as_bytes, expected))
+        for token in case.some_tokens():
+            assert case.tok.token_to_piece(token, special=special) == as_bytes(expected[token]), token
 
 
 @pytest.mark.slow
@@ -161,7 +169,8 @@ def test_special_ids_flags_and_attributes(case: Case) -> None:
     assert {key: getattr(tok, f"{key}_id") for key in SPECIAL_IDS} == expected["special_ids"]
     assert (tok.add_bos, tok.add_eos) == (expected["add_bos"], expected["add_eos"])
     assert sorted(tok.eog_ids) == expected["eog_ids"]
-    assert [int(tok.token_attributes(token)) for token in range(tok.vocab_size)] == expected["attributes"]
-    assert [tok.id_to_token(token).encode() for token in range(tok.vocab_size)] == list(
-        map(as_bytes, expected["texts"])
-    )
+    assert list(tok.vocabulary.attributes) == expected["attributes"]
+    assert len(tok.vocabulary.tokens) == len(expected["texts"])
+    for token in case.some_tokens():
+        assert int(tok.token_attributes(token)) == expected["attributes"][token], token
+        assert tok.id_to_token(token).encode() == as_bytes(expected["texts"][token]), token
