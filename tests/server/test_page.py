@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from base64 import urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -387,16 +387,85 @@ def test_an_example_is_taken_and_cleared(opened: Open) -> None:
     expect(page.locator("#text")).to_be_focused()
 
 
+DROP = """(files) => {
+    const dropped = new DataTransfer();
+    for (const [name, base64] of files) {
+        dropped.items.add(new File([Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))], name));
+    }
+    const how = { dataTransfer: dropped, bubbles: true, cancelable: true };
+    document.body.dispatchEvent(new DragEvent("drop", how));
+}"""
+
+
+def drop(page: Page, files: dict[str, bytes]) -> None:
+    page.evaluate(DROP, [[name, b64encode(content).decode()] for name, content in files.items()])
+
+
 def test_a_file_is_dropped(opened: Open) -> None:
     page = opened("Hello")
-    page.evaluate(
-        """() => {
-        const data = new DataTransfer();
-        data.items.add(new File(["dropped"], "a.txt", { type: "text/plain" }));
-        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
-    }"""
-    )
+    drop(page, {"a.txt": b"dropped"})
     expect(page.locator("#text")).to_have_value("dropped")
+
+
+def test_only_the_first_of_several_texts_is_taken(opened: Open) -> None:
+    page = opened("Hello")
+    drop(page, {"a.txt": b"first", "b.txt": b"second", "c.txt": b"third"})
+    expect(page.locator("#text")).to_have_value("first")
+    expect(page.locator("#status")).to_have_text("Of 3 texts, one is taken: a.txt.")
+
+
+@pytest.mark.parametrize("name", ["model", "model.gguf"])
+def test_a_model_that_is_dropped_is_no_text(name: str, opened: Open) -> None:
+    page = opened("Hello")
+    drop(page, {name: b"GGUF\3\0\0\0"})
+    expect(page.locator("#status.bad")).to_have_text(
+        f'This page opens no models; it has those that its server was started with. Not opened: "{name}".'
+    )
+    expect(page.locator("#text")).to_have_value("Hello")
+
+
+def test_a_folder_is_dropped(opened: Open, tmp_path: Path) -> None:
+    page = opened("Hello")
+    (tmp_path / "photos").mkdir()
+    driver = page.context.new_cdp_session(page)
+    data = {"items": [], "files": [str(tmp_path / "photos")], "dragOperationsMask": 1}
+    for step in ("dragEnter", "dragOver", "drop"):
+        driver.send("Input.dispatchDragEvent", {"type": step, "x": 50, "y": 50, "data": data})
+    expect(page.locator("#status.bad")).to_have_text("photos cannot be read. Is it a folder?")
+    expect(page.locator("#text")).to_have_value("Hello")
+
+
+@pytest.mark.parametrize("tab", ["Text", "Chat"])
+def test_a_file_that_is_too_large_is_refused(tab: str, opened: Open) -> None:
+    page = opened("Hello", is_refused=True)
+    choose(page, "chat")
+    page.get_by_role("tab", name=tab).click()
+    drop(page, {"big": b" " * ((4 << 20) + 1)})
+    expect(page.locator("#status.bad")).to_have_text(
+        "big: The file has 4,194,305 bytes; this page takes at most 4,194,304."
+    )
+    expect(page.locator("#text")).to_have_value("Hello")
+
+
+def test_a_byte_order_mark_belongs_to_the_text(opened: Open) -> None:
+    page = opened("Hello")
+    content = b"\xef\xbb\xbfHello"
+    drop(page, {"a.txt": content})
+    expect(page.locator(".view .stats")).to_contain_text("6 characters · 8 bytes")
+    page.get_by_role("button", name="copy ids").click()
+    expect(page.get_by_role("button", name="copied")).to_be_visible()
+    ids = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert ids == ggufbpe.Tokenizer.from_gguf(GPT2).encode(content.decode())
+    expect(page.locator("#status")).to_be_empty()
+
+
+def test_a_file_that_is_not_utf_8_is_shown_with_a_note(opened: Open) -> None:
+    page = opened("Hello")
+    drop(page, {"a.txt": b"caf\xe9"})
+    expect(page.locator("#text")).to_have_value("caf\ufffd")
+    status = page.locator("#status.bad")
+    expect(status).to_have_text(re.compile(r"^a\.txt is not valid UTF-8\. .* U\+FFFD"))
+    enter(page, "cafe")
 
 
 def test_the_address_is_copied_and_help_opens(opened: Open) -> None:
@@ -760,6 +829,32 @@ def test_the_keyboard_is_enough(opened: Open) -> None:
     expect(page.get_by_role("tab", name="Chat")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_the_steps_of_a_token_come_into_view(motion: str, opened: Open) -> None:
+    """When they are asked for, but not when a token is pointed at."""
+    page = opened(
+        "Hello world", viewport={"width": 390, "height": 800}, has_touch=True, reduced_motion=motion
+    )
+    choose(page, "gpt2", "again", "digits", "chat")
+    details, token = page.locator("#details"), page.locator(".view").nth(1).locator(".token").nth(1)
+    expect(page.locator("#parting")).not_to_be_empty()
+    token.hover()
+    page.get_by_role("listbox").nth(1).focus()
+    page.keyboard.press("Home")
+    expect(details).to_be_empty()
+    token.tap()
+    expect(details).to_contain_text("Its word")
+    expect(details.locator(".replay")).to_be_in_viewport(ratio=1)
+    expect(details.locator("h2")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("tooltip")).to_be_hidden()
+    page.get_by_role("listbox").first.focus()
+    page.keyboard.press("Home")
+    expect(details).not_to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(details.locator("h2")).to_have_text("Token 1 of gpt2")
+    expect(details.locator("h2")).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1300])
 @pytest.mark.parametrize("tab", ["Text", "Chat"])
@@ -834,6 +929,47 @@ def test_an_address_of_another_kind_does_no_harm(fragment: str, message: str | N
         expect(page.get_by_label("Role of message 1")).to_have_value("critic")
     else:
         expect(page.locator("#status")).to_have_text(message)
+
+
+def state_in(page: Page) -> Any:
+    """The state that the address holds."""
+    fragment = page.url.partition("#")[2]
+    return json.loads(zlib.decompress(urlsafe_b64decode(fragment + "=="), -zlib.MAX_WBITS))
+
+
+def test_an_address_of_a_model_that_is_missing_says_so(opened: Open) -> None:
+    """Its models stay in the address until others are chosen."""
+    hostile = "<img src=x onerror=alert(1)>\n\u202e"
+    state = packed({"models": ["qwen2", "digits", hostile], "text": "Hello"})
+    page = opened(None, fragment=f"#{state}")
+    status = page.locator("#status.bad")
+    expect(status).to_have_text(
+        r'This link is for the models "qwen2" and "<img src=x onerror=alert(1)>\n\u202e", which are not open here. '
+        'The tokens shown are those of "digits".'
+    )
+    expect(page.locator(".view h2")).to_have_text(["digits"])
+    page.get_by_role("textbox", name="Text").fill("Hello world")
+    expect(page.locator(".view .count")).to_have_text("2 tokens")
+    expect(status).to_contain_text("qwen2")
+    assert state_in(page)["models"] == ["qwen2", "digits", hostile]
+    page.get_by_role("checkbox", name="gpt2").check()
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "digits"])
+    expect(page.locator("#status")).to_be_empty()
+    assert state_in(page)["models"] == ["gpt2", "digits"]
+
+
+def test_a_choice_that_does_not_exist_is_the_usual_one(opened: Open) -> None:
+    page = opened(None, fragment=f"#{packed({'show': 'zzz', 'thinking': 'zzz'})}")
+    expect(page.get_by_role("radio", name="Text")).to_be_checked()
+    expect(page.locator("#thinking")).to_have_value("")
+
+
+def test_half_a_pair_in_a_chat_is_replaced(opened: Open) -> None:
+    messages = [{"role": "user", "content": "a\ud800b"}]
+    state = {"models": ["chat"], "tab": "chat", "messages": messages}
+    page = opened(None, fragment=f"#{packed(state)}")
+    expect(page.get_by_label("The prompt of chat", exact=True)).to_contain_text("a\ufffdb")
+    expect(page.locator("#status")).to_be_empty()
 
 
 def test_the_page_may_ask_nobody_else(address: str, opened: Open) -> None:

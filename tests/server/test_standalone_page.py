@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -104,17 +105,79 @@ def test_a_model_is_opened_from_a_file_and_compared(page: Page) -> None:
     expect(page.locator("#parting")).to_contain_text("The vocabularies are different")
 
 
-def test_a_model_is_dropped(page: Page) -> None:
-    page.evaluate(
-        """async () => {
-            const bytes = await (await fetch("other.gguf")).arrayBuffer();
-            const dropped = new DataTransfer();
-            dropped.items.add(new File([bytes], "dropped.gguf"));
-            const how = { dataTransfer: dropped, bubbles: true, cancelable: true };
-            document.body.dispatchEvent(new DragEvent("drop", how));
-        }"""
-    )
+DROP = """(files) => {
+    const dropped = new DataTransfer();
+    for (const [name, base64] of files) {
+        dropped.items.add(new File([Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))], name));
+    }
+    const how = { dataTransfer: dropped, bubbles: true, cancelable: true };
+    document.body.dispatchEvent(new DragEvent("drop", how));
+}"""
+
+
+def drop(page: Page, files: dict[str, bytes]) -> None:
+    page.evaluate(DROP, [[name, b64encode(content).decode()] for name, content in files.items()])
+
+
+@pytest.mark.parametrize("name", ["dropped.gguf", "dropped"])
+def test_a_model_is_dropped(name: str, page: Page) -> None:
+    """Its first bytes tell, not its suffix."""
+    drop(page, {name: UNIGRAM.read_bytes()})
     expect(page.locator(".view h2").first).to_have_text("dropped")
+    expect(page.get_by_role("textbox", name="Text")).to_have_value(TEXT)
+
+
+def test_several_files_are_dropped(page: Page) -> None:
+    model = UNIGRAM.read_bytes()
+    texts = {"a.txt": b"first", "b.txt": b"second"}
+    drop(page, texts | {f"{name}.gguf": model for name in "vwxyz"})
+    expect(page.locator("#status")).to_have_text(
+        'Of 2 texts, one is taken: a.txt.\nAt most 4 models are opened at once. Not opened: "z.gguf".'
+    )
+    expect(page.locator(".view h2")).to_have_text(["y", "x", "w", "v"])
+    expect(page.get_by_role("textbox", name="Text")).to_have_value("first")
+
+
+def test_the_same_file_is_opened_once(page: Page, tmp_path: Path) -> None:
+    choose = page.get_by_label("Open a model")
+    choose.set_input_files(UNIGRAM)
+    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    page.get_by_role("checkbox", name="unigram").uncheck()
+    expect(page.locator(".view h2")).to_have_text(["gpt2"])
+    choose.set_input_files(UNIGRAM)
+    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    other = tmp_path / UNIGRAM.name
+    other.write_bytes(UNIGRAM.read_bytes() + bytes(1))
+    choose.set_input_files(other)
+    expect(page.locator(".view h2").first).to_have_text("unigram (2)")
+
+
+def test_a_reload_says_which_models_are_missing_until_they_are_opened(page: Page, tmp_path: Path) -> None:
+    choose = page.get_by_label("Open a model")
+    choose.set_input_files(UNIGRAM)
+    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    page.get_by_role("checkbox", name="gpt2").uncheck()
+    expect(page.locator(".view h2")).to_have_text(["unigram"])
+    page.reload()
+    status = page.locator("#status")
+    missing = (
+        'This link is for the model "unigram", which is not open here: open its file to select it. '
+        'The tokens shown are those of "gpt2".'
+    )
+    expect(status).to_have_text(missing)
+    expect(page.locator(".view h2")).to_have_text(["gpt2"])
+    page.get_by_role("textbox", name="Text").fill("abc")
+    expect(page.locator(".view .stats")).to_contain_text("3 characters")
+    page.reload()
+    expect(page.locator(".view .stats")).to_contain_text("3 characters")
+    expect(status).to_have_text(missing)
+    other = shutil.copyfile(UNIGRAM, tmp_path / "other.gguf")
+    choose.set_input_files(other)
+    expect(page.locator(".view h2")).to_have_text(["other", "gpt2"])
+    expect(status).to_contain_text('the model "unigram", which is not open')
+    choose.set_input_files(UNIGRAM)
+    expect(page.locator(".view h2")).to_have_text(["other", "gpt2", "unigram"])
+    expect(status).to_be_empty()
 
 
 def test_a_model_is_opened_from_an_address(page: Page, site: str) -> None:
@@ -126,7 +189,7 @@ def test_a_model_is_opened_from_an_address(page: Page, site: str) -> None:
 
 
 def test_a_file_that_is_no_model_is_refused_in_words(page: Page, tmp_path: Path) -> None:
-    """The words stay while another model is opened, until the next one is."""
+    """The words stay while other models are opened, until that one is."""
     wrong = tmp_path / "wrong.gguf"
     wrong.write_bytes(b"Hello")
     choose = page.get_by_label("Open a model")
@@ -135,11 +198,21 @@ def test_a_file_that_is_no_model_is_refused_in_words(page: Page, tmp_path: Path)
     expect(refused).to_have_text(re.compile(r"^wrong\.gguf: .+"))
     page.get_by_role("textbox", name="Text").fill("abc")
     expect(page.locator(".view .stats")).to_contain_text("3 characters")
+    choose.set_input_files(UNIGRAM)
+    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
     expect(refused).to_have_count(1)
     shutil.copyfile(UNIGRAM, wrong)
     choose.set_input_files(wrong)  # the same name again
     expect(page.locator(".view h2").first).to_have_text("wrong")
     expect(page.locator("#openings")).to_be_empty()
+
+
+def test_an_address_without_a_model_is_named_once(page: Page, site: str) -> None:
+    page.get_by_label("or its address").fill("missing.gguf")
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.locator("#openings .bad")).to_have_text(
+        f"{site}/missing.gguf: the server responded with status 404"
+    )
 
 
 def test_an_address_that_does_not_answer_holds_up_nothing(page: Page, site: str) -> None:

@@ -2,7 +2,7 @@
 
 import { messageColor } from "./chat_prompt.js";
 import { capitalized } from "./comparison.js";
-import { $, element, say } from "./dom.js";
+import { $, checkSize, element, say } from "./dom.js";
 import { FITS, changed, changedSoon, notChanged, replaced, state } from "./state.js";
 
 const ROLES = ["system", "developer", "user", "assistant", "tool"];
@@ -261,19 +261,16 @@ export function addTool() {
 
 // The file has an array of messages, or the body of a request.
 export async function openChat(file) {
-  try {
-    const found = JSON.parse(await file.text()),
-      body = Array.isArray(found) ? { messages: found } : found;
-    if (!FITS.messages(body?.messages)) throw new Error("it contains no messages");
-    const thinking = body.chat_template_kwargs?.enable_thinking;
-    Object.assign(state, {
-      messages: body.messages,
-      tools: body.tools?.length ? JSON.stringify(body.tools, null, 2) : "",
-      generation: body.add_generation_prompt ?? true,
-      thinking: thinking == null ? "" : thinking ? "on" : "off",
-    });
-    replaced();
-  } catch (error) {
-    say(`${file.name}: ${error.message}`, true);
-  }
+  checkSize(file);
+  const found = JSON.parse(await file.text()),
+    body = Array.isArray(found) ? { messages: found } : found;
+  if (!FITS.messages(body?.messages)) throw new Error("it contains no messages");
+  const thinking = body.chat_template_kwargs?.enable_thinking;
+  Object.assign(state, {
+    messages: body.messages,
+    tools: body.tools?.length ? JSON.stringify(body.tools, null, 2) : "",
+    generation: body.add_generation_prompt ?? true,
+    thinking: thinking == null ? "" : thinking ? "on" : "off",
+  });
+  await replaced();
 }

@@ -51,6 +51,14 @@ export function differencesOf(one, other) {
 export const referenceOf = (results) =>
   results.find((result) => result.request.model === state.reference) ?? results[0];
 
+export function drawReference() {
+  const models = drawn.results.map((result) => result.request.model);
+  $("reference-choice").hidden = models.length < 2;
+  if (models.length < 2) return;
+  $("reference").replaceChildren(...models.map((model) => element("option", { value: model }, model)));
+  $("reference").value = referenceOf(drawn.results).request.model;
+}
+
 // The rings of each result, by the model that it is compared with.
 export function ringsOf(results) {
   const reference = referenceOf(results),

@@ -1,4 +1,6 @@
-// Elements and words that all parts of the page use.
+// Elements, words and files that all parts of the page use.
+
+const MOST_BYTES = 4 << 20; // of a text, as on a server
 
 export const $ = (id) => document.getElementById(id);
 
@@ -54,3 +56,39 @@ export async function copy(text, button) {
 
 // The ids in a text, with anything between them.
 export const idsIn = (text) => (text.match(/-?\d+/g) ?? []).map(Number);
+
+// A model begins with GGUF, whatever its name is.
+const isModel = async (file) => (await file.slice(0, 4).text()) === "GGUF" || /\.gguf$/i.test(file.name);
+
+// Divides files into models and others, with notes on those that cannot be read.
+export async function sortFiles(files) {
+  const sorted = { models: [], others: [], notes: [] };
+  for (const file of files) {
+    try {
+      ((await isModel(file)) ? sorted.models : sorted.others).push(file);
+    } catch {
+      sorted.notes.push(`${file.name} cannot be read. Is it a folder?`);
+    }
+  }
+  return sorted;
+}
+
+export function checkSize(file) {
+  if (file.size > MOST_BYTES)
+    throw new Error(`The file has ${number(file.size)} bytes; this page takes at most ${number(MOST_BYTES)}.`);
+}
+
+// The text of a file with its byte order mark, as on the command line, and what to say of it.
+export async function readText(file) {
+  checkSize(file);
+  const bytes = await file.arrayBuffer();
+  const textOf = (options) => new TextDecoder("utf-8", { ignoreBOM: true, ...options }).decode(bytes);
+  try {
+    return { text: textOf({ fatal: true }), note: "" };
+  } catch {
+    return {
+      text: textOf(),
+      note: `${file.name} is not valid UTF-8. Each invalid part is shown, and encoded, as U+FFFD (\ufffd).`,
+    };
+  }
+}

@@ -7,32 +7,30 @@
 
 import { addTool, drawMessages, nextMessage, openChat } from "./chat_editor.js";
 import { chatOf } from "./chat_prompt.js";
-import { besides, referenceOf, ringsOf, showParting } from "./comparison.js";
-import { $, counted, element, idsIn, isCopied, say } from "./dom.js";
+import { besides, drawReference, referenceOf, ringsOf, showParting } from "./comparison.js";
+import { $, counted, element, isCopied, readText, say, sortFiles } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
+import { listed } from "./pieces.js";
 import { askIds, askPiece, askVocabulary } from "./questions.js";
 import { PLACE, ask, openModel, useKey, whenRefused } from "./server.js";
-import { changedSoon, drawn, loadState, saveState, state, whenChanged } from "./state.js";
-import { TokenView } from "./token_view.js";
+import { MOST_MODELS, absentModels, absentNote, known, requestFor, shownModels } from "./state.js";
+import { changed, changedSoon, drawn, loadState, replaced, saveState, state, whenChanged } from "./state.js";
+import { TokenView, placeViews, refusalOf } from "./token_view.js";
 import { showDetails } from "./word_steps.js";
-
-const MOST_MODELS = 4;
 
 const LONGEST_OF_ANY_DIRECTION = 100_000; // characters of a text whose direction the browser finds
 const TABS = ["text", "chat", "ids"];
-const known = []; // names of the server's models
 const contexts = new Map(); // model -> the number of tokens that it has room for
+const fromFiles = new Map(); // a file's name, size and date -> the name of its model
 const views = new Map(); // model -> TokenView
 let asked = null; // the AbortController of the current requests
+let failure = ""; // of the current requests
+let note = ""; // on the address or on files, until the next change
 
-function requestFor(model) {
-  const request = { model, add_special: state.addSpecial, parse_special: state.parseSpecial };
-  if (state.tab === "text") return { ...request, text: state.text.toWellFormed() };
-  if (state.tab === "ids") return { model, ids: idsIn(state.givenIds) };
-  const chat = { model, messages: state.messages, add_generation_prompt: state.generation };
-  if (state.tools.trim()) chat.tools = JSON.parse(state.tools);
-  if (state.thinking) chat.chat_template_kwargs = { enable_thinking: state.thinking === "on" };
-  return chat;
+// Says all that is to be said now, or else `otherwise`.
+function sayStatus(otherwise = "") {
+  const lines = [failure, note, absentNote()].filter(Boolean);
+  say(lines.join("\n") || otherwise, lines.length > 0);
 }
 
 async function refresh() {
@@ -41,14 +39,16 @@ async function refresh() {
   const { signal } = asked;
   saveState();
   $("tip").hidden = true;
+  failure = note = "";
   let requests;
   try {
-    requests = state.models.map(requestFor);
+    requests = shownModels().map(requestFor);
   } catch (error) {
     $("output").classList.add("stale"); // what is shown is of what was there before
-    return say(`Tools: ${error.message}`, true);
+    failure = `Tools: ${error.message}`;
+    return sayStatus();
   }
-  say("…");
+  sayStatus("…");
   const answers = await Promise.allSettled(requests.map((request) => ask("v1/tokens", request, signal)));
   if (signal.aborted) return;
   drawn.signal = signal;
@@ -60,7 +60,8 @@ async function refresh() {
   );
   const isDown = !drawn.results.length && new Set(refusals.values()).size === 1;
   $("output").classList.toggle("stale", isDown && views.size > 0);
-  say(isDown ? [...refusals.values()][0] : "", isDown);
+  failure = isDown ? [...refusals.values()][0] : "";
+  sayStatus();
   if (!isDown) draw(refusals);
 }
 
@@ -76,7 +77,7 @@ function draw(refusals) {
   for (const model of byModel.keys()) {
     if (!views.has(model)) views.set(model, new TokenView(model, showDetails, linkAll));
   }
-  placeViews(state.models.map((model) => views.get(model)?.element ?? refusalOf(model, refusals.get(model))));
+  placeViews(shownModels().map((model) => views.get(model)?.element ?? refusalOf(model, refusals.get(model))));
   results.forEach((result, index) => {
     const { model } = result.request;
     const compared = result === reference ? "" : besides(result, reference);
@@ -100,23 +101,6 @@ function draw(refusals) {
   if (isCompared) showParting();
 }
 
-// Leaves a view that stands right where it is: one that is taken out loses the place to which it was scrolled.
-function placeViews(wanted) {
-  const { children } = $("views");
-  wanted.forEach((view, index) => {
-    if (children[index] !== view) $("views").insertBefore(view, children[index] ?? null);
-  });
-  while (children.length > wanted.length) $("views").lastElementChild.remove();
-}
-
-const refusalOf = (model, message) =>
-  element(
-    "div",
-    { className: "view refused" },
-    element("header", {}, element("h2", {}, model)),
-    element("p", { className: "bad" }, message),
-  );
-
 const linkAll = (span) => drawn.results.forEach((result) => views.get(result.request.model)?.link(span));
 
 // How tokens look: as text, ids or both, with marks for spaces or without.
@@ -125,14 +109,6 @@ function drawLook() {
     list.dataset.show = state.show;
     list.classList.toggle("unmarked", !state.spaces);
   }
-}
-
-function drawReference() {
-  const models = drawn.results.map((result) => result.request.model);
-  $("reference-choice").hidden = models.length < 2;
-  if (models.length < 2) return;
-  $("reference").replaceChildren(...models.map((model) => element("option", { value: model }, model)));
-  $("reference").value = referenceOf(drawn.results).request.model;
 }
 
 const injectedOf = (result) => new Set((result.injected ?? []).map((found) => found.token));
@@ -147,22 +123,24 @@ function openTab(name) {
 }
 
 function drawModels() {
+  if (!state.models.length) state.models = known.slice(0, 1);
+  const chosen = shownModels();
   const boxes = known.map((model) =>
     element(
       "label",
       {},
       element("input", {
         type: "checkbox",
-        checked: state.models.includes(model),
-        disabled: state.models.length >= MOST_MODELS && !state.models.includes(model),
+        checked: chosen.includes(model),
+        disabled: chosen.length >= MOST_MODELS && !chosen.includes(model),
         onchange: (event) => {
           state.models = known
-            .filter((one) => (one === model ? event.target.checked : state.models.includes(one)))
+            .filter((one) => (one === model ? event.target.checked : chosen.includes(one)))
             .slice(0, MOST_MODELS);
           if (!state.models.length) state.models = [model];
           drawModels();
           $("models").querySelectorAll("input")[known.indexOf(model)].focus();
-          refresh();
+          changed();
         },
       }),
       ` ${model}`,
@@ -172,8 +150,6 @@ function drawModels() {
 }
 
 function showState() {
-  state.models = state.models.filter((model) => known.includes(model)).slice(0, MOST_MODELS);
-  if (!state.models.length) state.models = known.slice(0, 1);
   drawModels();
   drawMessages();
   openTab(TABS.includes(state.tab) ? state.tab : "text");
@@ -230,15 +206,8 @@ function listen() {
     $("messages").lastElementChild.querySelector("textarea").focus();
     refresh();
   });
-  $("file").addEventListener("change", () => {
-    const [file] = $("file").files;
-    if (file) openFile(file);
-  });
+  for (const id of ["file", "chat-file"]) $(id).addEventListener("change", () => takeFiles([...$(id).files]));
   $("add-tool").addEventListener("click", addTool);
-  $("chat-file").addEventListener("change", () => {
-    const [file] = $("chat-file").files;
-    if (file) openChat(file);
-  });
   $("piece-form").addEventListener("submit", askPiece);
   $("ids-form").addEventListener("submit", askIds);
   $("vocabulary-form").addEventListener("submit", askVocabulary);
@@ -269,7 +238,7 @@ function listen() {
     const wrong = await loadState();
     showState();
     await refresh();
-    if (wrong) say(wrong, true);
+    tell(wrong);
   });
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") $("tip").hidden = true;
@@ -285,12 +254,38 @@ function fillText() {
 function takeText(text) {
   state.text = text;
   fillText();
-  refresh();
+  return changed();
 }
 
-const openFile = async (file) => takeText(await file.text());
+// Returns what to say of the file.
+async function openText(file) {
+  const { text, note: ofText } = await readText(file);
+  openTab("text");
+  await takeText(text);
+  return ofText;
+}
 
-// A file that is dropped on the page is its text, or on the tab of chats a chat.
+// Opens all models, and of the other files the first one: as a chat on the tab of chats, otherwise as a text.
+async function takeFiles(files) {
+  const { models, others, notes } = await sortFiles(files);
+  const [file] = others,
+    isChat = state.tab === "chat";
+  if (others.length > 1) notes.push(`Of ${others.length} ${isChat ? "chats" : "texts"}, one is taken: ${file.name}.`);
+  try {
+    if (file) notes.push(await (isChat ? openChat : openText)(file));
+  } catch (error) {
+    notes.push(`${file.name}: ${error.message}`);
+  }
+  notes.push(await openModels(models));
+  tell(notes.filter(Boolean).join("\n"));
+}
+
+function tell(words) {
+  if (!words) return;
+  note = words;
+  sayStatus();
+}
+
 function listenToDrops() {
   const mark = (isOver) => document.body.classList.toggle("dropping", isOver);
   addEventListener("dragover", (event) => {
@@ -301,30 +296,48 @@ function listenToDrops() {
   addEventListener("drop", (event) => {
     event.preventDefault();
     mark(false);
-    const [file] = event.dataTransfer.files;
-    if (!file) return;
-    if (openModel && /\.gguf$/i.test(file.name)) return open(file);
-    if (state.tab === "chat") return openChat(file);
-    openTab("text");
-    openFile(file);
+    takeFiles([...event.dataTransfer.files]);
   });
 }
 
-// A model that is opened in the browser: a file, or an address. Several may be under way, beside other work.
+// Opens a model in the browser: a file, or an address. Several may be under way, beside other work.
 async function open(model) {
   const name = model.name ?? model;
-  const note = element("p", {}, `Opening ${name} …`);
-  for (const past of $("openings").querySelectorAll(".bad")) past.remove();
-  $("openings").append(note);
+  const line = element("p", { "data-model": name }, `Opening ${name} …`);
+  for (const past of $("openings").querySelectorAll(".bad")) if (past.dataset.model === name) past.remove();
+  $("openings").append(line);
   try {
-    const opened = await openModel(model);
-    note.remove();
-    state.models = [opened, ...state.models.filter((other) => other !== opened)];
-    await start();
+    const file = model instanceof File && `${model.name}/${model.size}/${model.lastModified}`;
+    const opened = fromFiles.get(file) ?? (await openModel(model));
+    if (file) fromFiles.set(file, opened);
+    choose(opened);
+    await loadModels();
+    line.remove();
+    await replaced();
   } catch (error) {
-    note.className = "bad";
-    note.textContent = error.message.startsWith(name) ? error.message : `${name}: ${error.message}`;
+    const isNamed = error.message.startsWith(name) || /^https?:/.test(error.message); // by the whole address
+    line.className = "bad";
+    line.textContent = isNamed ? error.message : `${name}: ${error.message}`;
   }
+}
+
+// An opened model comes first, unless the address names it and waits for it.
+function choose(model) {
+  const absent = absentModels();
+  if (absent.includes(model)) return;
+  const others = shownModels().filter((other) => other !== model);
+  state.models = [model, ...others, ...absent].slice(0, MOST_MODELS);
+}
+
+// Opens files of models, and returns what to say of them.
+async function openModels(files) {
+  if (!files.length) return "";
+  const names = files.map((file) => file.name);
+  if (!openModel)
+    return `This page opens no models; it has those that its server was started with. Not opened: ${listed(names)}.`;
+  for (const file of files.slice(0, MOST_MODELS)) await open(file);
+  const rest = names.slice(MOST_MODELS);
+  return rest.length ? `At most ${MOST_MODELS} models are opened at once. Not opened: ${listed(rest)}.` : "";
 }
 
 function listenToModels() {
@@ -347,11 +360,15 @@ async function share() {
   setTimeout(() => ($("share").textContent = "Share"), 1500);
 }
 
+async function loadModels() {
+  const { data } = await ask("v1/models");
+  known.splice(0, Infinity, ...data.map((model) => model.id));
+  for (const model of data) contexts.set(model.id, model.meta?.n_ctx_train);
+}
+
 async function start() {
   try {
-    const { data } = await ask("v1/models");
-    known.splice(0, Infinity, ...data.map((model) => model.id));
-    for (const model of data) contexts.set(model.id, model.meta?.n_ctx_train);
+    await loadModels();
     showState();
     await refresh();
   } catch (error) {
@@ -371,4 +388,4 @@ whenRefused((isRefused) => ($("key-form").hidden = !isRefused));
 const wrong = await loadState();
 listen();
 await start();
-if (wrong && known.length) say(wrong, true);
+if (shownModels().length) tell(wrong); // otherwise, the page says why there are none

@@ -3,6 +3,7 @@
 import { element, number } from "./dom.js";
 
 export const SHOWN_OF_PIECE = 200; // characters
+const MOST_LISTED = 4; // names
 
 // Spaces and invisible characters, except a joiner between two emojis: its effect is visible.
 const MARKED =
@@ -56,6 +57,15 @@ export const inWords = (token) =>
   token.piece == null
     ? readBytes(token.bytes)
     : token.piece.slice(0, 80).replace(MARKED, (found) => (found[0] === " " ? found : escaped(found)));
+
+// Names that anybody may have given, with everything visible; of many, the first ones.
+export function listed(names) {
+  const written = names.slice(0, MOST_LISTED).map((name) => `"${inWords({ piece: name })}"`);
+  if (names.length > MOST_LISTED) written.push(`${number(names.length - MOST_LISTED)} more`);
+  const last = written.pop();
+  return written.length ? `${written.join(", ")} and ${last}` : last;
+}
+
 export const typeOf = (token) => token.types.join(", ").toLowerCase().replaceAll("_", " ");
 export const hexOf = (token) => token.bytes.replace(/../g, "$& ").trim() || "none";
 

@@ -1,7 +1,12 @@
 // What is on the page, kept in the fragment of its address, which browsers do not send.
 
+import { idsIn } from "./dom.js";
+import { listed } from "./pieces.js";
+import { openModel } from "./server.js";
+
 const LONGEST_ADDRESS = 50_000; // characters
 const PAUSE = 150; // ms between the last keystroke and the request
+export const MOST_MODELS = 4; // shown side by side, and opened at once
 
 export const state = {
   tab: "text",
@@ -44,7 +49,11 @@ export async function saveState() {
   return isWhole;
 }
 
+const isOneOf = (...values) => (value) => values.includes(value);
+
 export const FITS = {
+  show: isOneOf("text", "ids", "both"),
+  thinking: isOneOf("", "on", "off"),
   models: (value) => Array.isArray(value) && value.every((model) => typeof model === "string"),
   messages: (value) => Array.isArray(value) && value.every((message) => typeof message?.role === "string"),
 };
@@ -99,6 +108,44 @@ export function changedSoon() {
 }
 
 export const notChanged = () => clearTimeout(timer);
+
+// Names of the models that are open.
+export const known = [];
+
+const chosenModels = () => [...new Set(state.models)];
+export const absentModels = () => chosenModels().filter((model) => !known.includes(model));
+
+// The chosen models that are open, or else the first model.
+export function shownModels() {
+  const open = chosenModels().filter((model) => known.includes(model));
+  return (open.length ? open : known.slice(0, 1)).slice(0, MOST_MODELS);
+}
+
+// What to say if the address names models that are not open.
+export function absentNote() {
+  const absent = absentModels();
+  if (!absent.length || !known.length) return "";
+  const [these, are, open] =
+    absent.length > 1
+      ? ["the models", "are", "open their files to select them"]
+      : ["the model", "is", "open its file to select it"];
+  const here = `This link is for ${these} ${listed(absent)}, which ${are} not open here${openModel ? `: ${open}` : ""}.`;
+  return `${here} The tokens shown are those of ${listed(shownModels())}.`;
+}
+
+const wellFormed = (_, value) => (typeof value === "string" ? value.toWellFormed() : value);
+
+// The body of the request for a model's tokens.
+export function requestFor(model) {
+  const request = { model, add_special: state.addSpecial, parse_special: state.parseSpecial };
+  if (state.tab === "text") return { ...request, text: state.text.toWellFormed() };
+  if (state.tab === "ids") return { model, ids: idsIn(state.givenIds) };
+  const messages = JSON.parse(JSON.stringify(state.messages), wellFormed);
+  const chat = { model, messages, add_generation_prompt: state.generation };
+  if (state.tools.trim()) chat.tools = JSON.parse(state.tools, wellFormed);
+  if (state.thinking) chat.chat_template_kwargs = { enable_thinking: state.thinking === "on" };
+  return chat;
+}
 
 // The body of further questions about the text of a result, or about the prompt of its chat.
 export function questionOf(result) {

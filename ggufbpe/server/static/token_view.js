@@ -301,3 +301,21 @@ function inContext(count, context) {
 }
 
 export const spanOf = (result, index) => [result.spans[2 * index], result.spans[2 * index + 1]];
+
+// What stands in place of the tokens of a model that refuses.
+export const refusalOf = (model, message) =>
+  element(
+    "div",
+    { className: "view refused" },
+    element("header", {}, element("h2", {}, model)),
+    element("p", { className: "bad" }, message),
+  );
+
+// Leaves a view that stands right where it is: one that is taken out loses the place to which it was scrolled.
+export function placeViews(wanted) {
+  const { children } = $("views");
+  wanted.forEach((view, index) => {
+    if (children[index] !== view) $("views").insertBefore(view, children[index] ?? null);
+  });
+  while (children.length > wanted.length) $("views").lastElementChild.remove();
+}

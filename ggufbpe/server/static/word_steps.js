@@ -32,6 +32,7 @@ export async function showDetails(view, index) {
     ),
     steps,
   );
+  bringIntoView();
   if (result.request.ids) return; // they need not be those of their text, so there is no word to show
   const explain = async () => {
     steps.replaceChildren(element("p", { className: "muted" }, "…"));
@@ -41,9 +42,18 @@ export async function showDetails(view, index) {
     } catch (error) {
       steps.replaceChildren(element("p", { className: "bad" }, error.message));
     }
+    if (steps.isConnected) bringIntoView(); // not if another token was chosen meanwhile
   };
   if (result.text.length <= EXPLAINED_AT_ONCE) await explain();
   else steps.append(element("button", { type: "button", onclick: explain }, "show how it was made"));
+}
+
+// With several models on a narrow screen, the details are far below the token.
+function bringIntoView() {
+  const { top, bottom } = $("details").getBoundingClientRect();
+  if (top >= 0 && bottom <= innerHeight) return;
+  $("tip").hidden = true; // it would stay where the token was
+  $("details").scrollIntoView({ block: "nearest", behavior: STILL.matches ? "instant" : "smooth" });
 }
 
 function wordOf(found) {
