@@ -34,9 +34,9 @@ def refuse_text_flags(arguments: argparse.Namespace) -> None:
         "--escape": getattr(arguments, "escape", False),
     }
     if flags := [flag for flag, is_given in given.items() if is_given]:
+        escapes = ", and escape sequences are not processed" if "--escape" in flags else ""
         raise UsageError(
-            "special tokens are always added and parsed in chats, and escape sequences are not processed: leave out "
-            + " and ".join(flags)
+            f"special tokens are always added and parsed in chats{escapes}: leave out {' and '.join(flags)}"
         )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._protocol import length_function, library
+from ._protocol import checked, library
 
 _Base: Any = library("chonkie.tokenizer", "chonkie").Tokenizer
 
@@ -14,8 +15,9 @@ _Base: Any = library("chonkie.tokenizer", "chonkie").Tokenizer
 def tokenizer(tok: Tokenizer) -> ChonkieTokenizer:
     """Return a `chonkie.tokenizer.Tokenizer`.
 
-    `TokenChunker` decodes slices of ids, and so do `RecursiveChunker` and `SlumberChunker` where a text has no place to
-    divide it, and overlaps by tokens: a character that they cut becomes U+FFFD on both sides, with every tokenizer.
+    `TokenChunker` decodes slices of ids, as do `RecursiveChunker` and `SlumberChunker` within a text that has no place
+    to divide it, and overlaps that are numbers of tokens. With every tokenizer, a character that spans two slices
+    becomes U+FFFD in both.
     """
     return ChonkieTokenizer(tok)
 
@@ -23,12 +25,16 @@ def tokenizer(tok: Tokenizer) -> ChonkieTokenizer:
 class ChonkieTokenizer(_Base):  # type: ignore[misc]
     """Plain ids, without BOS, EOS and the space before the first word, by the methods that Chonkie calls.
 
+    Unigram and WordPiece models change texts, so that slices of their ids are not slices of the text.
+
     It is a `chonkie.tokenizer.Tokenizer`, since Chonkie chooses by the name of the type for all other objects.
     """
 
     def __init__(self, tok: Tokenizer) -> None:
         self.tok = tok
-        self.count_tokens = length_function(tok)
+        self.count_tokens = partial(
+            checked(tok).count, add_special=False, parse_special=False, continues=True
+        )
 
     def __repr__(self) -> str:
         return f"ChonkieTokenizer({self.tok!r})"
@@ -63,4 +69,4 @@ class ChonkieTokenizer(_Base):  # type: ignore[misc]
 
     def count_tokens_batch(self, texts: Sequence[str]) -> list[int]:
         """Return the number of ids of each text."""
-        return self.tok.count_batch(texts, add_special=False, parse_special=False)
+        return list(map(self.count_tokens, texts))

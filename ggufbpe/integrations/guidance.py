@@ -7,7 +7,7 @@ from typing import Any
 from ..tokenizer import Tokenizer
 from ..tokenizer.special_tokens import SpecialTokens
 from ._protocol import changes_text, checked, library
-from .llguidance import TokensOfGrammars, ll_tokenizer
+from .llguidance import ll_tokenizer
 
 _Base: Any = library("guidance.models._engine._tokenizer", "guidance").Tokenizer
 
@@ -24,26 +24,30 @@ class GuidanceTokenizer(_Base):  # type: ignore[misc]
     def __init__(self, tok: Tokenizer, chat_template: Any) -> None:
         super().__init__(ll_tokenizer(tok), chat_template, tok.bos_id)
         self.tok = tok
-        self._plain = TokensOfGrammars(tok)
         self._special_tokens = SpecialTokens(tok.vocabulary)
-        self._adds_spaces = tok.vocabulary.add_space_prefix  # also behind a control token
+        self._special_ids = frozenset(tok.vocabulary.special_token_ids)
+        # also behind a special token
+        self._adds_spaces = tok.vocabulary.add_space_prefix and not changes_text(tok)
 
     def encode(self, byte_string: bytes, *, parse_special: bool = True) -> list[int]:
         """Return the ids of a text without BOS and EOS. Bytes that are not UTF-8 become tokens of single bytes.
 
-        The text between two control tokens is encoded as llguidance encodes what a grammar forces: `decode` gives it
-        back, without a space before its first word. llguidance itself takes every text for plain text, also the
-        `<|im_start|>` of a chat.
+        No space is put before the first word, nor behind a control token, so `decode` returns the same bytes. Two
+        things are lost: white space that a control token strips (Phi-3), and what unigram and WordPiece models change.
+        llguidance itself takes every text for plain text, also the `<|im_start|>` of a chat.
         """
         try:
             byte_string.decode()
         except UnicodeDecodeError:
             return list(super().encode(byte_string, parse_special=parse_special))
-        if not parse_special:
-            return self._plain(byte_string)
-        if not self._adds_spaces and not changes_text(self.tok):
-            return self.tok.encode(byte_string, add_special=False)
-        ids: list[int] = []
-        for token, start, end in self._special_tokens.partition(byte_string, True):
-            ids += self._plain(byte_string[start:end]) if token is None else [token]
+        encode = self.tok.encode
+        ids = encode(byte_string, add_special=False, parse_special=parse_special, continues=True)
+        if not self._adds_spaces or self._special_ids.isdisjoint(ids):
+            return ids
+        ids = []
+        for token, start, end in self._special_tokens.partition(byte_string, parse_special):
+            if token is None:
+                ids += self.tok.encode_ordinary(byte_string[start:end], continues=True)
+            else:
+                ids.append(token)
         return ids

@@ -57,9 +57,11 @@ class _Splitter(_Base):  # type: ignore[misc]
         self, texts: list[str], metadatas: Sequence[dict[Any, Any]] | None = None
     ) -> list[Any]:
         """Return a document for each chunk, with the metadata of its text. LangChain looks for chunks by their text."""
+        if metadatas and len(metadatas) < len(texts):
+            raise ValueError(f"there are {len(texts)} texts, but only {len(metadatas)} metadatas")
         documents = library("langchain_core.documents", "langchain-core", "langchain")
         found = []
-        for text, metadata in zip(texts, (metadatas or [{}] * len(texts))[: len(texts)], strict=True):
+        for text, metadata in zip(texts, metadatas or [{}] * len(texts)):
             for start, end in self._spans(text):
                 more = {"start_index": start} if self._add_start_index else {}
                 own = {**copy.deepcopy(metadata), **more}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..models.vocabulary import USER_DEFINED
 from ..tokenizer import Tokenizer
-from ._protocol import changes_text, checked, eos_id, library, stop_ids
+from ._protocol import checked, eos_id, library, stop_ids
 
 SPECIAL = b"\xff"  # before the text of a token that no grammar takes for text
 
@@ -38,18 +38,15 @@ class TokensOfGrammars:
         for token in self.special_token_ids:
             tokens[token] = SPECIAL + tokens[token]
         self.tokens: Sequence[bytes] = tokens
-        self._changes_text = changes_text(tokenizer)
 
     def __call__(self, text: str | bytes) -> list[int]:
         """Return ids whose tokens have exactly the bytes of `text`, which a grammar forces.
 
         They are those of `text` as plain text behind another text, without the space that llama.cpp puts before the
-        first word. Where a model changes texts (unigram, WordPiece), they are the longest tokens from the beginning on,
-        up to the first byte that no token has.
+        first word. Where these have other bytes (a unigram or WordPiece model changed the text, or a user-defined token
+        was found, which no grammar takes for text), they are the longest tokens from the beginning on, until none fits.
         """
         ids = self.tokenizer.encode_ordinary(text, continues=True)
-        if not self._changes_text:
-            return ids
         data = text.encode() if isinstance(text, str) else text
         return ids if b"".join(map(self.tokens.__getitem__, ids)) == data else self._longest_tokens(data)
 

@@ -25,6 +25,7 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         self.tok = tok
         self._version = version
         self._bos, self._eos = tok.bos_id, tok.eos_id
+        self._control_ids = frozenset(tok.control_ids)
         self._is_of_sentencepiece = tok.vocabulary.tokenizer_model.has_scores
 
     n_words = property(lambda self: len(self.tok), doc="The number of tokens.")
@@ -67,16 +68,19 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
     def decode(self, tokens: list[int], special_token_policy: Any = _Policy.IGNORE) -> str:
         """Return the text of ids. Control tokens are left out, kept, or refused with `ValueError`, by the policy.
 
-        Kept ones stand among the pieces of the other tokens, as in mistral-common.
+        Kept ones stand among the pieces of the other tokens, as in mistral-common. The unknown token is left out like a
+        control token, as llama.cpp does; mistral-common writes it as " ⁇ ".
         """
-        if special_token_policy == _Policy.KEEP:
+        policy = _Policy.validate(special_token_policy)
+        if policy == _Policy.KEEP:
             return self._to_string(tokens)
-        plain = [token for token in tokens if not self.is_special(token)]
-        if special_token_policy == _Policy.RAISE and len(plain) < len(tokens):
+        if self._control_ids.isdisjoint(tokens):
+            return self.tok.decode(tokens)
+        if policy == _Policy.RAISE:
             raise ValueError(
                 "A control token is among these tokens, and the policy is SpecialTokenPolicy.RAISE."
             )
-        return self.tok.decode(plain)
+        return self.tok.decode([token for token in tokens if token not in self._control_ids])
 
     def get_special_token(self, s: str) -> int:
         """Return the id of a control token. `ValueError` if there is none of this text."""

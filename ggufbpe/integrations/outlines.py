@@ -65,9 +65,7 @@ class OutlinesTokenizer:
 
     def decode(self, token_ids: Any) -> list[str]:
         """Return the text of each row of ids, or of one row."""
-        rows = token_ids.tolist() if hasattr(token_ids, "tolist") else [*token_ids]
-        is_one = not rows or isinstance(rows[0], int) or getattr(rows[0], "ndim", 1) == 0
-        return self.tokenizer.decode_batch([rows] if is_one else rows)
+        return self.tokenizer.decode_batch(_rows(token_ids))
 
     def convert_token_to_string(self, token: str) -> str:
         """Return the text that a token, as written in the file, stands for."""
@@ -78,3 +76,17 @@ class OutlinesTokenizer:
 
     def __hash__(self) -> int:
         return hash(self.tokenizer)
+
+
+def _rows(token_ids: Any) -> list[Any]:
+    """Rows of ids, given as an array, a tensor, rows of unequal length, one row, or one id."""
+    if hasattr(token_ids, "ndim"):
+        ids: Any = token_ids.tolist()
+        dimensions = token_ids.ndim
+    elif isinstance(token_ids, int):
+        ids, dimensions = token_ids, 0
+    else:
+        ids = list(token_ids)
+        is_row = not ids or isinstance(ids[0], int) or getattr(ids[0], "ndim", 1) == 0
+        dimensions = 1 if is_row else 2
+    return [[ids]] if dimensions == 0 else [ids] if dimensions == 1 else ids

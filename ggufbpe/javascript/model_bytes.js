@@ -91,7 +91,7 @@ function remoteBytes(url, fetch, headers, signal) {
     }
     if (response.status === 200) {
       if (at) throw failed("the server has stopped answering ranges");
-      stream = response.body.getReader();
+      stream = readerOf(response);
       return readAtLeast(stream, count);
     }
     if (response.status !== 206) throw failed(`the server responded with status ${response.status}`);
@@ -103,7 +103,7 @@ function remoteBytes(url, fetch, headers, signal) {
     if (sent && (sent.start !== at || sent.end > at + count)) throw failed("the server sent another range");
     checkVersion(response, sent?.total ?? null);
     const most = sent ? sent.end - sent.start : count;
-    const body = response.body.getReader();
+    const body = readerOf(response);
     const bytes = await readAtLeast(body, most + 1); // one more, to see that there is none
     if (bytes.length > most) {
       await body.cancel();
@@ -115,9 +115,10 @@ function remoteBytes(url, fetch, headers, signal) {
 
   function checkVersion(response, size) {
     const found = response.headers.get("ETag") || response.headers.get("Last-Modified");
-    if (at && (found !== version || size !== total)) throw changed();
+    const isOther = total !== null && size !== null && size !== total;
+    if (at && (found !== version || isOther)) throw changed();
     version = found;
-    total = size;
+    total ??= size;
   }
 
   async function next(count) {
@@ -145,6 +146,16 @@ function mayBeCors(url, error) {
 function contentRange(response) {
   const found = /^bytes (\d+)-(\d+)(?:\/(\d+))?/.exec(response.headers.get("Content-Range") ?? "");
   return found && { start: Number(found[1]), end: Number(found[2]) + 1, total: found[3] ? Number(found[3]) : null };
+}
+
+// Of a body that is no stream, as some replacements of fetch give it, all is read at once.
+function readerOf(response) {
+  if (response.body?.getReader) return response.body.getReader();
+  let value = null;
+  return {
+    read: async () => (value ? { done: true } : { value: (value = new Uint8Array(await response.arrayBuffer())), done: false }),
+    cancel: async () => {},
+  };
 }
 
 // At least `count` bytes of a stream, and fewer only at its end.

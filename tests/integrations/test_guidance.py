@@ -33,3 +33,10 @@ def test_a_text_comes_back_without_a_space_before_it(name: str, text: str) -> No
     assert made.recode(ids) == ids
     assert [*filter(tok.is_special, ids)] == [*filter(tok.is_special, tok.encode(text, add_special=False))]
     assert made.decode(made.encode(b"a\xf0\x9f")) == b"a\xf0\x9f"
+
+
+@pytest.mark.parametrize("name", ["nomic-bert-moe", "bert-bge"])
+@pytest.mark.parametrize("text", ["Hello\nworld", "一龘<s>x", "<|user|>\nHi"])
+def test_nothing_of_a_prompt_is_left_out(name: str, text: str) -> None:
+    tok = real(name)
+    assert tokenizer(tok).encode(text.encode()) == tok.encode(text, add_special=False, continues=True)

@@ -23,6 +23,8 @@ def test_mistral_common() -> None:
     assert MADE.decode([15496, END], POLICY.KEEP) == "Hello<|endoftext|>"
     with pytest.raises(ValueError, match="RAISE"):
         MADE.decode([END], POLICY.RAISE)
+    with pytest.raises(ValueError, match=r"(?i)policy"):
+        MADE.decode([0], 7)
     assert (MADE.n_words, MADE.bos_id, MADE.pad_id, MADE.special_ids) == (len(TOK), END, -1, {END})
     assert MADE.get_special_token("<|endoftext|>") == END
     assert [MADE.is_special(each) for each in (END, "<|endoftext|>", 0, "a")] == [True, True, False, False]

@@ -58,6 +58,9 @@ def test_the_protocol() -> None:
     assert MADE.decode(np.array([[15496, 995], [15496, 0]])) == ["Hello world", "Hello!"]
     assert MADE.decode([[15496, 995], [15496]]) == ["Hello world", "Hello"]
     assert MADE.decode([np.array([15496, 995]), np.array([15496])]) == ["Hello world", "Hello"]
+    for one in (15496, np.int64(15496), np.array(15496), [15496], [np.array(15496)]):
+        assert MADE.decode(one) == ["Hello"]
+    assert [MADE.decode(np.zeros((0, 3), int)), MADE.decode(np.zeros(0, int))] == [[], [""]]
     assert MADE.decode([15496, 995]) == MADE.decode(np.array([15496, 995])) == ["Hello world"]
     assert MADE.convert_token_to_string("Ġworld") == " world"
     assert (hash(MADE), MADE) == (hash(tokenizer(TOK)), tokenizer(TOK))

@@ -60,6 +60,8 @@ def test_documents_of_langchain_say_where_they_begin() -> None:
     assert all(text.startswith(each.page_content, at) for each, at in zip(documents, starts))
     assert documents[0].metadata["source"] == ["a.md"]
     assert documents[0].metadata["source"] is not metadata["source"]
+    with pytest.raises(ValueError, match="there are 2 texts, but only 1 metadatas"):
+        text_splitter(TOK, 16, 6).create_documents([text, ""], [metadata])
 
 
 def test_langchain_takes_a_tokenizer_and_sound_arguments() -> None:
@@ -141,6 +143,7 @@ def test_chonkie_by_tokens(name: str) -> None:
     word = "supercalifragilistic" * 10  # without a place to divide it
     parts = chonkie.RecursiveChunker(tokenizer=made, chunk_size=7, min_characters_per_chunk=1).chunk(word)
     assert "".join(part.text for part in parts) == word
+    assert max(part.token_count for part in parts) <= 7
 
 
 def test_semantic_text_splitter() -> None:

@@ -26,8 +26,8 @@ const isSame = (ours, theirs) =>
 // From a recorded table: the answers for `name` under FLAGS[flags], one to each question.
 const column = (table, name, flags) => table.index[name][flags].map((number, question) => table.answers[question][number]);
 
-// What differs from the answers that are recorded for `name`, and how many were compared; of every so many tokens, what is
-// known of each.
+// What differs from the answers that are recorded for `name`, and how many were compared. Of tokens, every so many are compared,
+// and all that are not normal.
 export function compare(tokenizer, recorded, name, every = 1) {
   const wrong = [];
   let count = 0;
@@ -51,19 +51,20 @@ export function compare(tokenizer, recorded, name, every = 1) {
     });
   });
   if (!recorded.pieces) return { count, wrong };
-  const some = (answers) => answers.filter((_, id) => id % every === 0);
+  const [facts] = column(recorded.described, name, 0);
+  const isCompared = (id) => id % every === 0 || facts.attributes[id] !== BITS.normal;
+  const some = (answers) => answers.filter((_, id) => isCompared(id));
   const all = some(Array.from({ length: tokenizer.vocabularySize }, (_, id) => id));
   [true, false].forEach((special, flags) => {
     const [pieces] = column(recorded.pieces, name, flags);
     expect(`pieces, special ${special}`, all.map((id) => textOf(tokenizer.piece(id, { special }))), some(pieces));
   });
-  const [facts] = column(recorded.described, name, 0);
   for (const [key, id] of Object.entries(facts.special_ids)) {
     if (key !== "nl") expect(`${key} id`, tokenizer.specialIds[SPECIAL[key] ?? key], id);
   }
   expect("adds BOS", tokenizer.addsBos, facts.add_bos);
   expect("adds EOS", tokenizer.addsEos, facts.add_eos);
-  expect("ends of generation", all.filter((id) => tokenizer.isEndOfGeneration(id)), facts.eog_ids.filter((id) => id % every === 0));
+  expect("ends of generation", all.filter((id) => tokenizer.isEndOfGeneration(id)), facts.eog_ids.filter(isCompared));
   const attributesOf = (id) => tokenizer.attributes(id).reduce((bits, each) => bits | BITS[each], 0);
   expect("attributes", all.map(attributesOf), some(facts.attributes));
   const written = (id) => textOf(new TextEncoder().encode(tokenizer.tokenText(id)));

@@ -299,6 +299,31 @@ def test_a_server_of_another_site_that_hides_all_headers(remote: RemoteServer, r
     assert run("return (await Tokenizer.fromGGUF(given)).count('Hello world');", url) == 2
 
 
+def test_a_server_that_says_the_size_later(remote: RemoteServer, run: Run) -> None:
+    def change(headers: dict[str, str], number: int) -> None:
+        if number == 1:
+            headers["Content-Range"] = headers["Content-Range"].partition("/")[0] + "/*"
+
+    url = remote.put("/model.gguf", GPT2.read_bytes(), size=1 << 30, changes=change)
+    assert run("return (await Tokenizer.fromGGUF(given)).count('Hello world');", url) == 2
+
+
+def test_a_fetch_without_streams(node: Run) -> None:
+    found = node(
+        """
+        const bytes = Uint8Array.from(given);
+        const fetch = async (_, { headers }) => {
+            const [, start, end] = /(\\d+)-(\\d+)/.exec(headers.Range).map(Number);
+            const part = bytes.slice(start, end + 1);
+            return { status: part.length ? 206 : 416, headers: new Headers(), arrayBuffer: async () => part.buffer };
+        };
+        return (await Tokenizer.fromGGUF("https://example.org/model.gguf", { fetch })).count("Hello world");
+        """,
+        [*GPT2.read_bytes()],
+    )
+    assert found == 2
+
+
 BODIES = {
     "more than announced": ("bytes 0-999/5000", 1001, "sent more bytes"),
     "more than announced, without an end": (
