@@ -38,6 +38,9 @@ class TokensOfGrammars:
         for token in self.special_token_ids:
             tokens[token] = SPECIAL + tokens[token]
         self.tokens: Sequence[bytes] = tokens
+        self._keeps_bytes = _keeps_bytes(tokenizer) and not any(
+            tokenizer.vocabulary.attributes[token] & USER_DEFINED for token in self.special_token_ids
+        )
 
     def __call__(self, text: str | bytes) -> list[int]:
         """Return ids whose tokens have exactly the bytes of `text`, which a grammar forces.
@@ -47,6 +50,8 @@ class TokensOfGrammars:
         was found, which no grammar takes for text), they are the longest tokens from the beginning on, until none fits.
         """
         ids = self.tokenizer.encode_ordinary(text, continues=True)
+        if self._keeps_bytes:
+            return ids
         data = text.encode() if isinstance(text, str) else text
         return ids if b"".join(map(self.tokens.__getitem__, ids)) == data else self._longest_tokens(data)
 
@@ -71,6 +76,12 @@ class TokensOfGrammars:
     @cached_property
     def _longest(self) -> int:
         return max(map(len, self.tokens))
+
+
+def _keeps_bytes(tokenizer: Tokenizer) -> bool:
+    """Whether plain tokens always have the bytes of a text: in byte-level BPE, which changes nothing."""
+    model, entry = tokenizer.vocabulary.tokenizer_model, tokenizer.vocabulary.pre_tokenizer
+    return model.has_pre_tokenizer and not model.has_sequences and entry.byte_encode
 
 
 def _is_marked(tokenizer: Tokenizer, token: int) -> bool:
