@@ -90,9 +90,8 @@ STRINGS_OF_RANDOM_VOCABULARY = 5000
 STRINGS_OF_OTHER_MODEL = 500  # where more goes wrong in the vocabulary than in the text
 COMMANDS_AT_A_TIME = 25
 RANDOM_SHARE = 0.3  # of the strings of a name, over random vocabularies
-SPREAD_FROM = (
-    1000  # strings of a name; fewer are over one vocabulary, since opening one takes longer than they do
-)
+# Strings of a name; fewer are over one vocabulary, since opening one takes longer than they do.
+SPREAD_FROM = 1000
 ASKED_ALONE = 16  # every so many tokens are asked for by `token_to_piece`
 BROKEN_SHARE = 0.1  # of all strings: bytes that are not UTF-8
 REAL_SHARE = 0.05  # of all strings, over the real vocabularies with their own names

@@ -35,16 +35,6 @@ def length_function(tokenizer: Tokenizer) -> Callable[[str], int]:
     return partial(checked(tokenizer).count, add_special=False, parse_special=False)
 
 
-def changes_text(tokenizer: Tokenizer) -> bool:
-    """Whether a text is changed before it is encoded, so that the bytes of its tokens need not be those of the text.
-
-    Where only a space is put before it, `continues=True` leaves that out.
-    """
-    vocabulary = tokenizer.vocabulary
-    model = vocabulary.tokenizer_model
-    return model.drops_white_space or model.normalizes or vocabulary.pre_tokenizer.prepend_space
-
-
 def stop_ids(tokenizer: Tokenizer) -> list[int]:
     """Return the ids that end a generation in llama.cpp, ascending but for EOS, which is first if it is among them."""
     return sorted(tokenizer.eog_ids, key=lambda token: (token != tokenizer.eos_id, token))

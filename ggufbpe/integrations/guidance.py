@@ -6,7 +6,7 @@ from typing import Any
 
 from ..tokenizer import Tokenizer
 from ..tokenizer.special_tokens import SpecialTokens
-from ._protocol import changes_text, checked, library
+from ._protocol import checked, library
 from .llguidance import ll_tokenizer
 
 _Base: Any = library("guidance.models._engine._tokenizer", "guidance").Tokenizer
@@ -24,10 +24,11 @@ class GuidanceTokenizer(_Base):  # type: ignore[misc]
     def __init__(self, tok: Tokenizer, chat_template: Any) -> None:
         super().__init__(ll_tokenizer(tok), chat_template, tok.bos_id)
         self.tok = tok
-        self._special_tokens = SpecialTokens(tok.vocabulary)
-        self._special_ids = frozenset(tok.vocabulary.special_token_ids)
+        vocabulary = tok.vocabulary
+        self._special_tokens = SpecialTokens(vocabulary)
+        self._special_ids = frozenset(vocabulary.special_token_ids)
         # also behind a special token
-        self._adds_spaces = tok.vocabulary.add_space_prefix and not changes_text(tok)
+        self._adds_spaces = vocabulary.add_space_prefix and not vocabulary.tokenizer_model.changes_text
 
     def encode(self, byte_string: bytes, *, parse_special: bool = True) -> list[int]:
         """Return the ids of a text without BOS and EOS. Bytes that are not UTF-8 become tokens of single bytes.

@@ -81,7 +81,7 @@ class TokensOfGrammars:
 def _keeps_bytes(tokenizer: Tokenizer) -> bool:
     """Whether plain tokens always have the bytes of a text: in byte-level BPE, which changes nothing."""
     model, entry = tokenizer.vocabulary.tokenizer_model, tokenizer.vocabulary.pre_tokenizer
-    return model.has_pre_tokenizer and not model.has_sequences and entry.byte_encode
+    return model.has_pre_tokenizer and not model.changes_text and entry.byte_encode
 
 
 def _is_marked(tokenizer: Tokenizer, token: int) -> bool:

@@ -25,7 +25,6 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         self.tok = tok
         self._version = version
         self._bos, self._eos = tok.bos_id, tok.eos_id
-        self._control_ids = frozenset(tok.control_ids)
         self._is_of_sentencepiece = tok.vocabulary.tokenizer_model.has_scores
 
     n_words = property(lambda self: len(self.tok), doc="The number of tokens.")
@@ -74,13 +73,13 @@ class MistralTokenizer(_Base):  # type: ignore[misc]
         policy = _Policy.validate(special_token_policy)
         if policy == _Policy.KEEP:
             return self._to_string(tokens)
-        if self._control_ids.isdisjoint(tokens):
+        if self.tok.control_ids.isdisjoint(tokens):
             return self.tok.decode(tokens)
         if policy == _Policy.RAISE:
             raise ValueError(
                 "A control token is among these tokens, and the policy is SpecialTokenPolicy.RAISE."
             )
-        return self.tok.decode([token for token in tokens if token not in self._control_ids])
+        return self.tok.decode([token for token in tokens if token not in self.tok.control_ids])
 
     def get_special_token(self, s: str) -> int:
         """Return the id of a control token. `ValueError` if there is none of this text."""

@@ -90,9 +90,14 @@ class TokenizerModel:
     hidden_suffix = ""  # ends the texts of tokens that stand for less than their text
 
     @property
+    def changes_text(self) -> bool:
+        """Whether a text is changed, besides by a space before it, so that its tokens need not have its bytes."""
+        return self.drops_white_space or self.has_sequences or self.normalizes
+
+    @property
     def keeps_text(self) -> bool:
         """Whether every byte of a text is in some token, as far as there are tokens for it."""
-        return not self.drops_white_space and not self.has_sequences and not self.normalizes
+        return not self.changes_text
 
     def recognizes(self, looks: Looks) -> bool | None:
         """Whether a file with these looks (format_detection.py) is one of this model; None if that cannot be told."""

@@ -228,10 +228,9 @@ class BudgetMethods:
         entry = tokenizer.vocabulary.pre_tokenizer
         # Such tokens are decoded by GPT-2's alphabet of bytes, but the text is not written in it.
         has_other_bytes = model.has_pre_tokenizer and not entry.byte_encode and not entry.escape_whitespaces
-        changes_text = model.drops_white_space or model.normalizes or model.has_sequences
         if model.begins_words:
             lengths = _lengths_in_words(tokenizer.vocabulary.tokens)
-        elif changes_text or entry.prepend_space or has_other_bytes:
+        elif model.changes_text or entry.prepend_space or has_other_bytes:
             return b""
         else:
             lengths = piece_lengths(tokenizer.vocabulary)

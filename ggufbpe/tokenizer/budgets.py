@@ -64,8 +64,7 @@ def longest_piece(tokenizer: Tokenizer) -> int:
     strips = tokenizer._split_points_for(parse_special=True).strips
     has_all_bytes = len({piece for piece in pieces if len(piece) == 1}) == 256
     model = vocabulary.tokenizer_model
-    changes_text = model.drops_white_space or model.has_sequences or model.normalizes
-    if strips or changes_text or not has_all_bytes:
+    if strips or model.changes_text or not has_all_bytes:
         return 0
     return max(map(len, pieces))
 

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import GPT2, UNIGRAM, missing
+from dropped_files import drop
 from playwright.sync_api import Page, expect, sync_playwright
 
 import ggufbpe
@@ -385,20 +386,6 @@ def test_an_example_is_taken_and_cleared(opened: Open) -> None:
     page.get_by_role("button", name="Clear").click()
     expect(page.locator(".view .count")).to_have_text("0 tokens")
     expect(page.locator("#text")).to_be_focused()
-
-
-DROP = """(files) => {
-    const dropped = new DataTransfer();
-    for (const [name, base64] of files) {
-        dropped.items.add(new File([Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))], name));
-    }
-    const how = { dataTransfer: dropped, bubbles: true, cancelable: true };
-    document.body.dispatchEvent(new DragEvent("drop", how));
-}"""
-
-
-def drop(page: Page, files: dict[str, bytes]) -> None:
-    page.evaluate(DROP, [[name, b64encode(content).decode()] for name, content in files.items()])
 
 
 def test_a_file_is_dropped(opened: Open) -> None:

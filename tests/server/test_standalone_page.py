@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import threading
-from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import GPT2, UNIGRAM
+from dropped_files import drop
 from javascript_runs import built_package, debian_chromium
 from playwright.sync_api import Page, expect
 
@@ -103,20 +103,6 @@ def test_a_model_is_opened_from_a_file_and_compared(page: Page) -> None:
     expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
     expect_ids(page, Tokenizer.from_gguf(GPT2).encode(TEXT), view=1)
     expect(page.locator("#parting")).to_contain_text("The vocabularies are different")
-
-
-DROP = """(files) => {
-    const dropped = new DataTransfer();
-    for (const [name, base64] of files) {
-        dropped.items.add(new File([Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))], name));
-    }
-    const how = { dataTransfer: dropped, bubbles: true, cancelable: true };
-    document.body.dispatchEvent(new DragEvent("drop", how));
-}"""
-
-
-def drop(page: Page, files: dict[str, bytes]) -> None:
-    page.evaluate(DROP, [[name, b64encode(content).decode()] for name, content in files.items()])
 
 
 @pytest.mark.parametrize("name", ["dropped.gguf", "dropped"])

@@ -159,6 +159,7 @@ def test_decoded(case: Case) -> None:
 def test_pieces_of_all_tokens(case: Case) -> None:
     for number, special in enumerate((True, False)):
         [expected] = column(case.recorded["pieces"], case.name, number)
+        assert len(expected) == case.tok.vocab_size
         for token in case.some_tokens():
             assert case.tok.token_to_piece(token, special=special) == as_bytes(expected[token]), token
 
