@@ -68,6 +68,14 @@ struct WordKey {
             const auto lower = [](__m128i both) { return static_cast<uint64_t>(_mm_cvtsi128_si64(both)); };
             return hash_of(lower(key), lower(_mm_unpackhi_epi64(key, key)));
         }
+#elif GGUFBPE_WASM
+        // Two halves that are stored one by one and then read at once would make each word wait for its store.
+        if (size <= INLINE) {
+            const v128_t text = wasm_v128_and(wasm_v128_load(word), wasm_v128_load(FORMS.masks[size]));
+            const v128_t key = wasm_v128_or(text, wasm_v128_load(FORMS.lengths[size]));
+            wasm_v128_store(this, key);
+            return hash_of(static_cast<uint64_t>(wasm_i64x2_extract_lane(key, 0)), static_cast<uint64_t>(wasm_i64x2_extract_lane(key, 1)));
+        }
 #endif
         *this = of_readable(word, size);
         return hash();

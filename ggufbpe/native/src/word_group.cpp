@@ -2,32 +2,55 @@
 
 #include <cstring>
 
+#include "simd.h"
+
 namespace ggufbpe {
 
 namespace {
 
-#if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
+#if (GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER) || GGUFBPE_WASM
 
-ALWAYS_INLINE void copy_four(const int32_t *from, int32_t *to) {
+#define GGUFBPE_WRITE_BY_VECTORS 1
+
+// slot_of() compares both keys of a bucket at once: 3 if the first one is the key, 12 if the second one is, or 0.
+#if GGUFBPE_X86
+
+VECTOR_INLINE void copy_four(const int32_t *from, int32_t *to) {
     _mm_storeu_si128(reinterpret_cast<__m128i *>(to), _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
 }
 
-// Both keys of a bucket are compared at once. They are atomics, read here as plain memory: x86 reads aligned numbers whole, and
-// a key that is seen is complete, because its upper half is written last, and the lower half was 0 before. That leaves keys
-// whose lower half is 0, of words that begin with NULs: they rely on a key's 16 aligned bytes being read whole, too, which Intel
-// and AMD promise of processors with AVX for loads of 16 bytes, but not of 32. The ids, whose place depends on the comparison,
-// are read after it.
+// The keys are atomics, read here as plain memory: x86 reads aligned numbers whole, and a key that is seen is complete, because
+// its upper half is written last, and the lower half was 0 before. That leaves keys whose lower half is 0, of words that begin
+// with NULs: they rely on a key's 16 aligned bytes being read whole, too, which Intel and AMD promise of processors with AVX for
+// loads of 16 bytes, but not of 32. The ids, whose place depends on the comparison, are read after it.
+VECTOR_INLINE int slot_of(const WordKey &key, const WordTable::Bucket &bucket) {
+    const __m256i twice = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i *>(&key)));
+    const __m256i halves = _mm256_cmpeq_epi64(twice, _mm256_load_si256(reinterpret_cast<const __m256i *>(&bucket)));
+    const __m256i equal = _mm256_and_si256(halves, _mm256_shuffle_epi32(halves, 0x4E));  // all of a key or nothing
+    return _mm256_movemask_pd(_mm256_castsi256_pd(equal));
+}
+
+#else
+
+VECTOR_INLINE void copy_four(const int32_t *from, int32_t *to) { wasm_v128_store(to, wasm_v128_load(from)); }
+
+// There is one thread.
+VECTOR_INLINE int slot_of(const WordKey &key, const WordTable::Bucket &bucket) {
+    const v128_t one = wasm_v128_load(&key);
+    const int first = wasm_i64x2_all_true(wasm_i64x2_eq(one, wasm_v128_load(&bucket.keys[0])));
+    const int second = wasm_i64x2_all_true(wasm_i64x2_eq(one, wasm_v128_load(&bucket.keys[1])));
+    return 3 * first | 12 * second;
+}
+
+#endif
+
 WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *const *buckets, size_t count, bool with_records,
                                   int32_t *&to) {
     int32_t *next = to;
     const WordTable::Bucket *const *at = buckets, *const *const end = buckets + count;
     for (; at != end; ++at, ++keys) {
-        const auto *const bucket = reinterpret_cast<const __m256i *>(*at);
-        const __m256i key = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i *>(keys)));
-        const __m256i halves = _mm256_cmpeq_epi64(key, _mm256_load_si256(bucket));
-        const __m256i equal = _mm256_and_si256(halves, _mm256_shuffle_epi32(halves, 0x4E));  // all of a key or nothing
-        const int slot = _mm256_movemask_pd(_mm256_castsi256_pd(equal));  // 3, 12, or 0 for neither
-        const auto *const ids = reinterpret_cast<const int32_t *>(bucket + 1) + (slot & 4);  // of the first or the second slot
+        const int slot = slot_of(*keys, **at);
+        const auto *const ids = reinterpret_cast<const int32_t *>((*at)->values) + (slot & 4);  // of the first or the second slot
         int32_t id_count;
         std::memcpy(&id_count, ids + 3, sizeof id_count);
         if ((id_count | (slot - 1)) >= 0) {
@@ -111,8 +134,8 @@ void WordGroup::prefetch_in(const WordTable &table) const {
 
 size_t WordGroup::write_known(size_t word, bool with_records, int32_t *&to) const {
     const size_t count = count_;
-#if GGUFBPE_X86 && !GGUFBPE_THREAD_SANITIZER
-    if (has_avx2()) return word + write_by_vectors(keys_ + word, buckets_ + word, count - word, with_records, to);
+#ifdef GGUFBPE_WRITE_BY_VECTORS
+    if (has_vectors()) return word + write_by_vectors(keys_ + word, buckets_ + word, count - word, with_records, to);
 #endif
     static_cast<void>(with_records);
     int32_t *next = to;
