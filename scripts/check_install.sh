@@ -20,7 +20,7 @@ expect 2 "$("$@" -m ggufbpe count -p 'Hello world' 2>/dev/null | awk 'NR == 2 { 
 expect "gpt2: byte pair encoding" "$("$@" -m ggufbpe info 2>/dev/null | sed -n 's/^  model *//p')"
 # Files that are no modules are there, too; ggufbpe.wasm is where scripts/wasm.sh was run before.
 for folder in "analysis/views/templates: base.html compare.html explain.html parts.html report.html server.html style.css training.html" \
-    "server/static: chat_editor.js chat_prompt.js comparison.js dom.js examples.js index.html page.css page.js pieces.js \
+    "server/static: chat_editor.js chat_prompt.js comparison.js dom.js examples.js index.html models.js page.css page.js pieces.js \
 questions.js server.js state.js token_view.js word_steps.js" \
     "server/standalone: answers.js server.js" \
     "javascript: README.md errors.js incremental.js index.d.ts index.js library.js model_bytes.js package.json tokenizer.js utf16.js" \

@@ -20,8 +20,8 @@ from .settings import Settings
 Headers = Mapping[bytes, bytes]
 
 _SCRIPTS = (
-    *("page", "chat_editor", "chat_prompt", "comparison", "dom", "examples", "pieces"),
-    *("questions", "server", "state", "token_view", "word_steps"),
+    *("page", "chat_editor", "chat_prompt", "comparison", "dom", "examples", "models"),
+    *("pieces", "questions", "server", "state", "token_view", "word_steps"),
 )
 ANY_ORIGIN = "*"
 FILES_OF_PAGE = ("/", "/page.css", *(f"/{name}.js" for name in _SCRIPTS))

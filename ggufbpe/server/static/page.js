@@ -2,26 +2,24 @@
 //
 //     input -> state -> /v1/tokens for each model -> TokenView -> the chosen token -> /v1/explain
 //
-// It talks only to the server that it came from, or opens models in the browser (server.js). All text is inserted as text nodes: nothing from a model, a
-// file or a message is ever markup.
+// It talks only to the server that it came from, or opens models in the browser (server.js). All text is inserted
+// as text nodes: nothing from a model, a file or a message is ever markup.
 
 import { addTool, drawMessages, nextMessage, openChat } from "./chat_editor.js";
 import { chatOf } from "./chat_prompt.js";
 import { besides, drawReference, referenceOf, ringsOf, showParting } from "./comparison.js";
 import { $, counted, element, isCopied, readText, say, sortFiles } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
-import { listed } from "./pieces.js";
+import { drawModels, listenToModels, loadModels, openModels, roomOf } from "./models.js";
 import { askIds, askPiece, askVocabulary } from "./questions.js";
-import { PLACE, ask, openModel, useKey, whenRefused } from "./server.js";
-import { MOST_MODELS, absentModels, absentNote, known, requestFor, shownModels } from "./state.js";
-import { changed, changedSoon, drawn, loadState, replaced, saveState, state, whenChanged } from "./state.js";
+import { PLACE, ask, useKey, whenRefused } from "./server.js";
+import { absentNote, changed, changedSoon, drawn, loadState, replaced, requestFor } from "./state.js";
+import { saveState, shownModels, state, whenChanged } from "./state.js";
 import { TokenView, placeViews, refusalOf } from "./token_view.js";
 import { showDetails } from "./word_steps.js";
 
 const LONGEST_OF_ANY_DIRECTION = 100_000; // characters of a text whose direction the browser finds
 const TABS = ["text", "chat", "ids"];
-const contexts = new Map(); // model -> the number of tokens that it has room for
-const fromFiles = new Map(); // a file's name, size and date -> the name of its model
 const views = new Map(); // model -> TokenView
 let asked = null; // the AbortController of the current requests
 let failure = ""; // of the current requests
@@ -81,7 +79,7 @@ function draw(refusals) {
   results.forEach((result, index) => {
     const { model } = result.request;
     const compared = result === reference ? "" : besides(result, reference);
-    views.get(model).show(result, rings[index], injectedOf(result), compared, contexts.get(model));
+    views.get(model).show(result, rings[index], injectedOf(result), compared, roomOf(model));
   });
   drawLook();
   drawReference();
@@ -120,33 +118,6 @@ function openTab(name) {
     $(`tab-${each}`).tabIndex = each === name ? 0 : -1;
     $(`panel-${each}`).hidden = each !== name;
   }
-}
-
-function drawModels() {
-  if (!state.models.length) state.models = known.slice(0, 1);
-  const chosen = shownModels();
-  const boxes = known.map((model) =>
-    element(
-      "label",
-      {},
-      element("input", {
-        type: "checkbox",
-        checked: chosen.includes(model),
-        disabled: chosen.length >= MOST_MODELS && !chosen.includes(model),
-        onchange: (event) => {
-          state.models = known
-            .filter((one) => (one === model ? event.target.checked : chosen.includes(one)))
-            .slice(0, MOST_MODELS);
-          if (!state.models.length) state.models = [model];
-          drawModels();
-          $("models").querySelectorAll("input")[known.indexOf(model)].focus();
-          changed();
-        },
-      }),
-      ` ${model}`,
-    ),
-  );
-  $("models").replaceChildren($("models").querySelector("legend"), ...boxes);
 }
 
 function showState() {
@@ -300,70 +271,11 @@ function listenToDrops() {
   });
 }
 
-// Opens a model in the browser: a file, or an address. Several may be under way, beside other work.
-async function open(model) {
-  const name = model.name ?? model;
-  const line = element("p", { "data-model": name }, `Opening ${name} …`);
-  for (const past of $("openings").querySelectorAll(".bad")) if (past.dataset.model === name) past.remove();
-  $("openings").append(line);
-  try {
-    const file = model instanceof File && `${model.name}/${model.size}/${model.lastModified}`;
-    const opened = fromFiles.get(file) ?? (await openModel(model));
-    if (file) fromFiles.set(file, opened);
-    choose(opened);
-    await loadModels();
-    line.remove();
-    await replaced();
-  } catch (error) {
-    const isNamed = error.message.startsWith(name) || /^https?:/.test(error.message); // by the whole address
-    line.className = "bad";
-    line.textContent = isNamed ? error.message : `${name}: ${error.message}`;
-  }
-}
-
-// An opened model comes first, unless the address names it and waits for it.
-function choose(model) {
-  const absent = absentModels();
-  if (absent.includes(model)) return;
-  const others = shownModels().filter((other) => other !== model);
-  state.models = [model, ...others, ...absent].slice(0, MOST_MODELS);
-}
-
-// Opens files of models, and returns what to say of them.
-async function openModels(files) {
-  if (!files.length) return "";
-  const names = files.map((file) => file.name);
-  if (!openModel)
-    return `This page opens no models; it has those that its server was started with. Not opened: ${listed(names)}.`;
-  for (const file of files.slice(0, MOST_MODELS)) await open(file);
-  const rest = names.slice(MOST_MODELS);
-  return rest.length ? `At most ${MOST_MODELS} models are opened at once. Not opened: ${listed(rest)}.` : "";
-}
-
-function listenToModels() {
-  $("model-file").addEventListener("change", () => {
-    const [file] = $("model-file").files;
-    if (file) open(file);
-    $("model-file").value = ""; // so that the file can be chosen again
-  });
-  $("open-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const address = $("model-address").value.trim();
-    if (address) open(address);
-  });
-}
-
 async function share() {
   const isWhole = await saveState();
   const words = !isWhole ? "too long for an address" : (await isCopied(location.href)) ? "Copied" : "Copy the address";
   $("share").textContent = words;
   setTimeout(() => ($("share").textContent = "Share"), 1500);
-}
-
-async function loadModels() {
-  const { data } = await ask("v1/models");
-  known.splice(0, Infinity, ...data.map((model) => model.id));
-  for (const model of data) contexts.set(model.id, model.meta?.n_ctx_train);
 }
 
 async function start() {
@@ -382,7 +294,7 @@ $("key-form").addEventListener("submit", (event) => {
   start();
 });
 for (const part of document.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== PLACE;
-if (openModel) listenToModels();
+listenToModels();
 whenChanged(refresh, showState);
 whenRefused((isRefused) => ($("key-form").hidden = !isRefused));
 const wrong = await loadState();

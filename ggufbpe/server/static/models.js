@@ -1,0 +1,98 @@
+// The models of the page: which of them are chosen, and, where no server has them, opening them.
+
+import { $, element } from "./dom.js";
+import { listed } from "./pieces.js";
+import { ask, openModel } from "./server.js";
+import { MOST_MODELS, absentModels, changed, known, replaced, shownModels, state } from "./state.js";
+
+const contexts = new Map(); // model -> the number of tokens that it has room for
+const fromFiles = new Map(); // a file's name, size and date -> the name of its model
+
+export const roomOf = (model) => contexts.get(model);
+
+export async function loadModels() {
+  const { data } = await ask("v1/models");
+  known.splice(0, Infinity, ...data.map((model) => model.id));
+  for (const model of data) contexts.set(model.id, model.meta?.n_ctx_train);
+}
+
+export function drawModels() {
+  if (!state.models.length) state.models = known.slice(0, 1);
+  const chosen = shownModels();
+  const boxes = known.map((model) =>
+    element(
+      "label",
+      {},
+      element("input", {
+        type: "checkbox",
+        checked: chosen.includes(model),
+        disabled: chosen.length >= MOST_MODELS && !chosen.includes(model),
+        onchange: (event) => {
+          state.models = known
+            .filter((one) => (one === model ? event.target.checked : chosen.includes(one)))
+            .slice(0, MOST_MODELS);
+          if (!state.models.length) state.models = [model];
+          drawModels();
+          $("models").querySelectorAll("input")[known.indexOf(model)].focus();
+          changed();
+        },
+      }),
+      ` ${model}`,
+    ),
+  );
+  $("models").replaceChildren($("models").querySelector("legend"), ...boxes);
+}
+
+// Opens a model in the browser: a file, or an address. Several may be under way, beside other work.
+async function open(model) {
+  const name = model.name ?? model;
+  const line = element("p", { "data-model": name }, `Opening ${name} …`);
+  for (const past of $("openings").querySelectorAll(".bad")) if (past.dataset.model === name) past.remove();
+  $("openings").append(line);
+  try {
+    const file = model instanceof File && `${model.name}/${model.size}/${model.lastModified}`;
+    const opened = fromFiles.get(file) ?? (await openModel(model));
+    if (file) fromFiles.set(file, opened);
+    choose(opened);
+    await loadModels();
+    line.remove();
+    await replaced();
+  } catch (error) {
+    const isNamed = error.message.startsWith(name) || /^https?:/.test(error.message); // by the whole address
+    line.className = "bad";
+    line.textContent = isNamed ? error.message : `${name}: ${error.message}`;
+  }
+}
+
+// An opened model comes first, unless the address names it and waits for it.
+function choose(model) {
+  const absent = absentModels();
+  if (absent.includes(model)) return;
+  const others = shownModels().filter((other) => other !== model);
+  state.models = [model, ...others, ...absent].slice(0, MOST_MODELS);
+}
+
+// Opens files of models, and returns what to say of them.
+export async function openModels(files) {
+  if (!files.length) return "";
+  const names = files.map((file) => file.name);
+  if (!openModel)
+    return `This page opens no models; it has those that its server was started with. Not opened: ${listed(names)}.`;
+  for (const file of files.slice(0, MOST_MODELS)) await open(file);
+  const rest = names.slice(MOST_MODELS);
+  return rest.length ? `At most ${MOST_MODELS} models are opened at once. Not opened: ${listed(rest)}.` : "";
+}
+
+export function listenToModels() {
+  if (!openModel) return;
+  $("model-file").addEventListener("change", () => {
+    const [file] = $("model-file").files;
+    if (file) open(file);
+    $("model-file").value = ""; // so that the file can be chosen again
+  });
+  $("open-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const address = $("model-address").value.trim();
+    if (address) open(address);
+  });
+}
