@@ -138,6 +138,26 @@ def test_the_same_file_is_opened_once(page: Page, tmp_path: Path) -> None:
     expect(page.locator(".view h2").first).to_have_text("unigram (2)")
 
 
+def test_a_model_is_closed(page: Page) -> None:
+    choose = page.get_by_label("Open a model")
+    heads = page.locator(".view h2")
+    expect(page.get_by_role("button", name="Close")).to_have_count(0)  # one model is always open
+    choose.set_input_files(UNIGRAM)
+    expect(heads).to_have_text(["unigram", "gpt2"])
+    page.get_by_role("button", name="Close gpt2").click()
+    expect(heads).to_have_text(["unigram"])
+    expect(page.get_by_role("checkbox", name="gpt2")).to_have_count(0)
+    expect(page.get_by_role("checkbox", name="unigram")).to_be_focused()
+    expect(page.get_by_role("button", name="Close")).to_have_count(0)
+    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
+    choose.set_input_files(GPT2)
+    expect(heads).to_have_text(["gpt2", "unigram"])
+    page.get_by_role("button", name="Close unigram").click()
+    choose.set_input_files(UNIGRAM)  # is read again
+    expect(heads).to_have_text(["unigram", "gpt2"])
+    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
+
+
 def test_a_reload_says_which_models_are_missing_until_they_are_opened(page: Page, tmp_path: Path) -> None:
     choose = page.get_by_label("Open a model")
     choose.set_input_files(UNIGRAM)
@@ -293,6 +313,8 @@ def test_questions_that_need_a_server_are_not_offered(page: Page) -> None:
 
 
 def test_accessibility(page: Page) -> None:
+    page.get_by_label("Open a model").set_input_files(UNIGRAM)
+    expect(page.get_by_role("button", name="Close")).to_have_count(2)
     assert Axe().run(page).response["violations"] == []
 
 

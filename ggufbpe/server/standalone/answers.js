@@ -48,6 +48,7 @@ function unescaped(path) {
 
 const ANSWERS = {
   open: (_, { model }) => openModel(model),
+  close: (_, { model }) => models.delete(model),
   "v1/models": async () => {
     if (!models.size) await openModel(new URL("gpt2.gguf", import.meta.url).href);
     return { data: [...models.keys()].map((id) => ({ id })) };

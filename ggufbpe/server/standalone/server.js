@@ -46,3 +46,6 @@ function answerOf(path, body) {
 export async function openModel(model) {
   return answerOf("open", { model: typeof model === "string" ? new URL(model, location.href).href : model });
 }
+
+// Questions that were asked before have their answers first.
+export const closeModel = (model) => ask("close", { model });

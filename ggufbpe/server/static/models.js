@@ -1,8 +1,8 @@
-// The models of the page: which of them are chosen, and, where no server has them, opening them.
+// The models of the page: which of them are chosen, and, where no server has them, opening and closing them.
 
 import { $, element } from "./dom.js";
 import { listed } from "./pieces.js";
-import { ask, openModel } from "./server.js";
+import { ask, closeModel, openModel } from "./server.js";
 import { MOST_MODELS, absentModels, changed, known, replaced, shownModels, state } from "./state.js";
 
 const contexts = new Map(); // model -> the number of tokens that it has room for
@@ -19,28 +19,46 @@ export async function loadModels() {
 export function drawModels() {
   if (!state.models.length) state.models = known.slice(0, 1);
   const chosen = shownModels();
-  const boxes = known.map((model) =>
-    element(
-      "label",
-      {},
-      element("input", {
-        type: "checkbox",
-        checked: chosen.includes(model),
-        disabled: chosen.length >= MOST_MODELS && !chosen.includes(model),
-        onchange: (event) => {
-          state.models = known
-            .filter((one) => (one === model ? event.target.checked : chosen.includes(one)))
-            .slice(0, MOST_MODELS);
-          if (!state.models.length) state.models = [model];
-          drawModels();
-          $("models").querySelectorAll("input")[known.indexOf(model)].focus();
-          changed();
-        },
-      }),
-      ` ${model}`,
-    ),
+  $("models").replaceChildren($("models").querySelector("legend"), ...known.map((model) => choiceOf(model, chosen)));
+}
+
+function choiceOf(model, chosen) {
+  const box = element("input", {
+    type: "checkbox",
+    checked: chosen.includes(model),
+    disabled: chosen.length >= MOST_MODELS && !chosen.includes(model),
+    onchange: (event) => {
+      state.models = known
+        .filter((one) => (one === model ? event.target.checked : chosen.includes(one)))
+        .slice(0, MOST_MODELS);
+      if (!state.models.length) state.models = [model];
+      drawModels();
+      focusOn(known.indexOf(model));
+      changed();
+    },
+  });
+  const label = element("label", {}, box, ` ${model}`);
+  if (!closeModel || known.length < 2) return label; // one is always open
+  const title = `Close ${model}`;
+  return element(
+    "span",
+    {},
+    label,
+    element("button", { type: "button", title, "aria-label": title, onclick: () => close(model) }, "×"),
   );
-  $("models").replaceChildren($("models").querySelector("legend"), ...boxes);
+}
+
+const focusOn = (index) => $("models").querySelectorAll("input")[index].focus();
+
+async function close(model) {
+  const index = known.indexOf(model);
+  await closeModel(model);
+  for (const [file, opened] of fromFiles) if (opened === model) fromFiles.delete(file);
+  state.models = state.models.filter((other) => other !== model);
+  await loadModels();
+  const redrawn = replaced();
+  focusOn(Math.min(index, known.length - 1));
+  await redrawn;
 }
 
 // Opens a model in the browser: a file, or an address. Several may be under way, beside other work.

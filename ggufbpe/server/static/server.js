@@ -2,6 +2,7 @@
 
 export const PLACE = "server"; // or "browser": ../standalone/server.js
 export const openModel = null; // a server has its models
+export const closeModel = null;
 
 let key = ""; // the API key; it is stored nowhere
 
