@@ -1,12 +1,22 @@
 # Sourced by what CI runs: parts that say how long they took, and commands beside them. `$logs` is a folder.
 
+# What commands beside a part take of the processors is counted where they are finished.
 part() {
     title=$1
     begun=$(date +%s)
+    count_processor_seconds
+    used_before=$used
     echo "== $title"
     shift
     "$@"
-    echo "== $title: $(($(date +%s) - begun)) seconds"
+    count_processor_seconds
+    echo "== $title: $(($(date +%s) - begun)) seconds, $((used - used_before)) of a processor"
+}
+
+# Of all commands that have ended. A pipe would run `times` in a shell that has none.
+count_processor_seconds() {
+    times >"$logs/times.$$"
+    used=$(awk 'NR == 2 { gsub("s", ""); split($1 "m" $2, t, "m"); print int(60 * (t[1] + t[3]) + t[2] + t[4]) }' "$logs/times.$$")
 }
 
 running=
