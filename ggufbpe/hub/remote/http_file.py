@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -24,14 +24,13 @@ from ...gguf.source import ByteRange
 from .hosts import Lookups, origin
 from .pinned_transport import PinnedTransport
 from .range_stream import RangePart
-from .refusals import BUSY, answer_error, seconds_to_wait
+from .refusals import answer_error
+from .retries import TRIES, Retries
 
 TIMEOUT = 10.0  # seconds to connect, until an answer begins, and between two blocks
 LEAST = 4096  # bytes that must arrive within the same time
 REDIRECTS = 10
-TRIES = 4  # how often a request is sent
 SILENT_TRIES = 2  # how often to a server that takes it and sends nothing
-PATIENCE = 60.0  # seconds to wait in all at a server's request
 _RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
 
@@ -70,28 +69,23 @@ class Client:
 
     def get(self, url: str, headers: Mapping[str, str]) -> Any:
         """The response, 200 to 304, with its body unread. Its `url` is where redirects led."""
-        waited, tries, redirects = 0.0, 0, 0
+        retries, redirects = Retries(), 0
         while True:
             self._require_allowed_host(url)
             secret = self._secret if origin(url) == origin(self._named) else {}
-            response = self._sent(url, {**headers, **secret}, tries + 1)
+            response = self._sent(url, {**headers, **secret}, retries.sent)
             if response is None:
-                wait = 0.0
+                retries.wait()
             elif response.is_redirect and response.status_code != 304:
                 response.close()
                 redirects += 1
                 url = self._redirected(url, response.headers.get("Location"), redirects)
-                continue
             elif response.status_code < 400:
                 return response
             else:
                 response.close()
-                wait = seconds_to_wait(response.headers)
-                if response.status_code not in BUSY or tries + 1 >= TRIES or waited + wait > PATIENCE:
+                if not retries.wait_for_busy(response.status_code, response.headers):
                     raise answer_error(self.name, response.status_code, url, response.headers)
-            wait = max(wait, 0.1 * 2**tries)
-            tries, waited = tries + 1, waited + wait
-            sleep(wait)
 
     def require_allowed(self, url: str) -> None:
         """`RemoteError` if a redirect from the named address to `url`, which another library followed, is refused."""

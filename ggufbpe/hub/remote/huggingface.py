@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 from urllib.parse import quote, urljoin
@@ -22,6 +23,7 @@ from ..name_grammar import HubName, is_file
 from ..quantization import chosen, is_first_part, is_model, quantization
 from .range_stream import RemoteFile, RemoteLocation
 from .refusals import answer_error
+from .retries import Retries
 
 _MOST_REDIRECTS = 5
 MOST_FILES = 20_000  # of a repository; the rest is not listed
@@ -74,10 +76,9 @@ def _tree(name: HubName) -> Iterator[dict[str, Any]]:
     utils.validate_repo_id(name.repository)
     revision = quote(name.revision or "main", safe="")
     url = f"{endpoint()}/api/models/{name.repository}/tree/{revision}?recursive=true&expand=false"
-    redirects = 0
+    redirects, retries = 0, Retries()  # of all pages together
     while url:
-        response = _answer(utils, url)
-        utils.hf_raise_for_status(response)
+        response = _answered(partial(_page, utils, url), retries)
         if response.is_redirect:  # of a repository that was renamed
             redirects += 1
             following = urljoin(url, response.headers.get("Location", ""))
@@ -92,21 +93,47 @@ def _tree(name: HubName) -> Iterator[dict[str, Any]]:
         url = following
 
 
-def _answer(utils: Any, url: str) -> Any:
-    """The answer to a request; a silent hub is asked once more, a busy one as the library does."""
-    from . import http_file
+def _page(utils: Any, url: str) -> Any:
+    """The answer to one request of a list of files. Raises the library's errors for a refusal."""
+    from .http_file import TIMEOUT
 
-    headers = utils.build_hf_headers(**_LIBRARY)
-    how = {
-        "headers": headers,
-        "timeout": http_file.TIMEOUT,
-        "follow_redirects": False,
-        "retry_on_exceptions": (),
-    }
-    for _ in range(http_file.SILENT_TRIES - 1):
-        with suppress(*_silence()):
-            return utils.http_backoff("GET", url, **how)
-    return utils.http_backoff("GET", url, **how)
+    response = utils.http_backoff(
+        "GET",
+        url,
+        headers=utils.build_hf_headers(**_LIBRARY),
+        timeout=TIMEOUT,
+        follow_redirects=False,
+        retry_on_exceptions=(),
+        retry_on_status_codes=(),
+    )
+    utils.hf_raise_for_status(response)
+    return response
+
+
+def _answered(ask: Callable[[], Any], retries: Retries) -> Any:
+    """What `ask` returns. A busy hub is asked again when it says, a silent one once more.
+
+    The library's own retries have no limit to what a hub may demand, and write to the standard error.
+    """
+    from .http_file import SILENT_TRIES
+
+    refusal: type[Any] = imported("huggingface_hub.errors", "hub", _WHAT).HfHubHTTPError
+    while True:
+        try:
+            return ask()
+        except refusal as error:
+            if not retries.wait_for_busy(error.response.status_code, error.response.headers):
+                raise
+        except _silence():
+            if retries.sent >= SILENT_TRIES:
+                raise
+            retries.wait()
+
+
+def _metadata(url: str) -> Any:
+    """What the hub says of a file: its address, its version and its size."""
+    hub = imported("huggingface_hub", "hub", _WHAT)
+    return _answered(partial(hub.get_hf_file_metadata, url, **_LIBRARY), Retries())
 
 
 def locate_on_hub(name: HubName) -> RemoteLocation:
@@ -117,7 +144,7 @@ def locate_on_hub(name: HubName) -> RemoteLocation:
     with _errors(resolved):
         _require_network()
         url = hub.hf_hub_url(name.repository, file, revision=name.revision)
-        metadata = hub.get_hf_file_metadata(url, **_LIBRARY)
+        metadata = _metadata(url)
         headers = imported("huggingface_hub.utils", "hub", _WHAT).build_hf_headers(**_LIBRARY)
     return RemoteLocation(str(resolved), metadata.location, url, headers, metadata.etag, metadata.size)
 
@@ -130,7 +157,7 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
         if not offline:
             _require_network()
             url = hub.hf_hub_url(name.repository, file, revision=name.revision)
-            size = hub.get_hf_file_metadata(url, **_LIBRARY).size or 0
+            size = _metadata(url).size or 0
             if size > LARGEST_TOKENIZER:
                 raise RemoteError(
                     f"it has {size} bytes, too many for a tokenizer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -11,6 +12,7 @@ from ..._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 
 BUSY = (429, 500, 502, 503, 504)  # worth a retry
 _LATER = "try again later"
+_NONE_LEFT = re.compile(r";\s*r\s*=\s*0\s*;\s*t\s*=\s*([0-9]+)")  # requests, and seconds until there are more
 
 _MEANINGS: dict[int, tuple[type[RemoteError], str, str]] = {  # status: the error, what is wrong, what to do
     401: (
@@ -41,12 +43,16 @@ def answer_error(name: str, status: int, url: str, headers: Mapping[str, str]) -
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """`Retry-After` in seconds from now; 0 if there is none (RFC 9110, 10.2.3).
+    """`Retry-After` in seconds from now, or when `RateLimit` allows the next request; 0 if neither says so.
 
-    >>> seconds_to_wait({"Retry-After": "2"})
-    2.0
+    Source: RFC 9110, 10.2.3; the IETF's draft "RateLimit header fields for HTTP", which the hub follows.
+
+    >>> seconds_to_wait({"Retry-After": "2"}), seconds_to_wait({"RateLimit": '"api";r=0;t=55'})
+    (2.0, 55.0)
     """
     value = headers.get("Retry-After", "").strip()
+    if not value and (limit := _NONE_LEFT.search(headers.get("RateLimit", ""))):
+        value = limit[1]
     if value.isdecimal():
         return float(value[:9])
     try:

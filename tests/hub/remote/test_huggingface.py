@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from remote_server import COMMIT, RemoteServer, Served, remote_server
 
 from ggufbpe._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ggufbpe.hub.name_grammar import HubName
+from ggufbpe.hub.remote import retries
 from ggufbpe.hub.remote.huggingface import endpoint, files_on_hub, is_offline, locate_on_hub
 
 NAME = HubName("owner", "repo")
@@ -101,3 +103,55 @@ def test_answers_of_the_hub(hub: RemoteServer, problem: str) -> None:
         files_on_hub(NAME)
     assert type(refusal.value) is kind
     assert problem in refusal.value.problem
+
+
+# ---- a busy hub -----------------------------------------------------------------------------------------
+
+FILE = HubName(NAME.owner, NAME.repo, None, "m-Q8_0.gguf")
+REQUESTS: dict[str, tuple[str, Callable[[], Any]]] = {  # a path of the hub, and what requests it
+    "the list of files": (TREE, lambda: files_on_hub(NAME)),
+    "a file": (f"/{NAME.repository}/resolve/main/{FILE.file}", lambda: locate_on_hub(FILE)),
+}
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that are waited, by this project and by the hub's library; none of them pass."""
+    seconds: list[float] = []
+    monkeypatch.setattr(retries, "sleep", seconds.append)
+    monkeypatch.setattr(time, "sleep", lambda wait: seconds.append(wait) if wait else None)
+    return seconds
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_a_busy_hub_is_asked_again_when_it_says(
+    hub: RemoteServer, waits: list[float], request_of: str, status: int
+) -> None:
+    path, ask = REQUESTS[request_of]
+    hub.files[path].refusals = [(status, {"Retry-After": "2"}), (status, {"RateLimit": '"api";r=0;t=5'})]
+    ask()
+    assert waits == [2, 5]
+
+
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_a_hub_that_is_busy_for_an_hour_is_not_waited_for(
+    hub: RemoteServer, waits: list[float], request_of: str
+) -> None:
+    path, ask = REQUESTS[request_of]
+    hub.files[path].refusals = [(429, {"Retry-After": "3600"})] * 9
+    with pytest.raises(RemoteError, match="too many requests from here") as refusal:
+        ask()
+    assert refusal.value.remedy == "try again in 3600 seconds"
+    assert waits == []
+
+
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_a_hub_that_stays_busy_is_waited_for_a_minute_at_most(
+    hub: RemoteServer, waits: list[float], request_of: str
+) -> None:
+    path, ask = REQUESTS[request_of]
+    hub.files[path].refusals = [(503, {"Retry-After": "25"})] * 9
+    with pytest.raises(RemoteError, match="the server has an error"):
+        ask()
+    assert waits == [25, 25]

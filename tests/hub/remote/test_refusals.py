@@ -54,3 +54,18 @@ def test_seconds_to_wait(value: str) -> None:
 def test_a_date_to_wait_for() -> None:
     assert 3500 < seconds_to_wait({"Retry-After": formatdate(time.time() + 3600, usegmt=True)}) <= 3600
     assert seconds_to_wait({}) == 0
+
+
+LIMITS = {
+    '"api";r=0;t=55': 55.0,
+    '"api"; r = 0 ; t = 55': 55.0,
+    '"api";r=3;t=55': 0.0,  # requests are left
+    '"api";r=0': 0.0,
+    "": 0.0,
+}
+
+
+@pytest.mark.parametrize("value", LIMITS)
+def test_a_limit_of_requests_says_how_long_to_wait(value: str) -> None:
+    assert seconds_to_wait({"RateLimit": value}) == LIMITS[value]
+    assert seconds_to_wait({"RateLimit": value, "Retry-After": "2"}) == 2

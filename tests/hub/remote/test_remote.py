@@ -46,7 +46,7 @@ from ggufbpe.gguf.source import ByteRange, Source
 from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import packed_file
 from ggufbpe.hub.name_grammar import Address, HubName, OllamaName, hub_name
-from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream
+from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream, retries
 from ggufbpe.hub.remote import opening as remote
 from ggufbpe.hub.remote.range_stream import RemoteLocation
 from ggufbpe.models.loading import load_vocabulary
@@ -78,7 +78,7 @@ def server(
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", only_server.home)
     template = only_server.home + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    monkeypatch.setattr(http_file, "sleep", lambda _: None)
+    monkeypatch.setattr(retries, "sleep", lambda _: None)
     yield only_server
     only_server.clear()
 
@@ -456,7 +456,7 @@ def test_a_busy_server_is_asked_again_as_late_as_it_says(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(http_file, "sleep", waits.append)
+    monkeypatch.setattr(retries, "sleep", waits.append)
     url = server.put("/model.gguf", SMALL, refusals=[(status, {"Retry-After": "7"}), (status, {})])
     assert opened(url).size == len(SMALL)
     assert waits[0] == 7
@@ -935,7 +935,7 @@ HUB_REFUSALS = [
     (404, {"X-Error-Code": "EntryNotFound"}, RemoteNotFoundError, "no such file"),
     (401, {"X-Error-Message": "Invalid credentials in Authorization header"}, RemoteAccessError, "HF_TOKEN"),
     (403, {}, RemoteAccessError, "HF_TOKEN"),
-    (429, {"Retry-After": "30"}, RemoteError, "try again in 30 seconds"),
+    (429, {"Retry-After": "300"}, RemoteError, "try again in 300 seconds"),
     (500, {}, RemoteError, "has an error"),
 ]
 
@@ -944,7 +944,7 @@ HUB_REFUSALS = [
 def test_what_the_hub_refuses(
     server: RemoteServer, status: int, headers: dict[str, str], kind: type[RemoteError], said: str
 ) -> None:
-    server.put(f"/{REPOSITORY}/resolve/main/x.gguf", SMALL, refusals=[(status, headers)])
+    server.put(f"/{REPOSITORY}/resolve/main/x.gguf", SMALL, refusals=[(status, headers)] * 4)
     error = refusal(HubName(HUB.owner, HUB.repo, None, "x.gguf"))
     assert type(error) is kind
     assert said in str(error)
