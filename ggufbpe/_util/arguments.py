@@ -17,3 +17,17 @@ def integer(name: str, value: object, least: int | None = None) -> int:
     if least is not None and number < least:
         raise ValueError(f"{name} must be {least} or more, not {number}")
     return number
+
+
+def flag(name: str, value: object) -> bool:
+    """Return whether the argument `name` is true, which it is given as a bool or a number.
+
+    `TypeError` for anything else: "no" would be true, and None says neither.
+    """
+    if value is None or not hasattr(type(value), "__bool__"):
+        raise TypeError(f"{name} must be True or False, not {_shown(value)}")
+    return bool(value)
+
+
+def _shown(value: object) -> str:
+    return repr(value) if value is None or isinstance(value, str) else type(value).__name__

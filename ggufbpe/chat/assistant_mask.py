@@ -261,6 +261,10 @@ def masked_chat(
 
     A chat that ends with an answer is over, unless the request asks to continue it.
     """
+    if isinstance(parts, str) or not isinstance(parts, (bool, Collection)):
+        raise TypeError(
+            f"return_assistant_mask must be a bool or a collection of names, such as ['content'], not {parts!r}"
+        )
     wanted = ALL_PARTS if isinstance(parts, bool) else frozenset(parts)
     messages = body.get("messages")
     last = messages[-1] if isinstance(messages, Sequence) and messages else None

@@ -282,8 +282,11 @@ class ChatMethods:
     ) -> dict[str, Any]:
         """Return all arguments for the template that `method` was given.
 
-        `TypeError` for arguments by name that the template does not read, or that are given twice.
+        `TypeError` for arguments by name that the template does not read, or that are given twice, and if `kwargs` is
+        no mapping.
         """
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            raise TypeError(f"chat_template_kwargs must be a mapping or None, not {type(kwargs).__name__}")
         if by_name:
             self._check_names(method, by_name, chat_template, kwargs or {})
         return {**(kwargs or {}), **by_name}

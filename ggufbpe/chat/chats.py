@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .._util.arguments import flag
 from .._util.errors import ChatError
 from .._util.lazy import IMPORT_LOCK
 from .._util.wording import counted
@@ -226,7 +227,8 @@ def body_from_arguments(
 ) -> dict[str, Any]:
     """The body of a request from the arguments of `Tokenizer.apply_chat_template`.
 
-    `ChatError` for messages that are no mappings: llama-server, which gets JSON, only misses their content.
+    `ChatError` for messages that are no mappings: llama-server, which gets JSON, only misses their content; and where
+    the default of `add_generation_prompt` contradicts `continue_final_message`, as from llama-server.
     """
     for number, message in enumerate(messages if isinstance(messages, (list, tuple)) else ()):
         if type(message) is not dict and not isinstance(message, Mapping):  # an ABC is slow to ask
@@ -234,6 +236,12 @@ def body_from_arguments(
                 f"messages[{number}] is of type {type(message).__name__}; a message is a mapping, such as "
                 '{"role": "user", "content": "Hi"}'
             )
+    add_generation_prompt = flag("add_generation_prompt", add_generation_prompt)
+    if add_generation_prompt and continue_final_message in (True, "content", "reasoning_content"):
+        raise ChatError(
+            "Cannot set both add_generation_prompt and continue_final_message to true. "
+            "To continue the final message, pass add_generation_prompt=False."
+        )
     given = {
         "messages": messages,
         "tools": tools,

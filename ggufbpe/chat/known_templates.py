@@ -92,8 +92,15 @@ def resolved(given: GivenTemplate) -> str | None:
 
 
 def read_if_path(given: GivenTemplate) -> str | None:
-    """The text of the file that a path names; anything else as given. Errors as of `file_text`."""
-    return file_text(given) if isinstance(given, os.PathLike) else given
+    """The text of the file that a path names; a string or None as given.
+
+    `TypeError` for anything else; further errors as of `file_text`.
+    """
+    if isinstance(given, os.PathLike):
+        return file_text(given)
+    if given is not None and not isinstance(given, str):
+        raise TypeError(f"chat_template must be a string, a path or None, not {type(given).__name__}")
+    return given
 
 
 def file_text(path: str | os.PathLike[str]) -> str:

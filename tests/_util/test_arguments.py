@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from ggufbpe._util.arguments import integer
+from ggufbpe._util.arguments import flag, integer
 
 
 def test_integers() -> None:
@@ -22,3 +22,14 @@ def test_anything_else(value: object) -> None:
 def test_below_the_least() -> None:
     with pytest.raises(ValueError, match=r"^n must be 1 or more, not 0$"):
         integer("n", 0, least=1)
+
+
+def test_flags() -> None:
+    values = (True, 0, numpy.True_, numpy.int8(0))
+    assert [flag("f", value) for value in values] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(("value", "shown"), [("no", "'no'"), (None, "None"), ([], "list"), (b"1", "bytes")])
+def test_what_is_no_flag(value: object, shown: str) -> None:
+    with pytest.raises(TypeError, match=f"^f must be True or False, not {shown}$"):
+        flag("f", value)

@@ -118,3 +118,24 @@ def test_without_a_template_the_prompt_is_chatml() -> None:
     with pytest.warns(GGUFWarning, match="the model has no chat template, so this prompt is ChatML"):
         prompt = bare.apply_chat_template([USER], tokenize=False)
     assert prompt == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"chat_template": 5}, "chat_template must be a string, a path or None, not int"),
+        ({"chat_template_kwargs": 5}, "chat_template_kwargs must be a mapping or None, not int"),
+        ({"add_generation_prompt": "no"}, "add_generation_prompt must be True or False, not 'no'"),
+        ({"return_assistant_mask": "content"}, "return_assistant_mask must be .* not 'content'"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(given: dict[str, Any], words: str, chatting: Chatting) -> None:
+    with pytest.raises(TypeError, match=f"^{words}$"):
+        chatting.apply_chat_template([USER], **given)
+
+
+def test_a_continuation_says_that_it_needs_no_generation_prompt(chatting: Chatting) -> None:
+    chat = [USER, {"role": "assistant", "content": "so"}]
+    with pytest.raises(ChatError, match=r"to true\. .* pass add_generation_prompt=False\.$"):
+        chatting.apply_chat_template(chat, continue_final_message=True)
+    chatting.apply_chat_template(chat, continue_final_message=True, add_generation_prompt=False)
