@@ -225,7 +225,7 @@ GGUFBPE_API ggufbpe_status ggufbpe_find_split_point(const ggufbpe_tokenizer *tok
 typedef struct ggufbpe_growing_text ggufbpe_growing_text;
 
 /* How ids have changed: the first `kept` of them are as before, `removed` behind these are gone, and `inserted` others stand
- * in their place. */
+ * in their place. The old ids from kept + removed on, such as a final SEP, follow as they were. */
 typedef struct ggufbpe_change {
     size_t kept;
     size_t removed;

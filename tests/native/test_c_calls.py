@@ -256,6 +256,28 @@ def test_options_of_other_versions(gpt2: CTokenizer) -> None:
     library().ggufbpe_encoding_free(encoding)
 
 
+def test_a_reserved_option_is_zero(gpt2: CTokenizer) -> None:
+    """So that it can be given a meaning."""
+
+    def status(reserved: int) -> int:
+        options = (24).to_bytes(8, "little") + bytes(12) + reserved.to_bytes(4, "little")
+        size = ctypes.c_size_t()
+        return int(
+            library().ggufbpe_decode(
+                gpt2.handle,
+                None,
+                ctypes.c_size_t(0),
+                options,
+                None,
+                ctypes.c_size_t(0),
+                ctypes.byref(size),
+                None,
+            )
+        )
+
+    assert [status(0), status(1)] == [0, INVALID_ARGUMENT]
+
+
 def test_threads_share_a_tokenizer(gpt2: CTokenizer) -> None:
     tok = Tokenizer.from_gguf(GPT2)
     text = (GPT2.parent / "loading.py").read_bytes() * 40

@@ -6,6 +6,7 @@ namespace {
 
 DecodeOptions flags_of(const ggufbpe_decode_options *given) {
     const ggufbpe_decode_options options = options_from(given, GGUFBPE_DECODE_OPTIONS_INIT);
+    require(!options.reserved, "a reserved option is not 0");
     return {options.remove_special != 0, options.unparse_special != 0, options.clean_spaces != 0};
 }
 
