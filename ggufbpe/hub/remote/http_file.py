@@ -12,6 +12,7 @@ and ollama_registry.py.
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator, Mapping
 from time import monotonic
 from typing import Any
@@ -21,6 +22,7 @@ from ... import __version__
 from ..._util.errors import RemoteError
 from ..._util.extras import NotInstalledError, imported
 from ...gguf.source import ByteRange
+from .answer_deadline import AnswerDeadline
 from .hosts import Lookups, origin
 from .pinned_transport import PinnedTransport
 from .range_stream import RangePart
@@ -28,6 +30,7 @@ from .refusals import answer_error
 from .retries import TRIES, Retries
 
 TIMEOUT = 10.0  # seconds to connect, until an answer begins, and between two blocks
+HEADER_TIMEOUT = 20.0  # seconds until the header of an answer is complete, however it arrives
 LEAST = 4096  # bytes that must arrive within the same time
 REDIRECTS = 10
 SILENT_TRIES = 2  # how often to a server that takes it and sends nothing
@@ -59,6 +62,7 @@ class Client:
         self._http = http_library()
         self._named, self._secret = named, dict(secret or {})
         self._hosts = Lookups()
+        self._sockets: list[socket.socket] = []  # of all connections that were made
         transport = PinnedTransport(self._http, self._hosts)
         self._client = self._http.Client(follow_redirects=False, timeout=TIMEOUT, transport=transport)
         self._client.headers.update({"Accept-Encoding": "identity", "User-Agent": f"ggufbpe/{__version__}"})
@@ -130,21 +134,25 @@ class Client:
     def _sent(self, url: str, headers: Mapping[str, str], tries: int) -> Any:
         """The response to the request that is sent for the `tries`th time; None if one more may help."""
         begun = monotonic()
+        deadline = AnswerDeadline(HEADER_TIMEOUT, self._sockets)
 
-        def note(event: str, _: object) -> None:
+        def note(event: str, info: Mapping[str, Any]) -> None:
             if event.endswith("send_request_headers.started"):
                 self.connecting = max(self.connecting, monotonic() - begun)
+            deadline(event, info)
 
         try:
             request = self._client.build_request("GET", url, headers=headers, extensions={"trace": note})
             return self._client.send(request, stream=True)
         except (self._http.TransportError, self._http.InvalidURL, UnicodeError) as error:
-            is_silent = isinstance(error, self._http.ReadTimeout)
+            is_late, is_silent = deadline.has_passed, isinstance(error, self._http.ReadTimeout)
             again = self._http.ReadError, self._http.RemoteProtocolError, self._http.ReadTimeout
-            if isinstance(error, again) and tries < (SILENT_TRIES if is_silent else TRIES):
+            if not is_late and isinstance(error, again) and tries < (SILENT_TRIES if is_silent else TRIES):
                 return None
             what = f"cannot be reached ({str(error) or type(error).__name__})"
-            if is_silent:
+            if is_late:
+                what = f"did not finish the header of its answer within {HEADER_TIMEOUT:g} seconds"
+            elif is_silent:
                 what = f"was asked {tries} times and sent no answer within {TIMEOUT:g} seconds"
             raise RemoteError(
                 f"{_host(url) or 'the server'} {what}",

@@ -25,8 +25,8 @@ from .range_stream import RemoteFile, RemoteLocation
 from .refusals import answer_error
 from .retries import Retries
 
-_MOST_REDIRECTS = 5
 MOST_FILES = 20_000  # of a repository; the rest is not listed
+MOST_PAGES = 200  # of the list of them; the hub's have some hundred files or more
 LARGEST_TOKENIZER = 1 << 28  # bytes of a tokenizer.json; the largest have some 40 MB
 _WHAT = "a model of the hub"
 _SEE_THAT = "check the {} and HF_ENDPOINT"
@@ -76,11 +76,16 @@ def _tree(name: HubName) -> Iterator[dict[str, Any]]:
     utils.validate_repo_id(name.repository)
     revision = quote(name.revision or "main", safe="")
     url = f"{endpoint()}/api/models/{name.repository}/tree/{revision}?recursive=true&expand=false"
-    redirects, retries = 0, Retries()  # of all pages together
+    asked: set[str] = set()
+    retries = Retries()  # of all pages together
     while url:
+        if url in asked:
+            raise ValueError("the list of files leads in a circle")
+        if len(asked) == MOST_PAGES:
+            raise ValueError(f"the list of files has more than {MOST_PAGES} pages")
+        asked.add(url)
         response = _answered(partial(_page, utils, url), retries)
         if response.is_redirect:  # of a repository that was renamed
-            redirects += 1
             following = urljoin(url, response.headers.get("Location", ""))
         else:
             entries = response.json()
@@ -88,8 +93,8 @@ def _tree(name: HubName) -> Iterator[dict[str, Any]]:
                 raise TypeError(f"a list of files is {type(entries).__name__}")
             yield from entries
             following = response.links.get("next", {}).get("url")
-        if redirects > _MOST_REDIRECTS or (following and origin(following) != origin(url)):
-            raise ValueError("the list of files is at another server, or at none")
+        if following and origin(following) != origin(url):
+            raise ValueError("the list of files is at another server")
         url = following
 
 

@@ -11,6 +11,7 @@ import pickle
 import random
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -46,7 +47,7 @@ from ggufbpe.gguf.source import ByteRange, Source
 from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import packed_file
 from ggufbpe.hub.name_grammar import Address, HubName, OllamaName, hub_name
-from ggufbpe.hub.remote import hosts, http_file, metadata_cache, range_stream, retries
+from ggufbpe.hub.remote import hosts, http_file, huggingface, metadata_cache, range_stream, retries
 from ggufbpe.hub.remote import opening as remote
 from ggufbpe.hub.remote.range_stream import RemoteLocation
 from ggufbpe.models.loading import load_vocabulary
@@ -507,6 +508,62 @@ def test_a_hub_that_sends_nothing(server: RemoteServer, monkeypatch: pytest.Monk
         assert heads.count(f"GET /api/models/{REPOSITORY}/tree/main".encode()) == 2
 
 
+@contextmanager
+def dripping_server(first: bytes, again: bytes, certificate: str = "") -> Iterator[tuple[int, list[int]]]:
+    """The port of a server whose answers are `first` and then `again` without end; of each, what it sent."""
+    sent: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip(connection: socket.socket, number: int) -> None:
+            with suppress(OSError):  # the client has gone
+                if certificate:
+                    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                    context.load_cert_chain(certificate)
+                    connection = context.wrap_socket(connection, server_side=True)
+                connection.sendall(first)
+                while True:
+                    connection.sendall(again)
+                    sent[number] += 1
+                    time.sleep(0.02)
+            connection.close()
+
+        def take() -> None:
+            with suppress(OSError):  # the socket is closed at the end
+                while True:
+                    connection = listening.accept()[0]
+                    sent.append(0)
+                    threading.Thread(target=drip, args=(connection, len(sent) - 1), daemon=True).start()
+
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1], sent
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(60)
+
+
+DRIPS = {
+    "a header line at a time": (b"HTTP/1.1 206 Partial Content\r\n", b"X: a\r\n"),
+    "100 Continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("what", DRIPS)
+def test_a_server_that_never_finishes_the_header_of_its_answer(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, what: str, scheme: str
+) -> None:
+    """Each line comes in time. The header as a whole does not."""
+    certificate = str(ROOT / "fixtures" / "models.example.pem") if scheme == "https" else ""
+    monkeypatch.setenv("SSL_CERT_FILE", certificate or os.devnull)
+    monkeypatch.setattr(socket, "getaddrinfo", NameServer(models=[["127.0.0.1"]]))
+    monkeypatch.setattr(http_file, "HEADER_TIMEOUT", 0.3)
+    with dripping_server(*DRIPS[what], certificate) as (port, sent):
+        said = str(refusal(f"{scheme}://models.example:{port}/model.gguf"))
+        assert "models.example did not finish the header of its answer within 0.3 seconds" in said
+        assert len(sent) == 1  # such a server is not asked again
+        assert sent[0] > 1
+
+
 def test_a_command_says_what_it_waits_for(
     server: RemoteServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -962,7 +1019,7 @@ TREES = {
 @pytest.mark.parametrize("name", TREES)
 def test_a_list_of_files_that_is_none(server: RemoteServer, name: str) -> None:
     server.put(f"/api/models/{REPOSITORY}/tree/main", TREES[name])
-    said = "no .gguf model" if "path" in TREES[name].decode() and name != "no size" else "is not understood"
+    said = "no .gguf model" if name in ("a file elsewhere", "an unseen character") else "is not understood"
     assert said in str(refusal(HUB))
 
 
@@ -974,7 +1031,7 @@ def test_a_repository_that_was_renamed_and_one_at_another_server(server: RemoteS
         server.put("/api/models/o/r/tree/main", redirect=f"{target}/api/models/{REPOSITORY}/tree/main")
         assert "the list of files is at another server" in str(refusal(HubName("o", "r")))
     server.put("/api/models/o/r/tree/main", redirect="/api/models/o/r/tree/main")
-    assert "the list of files is at another server" in str(refusal(HubName("o", "r")))
+    assert "the list of files leads in a circle" in str(refusal(HubName("o", "r")))
 
 
 def test_a_list_of_files_on_several_pages(server: RemoteServer) -> None:
@@ -986,6 +1043,27 @@ def test_a_list_of_files_on_several_pages(server: RemoteServer) -> None:
     assert [file.name for file in remote.files(HUB)] == [
         each["path"] for each in tree if each["path"] != "README.md"
     ]
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        (1, "leads in a circle"),
+        (2, "leads in a circle"),
+        (99, "has more than 5 pages"),
+    ],
+)
+def test_a_list_of_files_without_end(
+    server: RemoteServer, monkeypatch: pytest.MonkeyPatch, pages: int, said: str
+) -> None:
+    """Pages without files, the last of which is followed by the first."""
+    monkeypatch.setattr(huggingface, "MOST_PAGES", 5)
+    query = "recursive=true&expand=false"  # of the first request
+    paths = [f"/api/models/{REPOSITORY}/tree/{page}" for page in ("main", *range(1, pages))]
+    for path, following in zip(paths, [*paths[1:], paths[0]]):
+        server.put(path, b"[]", headers={"Link": f'<{server.home}{following}?{query}>; rel="next"'})
+    assert said in str(refusal(HUB))
+    assert len(server.requests) == min(pages, 5)
 
 
 @pytest.mark.parametrize("repo", ["x.git", "x" * 100])
