@@ -241,7 +241,14 @@ def _errors(name: HubName) -> Iterator[None]:
                 remedy=f"check HF_TOKEN and what it may read; {page} says who has access",
             ) from None
         raise answer_error(str(name), response.status_code, str(response.url), response.headers) from None
-    except (ValueError, KeyError, TypeError, errors.FileMetadataError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+        errors.FileMetadataError,
+    ) as error:
         raise RemoteError(
             f"the hub's answer, or the name, is not understood ({type(error).__name__}: {error})",
             path=str(name),

@@ -1008,6 +1008,9 @@ def test_what_the_hub_refuses(
 
 
 TREES = {
+    "deep": b"[" * 100_000,
+    "a size that is infinite": b'[{"type": "file", "path": "x.gguf", "size": 1e999}]',
+    "a size that is no number": b'[{"type": "file", "path": "x.gguf", "size": NaN}]',
     "a web page": b"<html>",
     "an object": b'{"a": 1}',
     "no size": b'[{"type": "file", "path": "x.gguf"}]',
