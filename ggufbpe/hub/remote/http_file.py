@@ -172,6 +172,7 @@ class Client:
         elif parts.scheme == "http" and urlsplit(url).scheme == "https":
             problem = f"a redirect leads from https to http, at {parts.hostname}"
         elif not self._hosts.may_lead_to(_host(url), parts.hostname):
+            self._require_allowed_host(target)  # so that none that is refused even then is advised below
             problem = f"a redirect leads to {parts.hostname}, which is this machine or its own network"
             remedy = "if that is meant, give that address itself"
         if problem:
