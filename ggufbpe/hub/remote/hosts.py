@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from urllib.parse import urlsplit
+from base64 import b64encode
+from urllib.parse import unquote, urlsplit
 
 # IPv6 addresses whose last four bytes are an IPv4 address: RFC 4291, 2.5.5.1; RFC 6052; RFC 8215.
 _IPV4_WITHIN = tuple(map(ipaddress.ip_network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/96")))
@@ -32,6 +33,19 @@ def origin(url: str) -> tuple[str, str, int | None]:
     """
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+
+
+def without_login(url: str) -> tuple[str, dict[str, str]]:
+    """An address without its user and password, and the header that gives them to its server.
+
+    >>> without_login("https://me:pass%21@example.com/a?b")
+    ('https://example.com/a?b', {'Authorization': 'Basic bWU6cGFzcyE='})
+    """
+    parts = urlsplit(url)
+    login, at, _ = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    written = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+    return url.replace(login + at, "", 1), {"Authorization": f"Basic {written}"} if login else {}
 
 
 class Lookups:

@@ -76,7 +76,10 @@ def _requested(reference: Remote, kept: CachedMetadata | None, progress: Watcher
         client = Client(str(reference), ollama_registry.address(reference))
         with closing(client):
             return _read_at(ollama_registry.locate_in_registry(reference, client), client, kept, progress)
-    location = RemoteLocation(str(reference), reference.url, reference.url, {}, None, None)
+    from .hosts import without_login
+
+    url, secret = without_login(reference.url)
+    location = RemoteLocation(str(reference), url, url, secret, None, None)
     return _read_at(location, None, kept, progress)
 
 
