@@ -799,6 +799,22 @@ def test_a_verdict_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [model.verdict for model in ggufbpe.local_models("m-f16")] == ["healthy"]
 
 
+def test_a_file_is_broken_only_if_none_of_its_names_opens_it(
+    home: Path, caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub's cache may not link out of itself; llama.cpp's folder may."""
+    link = home / "llama/models--o--r/snapshots" / COMMITS["old"] / "r-Q8_0.gguf"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(GPT2)
+    monkeypatch.setenv("LLAMA_CACHE", str(home / "llama"))
+    (refused,) = ggufbpe.local_models(verdicts=False)
+    assert (refused.verdict, refused.problem) == ("broken", "its file is a link out of the cache")
+    (home / "llama/r-Q8_0.gguf").symlink_to(GPT2)
+    (model,) = ggufbpe.local_models()
+    assert (model.names, model.verdict) == (("llama.cpp:r-Q8_0.gguf",), "healthy")
+    assert model.path == str(home / "llama/r-Q8_0.gguf")
+
+
 def test_the_list_by_name(stores: Path) -> None:
     def names(pattern: str) -> list[str]:
         return [model.name for model in ggufbpe.local_models(pattern, verdicts=False)]

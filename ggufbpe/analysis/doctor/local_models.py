@@ -40,7 +40,7 @@ class LocalModel:
     """A model on this machine. Facts that the file lacks are None."""
 
     name: str  # as typed
-    names: tuple[str, ...]  # all of its names
+    names: tuple[str, ...]  # all names that open it; of a broken one, all that it has
     store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
     path: str
     size: int | None = None  # bytes, of all parts
@@ -108,6 +108,7 @@ def _by_file(models: Iterable[StoredModel]) -> dict[str, list[StoredModel]]:
 
 
 def _model(path: str, names: list[StoredModel], kept: _Verdicts | None) -> LocalModel:
+    names = [each for each in names if not each.problem] or names  # those that open it, if any does
     first = names[0]
     known: dict[str, Any] = {
         "name": first.name,
@@ -115,9 +116,8 @@ def _model(path: str, names: list[StoredModel], kept: _Verdicts | None) -> Local
         "store": first.store,
         "path": first.path,
     }
-    problem = next((each.problem for each in names if each.problem), "")
-    if problem:
-        return LocalModel(**known, verdict=BROKEN, problem=problem)
+    if first.problem:
+        return LocalModel(**known, verdict=BROKEN, problem=first.problem)
     try:
         known["size"] = model_size(first.path)
         with GGUFFile(path) as file:
