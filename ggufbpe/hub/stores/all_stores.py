@@ -69,13 +69,14 @@ def how_to_download(name: Reference) -> tuple[str, str] | None:
 def models_named(name: str) -> list[StoredModel]:
     """The models that a name without a prefix stands for, compared case-insensitively; each file once.
 
-    Those with exactly that name; only if there are none, those with that name before the tag.
+    Those with exactly that name; only if there are none, those with that name before the tag. A file that is kept
+    under several names is meant by the first that can be opened.
     """
     wanted, everything = name.lower(), list(stored_models())
     meant = [each for each in everything if wanted in map(str.lower, each.bare_names)]
     meant = meant or [each for each in everything if wanted in map(str.lower, each.fallback_names)]
     files: dict[str, StoredModel] = {}
-    for each in meant:
+    for each in sorted(meant, key=lambda model: bool(model.problem)):
         files.setdefault(os.path.realpath(each.path) if each.path else each.name, each)
     return list(files.values())
 

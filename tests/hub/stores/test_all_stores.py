@@ -39,6 +39,19 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_name_that_opens_a_file_is_meant_before_one_that_is_refused(stores: Path) -> None:
+    snapshot = stores / "hub" / "models--o--r" / "snapshots" / "0" / "linked-Q8_0.gguf"
+    (stores / "elsewhere.gguf").write_bytes(b"GGUF 4")
+    refs = stores / "hub" / "models--o--r" / "refs"
+    for folder in (snapshot.parent, refs):
+        folder.mkdir(parents=True)
+    (refs / "main").write_text("0")
+    snapshot.symlink_to(stores / "elsewhere.gguf")
+    assert [bool(model.problem) for model in models_named("linked-Q8_0")] == [True]
+    (stores / "llama.cpp" / "linked-Q8_0.gguf").symlink_to(stores / "elsewhere.gguf")
+    assert [model.name for model in models_named("linked-Q8_0")] == ["llama.cpp:linked-Q8_0.gguf"]
+
+
 def test_every_store_is_listed(stores: Path) -> None:
     names = [model.name for model in stored_models()]
     assert names == [
