@@ -2,7 +2,7 @@
 
     CACHE/OWNER_REPO_FILE.gguf   from the hub, with FILE's slashes as underscores; a .json or .etag beside it
     CACHE/manifest=OWNER=REPO=TAG.json
-    CACHE/FILE.gguf              from an address
+    CACHE/FILE.gguf              from an address, or put there by the user; links lead anywhere, as for llama.cpp
 
 Newer versions keep downloads from the hub in the hub's cache (huggingface_cache.py). Source: common/common.cpp
 (fs_get_cache_directory), common/arg.cpp of both versions (get_default_local_path; common_params_handle_model).

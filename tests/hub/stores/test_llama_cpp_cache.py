@@ -54,6 +54,19 @@ def test_find(folder: Path, name: Reference, monkeypatch: pytest.MonkeyPatch) ->
     assert (found and found.name) == FOUND[name]
 
 
+def test_a_link_out_of_the_folder_is_followed(folder: Path, tmp_path: Path) -> None:
+    """As llama.cpp does, so users link models into it."""
+    (tmp_path / "elsewhere.gguf").write_bytes(b"GGUF")
+    (folder / "linked.gguf").symlink_to(tmp_path / "elsewhere.gguf")
+    found = LLAMA_CPP_STORE.find(LlamaCppName("linked"))
+    assert found is not None
+    assert (found.path, found.problem) == (str(folder / "linked.gguf"), "")
+    (tmp_path / "elsewhere.gguf").unlink()
+    found = LLAMA_CPP_STORE.find(LlamaCppName("linked"))
+    assert found is not None
+    assert found.problem == "its file is missing"
+
+
 def test_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLAMA_CACHE", "/a")
     assert llama_cpp_folder() == "/a"
