@@ -143,7 +143,6 @@ def _at_path(path: str) -> ModelLocation:
 
 def _of_bare_name(name: str) -> ModelLocation:
     """Return the location of the one model in the stores that a name without a prefix stands for."""
-    from .name_grammar import is_repository
     from .stores.all_stores import STORES, models_named
 
     models = models_named(name)
@@ -156,10 +155,21 @@ def _of_bare_name(name: str) -> ModelLocation:
     similar = _similar_models(name)
     if name.lower().endswith((".gguf", ".json")) and not similar:
         raise _missing(name, f"{os.strerror(errno.ENOENT)}{_similar_files(name)}")
-    far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
     *others, last = STORES
     why = f"{os.strerror(errno.ENOENT)}, and {', '.join(others)} and {last} have no model of this name here"
-    raise _missing(name, f"{why}{similar}; {far} would read one from the network")
+    raise _missing(name, f"{why}{similar}{_offer_of_network(name)}")
+
+
+def _offer_of_network(name: str) -> str:
+    """Return the name that would read a model from the network, as the end of a sentence; "" if there is none."""
+    from .name_grammar import is_repository, parse_name
+
+    far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
+    try:
+        parse_name(far)
+    except ModelNameError:
+        return ""
+    return f"; {far} would read one from the network"
 
 
 def _in_store(model: StoredModel, choice: str) -> ModelLocation:

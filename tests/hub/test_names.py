@@ -312,6 +312,13 @@ def test_what_is_not_here(name: str, stores: Path) -> None:
     assert NOT_HERE[name] in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["foo@bar", "-", "a/b/c/d", "a" * 100, "ab:c:d", "o/r:a/b"])
+def test_no_name_is_offered_that_names_no_model(name: str, stores: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="have no model of this name here: ") as raised:
+        locate(name)
+    assert "network" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "name", ["ollama:nothing", "hf:owner/nothing", "hf:bart/Llama-GGUF@new", "https://h/m.gguf"]
 )
