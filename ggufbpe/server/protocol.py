@@ -7,6 +7,10 @@ head of such a request is parsed only once if it comes with its body in one read
 Uvicorn waits without limit for the rest of a request, and for a client that does not read its answer; a thousand such
 connections would stay open for ever. Its parser does not limit the length of a head either, to which each part that
 arrives is appended.
+
+Uvicorn also gives up a client that has shut down its side after sending, which still reads the answer. TCP does not
+tell such a client from one that has closed the connection until something is written: a closed connection answers
+with a reset. So while such an answer takes long, the server writes `100 Continue`, which clients skip (RFC 9110, 15.2).
 """
 
 from __future__ import annotations
@@ -34,6 +38,8 @@ MOST_HEAD = 1 << 16  # bytes, plus one read; applies to trailers and chunk heade
 MOST_KNOWN_HEADS = 1024  # most clients' heads differ in their Content-Length only
 _LONGEST_KNOWN_HEAD = 1024  # bytes
 _END_OF_HEAD = b"\r\n\r\n"
+_FIRST_PROBE = 0.1  # seconds after a client's end of sending; each further interval is twice as long
+_PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _UNKNOWN: tuple[str, dict[bytes, bytes], int] = ("", {}, -1)
 _SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not arrive in time"))
 _LONG_HEAD = _last_answer(
@@ -59,6 +65,9 @@ class Protocol(HttpToolsProtocol):
     _is_stopping = False  # whether the next answer is the last
     _until_read: asyncio.TimerHandle | None = None
     _until_taken: asyncio.TimerHandle | None = None
+    _until_probed: asyncio.TimerHandle | None = None
+    _is_ended = False  # whether nothing more is read
+    _last_words = b""  # to send after the answers to all requests that have arrived
 
     # ---- short requests -------------------------------------------------------------------------
 
@@ -81,8 +90,7 @@ class Protocol(HttpToolsProtocol):
         self._offered = None if self._is_stopping else self._offer()
         self._body = b""
         if self.parser.should_upgrade():  # the parser gives no body then
-            self.transport.write(_UPGRADE)
-            self.transport.close()
+            self._end(_UPGRADE)
         elif self._offered is None:
             self._begin()
 
@@ -141,10 +149,8 @@ class Protocol(HttpToolsProtocol):
         """Log nothing: the client has been told."""
 
     def send_400_response(self, msg: str) -> None:
-        """Tell the client that its data are not HTTP, unless an answer is on its way, and close the connection."""
-        if not (self._is_answering() and self.cycle.response_started):
-            self.transport.write(_BAD_REQUEST)
-        self.transport.close()
+        """Tell the client that its data are not HTTP, and close the connection."""
+        self._end(_BAD_REQUEST)
 
     def _write(self, answer: bytes) -> None:
         self.transport.write(answer)
@@ -216,7 +222,7 @@ class Protocol(HttpToolsProtocol):
         self._until_read = self.loop.call_later(self._patience, self._give_up)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_answered_by_head(data):
+        if self._is_answered_by_head(data) or self._is_ended:
             return
         is_new = not self._is_coming
         self._answered = None
@@ -246,6 +252,7 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._until_read = _stopped(self._until_read)
         self._until_taken = _stopped(self._until_taken)
+        self._until_probed = _stopped(self._until_probed)
         super().connection_lost(exc)
         for cycle in self._cycles:  # uvicorn tells only the last one, but the first is the one that runs
             if not cycle.response_complete:
@@ -258,10 +265,56 @@ class Protocol(HttpToolsProtocol):
             self._hang_up(_SLOW)
 
     def _hang_up(self, answer: bytes) -> None:
-        """Close the connection; an unanswered request is told why."""
-        if self._is_coming and not (self._is_answering() and self.cycle.response_started):
-            self.transport.write(answer)
+        """Close the connection; a request that has arrived in part is told why."""
+        self._end(answer if self._is_coming else b"")
+
+    # ---- the end of a connection ----------------------------------------------------------------
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's always hangs up
+        """Answer a client that sends nothing more; whether there is something to answer."""
+        self._end(b"")
+        is_answering = not self.transport.is_closing()
+        if is_answering:
+            self._until_probed = self.loop.call_later(_FIRST_PROBE, self._probe, _FIRST_PROBE)
+        return is_answering
+
+    def _probe(self, waited: float) -> None:
+        """Write what a client skips: its connection is lost then if it is not there to read the answer.
+
+        HTTP/1.0 has nothing to skip, so its clients are taken to be gone.
+        """
+        cycle = next((each for each in self._cycles if not each.response_complete), None)
+        if cycle is None or self.transport.is_closing():
+            return
+        if not cycle.response_started:
+            if cycle.scope["http_version"] == "1.0":
+                self.transport.close()
+                return
+            self.transport.write(_PROBE)
+        self._until_probed = self.loop.call_later(2 * waited, self._probe, 2 * waited)
+
+    def _end(self, last_words: bytes) -> None:
+        """Read nothing more, answer the requests that have arrived as a whole, send the last words, and close."""
+        self._is_ended = True
+        self._until_read = _stopped(self._until_read)
+        if self.pipeline and self.pipeline[0][0].more_body:  # a request without its end, behind another
+            self.pipeline.popleft()
+            self._cycles.pop()
+            self.cycle = self._cycles[-1]
+        if self._is_answering() and not self.cycle.more_body:
+            self._last_words = self._last_words or last_words
+            if not self._last_words:
+                self.cycle.keep_alive = False
+            return
+        if not (self._is_answering() and self.cycle.response_started):
+            self.transport.write(last_words)
         self.transport.close()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._is_ended and not self._is_answering() and not self.transport.is_closing():
+            self.transport.write(self._last_words)
+            self.transport.close()
 
 
 def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
