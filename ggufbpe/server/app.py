@@ -20,10 +20,10 @@ import orjson
 
 from ..chat.template.run_limits import watched_by
 from .endpoints import ENDPOINTS, Endpoint
-from .failures import RequestError, to_request_error, too_large
-from .guard import PUBLIC, Guard, check_host_count
+from .failures import RequestError, not_found, to_request_error, too_large
+from .guard import Guard, check_host_count
 from .metrics import LOG, OTHER, Metrics, log_event
-from .pages import pages
+from .pages import PAGES, pages
 from .rendering import LATER, GoneError, SlowRequests, TemplateTime
 from .request_body import has_field, parsed_body
 from .served_models import Models
@@ -39,7 +39,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MOST_DROPPED = 1 << 26  # bytes of a refused body that are still read
 HELD_BODIES = 16  # of the largest size, whether received or still arriving
 MOST_LONG_WAITING = 16  # requests for the one thread that does long work
-_KNOWN_PATHS = frozenset(path for _, path in (*ENDPOINTS, *NEEDING_WEIGHTS)) | PUBLIC | {"/metrics"}
+_KNOWN_PATHS = frozenset(path for _, path in (*ENDPOINTS, *NEEDING_WEIGHTS)) | PAGES
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _QUICK_HEAD = (
@@ -176,8 +176,10 @@ class _Answer:
                 raise needs_weights(self._scope["path"])
             if self._method == "OPTIONS" and guard.allows(self._headers.get(b"origin")):
                 await self._write(204, b"", guard.answer_headers(self._headers, True))
+            elif self._method == "GET" and self._scope["path"] in PAGES:
+                await self._server._pages(self._scope, self._receive, self._show)
             else:
-                await self._server._pages(self._scope, self._receive, self._noted)
+                raise not_found()
             return
         if self._method == "GET":
             body = dict(parse_qsl(self._scope["query_string"].decode("latin-1")))
@@ -278,6 +280,13 @@ class _Answer:
             message = await self._receive()
             dropped += len(message.get("body", b""))
             self._is_body_coming = message.get("more_body", False)
+
+    async def _show(self, message: MutableMapping[str, Any]) -> None:
+        """Send a message of a page, which other origins may read as they may read an answer."""
+        if message["type"] == "http.response.start":
+            cors_headers = self._server._guard.answer_headers(self._headers, False)
+            message = {**message, "headers": [*message["headers"], *cors_headers]}
+        await self._noted(message)
 
     async def _noted(self, message: MutableMapping[str, Any]) -> None:
         """Send a message, and note its status and size."""

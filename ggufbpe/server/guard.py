@@ -27,7 +27,11 @@ ANY_ORIGIN = "*"
 FILES_OF_PAGE = ("/", "/page.css", *(f"/{name}.js" for name in _SCRIPTS))
 # Paths that need no key.
 PUBLIC = frozenset({*FILES_OF_PAGE, "/health", "/v1/health", "/docs", "/openapi.json"})
-_METHODS = "GET, POST, OPTIONS"
+_METHODS = b"GET, POST, OPTIONS"
+_USUAL_HEADERS = b"authorization, content-type, x-api-key"
+_NAMES = re.compile(
+    rb"[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*", re.ASCII
+)  # tokens of RFC 9110, 5.6.2
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]*))(?::[0-9]*)?", re.ASCII)
 _BEARER = re.compile(rb"bearer +", re.IGNORECASE)
 
@@ -76,14 +80,21 @@ class Guard:
         return ANY_ORIGIN in self._origins or origin.decode("latin-1").lower() in self._origins
 
     def answer_headers(self, headers: Headers, is_preflight: bool) -> list[tuple[bytes, bytes]]:
-        """The CORS headers that let a page of an allowed origin read the answer."""
+        """The CORS headers that let a page of an allowed origin read the answer.
+
+        A preflight request gets back the header names that it asks for: official clients have many of their own.
+        """
         origin = headers.get(b"origin")
         if not self._origins or origin is None or not self.allows(origin):
             return []
         cors_headers = [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
         if is_preflight:
-            cors_headers.append((b"access-control-allow-methods", _METHODS.encode()))
-            cors_headers.append((b"access-control-allow-headers", b"authorization, content-type, x-api-key"))
+            asked = headers.get(b"access-control-request-headers", b"")
+            names = asked if _NAMES.fullmatch(asked) else _USUAL_HEADERS
+            cors_headers += [
+                (b"access-control-allow-methods", _METHODS),
+                (b"access-control-allow-headers", names),
+            ]
         return cors_headers
 
     def _check_key(self, headers: Headers) -> None:

@@ -80,6 +80,27 @@ def test_headers_for_pages_of_other_origins() -> None:
     assert GUARD.answer_headers({}, True) == []
 
 
+USUAL = b"authorization, content-type, x-api-key"
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed"),
+    [
+        (b"anthropic-version, x-stainless-os", b"anthropic-version, x-stainless-os"),
+        (b"content-type,x-api-key", b"content-type,x-api-key"),
+        (b"Authorization", b"Authorization"),
+        (b"", USUAL),
+        (b"x-a,", USUAL),
+        (b"a b", USUAL),
+        (b"x\r\nset-cookie: a=b", USUAL),
+        ("ä".encode(), USUAL),
+    ],
+)
+def test_a_preflight_request_may_use_the_headers_that_it_asks_for(asked: bytes, allowed: bytes) -> None:
+    headers = {b"origin": b"https://page.example", b"access-control-request-headers": asked}
+    assert dict(GUARD.answer_headers(headers, True))[b"access-control-allow-headers"] == allowed
+
+
 @pytest.mark.parametrize(
     ("version", "hosts", "allowed"),
     [("1.1", 1, True), ("1.0", 0, True), ("1.1", 0, False), ("1.0", 2, False)],

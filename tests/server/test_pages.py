@@ -12,7 +12,7 @@ from conftest import GPT2
 
 import ggufbpe.server.pages as pages_module
 from ggufbpe.server.metrics import Metrics
-from ggufbpe.server.pages import pages
+from ggufbpe.server.pages import PAGES, pages
 from ggufbpe.server.served_models import Models
 
 
@@ -76,7 +76,6 @@ def test_metrics() -> None:
     assert b"ggufbpe_models_open 0.0" in body
 
 
-@pytest.mark.parametrize("path", ["/index.html", "/static/page.js", "/../pages.py"])
-def test_nothing_else(path: str) -> None:
-    status, _, body = get(path)
-    assert (status, json.loads(body)["error"]["message"]) == (404, "File Not Found")
+@pytest.mark.parametrize("path", sorted(PAGES))
+def test_no_browser_guesses_a_type(path: str) -> None:
+    assert get(path)[1]["x-content-type-options"] == "nosniff"

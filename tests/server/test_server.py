@@ -366,6 +366,14 @@ def test_ollamas_failures_have_its_form(app: Application) -> None:
     assert (answer.status, answer.json) == (404, {"error": "model 'other' not found"})
 
 
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/nothing"), ("GET", "/api/tokenize")])
+def test_addresses_that_ollama_does_not_have_are_refused_in_its_form(
+    app: Application, method: str, path: str
+) -> None:
+    answer = ask(app, path, method=method)
+    assert (answer.status, answer.json) == (404, {"error": "File Not Found"})
+
+
 @pytest.mark.parametrize("name", ["gemma3", "gemma3:latest", "ollama:gemma3"])
 def test_ollamas_clients_find_its_models(name: str) -> None:
     app = Application(Settings({"raw": str(RAW_UTF8), "ollama:gemma3": str(GPT2)}))
@@ -734,6 +742,28 @@ def test_preflight_of_an_allowed_origin() -> None:
     ]
     assert [answer.status for answer in answers] == [204, 403]
     assert "authorization" in answers[0].headers["access-control-allow-headers"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/docs", "/openapi.json", "/metrics", "/health", "/nothing", "/api/nothing"]
+)
+def test_pages_of_an_allowed_origin_may_read_every_answer(path: str) -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, allowed_origins=("https://a.example",)))
+    answers = [
+        ask(app, path, headers={"origin": "https://a.example"}),
+        ask(app, path, headers={"host": "localhost", "origin": "http://localhost"}),
+        ask(app, path),
+    ]
+    shown_to = [answer.headers.get("access-control-allow-origin") for answer in answers]
+    assert shown_to == ["https://a.example", None, None]
+    assert all(answer.headers["x-content-type-options"] == "nosniff" for answer in answers)
+
+
+@pytest.mark.parametrize("path", ["/index.html", "/static/page.js", "/../pages.py", "/health/"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+def test_nothing_else_is_served(app: Application, path: str, method: str) -> None:
+    answer = ask(app, path, method=method)
+    assert (answer.status, answer.json["error"]["message"]) == (404, "File Not Found")
 
 
 @pytest.mark.parametrize(
