@@ -78,7 +78,12 @@ def _add_access(parser: Parser) -> None:
         help="a file of keys, one per line; lines that begin with # are comments",
     )
     parser.add_argument(
-        "--allowed-host", action="append", default=[], metavar="NAME", help="another name of this server"
+        "--allowed-host",
+        action="append",
+        default=[],
+        type=_host_name,
+        metavar="NAME",
+        help="another name of this server, such as tokens.example.org; it is valid with every port",
     )
     parser.add_argument(
         "--allowed-origin",
@@ -222,6 +227,16 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {printable(text)}")
     return number
+
+
+def _host_name(text: str) -> str:
+    """A name as `Host` has it, without its port. The error goes behind the name of the flag."""
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
+        raise argparse.ArgumentTypeError(
+            "must be a name such as tokens.example.org, without http:// and path, and without a port because it is "
+            f"valid with every port, not {printable(text)}"
+        )
+    return text
 
 
 def _origin(text: str) -> str:

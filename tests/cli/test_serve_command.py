@@ -108,6 +108,14 @@ def test_a_server_that_others_can_reach(
         (["--timeout", "x"], "argument --timeout: must be a whole number of 1 or more, not 'x'"),
         (["--allowed-origin", "example.org"], "argument --allowed-origin: must be an origin such as https"),
         (["--allowed-origin", "https://a/b"], "argument --allowed-origin: must be an origin such as https"),
+        (["--allowed-host", "http://a.org"], "argument --allowed-host: must be a name such as tokens"),
+        (["--allowed-host", "a.org/b"], "argument --allowed-host: must be a name such as tokens"),
+        (
+            ["--allowed-host", "a.org:80"],
+            "and without a port because it is valid with every port, not 'a.org:80'",
+        ),
+        (["--allowed-host", "*"], "argument --allowed-host: must be a name such as tokens"),
+        (["--allowed-host", ""], "argument --allowed-host: must be a name such as tokens"),
         (["--host", "/tmp/a.sock"], "--host takes an address or a name; Unix sockets are not supported"),
     ],
 )
