@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ class Items:
 
     def __init__(self, ids: NDArray[np.int32], item: Callable[[int], Any]) -> None:
         self._ids = ids
-        self._items = {token: answer_json(item(token)) for token in np.unique(ids).tolist()}
+        self._items = {token: answer_json(item(token)) for token in _distinct(ids)}
 
     def parts(self) -> Iterator[bytes]:
         """The JSON, in order.
@@ -41,7 +41,7 @@ class JoinedPieces:
 
     def __init__(self, ids: NDArray[np.int32], piece: Callable[[int], bytes]) -> None:
         self._ids = ids
-        self._pieces = {token: piece(token) for token in np.unique(ids).tolist()}
+        self._pieces = {token: piece(token) for token in _distinct(ids)}
 
     def parts(self) -> Iterator[bytes]:
         r"""The JSON, in order.
@@ -54,6 +54,18 @@ class JoinedPieces:
         for pieces in _values(self._ids, self._pieces):
             yield _inside(decoder.decode(b"".join(pieces)))
         yield _inside(decoder.decode(b"", final=True)) + b'"'
+
+
+def _distinct(ids: NDArray[np.int32]) -> Iterable[int]:
+    """The distinct ids in the order in which they first occur, so that an error names the first bad one.
+
+    >>> list(_distinct(np.array([3, 1, 3])))
+    [3, 1]
+    """
+    found: dict[int, None] = {}
+    for at in range(0, len(ids), _IDS_AT_ONCE):
+        found.update(dict.fromkeys(ids[at : at + _IDS_AT_ONCE].tolist()))
+    return found
 
 
 def _values(ids: NDArray[np.int32], values: Mapping[int, bytes]) -> Iterator[Iterator[bytes]]:

@@ -32,6 +32,15 @@ def test_items_call_for_each_distinct_id_once() -> None:
     assert len(parts) == 5  # the brackets, and three thousand items in three parts
 
 
+def test_an_error_is_that_of_the_first_id_that_has_one() -> None:
+    ids = np.array([*IDS, 7, -1, 3], np.int32)
+    for kind in (Items, JoinedPieces):
+        with pytest.raises(KeyError, match="7"):
+            kind(
+                ids, {1: b"a", 2: b"b"}.__getitem__ if kind is JoinedPieces else {1: "a", 2: "b"}.__getitem__
+            )
+
+
 def test_joined_pieces_decode_across_parts() -> None:
     pieces = {1: b"\xc3", 2: b"\xa4"}
     text = json.loads(b"".join(JoinedPieces(IDS, pieces.__getitem__).parts()))
