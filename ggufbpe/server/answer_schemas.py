@@ -141,7 +141,13 @@ def _of_others() -> dict[str, Schema]:
 def answer_schemas() -> Mapping[str, Schema]:
     """The schema of the answer of each endpoint, by its path."""
     token = _object(
-        ("id",), id=_COUNT, piece=_TEXT, bytes=_TEXT, text=_TEXT, types=_array(_TEXT), special=_TRUTH
+        ("id",),
+        id=_COUNT,
+        piece=_or_null(_TEXT),
+        bytes=_TEXT,
+        text=_TEXT,
+        types=_array(_TEXT),
+        special=_TRUTH,
     )
     chat = json_schema("chat")["properties"]
     origins: dict[str, Schema] = _in_description(
@@ -153,7 +159,7 @@ def answer_schemas() -> Mapping[str, Schema]:
         **_of_others(),
         "/v1/count": _object(counts=_array(_COUNT), total=_COUNT),
         "/v1/common_prefix": _object(ids=_COUNT, position=_COUNT, cause=_TEXT),
-        "/v1/fits": _object(fits=_TRUTH, count=_COUNT),
+        "/v1/fits": _object(fits=_TRUTH, count=_or_null(_COUNT)),
         "/v1/truncate": _object(text=_TEXT, count=_COUNT, truncated=_TRUTH),
         "/v1/split": _object(spans=_array({**_array(_COUNT), "minItems": 2, "maxItems": 2})),
         "/v1/fit": _object(

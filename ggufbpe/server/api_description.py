@@ -31,6 +31,7 @@ _ERROR = {
         }
     },
 }
+_OLLAMA_ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 _ABOUT = (
     "Tokenizers of GGUF models, from their metadata alone. The endpoints of llama-server, vLLM and Ollama take "
     f"and return the same JSON as theirs (llama.cpp {CHATS}; ids are those of {LLAMA_CPP}). Of several models, the "
@@ -40,11 +41,17 @@ _REFUSALS = {
     "400": "The request is not valid.",
     "401": "The API key is missing or wrong.",
     "403": "The request comes from a page that may not send requests.",
+    "404": "No model has this name.",
+    "408": "The request has not arrived in time.",
     "413": "The request exceeds a limit of the server.",
     "415": "The body is compressed.",
     "429": "Too many requests are waiting.",
+    "431": "The head of the request is too long.",
+    "500": "The model cannot be read, or the server has failed.",
+    "501": "The model's tokenizer is not supported, or the model lacks the tokens for this.",
     "503": "The answer takes too long, or the server holds too much.",
 }
+_BEFORE_THE_PATH = ("408", "431")  # refused before the path is known, so always in llama-server's form
 _VALUES: dict[str, list[Any]] = {
     "side": [*SIDES],
     "at": [*CUT_AT],
@@ -66,7 +73,7 @@ def description() -> dict[str, Any]:
         "info": {"title": "ggufbpe serve", "version": __version__, "description": _ABOUT},
         "paths": paths,
         "components": {
-            "schemas": {"Error": _ERROR, **shared_definitions()},
+            "schemas": {"Error": _ERROR, "OllamaError": _OLLAMA_ERROR, **shared_definitions()},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
@@ -79,16 +86,20 @@ def _metrics() -> dict[str, Any]:
     return {
         "operationId": "get_metrics",
         "summary": "metrics in Prometheus's text format.",
-        "responses": {"200": {"description": "The metrics.", "content": content}, **_refusals("401", "403")},
+        "responses": {"200": {"description": "The metrics.", "content": content}, **_refusals("/metrics")},
     }
 
 
-def _refusals(*statuses: str) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Error"}
-    return {
-        status: {"description": _REFUSALS[status], "content": {"application/json": {"schema": schema}}}
-        for status in statuses
-    }
+def _refusals(path: str) -> dict[str, Any]:
+    """The refusals of requests to a path. Only Ollama's API answers 404 for the name of a model."""
+    is_ollama = path.startswith("/api/")
+    refusals = {}
+    for status, about in _REFUSALS.items():
+        if status != "404" or is_ollama:
+            name = "OllamaError" if is_ollama and status not in _BEFORE_THE_PATH else "Error"
+            schema = {"$ref": f"#/components/schemas/{name}"}
+            refusals[status] = {"description": about, "content": {"application/json": {"schema": schema}}}
+    return refusals
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
@@ -98,7 +109,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "summary": endpoint.summary,
         "responses": {
             "200": {"description": "The answer.", "content": {"application/json": {"schema": answer}}},
-            **_refusals(*_REFUSALS),
+            **_refusals(endpoint.path),
         },
     }
     if endpoint.query:

@@ -95,17 +95,18 @@ def ask(
 
     asyncio.run(app(scope, receive, send))
     answer = Answer(sent)
-    if answer.status == 200 and (method, path) in ENDPOINTS and len(answer.body) < LONG_ANSWER:
-        errors = [error.message[:300] for error in described_answer(method, path).iter_errors(answer.json)]
-        assert errors == []
+    if (method, path) in ENDPOINTS and len(answer.body) < LONG_ANSWER:
+        described = described_answer(method, path, answer.status)
+        assert [error.message[:300] for error in described.iter_errors(answer.json)] == []
     return answer
 
 
 @cache
-def described_answer(method: str, path: str) -> Draft202012Validator:
+def described_answer(method: str, path: str, status: int) -> Draft202012Validator:
     """What checks that an answer is what the schema of the description allows."""
     described = description()
-    content = described["paths"][path][method.lower()]["responses"]["200"]["content"]["application/json"]
+    answers = described["paths"][path][method.lower()]["responses"]
+    content = answers[str(status)]["content"]["application/json"]
     return Draft202012Validator({**content["schema"], "components": described["components"]})
 
 
@@ -625,6 +626,22 @@ def test_the_description_has_every_type_of_a_field(app: Application) -> None:
     assert body["content"] == {"type": ["string", "array"]}
     assert body["return_token_strs"] == {"type": "boolean"}
     assert [each["name"] for each in paths["/props"]["get"]["parameters"]] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        pytest.param("/v1/fits", {"text": "Hello world", "limit": 1}, 200, id="a count that is null"),
+        pytest.param("/v1/tokens", {"text": "\N{SLIGHTLY SMILING FACE}"}, 200, id="pieces that are null"),
+        pytest.param("/v1/vocabulary", {"query": "94"}, 200, id="a found piece that is null"),
+        pytest.param("/api/tokenize", {"model": "other", "content": "a"}, 404, id="an unknown model"),
+        pytest.param("/api/tokenize", {"model": "gpt2"}, 400, id="a refusal in Ollama's form"),
+        pytest.param("/infill/input_tokens", {"input_prefix": "a", "input_suffix": ""}, 501, id="no infill"),
+    ],
+)
+def test_answers_and_refusals_are_as_described(app: Application, path: str, body: Any, status: int) -> None:
+    """`ask` holds each to its schema."""
+    assert ask(app, path, body).status == status
 
 
 EXAMPLES = [
