@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 
 from ggufbpe.server.protocol import Protocol
 
-PATIENCE = 5  # seconds
+PATIENCE = 20  # seconds
 
 
 class Waiting:
@@ -180,7 +180,11 @@ def test_a_head_that_is_too_long_is_refused_after_the_request_before_it() -> Non
         pytest.param(request("/a")[:-1], [], id="half a request"),
     ],
 )
-def test_who_sends_nothing_more_is_answered(data: bytes, answers: list[tuple[int, bytes]]) -> None:
+def test_who_sends_nothing_more_is_answered(
+    data: bytes, answers: list[tuple[int, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ggufbpe.server.protocol._FIRST_PROBE", 2 * PATIENCE)  # the answer comes before
+
     async def steps(connection: Connection) -> None:
         await connection.send(data)
         connection.client.shutdown(socket.SHUT_WR)
