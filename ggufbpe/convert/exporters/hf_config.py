@@ -28,6 +28,7 @@ from ...models.vocabulary import (
 from ..imported import NotImportableError
 
 _K = TokenizerKey
+_UNDEFINED = 0  # what llama.cpp calls any type that it does not know
 LARGEST_FLOAT = 3.4028234663852886e38
 GGUF_SECTION, OTHER_TYPES, SCORES = "gguf", "token_types", "scores"
 CONFIG_TOKENS = (
@@ -135,7 +136,7 @@ def _other_types(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, list[
             kind = CONTROL  # loading marks such tokens, and will again
         if kind != CONTROL and _found_by_text(vocabulary, token):
             kind &= ~CONTROL
-        own = TYPE_OF_ATTRIBUTE.get(kind, 0)
+        own = TYPE_OF_ATTRIBUTE.get(kind, _UNDEFINED)
         if own != known:
             ids_by_type.setdefault(str(int(own)), []).append(token)
     return ids_by_type
@@ -237,13 +238,18 @@ class HFConfig:
 
     def set_types(self, types: list[int]) -> None:
         """Set the types that an export recorded."""
+        kinds = {str(kind): kind for kind in (_UNDEFINED, *map(int, TokenType))}
         for kind, ids in (self.section.get(OTHER_TYPES) or {}).items():
+            if kind not in kinds:
+                raise NotImportableError(
+                    f"tokenizer_config.json has the token type {printable(kind)}, which does not exist"
+                )
             for index in ids:
                 if not 0 <= index < len(types):
                     raise NotImportableError(
                         f"tokenizer_config.json has a type for {index}, which is not a token id"
                     )
-                types[index] = int(kind)
+                types[index] = kinds[kind]
 
     def written_scores(self, size: int) -> dict[int, float]:
         """The scores of tokens that an export recorded."""

@@ -59,6 +59,14 @@ def test_what_is_written_is_read_back() -> None:
     assert (config.token("bos"), config.chat_template) == ("<s>", "{{ template }}")
 
 
+def test_a_type_that_llama_cpp_does_not_know_is_read_back() -> None:
+    unknown = VOCABULARY._replace(attributes=[0] * len(VOCABULARY.attributes))
+    told = types_told(unknown, tells_bytes=False)
+    types = list(map(int, told))
+    HFConfig(tokenizer_config(unknown, None, told)).set_types(types)
+    assert types == [0] * len(types)
+
+
 TOKENS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
     ({"bos_token": "<a>"}, {"bos_token": "<b>"}, "bos", "<a>"),
     ({"bos_token": {"content": "<a>"}}, {}, "bos", "<a>"),
@@ -111,6 +119,12 @@ REFUSED: dict[str, Any] = {
         HFConfig({"gguf": {"tokenizer.ggml.bos_token_id": 9}}).written_ids((), 9)
     ),
     "has a type for 9": lambda: HFConfig({"gguf": {"token_types": {"3": [9]}}}).set_types([1]),
+    "has the token type '99', which does not exist": lambda: HFConfig(
+        {"gguf": {"token_types": {"99": [0]}}}
+    ).set_types([1]),
+    "has the token type '1099511627776', which does not exist": lambda: HFConfig(
+        {"gguf": {"token_types": {"1099511627776": [0]}}}
+    ).set_types([1]),
     "has a score for '9'": lambda: HFConfig({"gguf": {"scores": {"1": [9]}}}).written_scores(9),
     "has the score 'nan'": lambda: HFConfig({"gguf": {"scores": {"nan": [0]}}}).written_scores(9),
     "has the score '1e39'": lambda: HFConfig({"gguf": {"scores": {"1e39": [0]}}}).written_scores(9),
