@@ -1,6 +1,7 @@
 """Data: the formats of exports, and which tokenizers each can hold; and `Export`, the result of one.
 
-Which formats can hold a tokenizer depends on its model's `algorithm`; that is listed here and nowhere else.
+Which formats have a place for a model's `algorithm` is listed here and nowhere else. Some refuse a few vocabularies of
+an algorithm that they have a place for; each writer says which.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from .._util.extras import NotInstalledError
 from ..models.vocabulary import Vocabulary
-from .incompatibilities import Incompatibility
+from .incompatibilities import Incompatibility, listed_out
 from .portable_patterns import NotExpressibleError
 
 
@@ -51,6 +53,11 @@ FORMATS = {
     "vocab-gguf": Format(("vocab.gguf",), {}),
 }
 
+_CHECKS = {  # what raises `NotExpressibleError` sooner than the writer, which is slow
+    "tiktoken": "exporters.tiktoken_files:mergeable_by_rank",
+    "merges.txt": "exporters.merges_txt:merges_in_lines",
+}
+
 _INSTEAD = {  # what only a GGUF has a place for
     "longest match": "it takes the longest token at each place in bytes, which none of these formats has a place for"
 }
@@ -62,12 +69,33 @@ def require_expressible(vocabulary: Vocabulary, name: str) -> str:
     writer = FORMATS[name].writers.get(model.algorithm)
     if writer is not None:
         return writer
-    others = [other for other, form in FORMATS.items() if model.algorithm in form.writers]
+    others = [other for other in FORMATS if _holds(other, vocabulary)]
     why = _INSTEAD.get(model.algorithm, f"{name} has no place for that")
     raise NotExpressibleError(
         f"the tokenizer is {vocabulary.model} ({model.description}): {why}; "
         f"{_carriers([*others, 'vocab-gguf'])} can carry it"
     )
+
+
+def _holds(name: str, vocabulary: Vocabulary) -> bool:
+    """Whether the format `name` accepts `vocabulary`, without options."""
+    writer = FORMATS[name].writers.get(vocabulary.tokenizer_model.algorithm)
+    if writer is None:
+        return False
+    try:
+        _function(_CHECKS.get(name, writer))(listed_out(vocabulary))
+    except NotExpressibleError:
+        return False
+    except NotInstalledError:  # what writes the file is not installed, and found no fault before
+        return True
+    return True
+
+
+def _function(place: str) -> Callable[..., Any]:
+    """The function at "module:function"."""
+    module, function = place.split(":")
+    found: Callable[..., Any] = getattr(import_module(f".{module}", __package__), function)
+    return found
 
 
 def _carriers(names: list[str]) -> str:
@@ -78,8 +106,7 @@ def _carriers(names: list[str]) -> str:
 
 def export_to(name: str, vocabulary: Vocabulary, *arguments: Any, **options: Any) -> Export:
     """A vocabulary in the format `name`; the arguments are those of the format's own function."""
-    module, function = require_expressible(vocabulary, name).split(":")
-    write: Callable[..., Export] = getattr(import_module(f".{module}", __package__), function)
+    write: Callable[..., Export] = _function(require_expressible(vocabulary, name))
     return write(vocabulary, *arguments, **options)
 
 

@@ -42,7 +42,7 @@ from ggufbpe._util.files import write_files
 from ggufbpe.analysis.conversion import parity
 from ggufbpe.cli import main
 from ggufbpe.convert.code_points import ALL, bracket, difference, emit, intersection, ranges
-from ggufbpe.convert.export_formats import FORMATS
+from ggufbpe.convert.export_formats import FORMATS, export_to, require_expressible
 from ggufbpe.convert.exporters.boundary_markers import AT_BORDERS, BORDER, border_steps
 from ggufbpe.convert.exporters.merges_txt import to_merges_txt
 from ggufbpe.convert.exporters.tiktoken_files import to_tiktoken
@@ -856,3 +856,41 @@ def test_attributes_are_told_apart() -> None:
     vocabulary = make_vocabulary([*BYTE_CHARS, "<m>"], attributes={"<m>": CONTROL | LSTRIP, "a": NORMAL})
     assert names(to_tokenizer_json(vocabulary, code_points=True).limits) == STRIPPED | {NOT_IN_1}
     assert in_library(vocabulary).encode("a <m>", False, True) == Tokenizer(vocabulary).encode("a <m>")
+
+
+# ---- what can carry it instead --------------------------------------------------------------------------
+
+
+def named_instead(vocabulary: Vocabulary) -> dict[str, str]:
+    """For each format without a place for the vocabulary's algorithm: what its refusal says after the reason."""
+    algorithm = vocabulary.tokenizer_model.algorithm
+    refusals = {}
+    for name, form in FORMATS.items():
+        if name != "vocab-gguf" and algorithm not in form.writers:
+            with pytest.raises(NotExpressibleError) as refusal:
+                require_expressible(vocabulary, name)
+            refusals[name] = str(refusal.value).rpartition(";")[2]
+    return refusals
+
+
+def require_true_advice(vocabulary: Vocabulary) -> None:
+    """Each format that a refusal names accepts the vocabulary."""
+    words = set(" ".join(named_instead(vocabulary).values()).replace(",", "").split())
+    for name in words.intersection(FORMATS) - {"vocab-gguf"}:
+        export_to(name, vocabulary, *["x"] * (name == "tiktoken"))
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_formats_that_are_named_instead_accept_the_vocabulary(path: Path) -> None:
+    require_true_advice(tokenizer(path).vocabulary)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_formats_that_are_named_instead_accept_real_vocabularies(name: str) -> None:
+    require_true_advice(tokenizer(real(name)).vocabulary)
+
+
+def test_all_formats_of_bytes_are_named() -> None:
+    said = named_instead(gpt2_vocabulary())["sentencepiece"]
+    assert said == " tokenizer.json, tiktoken, merges.txt and vocab-gguf can carry it"

@@ -26,6 +26,15 @@ def to_merges_txt(vocabulary: Vocabulary) -> Export:
     """
     require_expressible(vocabulary, "merges.txt")
     vocabulary = incompatibilities.listed_out(vocabulary)
+    merges = merges_in_lines(vocabulary)
+    recorded = f"{TokenizerKey.MODEL}={vocabulary.model} {TokenizerKey.PRE}={vocabulary.pre}"
+    lines = [f"{_HEAD} - {recorded}", *(f"{left} {right}" for left, right in merges.pairs)]
+    files = {MERGES_TXT: ("\n".join(lines) + "\n").encode(), VOCAB_JSON: json_file(vocabulary.token_to_id)}
+    return Export(files, tuple(incompatibilities.dropped_merges(merges)))
+
+
+def merges_in_lines(vocabulary: Vocabulary) -> incompatibilities.Merges:
+    """The merges of a vocabulary, one a line. `NotExpressibleError` for merges that no line can hold."""
     merges = incompatibilities.usable_merges(vocabulary)
     unwritable = [pair for pair in merges.pairs if any(set(part) & set(" \n\r") for part in pair)]
     if unwritable:
@@ -33,7 +42,4 @@ def to_merges_txt(vocabulary: Vocabulary) -> Export:
             f"{len(unwritable)} merges have white space in them, such as {printable(unwritable[0][0], 40)} with "
             f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold; the format tokenizer.json can"
         )
-    recorded = f"{TokenizerKey.MODEL}={vocabulary.model} {TokenizerKey.PRE}={vocabulary.pre}"
-    lines = [f"{_HEAD} - {recorded}", *(f"{left} {right}" for left, right in merges.pairs)]
-    files = {MERGES_TXT: ("\n".join(lines) + "\n").encode(), VOCAB_JSON: json_file(vocabulary.token_to_id)}
-    return Export(files, tuple(incompatibilities.dropped_merges(merges)))
+    return merges

@@ -53,23 +53,37 @@ def to_tiktoken(vocabulary: Vocabulary, name: str, *, renumber: bool = False) ->
     return _Ranks(incompatibilities.listed_out(vocabulary), renumber).export(name)
 
 
+def mergeable_by_rank(vocabulary: Vocabulary, renumber: bool = False) -> tuple[str, incompatibilities.Merges]:
+    """The one pattern and the merges of a vocabulary that tiktoken can run; `NotExpressibleError` if it cannot."""
+    if vocabulary.tokenizer_model.drops_white_space:
+        raise NotExpressibleError(
+            f"the model {vocabulary.model} drops white space, and tiktoken keeps it; the format tokenizer.json can "
+            "carry it"
+        )
+    if not vocabulary.pre_tokenizer.byte_encode:
+        raise NotExpressibleError(
+            f"the tokens of {vocabulary.pre} are characters, with byte fallback, and "
+            "tiktoken merges only bytes; the format tokenizer.json can carry it"
+        )
+    pattern = one_regex(vocabulary.pre_tokenizer)
+    merges = incompatibilities.usable_merges(vocabulary)
+    results = [vocabulary.token_to_id[left + right] for left, right in merges.pairs]
+    falls = sum(before > after for before, after in pairwise(results))
+    if falls and not renumber:
+        raise NotExpressibleError(
+            f"the ids of the tokens are not in the order of their merges ({falls} times a merge makes a token "
+            "of a lower id than the one before), and tiktoken merges by id; renumber=True gives them other ids, "
+            "with a table back to the model's"
+        )
+    return pattern, merges
+
+
 class _Ranks:
     """The tokens that tiktoken gets, in the order of their ranks."""
 
     def __init__(self, vocabulary: Vocabulary, renumber: bool) -> None:
-        if vocabulary.tokenizer_model.drops_white_space:
-            raise NotExpressibleError(
-                f"the model {vocabulary.model} drops white space, and tiktoken keeps it; the format tokenizer.json can "
-                "carry it"
-            )
-        if not vocabulary.pre_tokenizer.byte_encode:
-            raise NotExpressibleError(
-                f"the tokens of {vocabulary.pre} are characters, with byte fallback, and "
-                "tiktoken merges only bytes; the format tokenizer.json can carry it"
-            )
         self._vocabulary = vocabulary
-        self._pattern = one_regex(vocabulary.pre_tokenizer)
-        self._merges = incompatibilities.usable_merges(vocabulary)
+        self._pattern, self._merges = mergeable_by_rank(vocabulary, renumber)
         self._encoder = WordEncoder(
             vocabulary.pre_tokenizer, vocabulary.token_to_id, [f"{a} {b}" for a, b in self._merges.pairs]
         )
@@ -79,13 +93,6 @@ class _Ranks:
         ] = {}  # tokens that only whole words become: how merging splits them
         known = vocabulary.token_to_id
         results = [known[left + right] for left, right in self._merges.pairs]
-        falls = sum(before > after for before, after in pairwise(results))
-        if falls and not renumber:
-            raise NotExpressibleError(
-                f"the ids of the tokens are not in the order of their merges ({falls} times a merge makes a token "
-                "of a lower id than the one before), and tiktoken merges by id; renumber=True gives them other ids, "
-                "with a table back to the model's"
-            )
         order = self._by_merges(results) if renumber else sorted(self._taken)
         self.ranks = {token: rank for rank, token in enumerate(order)} if renumber else {t: t for t in order}
 
