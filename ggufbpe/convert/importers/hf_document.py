@@ -65,7 +65,9 @@ class HFDocument:
         ids: dict[str, int] = {}
         for name, key in CONFIG_TOKENS:
             token = ends.get(name)
-            token = self.ids.get(self.config.token(name)) if token is None else token
+            text = self.config.token(name)
+            if token is None and text:  # an empty name is none, though an added token may be empty
+                token = self.ids.get(text)
             if token is not None:
                 ids[key] = token
         ids.update(self.config.written_ids(ids, len(self.tokens)))

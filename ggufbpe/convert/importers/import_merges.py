@@ -240,7 +240,7 @@ def _ends(config: HFConfig, built_in: _Class | None, ids: dict[str, int]) -> dic
     keys = {}
     for name, side in around.items():
         token = config.token(name)
-        if (both or config.config.get(f"add_{name}_token") is True) and token in ids:
+        if (both or config.config.get(f"add_{name}_token") is True) and token and token in ids:
             side.append({"SpecialToken": {"id": token, "type_id": 0}})
             keys[token] = {"id": token, "ids": [ids[token]], "tokens": [token]}
     pieces = [*around["bos"], {"Sequence": {"id": "A", "type_id": 0}}, *around["eos"]]

@@ -128,7 +128,7 @@ def import_sentencepiece(
 
 def _special_ids(model: Any, pieces: _Pieces, config: HFConfig) -> Iterator[tuple[str, int]]:
     """The ids that tokenizer_config.json names, or else the model."""
-    ids = {text: token for token, text in enumerate(pieces.texts)}
+    ids = {text: token for token, text in enumerate(pieces.texts) if text}  # an empty name names no token
     found: dict[str, int] = {}
     for name, key in CONFIG_TOKENS:
         token = ids.get(config.token(name))
@@ -137,7 +137,7 @@ def _special_ids(model: Any, pieces: _Pieces, config: HFConfig) -> Iterator[tupl
             token = own
         if token is not None:
             found[key] = token
-    found.update(config.written_ids(found, len(ids)))
+    found.update(config.written_ids(found, len(pieces.texts)))
     yield from found.items()
 
 

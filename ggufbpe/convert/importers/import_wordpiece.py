@@ -122,7 +122,7 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
             lines[index] = text
         types[index] = int(added)
         special.add(index)
-    known = {text: token for token, text in enumerate(lines)}
+    known = {text: token for token, text in enumerate(lines) if text}  # an empty name names no token
     keys: dict[str, Any] = {}
     names = {"cls": _K.BOS_ID, "sep": _K.SEP_ID, "unk": _K.UNK_ID, "pad": _K.PAD_ID, "mask": _K.MASK_ID}
     for name, text in _SPECIAL.items():

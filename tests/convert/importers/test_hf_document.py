@@ -83,6 +83,11 @@ def test_special_ids() -> None:
     }
 
 
+def test_an_empty_added_token_is_not_what_no_name_means() -> None:
+    read = document(added_tokens=[{"id": 3, "content": "", "special": True}])
+    assert read.special_ids({}) == {}
+
+
 def test_borders_are_read_as_patterns() -> None:
     entry = PRE_TOKENIZERS["falcon"]
     normalizer = {"type": "Sequence", "normalizers": border_steps(entry, drops_white_space=False)}

@@ -56,6 +56,12 @@ def test_names_and_added_tokens_beside_it() -> None:
     assert [limit.name for limit in told] == ["spaces_beside_user_defined_tokens", "unused_tokens"]
 
 
+def test_an_empty_added_token_is_not_what_no_name_means() -> None:
+    _, keys, _ = import_sentencepiece(model(), HFConfig({}, added={"": 5}))
+    named = [key for key in keys if key.endswith("_token_id")]
+    assert [keys[key] for key in named] == [1, 2, 0]  # BOS, EOS and unknown, which the model has
+
+
 def test_ids_of_xlm_roberta() -> None:
     _, keys, _ = import_sentencepiece(model(), HFConfig({}), fairseq=True)
     assert keys["tokenizer.ggml.tokens"] == ["<s>", "<pad>", "</s>", "<unk>", "▁a", "b", "<mask>"]
