@@ -36,7 +36,7 @@ Write the vocabulary of a model in a format that other programs read.
 Text is normalized and split as in llama.cpp, where the format can express that. The patterns of a tokenizer.json are \
 those of the models' own files if these split alike, which tokenizers 1.0 reads as well; all others list code \
 points, so that they depend on no library's Unicode version. Where a format cannot do what llama.cpp does, the \
-output lists the tokens or characters concerned. If the library is installed, its ids are check_export with \
+output lists the tokens or characters concerned. If the library is installed, its ids are compared with \
 ours on random texts, on characters of every kind, and on the lines of --sample.
 
 The exit code is 0 if the files are written, 1 if ids then differ without a limit that explains it, 2 if nothing was \
@@ -146,6 +146,12 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str | ModelLocation)
     default = {"tiktoken": f"{stem}.tiktoken", "vocab-gguf": f"{stem}-vocab.gguf"}.get(kind, main)
     if given == "-":
         return {main: "-"}
+    if given and os.path.isfile(named := given.rstrip("/" + os.sep)) and _is_folder(given, kind, main):
+        suffix = os.path.splitext(main)[1]
+        raise UsageError(
+            f"{printable(named)} is a file, and {printable(given)} is taken for a directory; the name of a file ends "
+            f"in {suffix}"
+        )
     path = os.path.join(given, default) if given and _is_folder(given, kind, main) else given or default
     folder = os.path.dirname(path)
     paths = {main: path}

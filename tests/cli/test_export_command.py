@@ -72,6 +72,15 @@ def test_files_are_not_replaced(call: Run, small_model: Path, folder: Path) -> N
     assert call(export, small_model, "--to", "tokenizer.json", *QUICK, "--force").code == 0
 
 
+@pytest.mark.parametrize("given", ["notes", "notes/"])
+def test_a_file_where_a_directory_is_meant(given: str, call: Run, small_model: Path, folder: Path) -> None:
+    (folder / "notes").write_text("mine")
+    words = rf"'notes' is a file, and '{given}' is taken for a directory; the name of a file ends in \.txt"
+    with pytest.raises(UsageError, match=words):
+        call(export, small_model, "--to", "merges.txt", "-o", given, *QUICK, "--force")
+    assert (folder / "notes").read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
