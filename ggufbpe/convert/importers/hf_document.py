@@ -21,7 +21,12 @@ from ..incompatibilities import Incompatibility
 from ..upstream_patterns import split
 from .recognize import flattened_parts
 
-_MORE = " and {} more"
+_BY_NAME = "does only for models of some names"
+_FLAGS = (  # of added tokens: what one token does, what several do, and what llama.cpp does instead
+    ("lstrip", "takes the white space before it", "take the white space before them", _BY_NAME),
+    ("rstrip", "takes the white space after it", "take the white space after them", _BY_NAME),
+    ("single_word", "is found only as a whole word", "are found only as whole words", "never asks for"),
+)
 
 
 class HFDocument:
@@ -145,28 +150,28 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
         "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
         "rstrip": set(read.ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
     }
-    for flag, what in (
-        ("lstrip", "take the white space before them"),
-        ("rstrip", "take the white space after them"),
-        ("single_word", "are found only as whole words"),
-    ):
+    for flag, one, many, but in _FLAGS:
         texts = [token["content"] for token in added if token.get(flag)]
         lost = [text for text in texts if text not in carried.get(flag, ())]
         if lost:
-            yield Incompatibility(
-                flag,
-                f"{listed(lost, len(lost), _MORE)} {what}, which llama.cpp does only for models of some names",
-                len(lost),
-            )
+            yield Incompatibility(flag, f"{_named(lost, one, many)}, which llama.cpp {but}", len(lost))
     changes = [part.get("type") for part in read.parts("normalizer")]
     normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
     if normalized:
         yield Incompatibility(
             "normalized_tokens",
-            f"{listed(normalized, len(normalized), _MORE)} are found in the normalized text, which llama.cpp does "
-            "not have",
+            f"{_named(normalized, 'is', 'are')} found in the normalized text, which llama.cpp does not have",
             len(normalized),
         )
+
+
+def _named(texts: list[str], one: str, many: str) -> str:
+    """The texts of tokens, and the verb that follows.
+
+    >>> _named(["<s>"], "is", "are"), _named(["<s>", "</s>"], "is", "are")
+    ("'<s>' is", "'<s>', '</s>' are")
+    """
+    return f"{listed(texts, len(texts), ' and {} more')} {one if len(texts) == 1 else many}"
 
 
 KINDS = ("BPE", "Unigram", "WordPiece")

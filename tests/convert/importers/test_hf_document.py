@@ -114,6 +114,29 @@ def test_added_token_limits(
     assert [limit.name for limit in added_token_limits(read, *model)] == names
 
 
+SENTENCES = {
+    "lstrip": "{} the white space before {}, which llama.cpp does only for models of some names",
+    "rstrip": "{} the white space after {}, which llama.cpp does only for models of some names",
+    "single_word": "{} found only as {}, which llama.cpp never asks for",
+    "normalized": "{} found in the normalized text, which llama.cpp does not have",
+}
+VERBS = {
+    "lstrip": [("takes", "it"), ("take", "them")],
+    "rstrip": [("takes", "it"), ("take", "them")],
+    "single_word": [("is", "a whole word"), ("are", "whole words")],
+    "normalized": [("is",), ("are",)],
+}
+
+
+@pytest.mark.parametrize("flag", SENTENCES)
+def test_sentences_about_one_token_and_several(flag: str) -> None:
+    added = [{"id": 3, "content": "<x>", flag: True}, {"id": 4, "content": "<y>", flag: True}]
+    for count, names in ((1, "'<x>'"), (2, "'<x>', '<y>'")):
+        read = document(added_tokens=added[:count], normalizer={"type": "NFC"})
+        [limit] = added_token_limits(read, "gpt-2", "gpt2", "")
+        assert limit.what == f"{names} {SENTENCES[flag].format(*VERBS[flag][count - 1])}"
+
+
 REFUSED: dict[str, dict[str, Any]] = {
     "the file has no model with a vocabulary": {"model": {"type": "BPE"}},
     "the model is 'WordLevel', which llama.cpp does not have": {"model": {"type": "WordLevel", "vocab": {}}},
