@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import Run, call
+from panicking import panic
 from small_models import small_model
 
 from ggufbpe import Tokenizer
@@ -79,6 +80,16 @@ def test_a_file_where_a_directory_is_meant(given: str, call: Run, small_model: P
     with pytest.raises(UsageError, match=words):
         call(export, small_model, "--to", "merges.txt", "-o", given, *QUICK, "--force")
     assert (folder / "notes").read_text() == "mine"
+
+
+def test_a_library_that_panics_on_the_files(
+    call: Run, small_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "check_export", lambda *_: panic())
+    found = call(export, small_model, "--to", "merges.txt", "--json")
+    shown = json.loads(found.out)
+    assert (found.code, shown["verdict"]) == (0, "not_compared")
+    assert "not checked: the package tokenizers crashes on this file: " in shown["not_compared"]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from commands import Run, call
+from panicking import UNREADABLE_BY_THE_LIBRARY
 from small_models import small_model
 
 from ggufbpe import Tokenizer
@@ -60,3 +62,16 @@ def test_a_file_that_is_there(call: Run, files: Path, tmp_path: Path) -> None:
     assert call(import_, files, "--no-check", "--force").code == 0
     with pytest.raises(UsageError, match="is the input file"):
         call(import_, files, "-o", files / "merges.txt", "--no-check", "--force")
+
+
+def test_a_file_on_which_the_library_panics(
+    call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(UNREADABLE_BY_THE_LIBRARY))
+    with pytest.raises(
+        ValueError, match=r"the package tokenizers crashes on this file: .*precompiled_charsmap"
+    ):
+        call(import_, "tokenizer.json")
+    assert not (tmp_path / "vocab.gguf").exists()
+    assert call(import_, "tokenizer.json", "--no-check").code == 0

@@ -5,6 +5,7 @@ The tokens of each algorithm are read in its own module (import_bpe.py, import_s
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from ..._util.errors import printable
 from ..._util.wording import listed
 from ...gguf.constants import TokenType
+from ...models.charsmap import describe_truncation
 from ...models.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
 from ..exporters.boundary_markers import AT_BORDERS, BORDER
 from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
@@ -38,6 +40,9 @@ class HFDocument:
         self.added = _added_tokens(document)
         self.tokens, self.types = self._token_list()
         self.ids = {token: index for index, token in enumerate(self.tokens)}
+        for part in self.parts("normalizer"):
+            if part.get("type") == "Precompiled":
+                charsmap_of(part)
 
     def parts(self, name: str) -> list[dict[str, Any]]:
         """The parts of the normalizer, the pre_tokenizer or the post_processor, in order."""
@@ -172,6 +177,18 @@ def _named(texts: list[str], one: str, many: str) -> str:
     ("'<s>' is", "'<s>', '</s>' are")
     """
     return f"{listed(texts, len(texts), ' and {} more')} {one if len(texts) == 1 else many}"
+
+
+def charsmap_of(part: dict[str, Any]) -> bytes:
+    """The charsmap of a `Precompiled` normalizer, on which the library panics unless it is sound."""
+    return require_charsmap(b64decode(part.get("precompiled_charsmap") or "", validate=True))
+
+
+def require_charsmap(data: bytes) -> bytes:
+    """A charsmap as sentencepiece compiles it: a size, a double array of that many bytes, then strings."""
+    if problem := describe_truncation(data):
+        raise NotImportableError(f"the charsmap {problem}")
+    return data
 
 
 KINDS = ("BPE", "Unigram", "WordPiece")

@@ -17,7 +17,7 @@ from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
 from ..exporters.sentencepiece_model import BPE, UNIGRAM, protocol
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
-from .import_unigram import require_charsmap
+from .hf_document import require_charsmap
 
 _K = TokenizerKey
 _ADDED_SCORE, _PADDED_SCORE = -1000.0, -10000.0

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import operator
 from array import array
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
 from ..._util.spelling import SPACE
 from ...gguf.constants import TokenizerKey, TokenType
-from ...models.charsmap import describe_truncation
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
-from .hf_document import HFDocument
+from .hf_document import HFDocument, charsmap_of
 
 _K = TokenizerKey
 _ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns whose matches become one space
@@ -69,13 +67,6 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibili
     return keys, [*told, *_limits(read)]
 
 
-def require_charsmap(data: bytes) -> bytes:
-    """A charsmap as sentencepiece compiles it: a size, a double array of that many bytes, then strings."""
-    if problem := describe_truncation(data):
-        raise NotImportableError(f"the charsmap {problem}")
-    return data
-
-
 def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes, bool, bool, bool]:
     """Return the charsmap, and whether spaces are merged, a space is put before a text, and texts are composed."""
     charsmap, removes, puts, composes = b"", False, False, False
@@ -83,7 +74,7 @@ def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes
         kind = part.get("type")
         pattern = part.get("pattern") or {}
         if kind == "Precompiled" and not charsmap:
-            charsmap = require_charsmap(b64decode(part.get("precompiled_charsmap") or "", validate=True))
+            charsmap = charsmap_of(part)
         elif kind == "NFC" and not charsmap:
             # Composition and the rules for spaces do not depend on each other.
             composes = True

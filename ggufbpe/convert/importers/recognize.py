@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
+from ..._util.panics import panics_as_errors
 from ...models.pretokenizers.families import families
 from ...models.pretokenizers.pattern import parse
 from ...models.pretokenizers.random_texts import RandomTexts
@@ -60,7 +61,8 @@ class Recognized(NamedTuple):
 def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
     """The family of a byte-level tokenizer.json; None if none of the registry is near.
 
-    `made` has the tokens that merging made. Raises `ValueError` if the library rejects the pre-tokenizer.
+    `made` has the tokens that merging made. Raises `ValueError` if the library rejects the pre-tokenizer, or
+    panics on a text.
     """
     patterns = listed_patterns(pre_tokenizer)
     family = None if patterns is None else _known().get(patterns)
@@ -69,7 +71,8 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
         exact = patterns in (tuple(oniguruma(entry)), tuple(borders(entry)))
         return Recognized(family, "patterns", "its patterns are known, word for word", exact)
     try:
-        split = _library_split(pre_tokenizer)
+        with panics_as_errors("tokenizers"):
+            ranking = _ranked(_library_split(pre_tokenizer))
     except ModuleNotFoundError:
         found = families(made)[0]
         return Recognized(
@@ -78,7 +81,6 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
             "its patterns are not known, and the package tokenizers 0.x is not installed to try them; the tokens look "
             f"made with this splitting, which keeps {100 * found.share:.2f}% of them whole",
         )
-    ranking = _ranked(split)
     best, second = ranking[:2]
     if best.share < 0.5:
         return None

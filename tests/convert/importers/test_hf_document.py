@@ -153,6 +153,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     "two ids have the token 'a'": {"added_tokens": [{"id": 3, "content": "a"}]},
     "the file has no tokens": {"model": {"vocab": {}}},
     "the file has 1 tokens and ids up to 1000000": {"model": {"vocab": {"a": 1_000_000}}},
+    "the charsmap has 3 bytes, too few for its size": {
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+    },
     "has a NUL, which ends a string": {"model": {"vocab": {"a\0": 0}}},
 }
 

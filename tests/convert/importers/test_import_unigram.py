@@ -11,8 +11,8 @@ from charsmaps import charsmap
 
 from ggufbpe.convert.exporters.hf_config import HFConfig
 from ggufbpe.convert.imported import NotImportableError
-from ggufbpe.convert.importers.hf_document import HFDocument
-from ggufbpe.convert.importers.import_unigram import import_unigram, require_charsmap
+from ggufbpe.convert.importers.hf_document import HFDocument, require_charsmap
+from ggufbpe.convert.importers.import_unigram import import_unigram
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
 
 MAP = charsmap({b"\n": b" "})
