@@ -14,7 +14,9 @@ and with clang 14, the oldest clang that is supported, and makes no object files
 
 `--arm64`, `--s390x` (big-endian) and `--windows` compile for that machine and run here, in QEMU or Wine, without
 sanitizers. Debian's packages for that are g++-aarch64-linux-gnu or g++-s390x-linux-gnu with qemu-user, and
-g++-mingw-w64-x86-64-posix with wine and wine64.
+g++-mingw-w64-x86-64-posix with wine and wine64. `--musl` compiles for Alpine's C library, whose threads have stacks of
+128 KiB, and as the wheels are compiled: with Zig's compiler and its C++ library (the package ziglang, of the extra
+`release`). These programs are static and run anywhere.
 
 Needs CMake and a C++17 compiler (CXX; g++ and clang++ have the sanitizers). Cases of the fuzzers come from a seed, so
 that a run can be repeated; `--libfuzzer` lets clang's libFuzzer choose them by the code they reach.
@@ -25,6 +27,7 @@ But: the extension as Python uses it is tested by tests/; this is only the C++.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -73,6 +76,7 @@ class Kind(NamedTuple):
     packages: str = ""  # of Debian, with both
     suffix: str = ""  # of programs
     left_out: tuple[str, ...] = ()
+    more_checks: tuple[str, ...] = ()
     temporary_bytes: int = 0  # that the emulator writes to the temporary folder
 
 
@@ -115,6 +119,15 @@ MACHINES = {
         left_out=("check_memory", "check_seeds", *COUNTS_WORK),
         temporary_bytes=1 << 30,  # 693 MiB with Wine 8
     ),
+    "musl": Kind(
+        "musl",
+        configure=(
+            f"-DCMAKE_CXX_COMPILER={sys.executable}",
+            "-DCMAKE_CXX_COMPILER_ARG1=-m ziglang c++ -target x86_64-linux-musl",
+        ),
+        left_out=COUNTS_WORK,
+        more_checks=("check_threads",),
+    ),
 }
 
 
@@ -127,9 +140,8 @@ def main() -> None:
         "--compilers", action="store_true", help=f"strict C++17 only, with {' and '.join(COMPILERS)}"
     )
     for name, machine in MACHINES.items():
-        parser.add_argument(
-            f"--{name}", dest="machine", action="store_const", const=name, help=f"in {machine.emulator[0]}"
-        )
+        how = f"in {machine.emulator[0]}" if machine.emulator else "with Zig's compiler"
+        parser.add_argument(f"--{name}", dest="machine", action="store_const", const=name, help=how)
     parser.add_argument(
         "--libfuzzer", action="store_true", help="let libFuzzer choose the cases (CXX=clang++)"
     )
@@ -148,6 +160,10 @@ def main() -> None:
         if shutil.which(tool) is None:
             install = f": apt-get install {kind.packages}" if kind.packages else ""
             sys.exit(f"check_kernel.py needs {tool}, which is not on PATH{install}")
+    if arguments.machine == "musl":
+        if importlib.util.find_spec("ziglang") is None:
+            sys.exit("check_kernel.py needs ziglang: python -m pip install ziglang")
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(CACHE / "zig"))
     if kind.temporary_bytes > shutil.disk_usage(tempfile.gettempdir()).free:
         # Wine copies what fits, and its programs then fail with messages about functions that do not exist.
         sys.exit(
@@ -207,7 +223,7 @@ def _check(arguments: argparse.Namespace, kind: Kind, environment: dict[str, str
     elif arguments.long:
         _long_run(arguments.long, arguments.seed, kind, arguments.libfuzzer, environment)
     else:
-        checks = [name for name in CHECKS if name not in kind.left_out]
+        checks = [name for name in CHECKS if name not in kind.left_out] + list(kind.more_checks)
         fuzzers = dict(SHORT_RUN)
         if not arguments.machine:  # the plain forms are the same on all of them
             fuzzers |= {name + PORTABLE: seconds for name, seconds in SHORT_RUN_PORTABLE.items()}
@@ -279,7 +295,7 @@ def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
     configure += [
         f"-DGGUFBPE_SANITIZE={kind.sanitize}",
         f"-DGGUFBPE_LIBFUZZER={'ON' if libfuzzer else 'OFF'}",
-        f"-DGGUFBPE_COUNT_WORK={'OFF' if libfuzzer or kind is THREAD else 'ON'}",
+        f"-DGGUFBPE_COUNT_WORK={'OFF' if libfuzzer or 'check_threads' in programs else 'ON'}",
     ]
     # With -O1 vectors and atomics are those of the extension, and compiling takes half the time.
     optimize = "-O1" if kind.sanitize or kind.emulator else "-O2"

@@ -172,7 +172,8 @@ class CharsmapNormalizer(NamedTuple):
                     if merges and space_start >= 0:
                         put(_SPACE, space_start, space_end)
                     elif merges or is_prefix_due:
-                        put(_SPACE, position, position)
+                        is_within = bool(ends) and ends[-1] > position  # what the charsmap made of one piece
+                        put(_SPACE, position, end if is_within else position)
                     is_prefix_due = False
                     space_start = -1
                 made.append(byte)

@@ -313,7 +313,7 @@ void check_charsmap(const Vocabulary &vocabulary, const std::vector<uint16_t> &a
     std::vector<int32_t> expected;
     bool leads_out = false;
     try {
-        const std::string changed = normalized(text, &charsmap, options);
+        const std::string changed = normalized(options.composes ? composed(text) : text, &charsmap, options);
         if (changed.size() > 4000) return;  // which would take the plainest way long
         expected = best_path(vocabulary, changed);
     } catch (const LeadsOut &) {

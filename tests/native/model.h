@@ -293,7 +293,17 @@ inline std::vector<ggufbpe::Fragment> partition(const std::vector<std::string> &
                                                 const std::string &text) {
     using ggufbpe::Fragment;
     auto size = [&](const ggufbpe::SpecialToken &token) { return tokens[size_t(token.id)].size(); };
+#ifdef __GLIBCXX__
     std::sort(special.begin(), special.end(), [&](const auto &a, const auto &b) { return size(a) > size(b); });
+#else  // llama.cpp's order of equal lengths is libstdc++'s, to which the kernel's is held where there is libstdc++
+    std::vector<std::pair<size_t, size_t>> order;
+    for (size_t i = 0; i < special.size(); ++i) order.emplace_back(size(special[i]), i);
+    ggufbpe::Pace pace(ggufbpe::NO_POLL);
+    ggufbpe::sort_longest_first(order, pace);
+    std::vector<ggufbpe::SpecialToken> sorted;
+    for (const auto &[length, index] : order) sorted.push_back(special[index]);
+    special = std::move(sorted);
+#endif
     std::vector<Fragment> fragments;
     if (!text.empty()) fragments.push_back({-1, 0, text.size()});
     for (const ggufbpe::SpecialToken &token : special) {

@@ -451,7 +451,8 @@ const unsigned char *UGMModel::normalize(const unsigned char *p, const unsigned 
             if (KEEPS_SOURCES && merges && sources.space_start) {
                 put_space(sources.space_start, sources.space_end);
             } else if (merges || scratch.is_prefix_due) {
-                put_space(from, from);
+                const bool is_within = KEEPS_SOURCES && !sources.ends.empty() && sources.ends.back() > from;  // a replacement
+                put_space(from, is_within ? to : from);
             }
             scratch.is_prefix_due = false;
             sources.space_start = nullptr;
