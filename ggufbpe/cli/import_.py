@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from .._util.panics import panics_as_errors
 from ..analysis.conversion.import_vocabulary import ImportedVocabulary, import_vocabulary
 from ..convert.importers.import_files import file_in
 from . import _output
@@ -71,15 +70,14 @@ def run(arguments: argparse.Namespace) -> int:
     if target != "-":
         require_free(target, source, arguments.force)
     sample = [line for path in arguments.sample for line in lines_of(path)]
-    with panics_as_errors("tokenizers"):  # which the comparison opens the file with
-        found = import_vocabulary(
-            source,
-            pre=arguments.pre,
-            architecture=arguments.architecture,
-            name=arguments.name,
-            check=not arguments.no_check,
-            sample=sample,
-        )
+    found = import_vocabulary(
+        source,
+        pre=arguments.pre,
+        architecture=arguments.architecture,
+        name=arguments.name,
+        check=not arguments.no_check,
+        sample=sample,
+    )
     write_outputs({target: found.gguf})
     if arguments.json:
         _output.write_json(_answer(found, source, target))

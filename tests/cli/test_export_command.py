@@ -11,6 +11,7 @@ from panicking import panic
 from small_models import small_model
 
 from ggufbpe import Tokenizer
+from ggufbpe.analysis.conversion import export_vocabulary
 from ggufbpe.cli import export
 from ggufbpe.cli._arguments import UsageError
 
@@ -85,7 +86,7 @@ def test_a_file_where_a_directory_is_meant(given: str, call: Run, small_model: P
 def test_a_library_that_panics_on_the_files(
     call: Run, small_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "check_export", lambda *_: panic())
+    monkeypatch.setattr(export_vocabulary, "library_for", lambda *_: panic())
     found = call(export, small_model, "--to", "merges.txt", "--json")
     shown = json.loads(found.out)
     assert (found.code, shown["verdict"]) == (0, "not_compared")

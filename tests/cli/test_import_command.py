@@ -69,9 +69,7 @@ def test_a_file_on_which_the_library_panics(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tokenizer.json").write_text(json.dumps(UNREADABLE_BY_THE_LIBRARY))
-    with pytest.raises(
-        ValueError, match=r"the package tokenizers crashes on this file: .*precompiled_charsmap"
-    ):
-        call(import_, "tokenizer.json")
-    assert not (tmp_path / "vocab.gguf").exists()
-    assert call(import_, "tokenizer.json", "--no-check").code == 0
+    found = call(import_, "tokenizer.json", "--json")
+    shown = json.loads(found.out)
+    assert (found.code, shown["verdict"]) == (0, "not_compared")
+    assert "not checked: the package tokenizers crashes on this file: " in shown["not_compared"]

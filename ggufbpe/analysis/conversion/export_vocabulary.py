@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..._util import files
 from ..._util.errors import printable
 from ..._util.extras import NotInstalledError
+from ..._util.panics import PanicError, panics_as_errors
 from ...convert.export_formats import FORMATS, Export, export_to
 from ...convert.exporters.vocab_gguf import to_vocab_gguf
 from ...convert.incompatibilities import Incompatibility
@@ -123,12 +124,16 @@ def export_files(
 def check_export(
     to: str, tokenizer: Tokenizer, found: Export, sample: Iterable[str]
 ) -> Agreement | str | None:
-    """Compare with the library that reads the format; a sentence if it is not installed, None if there is none."""
+    """Compare with the library that reads the format; None if there is none.
+
+    A sentence if it is not installed, or panics on the files, which are an export whatever the library does.
+    """
     try:
-        library = library_for(to, found)
-    except NotInstalledError as error:
+        with panics_as_errors("tokenizers"):
+            library = library_for(to, found)
+            return None if library is None else agreement(tokenizer, library, sample)
+    except (NotInstalledError, PanicError) as error:
         return f"not checked: {error}"
-    return None if library is None else agreement(tokenizer, library, sample)
 
 
 def stem_of(model: ModelName) -> str:

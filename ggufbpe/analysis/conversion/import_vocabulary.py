@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..._util import files
 from ..._util.errors import printable
 from ..._util.extras import NotInstalledError
+from ..._util.panics import PanicError, panics_as_errors
 from ...convert.imported import NotImportableError, pack
 from ...convert.importers.import_files import detect_format, file_in, import_file
 from ...convert.incompatibilities import Incompatibility
@@ -92,7 +93,11 @@ def import_vocabulary(
             raise
         raise NotImportableError(f"{source}: {error}") from None
     data = pack(imported.metadata)
-    told = _agreement(data, source, sample, check)
+    try:
+        with panics_as_errors("tokenizers"):
+            told = _agreement(data, source, sample, check)
+    except PanicError as error:
+        told = f"not checked: {error}"
     reason = told if isinstance(told, str) else ""
     how = "as given" if imported.recognized is None else imported.recognized.sentence
     return ImportedVocabulary(
