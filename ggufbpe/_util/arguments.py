@@ -19,7 +19,7 @@ def integer(name: str, value: object, least: int | None = None) -> int:
     return number
 
 
-def flag(name: str, value: object) -> bool:
+def boolean(name: str, value: object) -> bool:
     """Return whether the argument `name` is true, which it is given as a bool or a number.
 
     `TypeError` for anything else: "no" would be true, and None says neither.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .._util.arguments import flag
+from .._util.arguments import boolean
 from .._util.errors import ChatError
 from .._util.lazy import IMPORT_LOCK
 from .._util.wording import counted
@@ -236,7 +236,7 @@ def body_from_arguments(
                 f"messages[{number}] is of type {type(message).__name__}; a message is a mapping, such as "
                 '{"role": "user", "content": "Hi"}'
             )
-    add_generation_prompt = flag("add_generation_prompt", add_generation_prompt)
+    add_generation_prompt = boolean("add_generation_prompt", add_generation_prompt)
     if add_generation_prompt and continue_final_message in (True, "content", "reasoning_content"):
         raise ChatError(
             "Cannot set both add_generation_prompt and continue_final_message to true. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from ggufbpe._util.arguments import flag, integer
+from ggufbpe._util.arguments import boolean, integer
 
 
 def test_integers() -> None:
@@ -24,12 +24,12 @@ def test_below_the_least() -> None:
         integer("n", 0, least=1)
 
 
-def test_flags() -> None:
+def test_booleans() -> None:
     values = (True, 0, numpy.True_, numpy.int8(0))
-    assert [flag("f", value) for value in values] == [True, False, True, False]
+    assert [boolean("f", value) for value in values] == [True, False, True, False]
 
 
 @pytest.mark.parametrize(("value", "shown"), [("no", "'no'"), (None, "None"), ([], "list"), (b"1", "bytes")])
-def test_what_is_no_flag(value: object, shown: str) -> None:
+def test_what_is_no_boolean(value: object, shown: str) -> None:
     with pytest.raises(TypeError, match=f"^f must be True or False, not {shown}$"):
-        flag("f", value)
+        boolean("f", value)

@@ -192,6 +192,9 @@ def _chosen(name: HubName) -> str:
     )
 
 
+_NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
+
+
 @contextmanager
 def _errors(name: HubName) -> Iterator[None]:
     """The library's errors as ours."""
@@ -241,14 +244,7 @@ def _errors(name: HubName) -> Iterator[None]:
                 remedy=f"check HF_TOKEN and what it may read; {page} says who has access",
             ) from None
         raise answer_error(str(name), response.status_code, str(response.url), response.headers) from None
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        OverflowError,
-        RecursionError,
-        errors.FileMetadataError,
-    ) as error:
+    except (*_NOT_UNDERSTOOD, errors.FileMetadataError) as error:
         raise RemoteError(
             f"the hub's answer, or the name, is not understood ({type(error).__name__}: {error})",
             path=str(name),
