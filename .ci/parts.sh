@@ -1,6 +1,6 @@
 # Sourced by what CI runs: parts that say how long they took, and commands beside them. `$logs` is a folder.
 
-# What commands beside a part take of the processors is counted where they are finished.
+# What commands beside the parts take of a processor is counted in the part in which they end.
 part() {
     title=$1
     begun=$(date +%s)

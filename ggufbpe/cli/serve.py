@@ -233,8 +233,8 @@ def _host_name(text: str) -> str:
     """A name as `Host` has it, without its port. The error goes behind the name of the flag."""
     if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
         raise argparse.ArgumentTypeError(
-            "must be a name such as tokens.example.org, without http:// and path, and without a port because it is "
-            f"valid with every port, not {printable(text)}"
+            "must be a bare name such as tokens.example.org, without http://, path or port (every port is allowed), "
+            f"not {printable(text)}"
         )
     return text
 

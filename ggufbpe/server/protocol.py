@@ -10,7 +10,8 @@ arrives is appended.
 
 Uvicorn also gives up a client that has shut down its side after sending, which still reads the answer. TCP does not
 tell such a client from one that has closed the connection until something is written: a closed connection answers
-with a reset. So while such an answer takes long, the server writes `100 Continue`, which clients skip (RFC 9110, 15.2).
+with a reset, which the next write meets. So while such an answer takes long, the server writes `100 Continue` now and
+then, which clients skip (RFC 9110, 15.2).
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ MOST_HEAD = 1 << 16  # bytes, plus one read; applies to trailers and chunk heade
 MOST_KNOWN_HEADS = 1024  # most clients' heads differ in their Content-Length only
 _LONGEST_KNOWN_HEAD = 1024  # bytes
 _END_OF_HEAD = b"\r\n\r\n"
-_FIRST_PROBE = 0.1  # seconds after a client's end of sending; each further interval is twice as long
+_FIRST_PROBE = 0.1  # seconds after a client's end of sending; each further interval is twice as long, up to
+_LONGEST_PROBE = 5.0
 _PROBE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _UNKNOWN: tuple[str, dict[bytes, bytes], int] = ("", {}, -1)
 _SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not arrive in time"))
@@ -222,12 +224,14 @@ class Protocol(HttpToolsProtocol):
         self._until_read = self.loop.call_later(self._patience, self._give_up)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_answered_by_head(data) or self._is_ended:
+        if self._is_ended or self._is_answered_by_head(data):
             return
         is_new = not self._is_coming
         self._answered = None
         self._unfinished += len(data)
         super().data_received(data)
+        if self._is_ended:
+            return
         if is_new:
             self._remember_head(data)
         if self._unfinished > MOST_HEAD and not self.transport.is_closing():
@@ -291,7 +295,8 @@ class Protocol(HttpToolsProtocol):
                 self.transport.close()
                 return
             self.transport.write(_PROBE)
-        self._until_probed = self.loop.call_later(2 * waited, self._probe, 2 * waited)
+        wait = min(2 * waited, _LONGEST_PROBE)
+        self._until_probed = self.loop.call_later(wait, self._probe, wait)
 
     def _end(self, last_words: bytes) -> None:
         """Read nothing more, answer the requests that have arrived as a whole, send the last words, and close."""

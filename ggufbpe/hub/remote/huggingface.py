@@ -92,7 +92,8 @@ def _tree(name: HubName) -> Iterator[dict[str, Any]]:
             if not isinstance(entries, list):
                 raise TypeError(f"a list of files is {type(entries).__name__}")
             yield from entries
-            following = response.links.get("next", {}).get("url")
+            linked = response.links.get("next", {}).get("url")
+            following = linked and urljoin(url, linked)
         if following and origin(following) != origin(url):
             raise ValueError("the list of files is at another server")
         url = following
@@ -157,23 +158,37 @@ def locate_on_hub(name: HubName) -> RemoteLocation:
 def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
     """The path of a small file of a repository, downloaded into the library's own cache."""
     hub = imported("huggingface_hub", "hub", _WHAT)
-    with _errors(HubName(name.owner, name.repo, None, file, name.revision)):
-        how = {"revision": name.revision, "local_files_only": offline, **_LIBRARY}
-        if not offline:
-            _require_network()
-            url = hub.hf_hub_url(name.repository, file, revision=name.revision)
-            size = _metadata(url).size or 0
-            if size > LARGEST_TOKENIZER:
-                raise RemoteError(
-                    f"it has {size} bytes, too many for a tokenizer",
-                    path=f"hf:{name.repository}/{file}",
-                    remedy="check that the metadata names the right repository",
-                )
+    wanted = HubName(name.owner, name.repo, None, file, name.revision)
+    if (
+        offline
+    ):  # `hf_hub_download` makes a request's headers in any case, and asks the hub for what goes into them
+        known = hub.try_to_load_from_cache(name.repository, file, revision=name.revision)
+        if not isinstance(known, str):
+            raise _no_copy(wanted)
+        return known
+    with _errors(wanted):
+        _require_network()
+        url = hub.hf_hub_url(name.repository, file, revision=name.revision)
+        size = _metadata(url).size or 0
+        if size > LARGEST_TOKENIZER:
+            raise RemoteError(
+                f"it has {size} bytes, too many for a tokenizer",
+                path=f"hf:{name.repository}/{file}",
+                remedy="check that the metadata names the right repository",
+            )
         try:
-            path: str = hub.hf_hub_download(name.repository, file, **how)
+            path: str = hub.hf_hub_download(name.repository, file, revision=name.revision, **_LIBRARY)
         except imported("huggingface_hub.errors", "hub", _WHAT).LocalEntryNotFoundError as error:
             raise error.__cause__ or error from None
     return path
+
+
+def _no_copy(name: HubName) -> OfflineError:
+    return OfflineError(
+        "the network is off limits or unreachable, and the library has no copy",
+        path=str(name),
+        remedy="try again with the network",
+    )
 
 
 def _chosen(name: HubName) -> str:
@@ -224,11 +239,7 @@ def _errors(name: HubName) -> Iterator[None]:
             remedy=f"{page}/tree/main shows its branches",
         ) from None
     except errors.LocalEntryNotFoundError:
-        raise OfflineError(
-            "the network is off limits or unreachable, and the library has no copy",
-            path=str(name),
-            remedy="try again with the network",
-        ) from None
+        raise _no_copy(name) from None
     except errors.EntryNotFoundError:
         raise RemoteNotFoundError(
             "the repository has no such file",

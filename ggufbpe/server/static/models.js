@@ -52,9 +52,10 @@ const focusOn = (index) => $("models").querySelectorAll("input")[index].focus();
 
 async function close(model) {
   const index = known.indexOf(model);
-  await closeModel(model);
+  state.models = state.models.filter((other) => other !== model); // before anything else asks for its tokens
   for (const [file, opened] of fromFiles) if (opened === model) fromFiles.delete(file);
-  state.models = state.models.filter((other) => other !== model);
+  known.splice(index, 1);
+  await closeModel(model);
   await loadModels();
   const redrawn = replaced();
   focusOn(Math.min(index, known.length - 1));

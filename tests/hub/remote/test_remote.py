@@ -504,7 +504,7 @@ def test_a_hub_that_sends_nothing(server: RemoteServer, monkeypatch: pytest.Monk
         assert "the hub cannot be reached (timed out)" in str(refusal(HUB))
         heads = [
             each.recv(1 << 16).partition(b"?")[0] for each in taken
-        ]  # the library also asks for something else
+        ]  # the library also asks for its list of agents
         assert heads.count(f"GET /api/models/{REPOSITORY}/tree/main".encode()) == 2
 
 
@@ -520,7 +520,8 @@ def dripping_server(first: bytes, again: bytes, certificate: str = "") -> Iterat
                     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                     context.load_cert_chain(certificate)
                     connection = context.wrap_socket(connection, server_side=True)
-                connection.sendall(first)
+                connection.sendall(first + 2 * again)
+                sent[number] = 2
                 while True:
                     connection.sendall(again)
                     sent[number] += 1
@@ -536,9 +537,11 @@ def dripping_server(first: bytes, again: bytes, certificate: str = "") -> Iterat
 
         thread = threading.Thread(target=take, daemon=True)
         thread.start()
-        yield listening.getsockname()[1], sent
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join(60)
+        try:
+            yield listening.getsockname()[1], sent
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join(60)
 
 
 DRIPS = {
@@ -1293,7 +1296,11 @@ def test_no_more_repositories_are_asked_than_a_model_comes_from(
     assert len({request.path for request in server.requests}) == 8
 
 
-def test_offline_asks_for_no_repository(server: RemoteServer, model: Callable[..., str]) -> None:
+def test_offline_asks_for_no_repository(
+    server: RemoteServer, model: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The library asks the hub once a process for what it says in the headers of its requests.
+    monkeypatch.setattr("huggingface_hub.utils._detect_agent._registry", None)
     with pytest.raises(OfflineError):
         upstream(model(**HERE), offline=True)
     assert server.requests == []
