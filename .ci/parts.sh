@@ -10,7 +10,7 @@ part() {
     shift
     "$@"
     count_processor_seconds
-    echo "== $title: $(($(date +%s) - begun)) seconds, $((used - used_before)) of a processor"
+    echo "== $title: $(($(date +%s) - begun)) seconds, $((used - used_before)) of processor time"
 }
 
 # Of all commands that have ended. A pipe would run `times` in a shell that has none.

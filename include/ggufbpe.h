@@ -257,7 +257,7 @@ typedef struct ggufbpe_decode_options {
     int32_t remove_special;  /* leave out the BOS and EOS that encoding adds (llama_detokenize's remove_special) */
     int32_t unparse_special; /* write control tokens as text (llama_detokenize's unparse_special) */
     int32_t clean_spaces;    /* drop spaces before punctuation where the model's pre-tokenizer asks for that, as llama.cpp does */
-    int32_t reserved;        /* 0; without it, the next field would lie in padding */
+    int32_t reserved;        /* must be 0; without it, the next field would lie in padding */
 } ggufbpe_decode_options;
 
 /* NULL in place of options means these. */

@@ -20,7 +20,7 @@ def integer(name: str, value: object, least: int | None = None) -> int:
 
 
 def boolean(name: str, value: object) -> bool:
-    """Return whether the argument `name` is true, which it is given as a bool or a number.
+    """Return the argument `name`, a bool or a number, as a bool.
 
     `TypeError` for anything else: "no" would be true, and None says neither.
     """

@@ -227,8 +227,8 @@ def body_from_arguments(
 ) -> dict[str, Any]:
     """The body of a request from the arguments of `Tokenizer.apply_chat_template`.
 
-    `ChatError` for messages that are no mappings: llama-server, which gets JSON, only misses their content; and where
-    the default of `add_generation_prompt` contradicts `continue_final_message`, as from llama-server.
+    `ChatError` for messages that are no mappings: llama-server, which gets JSON, only misses their content; and if
+    both `add_generation_prompt` and `continue_final_message` are set, as from llama-server.
     """
     for number, message in enumerate(messages if isinstance(messages, (list, tuple)) else ()):
         if type(message) is not dict and not isinstance(message, Mapping):  # an ABC is slow to ask
@@ -237,7 +237,9 @@ def body_from_arguments(
                 '{"role": "user", "content": "Hi"}'
             )
     add_generation_prompt = boolean("add_generation_prompt", add_generation_prompt)
-    if add_generation_prompt and continue_final_message in (True, "content", "reasoning_content"):
+    if add_generation_prompt and (
+        continue_final_message is True or continue_final_message in ("content", "reasoning_content")
+    ):
         raise ChatError(
             "Cannot set both add_generation_prompt and continue_final_message to true. "
             "To continue the final message, pass add_generation_prompt=False."

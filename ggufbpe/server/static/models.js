@@ -52,9 +52,11 @@ const focusOn = (index) => $("models").querySelectorAll("input")[index].focus();
 
 async function close(model) {
   const index = known.indexOf(model);
+  if (index < 0 || known.length < 2) return; // it is being closed, or so is the other one
   state.models = state.models.filter((other) => other !== model); // before anything else asks for its tokens
   for (const [file, opened] of fromFiles) if (opened === model) fromFiles.delete(file);
   known.splice(index, 1);
+  drawModels();
   await closeModel(model);
   await loadModels();
   const redrawn = replaced();
