@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import random
 import re
 import unicodedata
@@ -605,8 +606,22 @@ def test_models_that_sentencepiece_trained(
         different = [
             each for each in different if unicodedata.normalize("NFKC", each[0]) == " ".join(each[0].split())
         ]
+    if "rounded_sums" in limits:
+        different = [each for each in different if not have_equal_sums(tok, library, *each)]
     assert [each for each in different if not any(part in each[0] for part in allowed)] == []
     assert len(different) < len(TEXTS)
+
+
+def have_equal_sums(
+    tok: Tokenizer, library: parity.CheckedLibrary, text: str, add_special: bool, parse_special: bool
+) -> bool:
+    """Whether both chose paths whose scores add up to the same but for the rounding of 32 bits."""
+    paths = (
+        tok.encode(text, add_special=add_special, parse_special=parse_special),
+        library.encode(text, add_special, parse_special),
+    )
+    one, other = (math.fsum(tok.vocabulary.scores[token] for token in path) for path in paths)
+    return math.isclose(one, other, rel_tol=1e-6)
 
 
 def train_unigram() -> tokenizers.Tokenizer:
