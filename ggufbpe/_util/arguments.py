@@ -19,7 +19,7 @@ def integer(name: str, value: object, least: int | None = None) -> int:
     return number
 
 
-def boolean(name: str, value: object) -> bool:
+def true_or_false(name: str, value: object) -> bool:
     """Return the argument `name`, a bool or a number, as a bool.
 
     `TypeError` for anything else: "no" would be true, and None says neither.

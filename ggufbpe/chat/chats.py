@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .._util.arguments import boolean
+from .._util.arguments import true_or_false
 from .._util.errors import ChatError
 from .._util.lazy import IMPORT_LOCK
 from .._util.wording import counted
@@ -20,7 +20,7 @@ from .known_templates import CHATML, GivenTemplate, check_is_template, resolved
 from .origins import Origin, Origins, PromptInParts, PromptPart
 from .render import ChatTemplate
 from .request.given_json import has_other_forms, in_json_form, is_other_form
-from .request.messages import Media, Request, check_rest, parse_request
+from .request.messages import BOTH_SET, Media, Request, check_rest, named_continuation, parse_request
 from .template.values import plain
 
 if TYPE_CHECKING:
@@ -236,14 +236,9 @@ def body_from_arguments(
                 f"messages[{number}] is of type {type(message).__name__}; a message is a mapping, such as "
                 '{"role": "user", "content": "Hi"}'
             )
-    add_generation_prompt = boolean("add_generation_prompt", add_generation_prompt)
-    if add_generation_prompt and (
-        continue_final_message is True or continue_final_message in ("content", "reasoning_content")
-    ):
-        raise ChatError(
-            "Cannot set both add_generation_prompt and continue_final_message to true. "
-            "To continue the final message, pass add_generation_prompt=False."
-        )
+    add_generation_prompt = true_or_false("add_generation_prompt", add_generation_prompt)
+    if add_generation_prompt and named_continuation(continue_final_message):
+        raise ChatError(f"{BOTH_SET} To continue the final message, pass add_generation_prompt=False.")
     given = {
         "messages": messages,
         "tools": tools,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -86,19 +86,25 @@ def _metrics() -> dict[str, Any]:
     return {
         "operationId": "get_metrics",
         "summary": "metrics in Prometheus's text format.",
-        "responses": {"200": {"description": "The metrics.", "content": content}, **_refusals("/metrics")},
+        "responses": {
+            "200": {"description": "The metrics.", "content": content},
+            **_refusals("/metrics", ("401", "403")),
+        },
     }
 
 
-def _refusals(path: str) -> dict[str, Any]:
+def _refusals(path: str, statuses: Iterable[str] = tuple(_REFUSALS)) -> dict[str, Any]:
     """The refusals of requests to a path. Only Ollama's API answers 404 for the name of a model."""
     is_ollama = path.startswith("/api/")
     refusals = {}
-    for status, about in _REFUSALS.items():
+    for status in statuses:
         if status != "404" or is_ollama:
             name = "OllamaError" if is_ollama and status not in _BEFORE_THE_PATH else "Error"
             schema = {"$ref": f"#/components/schemas/{name}"}
-            refusals[status] = {"description": about, "content": {"application/json": {"schema": schema}}}
+            refusals[status] = {
+                "description": _REFUSALS[status],
+                "content": {"application/json": {"schema": schema}},
+            }
     return refusals
 
 

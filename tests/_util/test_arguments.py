@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from ggufbpe._util.arguments import boolean, integer
+from ggufbpe._util.arguments import integer, true_or_false
 
 
 def test_integers() -> None:
@@ -26,10 +26,10 @@ def test_below_the_least() -> None:
 
 def test_booleans() -> None:
     values = (True, 0, numpy.True_, numpy.int8(0))
-    assert [boolean("f", value) for value in values] == [True, False, True, False]
+    assert [true_or_false("f", value) for value in values] == [True, False, True, False]
 
 
 @pytest.mark.parametrize(("value", "shown"), [("no", "'no'"), (None, "None"), ([], "list"), (b"1", "bytes")])
 def test_what_is_no_boolean(value: object, shown: str) -> None:
     with pytest.raises(TypeError, match=f"^f must be True or False, not {shown}$"):
-        boolean("f", value)
+        true_or_false("f", value)

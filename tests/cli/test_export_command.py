@@ -11,7 +11,7 @@ from panicking import panic
 from small_models import small_model
 
 from ggufbpe import Tokenizer
-from ggufbpe.analysis.conversion import export_vocabulary
+from ggufbpe.analysis.oracles import library_adapters
 from ggufbpe.cli import export
 from ggufbpe.cli._arguments import UsageError
 
@@ -86,8 +86,8 @@ def test_a_file_where_a_directory_is_meant(given: str, call: Run, small_model: P
 def test_a_library_that_panics_on_the_files(
     call: Run, small_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_vocabulary, "library_for", lambda *_: panic())
-    found = call(export, small_model, "--to", "merges.txt", "--json")
+    monkeypatch.setattr(library_adapters, "open_tokenizers", lambda _: panic())
+    found = call(export, small_model, "--to", "tokenizer.json", "--json")
     shown = json.loads(found.out)
     assert (found.code, shown["verdict"]) == (0, "not_compared")
     assert "not checked: the package tokenizers crashes on this file: " in shown["not_compared"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..._util import files
 from ..._util.errors import printable
 from ..._util.extras import NotInstalledError
-from ..._util.panics import PanicError, panics_as_errors
+from ..._util.panics import PanicError
 from ...convert.imported import NotImportableError, pack
 from ...convert.importers.import_files import detect_format, file_in, import_file
 from ...convert.incompatibilities import Incompatibility
@@ -93,11 +93,7 @@ def import_vocabulary(
             raise
         raise NotImportableError(f"{source}: {error}") from None
     data = pack(imported.metadata)
-    try:
-        with panics_as_errors("tokenizers"):
-            told = _agreement(data, source, sample, check)
-    except PanicError as error:
-        told = f"not checked: {error}"
+    told = _agreement(data, source, sample, check)
     reason = told if isinstance(told, str) else ""
     how = "as given" if imported.recognized is None else imported.recognized.sentence
     return ImportedVocabulary(
@@ -126,7 +122,7 @@ def _agreement(data: bytes, source: str, sample: Iterable[str], check: bool) -> 
         return None
     try:
         library = library_reading(source, tokenizer.vocabulary)
-    except NotInstalledError as error:
+    except (NotInstalledError, PanicError) as error:
         return f"not checked: {error}"
     except Exception as error:
         return f"not checked: the library does not accept the file: {printable(str(error), 200)}"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..._util.extras import imported
+from ..._util.panics import panics_as_errors
 from ..._util.unicode_classes import STARTS, class_of
 from ..._util.utf8 import is_utf8
 from ..._util.verdicts import DIFFERENT, EXPLAINED, NOT_COMPARED, SAME
@@ -236,21 +237,23 @@ def library_reading(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
 def hugging_face(data: bytes, config: bytes = b"") -> CheckedLibrary:
     """Hugging Face's `tokenizers` with a tokenizer.json, which holds all that it needs."""
     imported("tokenizers", "tokenizers", _WANTED)
-    return _checked("tokenizers", library_adapters.open_tokenizers(data))
+    with panics_as_errors("tokenizers"):
+        return _checked("tokenizers", library_adapters.open_tokenizers(data))
 
 
 def tiktoken(ranks: bytes, side: bytes) -> CheckedLibrary:
     """OpenAI's `tiktoken` with the two files of an export; ids are the model's."""
     imported("tiktoken", "tiktoken", _WANTED)
     more = json.loads(side)
-    opened = library_adapters.open_tiktoken(
-        more["name"],
-        ranks,
-        more["pat_str"],
-        more["special_tokens"],
-        always=more["always_special"],
-        model_ids=more["model_ids"],
-    )
+    with panics_as_errors("tiktoken"):
+        opened = library_adapters.open_tiktoken(
+            more["name"],
+            ranks,
+            more["pat_str"],
+            more["special_tokens"],
+            always=more["always_special"],
+            model_ids=more["model_ids"],
+        )
     return _checked("tiktoken", opened)
 
 

@@ -185,6 +185,7 @@ def _check_content(message: Any, media: Media | None) -> None:
             raise ChatError("unsupported content[].type")
 
 
+BOTH_SET = "Cannot set both add_generation_prompt and continue_final_message to true."
 _MEDIA = {"image_url": "image", "input_audio": "audio", "input_video": "video", "video_url": "video"}
 
 
@@ -294,14 +295,14 @@ def _continuation(
 ) -> tuple[Continuation, bool]:
     continuation: Continuation = ""
     if "continue_final_message" in fields:
-        continuation = _named_continuation(fields.any("continue_final_message"))
+        continuation = named_continuation(fields.any("continue_final_message"))
     last = messages[-1] if messages else None
     if not continuation and last is not None and last.role == "assistant":
         if len(messages) > 1 and messages[-2].role == "assistant":
             raise ChatError("Cannot have 2 or more assistant messages at the end of the list.")
         continuation, add_prompt = "auto", False
     if continuation and add_prompt:
-        raise ChatError("Cannot set both add_generation_prompt and continue_final_message to true.")
+        raise ChatError(BOTH_SET)
     if continuation and last is not None and last.role == "assistant" and last.calls:
         raise ChatError("Cannot continue an assistant message that contains tool calls.")
     if continuation == "auto" and last is not None:
@@ -309,7 +310,8 @@ def _continuation(
     return continuation, add_prompt
 
 
-def _named_continuation(value: Any) -> Continuation:
+def named_continuation(value: Any) -> Continuation:
+    """Return what `continue_final_message` asks for; "" if nothing. `ChatError` for a value that is not allowed."""
     if value is None or value is False:
         return ""
     if value is True:

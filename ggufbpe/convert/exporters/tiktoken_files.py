@@ -91,9 +91,7 @@ class _Ranks:
         self._unmade: dict[
             int, list[str]
         ] = {}  # tokens that only whole words become: how merging splits them
-        known = vocabulary.token_to_id
-        results = [known[left + right] for left, right in self._merges.pairs]
-        order = self._by_merges(results) if renumber else sorted(self._taken)
+        order = self._by_merges() if renumber else sorted(self._taken)
         self.ranks = {token: rank for rank, token in enumerate(order)} if renumber else {t: t for t in order}
 
     @cached_property
@@ -113,8 +111,9 @@ class _Ranks:
                 self._unmade[token] = parts
         return taken
 
-    def _by_merges(self, results: list[int]) -> list[int]:
+    def _by_merges(self) -> list[int]:
         known = self._vocabulary.token_to_id
+        results = [known[left + right] for left, right in self._merges.pairs]
         single = sorted(known[char] for char in BYTE_CHARS if char in known)
         merged = dict.fromkeys([*single, *results, *sorted(self._taken)])
         return [token for token in merged if token in self._taken]

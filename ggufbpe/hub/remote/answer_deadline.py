@@ -40,6 +40,5 @@ class AnswerDeadline:
         self.has_passed = True
         for each in list(self._sockets):
             with suppress(OSError):  # it is closed
-                socket.socket.shutdown(
-                    each, socket.SHUT_RDWR
-                )  # that of a TLS socket would disturb its reader
+                # The method of a TLS socket would disturb its reader.
+                socket.socket.shutdown(each, socket.SHUT_RDWR)

@@ -30,6 +30,7 @@ MOST_PAGES = 200  # of the list of them; the hub's have some hundred files or mo
 LARGEST_TOKENIZER = 1 << 28  # bytes of a tokenizer.json; the largest have some 40 MB
 _WHAT = "a model of the hub"
 _SEE_THAT = "check the {} and HF_ENDPOINT"
+_NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, OverflowError, RecursionError)  # of an answer
 _LIBRARY = {"library_name": "ggufbpe", "library_version": __version__}
 
 
@@ -159,9 +160,8 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
     """The path of a small file of a repository, downloaded into the library's own cache."""
     hub = imported("huggingface_hub", "hub", _WHAT)
     wanted = HubName(name.owner, name.repo, None, file, name.revision)
-    if (
-        offline
-    ):  # `hf_hub_download` makes a request's headers in any case, and asks the hub for what goes into them
+    if offline:
+        # `hf_hub_download` makes a request's headers in any case, and asks the hub for what goes into them.
         known = hub.try_to_load_from_cache(name.repository, file, revision=name.revision)
         if not isinstance(known, str):
             raise _no_copy(wanted)
@@ -205,9 +205,6 @@ def _chosen(name: HubName) -> str:
         path=str(name),
         remedy=f"there are {there}" if there else "look for a repository of GGUF files",
     )
-
-
-_NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
 @contextmanager
