@@ -64,17 +64,13 @@ _INSTEAD = {  # what only a GGUF has a place for
 
 
 def require_expressible(vocabulary: Vocabulary, name: str) -> str:
-    """Which function writes `vocabulary` as `name`. `NotExpressibleError` says why none does, and what can."""
+    """Which function writes `vocabulary` as `name`. `NotExpressibleError` says why none does."""
     model = vocabulary.tokenizer_model
     writer = FORMATS[name].writers.get(model.algorithm)
     if writer is not None:
         return writer
-    others = [other for other in FORMATS if _holds(other, vocabulary)]
     why = _INSTEAD.get(model.algorithm, f"{name} has no place for that")
-    raise NotExpressibleError(
-        f"the tokenizer is {vocabulary.model} ({model.description}): {why}; "
-        f"{_carriers([*others, 'vocab-gguf'])} can carry it"
-    )
+    raise NotExpressibleError(f"the tokenizer is {vocabulary.model} ({model.description}): {why}")
 
 
 def _holds(name: str, vocabulary: Vocabulary) -> bool:
@@ -105,9 +101,16 @@ def _carriers(names: list[str]) -> str:
 
 
 def export_to(name: str, vocabulary: Vocabulary, *arguments: Any, **options: Any) -> Export:
-    """A vocabulary in the format `name`; the arguments are those of the format's own function."""
-    write: Callable[..., Export] = _function(require_expressible(vocabulary, name))
-    return write(vocabulary, *arguments, **options)
+    """A vocabulary in the format `name`; the arguments are those of the format's own function.
+
+    `NotExpressibleError` says why the format cannot hold the vocabulary, and which formats can.
+    """
+    try:
+        write: Callable[..., Export] = _function(require_expressible(vocabulary, name))
+        return write(vocabulary, *arguments, **options)
+    except NotExpressibleError as error:
+        others = [other for other in FORMATS if other != name and _holds(other, vocabulary)]
+        raise NotExpressibleError(f"{error}; {_carriers([*others, 'vocab-gguf'])} can carry it") from error
 
 
 def json_file(value: object) -> bytes:

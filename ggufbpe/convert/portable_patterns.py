@@ -133,5 +133,5 @@ def _require_whole(entry: PreTokenizer, rest: list[Node], part: Ranges, most: in
 def _not_one(entry: PreTokenizer, why: str) -> NotExpressibleError:
     return NotExpressibleError(
         f"the pre-tokenizer {entry.name} splits in {len(entry.stages)} stages that no single regular expression "
-        f"can do ({why}), and tiktoken has only one; the format tokenizer.json can carry it"
+        f"can do ({why}), and tiktoken has only one"
     )

@@ -106,3 +106,16 @@ def test_a_library_that_panics_on_the_files(
 def test_arguments_that_make_no_sense(arguments: list[str], words: str, call: Run, small_model: Path) -> None:
     with pytest.raises(UsageError, match=words):
         call(export, small_model, *arguments)
+
+
+def test_a_library_that_does_not_accept_the_files(
+    call: Run, small_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: bytes) -> None:
+        raise RuntimeError("no such step")
+
+    monkeypatch.setattr(library_adapters, "open_tokenizers", refuse)
+    found = call(export, small_model, "--to", "tokenizer.json", "--json")
+    shown = json.loads(found.out)
+    assert (found.code, shown["verdict"]) == (0, "not_compared")
+    assert "not checked: the library does not accept the files: 'no such step'" in shown["not_compared"]

@@ -42,7 +42,7 @@ from ggufbpe._util.files import write_files
 from ggufbpe.analysis.conversion import parity
 from ggufbpe.cli import main
 from ggufbpe.convert.code_points import ALL, bracket, difference, emit, intersection, ranges
-from ggufbpe.convert.export_formats import FORMATS, export_to, require_expressible
+from ggufbpe.convert.export_formats import FORMATS, export_to
 from ggufbpe.convert.exporters.boundary_markers import AT_BORDERS, BORDER, border_steps
 from ggufbpe.convert.exporters.merges_txt import to_merges_txt
 from ggufbpe.convert.exporters.tiktoken_files import to_tiktoken
@@ -868,7 +868,7 @@ def named_instead(vocabulary: Vocabulary) -> dict[str, str]:
     for name, form in FORMATS.items():
         if name != "vocab-gguf" and algorithm not in form.writers:
             with pytest.raises(NotExpressibleError) as refusal:
-                require_expressible(vocabulary, name)
+                export_to(name, vocabulary)
             refusals[name] = str(refusal.value).rpartition(";")[2]
     return refusals
 
@@ -889,6 +889,26 @@ def test_formats_that_are_named_instead_accept_the_vocabulary(path: Path) -> Non
 @pytest.mark.parametrize("name", REAL)
 def test_formats_that_are_named_instead_accept_real_vocabularies(name: str) -> None:
     require_true_advice(tokenizer(real(name)).vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("name", "vocabulary", "named"),
+    [
+        (
+            "merges.txt",
+            make_vocabulary(["\n", "\n\n"], merges=["\n \n"]),
+            "tokenizer.json, tiktoken and vocab-gguf",
+        ),
+        ("merges.txt", make_vocabulary(["", "\n", "\n\n"], merges=["\n \n"]), "tiktoken and vocab-gguf"),
+        ("tokenizer.json", make_vocabulary([*BYTE_CHARS, ""]), "tiktoken, merges.txt and vocab-gguf"),
+    ],
+)
+def test_a_format_that_refuses_the_vocabulary_too_is_not_named(
+    name: str, vocabulary: Vocabulary, named: str
+) -> None:
+    with pytest.raises(NotExpressibleError) as refusal:
+        export_to(name, vocabulary)
+    assert str(refusal.value).endswith(f"; {named} can carry it")
 
 
 def test_all_formats_of_bytes_are_named() -> None:

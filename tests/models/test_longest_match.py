@@ -17,7 +17,7 @@ from conftest import ROOT, peak_growth
 from reference import write_metadata
 
 from ggufbpe import GGUFWarning, Tokenizer
-from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
+from ggufbpe.convert.export_formats import export_to
 from ggufbpe.convert.portable_patterns import NotExpressibleError
 from ggufbpe.models.rwkv import unescape
 from ggufbpe.native import native
@@ -126,7 +126,7 @@ def test_rwkv_can_be_exported_as_a_gguf_only() -> None:
     with pytest.raises(
         NotExpressibleError, match="which none of these formats has a place for; the format vocab-gguf can"
     ):
-        to_tokenizer_json(opened("rwkv").vocabulary)
+        export_to("tokenizer.json", opened("rwkv").vocabulary)
 
 
 def test_rwkv_comes_to_an_end_where_llama_cpp_does_not(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from ..._util import files
 from ..._util.errors import printable
-from ..._util.extras import NotInstalledError
-from ..._util.panics import PanicError
 from ...convert.export_formats import FORMATS, Export, export_to
 from ...convert.exporters.vocab_gguf import to_vocab_gguf
 from ...convert.incompatibilities import Incompatibility
@@ -22,7 +20,7 @@ from ...gguf.metadata import Overrides
 from ...gguf.reader import GGUFFile
 from ...hub.model_location import ModelLocation, ModelName, locate
 from ...tokenizer import Tokenizer
-from .parity import Agreement, agreement, library_for, unexplained, verdict_on
+from .parity import Agreement, agreement, library_for, opened_or_reason, unexplained, verdict_on
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
@@ -126,13 +124,10 @@ def check_export(
 ) -> Agreement | str | None:
     """Compare with the library that reads the format; None if there is none.
 
-    A sentence if it is not installed, or panics on the files, which are an export whatever the library does.
+    A sentence if it is not installed or does not accept the files, which are an export whatever the library does.
     """
-    try:
-        library = library_for(to, found)
-    except (NotInstalledError, PanicError) as error:
-        return f"not checked: {error}"
-    return None if library is None else agreement(tokenizer, library, sample)
+    library = opened_or_reason(lambda: library_for(to, found))
+    return library if library is None or isinstance(library, str) else agreement(tokenizer, library, sample)
 
 
 def stem_of(model: ModelName) -> str:

@@ -11,15 +11,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..._util import files
-from ..._util.errors import printable
-from ..._util.extras import NotInstalledError
-from ..._util.panics import PanicError
 from ...convert.imported import NotImportableError, pack
 from ...convert.importers.import_files import detect_format, file_in, import_file
 from ...convert.incompatibilities import Incompatibility
 from ...models.loading import load_vocabulary
 from ...tokenizer import Tokenizer
-from .parity import Agreement, agreement, library_reading, unexplained, verdict_on
+from .parity import Agreement, agreement, library_reading, opened_or_reason, unexplained, verdict_on
 
 _UNSAID = {
     "vocab.txt": "a vocab.txt does not say how text is normalized",
@@ -120,12 +117,7 @@ def _agreement(data: bytes, source: str, sample: Iterable[str], check: bool) -> 
         tokenizer = Tokenizer(load_vocabulary(path))
     if not check:
         return None
-    try:
-        library = library_reading(source, tokenizer.vocabulary)
-    except (NotInstalledError, PanicError) as error:
-        return f"not checked: {error}"
-    except Exception as error:
-        return f"not checked: the library does not accept the file: {printable(str(error), 200)}"
+    library = opened_or_reason(lambda: library_reading(source, tokenizer.vocabulary))
     if library is None:
         return f"not checked: {_UNSAID[detect_format(source)]}, so ids depend on the program"
-    return agreement(tokenizer, library, sample)
+    return library if isinstance(library, str) else agreement(tokenizer, library, sample)

@@ -13,8 +13,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..._util.extras import imported
-from ..._util.panics import panics_as_errors
+from ..._util.errors import printable
+from ..._util.extras import NotInstalledError, imported
+from ..._util.panics import PanicError, panics_as_errors
 from ..._util.unicode_classes import STARTS, class_of
 from ..._util.utf8 import is_utf8
 from ..._util.verdicts import DIFFERENT, EXPLAINED, NOT_COMPARED, SAME
@@ -221,6 +222,16 @@ def library_for(kind: str, export: Export) -> CheckedLibrary | None:
     """
     library = _LIBRARIES.get(kind)
     return None if library is None else library(*(export.files[name] for name in FORMATS[kind].files))
+
+
+def opened_or_reason(opening: Callable[[], CheckedLibrary | None]) -> CheckedLibrary | str | None:
+    """What `opening` returns; a sentence if the library is not installed or does not accept the files."""
+    try:
+        return opening()
+    except (NotInstalledError, PanicError) as error:
+        return f"not checked: {error}"
+    except Exception as error:  # each library has its own
+        return f"not checked: the library does not accept the files: {printable(str(error), 200)}"
 
 
 def library_reading(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:

@@ -40,6 +40,6 @@ def merges_in_lines(vocabulary: Vocabulary) -> incompatibilities.Merges:
     if unwritable:
         raise NotExpressibleError(
             f"{len(unwritable)} merges have white space in them, such as {printable(unwritable[0][0], 40)} with "
-            f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold; the format tokenizer.json can"
+            f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold"
         )
     return merges

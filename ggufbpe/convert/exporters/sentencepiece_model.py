@@ -45,9 +45,7 @@ def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -
     vocabulary = incompatibilities.listed_out(vocabulary)
     unknown, tokens = vocabulary.special_ids["unk"], vocabulary.tokens
     if unknown is None:
-        raise NotExpressibleError(
-            "there is no unknown token, and sentencepiece requires one; the format tokenizer.json does not"
-        )
+        raise NotExpressibleError("there is no unknown token, and sentencepiece requires one")
     if "" in vocabulary.token_to_id:
         raise NotExpressibleError(f"token {printable('')} is empty, which sentencepiece does not accept")
     kinds, pieces = _types(vocabulary, unknown), _pieces(vocabulary)
@@ -84,7 +82,7 @@ def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
     if there not in (0, len(BYTE_TOKENS)) or (not by_scores and any(kind & BYTE for kind in kinds)):
         raise NotExpressibleError(
             (f"{there} of 256 bytes have a token" if by_scores else "bytes have tokens that no text becomes")
-            + ", and sentencepiece falls back to all of them or to none; the format tokenizer.json can carry it"
+            + ", and sentencepiece falls back to all of them or to none"
         )
 
     def kind_of(token: int, text: str, kind: int) -> TokenType:

@@ -56,14 +56,11 @@ def to_tiktoken(vocabulary: Vocabulary, name: str, *, renumber: bool = False) ->
 def mergeable_by_rank(vocabulary: Vocabulary, renumber: bool = False) -> tuple[str, incompatibilities.Merges]:
     """The one pattern and the merges of a vocabulary that tiktoken can run; `NotExpressibleError` if it cannot."""
     if vocabulary.tokenizer_model.drops_white_space:
-        raise NotExpressibleError(
-            f"the model {vocabulary.model} drops white space, and tiktoken keeps it; the format tokenizer.json can "
-            "carry it"
-        )
+        raise NotExpressibleError(f"the model {vocabulary.model} drops white space, and tiktoken keeps it")
     if not vocabulary.pre_tokenizer.byte_encode:
         raise NotExpressibleError(
             f"the tokens of {vocabulary.pre} are characters, with byte fallback, and "
-            "tiktoken merges only bytes; the format tokenizer.json can carry it"
+            "tiktoken merges only bytes"
         )
     pattern = one_regex(vocabulary.pre_tokenizer)
     merges = incompatibilities.usable_merges(vocabulary)

@@ -29,10 +29,7 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
     pieces = word_pieces(vocabulary)
     odd = next((text for text in pieces.texts if not text.strip() or set(text) & set(LINE_ENDS)), None)
     if odd is not None:
-        raise NotExpressibleError(
-            f"the token {printable(odd)} is not a line of text, which vocab.txt needs; the format tokenizer.json can "
-            "carry it"
-        )
+        raise NotExpressibleError(f"the token {printable(odd)} is not a line of text, which vocab.txt needs")
     config = {
         **tokenizer_config(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
         "tokenizer_class": "BertTokenizer",
