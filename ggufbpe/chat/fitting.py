@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from .._util.errors import ChatError, ChatTooLongError
 from .._util.lazy import cached_property
 from .._util.wording import counted
+from .content_texts import cut_content, texts_of
 from .known_templates import GivenTemplate
 from .token_origins import ChatTokens, chat_tokens
 
@@ -39,8 +40,8 @@ class FitPolicy:
     that results of tools stay with their calls. Messages with a role in `keep_roles` always stay, and so do the last
     `keep_last` turns and the first `keep_first`. Before any turn is left out, contents of the roles in `shorten` with
     more than `shorten_to` tokens may be cut to that many by `Tokenizer.truncate` with `side` and `marker`, the oldest
-    first. `note`, in which `{dropped}` is the number of messages, is put before the first message of the first turn
-    that stays, if any before it were left out.
+    first; of a content in parts, the longest text first. `note`, in which `{dropped}` is the number of messages, is put
+    before the first message of the first turn that stays, if any before it were left out.
     """
 
     keep_roles: tuple[str, ...] = ("system", "developer")
@@ -252,15 +253,10 @@ class _Search:
         """The number of a message by whose cut what must stay, of `count` tokens, fits, and the policy."""
         policy, dropped = self._policy, self._dropped(len(self._turns))
         for number, message in enumerate(self._messages):
-            content, role = message.get("content"), message.get("role")
-            if (
-                number in dropped
-                or role in policy.shorten
-                or not isinstance(role, str)
-                or not isinstance(content, str)
-            ):
+            texts, role = texts_of(message.get("content")), message.get("role")
+            if number in dropped or role in policy.shorten or not isinstance(role, str):
                 continue
-            tokens = self._tokenizer.count(content, add_special=False)
+            tokens = sum(self._tokenizer.count(text, add_special=False) for text in texts)
             room = (
                 self._limit - (count - tokens) - _OF_A_MESSAGE
             )  # a cut text may join its neighbours otherwise
@@ -347,16 +343,13 @@ class _Search:
             raise ValueError(f"keep: the marker alone has more than {policy.shorten_to} tokens (shorten_to)")
         found: dict[int, tuple[Message, int]] = {}
         for number, message in enumerate(self._messages):
-            content = message.get("content")
-            if message.get("role") not in policy.shorten or not isinstance(content, str):
+            if message.get("role") not in policy.shorten:
                 continue
-            if self._tokenizer.fits(content, policy.shorten_to):
-                continue
-            short = self._tokenizer.truncate(
-                content, policy.shorten_to, side=policy.side, marker=policy.marker
+            cut = cut_content(
+                self._tokenizer, message.get("content"), policy.shorten_to, policy.side, policy.marker
             )
-            saved = self._sizes[number] - _OF_A_MESSAGE - self._tokenizer.count(short)
-            found[number] = ({**message, "content": short}, saved)
+            if cut is not None:
+                found[number] = ({**message, "content": cut[0]}, cut[1])
         return found
 
 
@@ -374,10 +367,7 @@ def _turns(messages: Sequence[Message], policy: FitPolicy) -> list[list[int]]:
 
 def _text(message: Message) -> str:
     """The texts of a message, to estimate its tokens."""
-    content = message.get("content")
-    texts = [content] if isinstance(content, str) else []
-    if isinstance(content, Sequence) and not isinstance(content, str):
-        texts += [str(part.get("text", "")) for part in content if isinstance(part, Mapping)]
+    texts = texts_of(message.get("content"))
     for name in ("reasoning_content", "tool_calls"):
         if message.get(name):
             texts.append(str(message[name]))

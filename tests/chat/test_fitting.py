@@ -150,6 +150,24 @@ def test_the_remedy_of_a_chat_that_is_too_long_mends_it(limit: int) -> None:
         assert limit < least + 16 or TOK.fits(chat[1]["content"], limit)
 
 
+def test_contents_in_parts_are_cut_and_advised_like_texts() -> None:
+    text = "word " * 100
+    chat = [
+        {"role": "user", "content": [{"type": "text", "text": text}]},
+        {"role": "user", "content": "And now?"},
+    ]
+    as_texts = [{"role": "user", "content": text}, chat[1]]
+    keep = {"shorten": ["user"], "shorten_to": 10, "keep_last": 2}
+    fitted, same = (
+        TOK.fit_chat(given, 60, chat_template="known:chatml", keep=keep) for given in (chat, as_texts)
+    )
+    assert (fitted.shortened, fitted.count, fitted.prompt) == ((0,), same.count, same.prompt)
+    with pytest.raises(ChatTooLongError) as caught:
+        TOK.fit_chat(chat, 60, chat_template="known:chatml", keep={"keep_last": 2})
+    assert caught.value.message == 0
+    assert TOK.fit_chat(chat, 60, chat_template="known:chatml", keep=caught.value.keep).shortened == (0,)
+
+
 @pytest.mark.parametrize("limit", [90, 95, 100])
 def test_a_remedy_cuts_no_less_than_what_was_asked_for(limit: int) -> None:
     """The user's text and a result of a tool are too long together, and the tool's is cut already."""
