@@ -10,6 +10,7 @@ from typing import cast
 
 from .._util.errors import MissingKeyError
 from ..native.lazy_strings import LazyStrings
+from .constants import TokenizerKey
 from .metadata import Metadata
 from .schema import has_right_type, wrong_type
 
@@ -39,14 +40,16 @@ def require(file: Metadata, key: str) -> None:
         return
     said = [file[name] for name in ("general.type", "general.architecture") if name in file]
     what = next((_NO_MODELS[each] for each in said if isinstance(each, str) and each in _NO_MODELS), None)
-    raise MissingKeyError(
-        "the key is missing" if what is None else f"the key is missing: this is {what}",
-        path=file.path,
-        key=key,
-        remedy="not a language model with a tokenizer, or a faulty conversion: `ggufbpe info` shows more"
-        if what is None
-        else "give the language model that it belongs to",
-    )
+    if what is not None:
+        problem, remedy = f"the key is missing: this is {what}", "give the language model that it belongs to"
+    elif TokenizerKey.MODEL in file or TokenizerKey.LIST in file:
+        problem, remedy = "the key is missing", "convert the model again"
+    else:
+        problem, remedy = (
+            "the key is missing: the file has no tokenizer",
+            "give a language model that has one",
+        )
+    raise MissingKeyError(problem, path=file.path, key=key, remedy=remedy)
 
 
 def string(file: Metadata, key: str, default: str | None = None) -> str:

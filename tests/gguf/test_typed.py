@@ -71,5 +71,10 @@ def test_a_missing_key_says_what_the_file_is(file: Metadata) -> None:
     with pytest.raises(MissingKeyError, match=r"this is a multimodal projector \(mmproj\)"):
         typed.require(file, T + "pre")
     usual = Metadata(file, {"general.type": None})
-    with pytest.raises(MissingKeyError, match="not a language model with a tokenizer"):
+    with pytest.raises(MissingKeyError, match=r"scores': the key is missing; convert the model again$"):
         typed.strings(usual, T + "scores")
+    bare = Metadata(file, {"general.type": None, T + "model": None, T + "tokens": None})
+    with pytest.raises(
+        MissingKeyError, match=r"the file has no tokenizer; give a language model that has one$"
+    ):
+        typed.string(bare, T + "model")
