@@ -29,13 +29,14 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
             if key in out_of_range:
                 default = model.kind.default_ids.get(name)
                 instead = "then has none" if default is None else f"uses the default, {default}"
-                remove, own = model.remove(key), model.set_id(key)
+                own = model.set_id(key)
+                may_be_removed = not model.adds(name) if default is None else _is_right(model, key, default)
                 yield Finding(
                     "error",
                     "special_id_out_of_range",
                     f"The file gives {name.upper()} an id that no token has.",
                     f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
-                    f"{own}, or remove the key: {remove}",
+                    f"{own}, or remove the key: {model.remove(key)}" if may_be_removed else own,
                     model.key(key),
                     None,
                     f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}.",
@@ -44,6 +45,13 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                 yield _normal_token(model, name, key, token)
             elif model.types and _is_of_wrong_kind(model, key, token):
                 yield _wrong_kind(model, name, key, token)
+
+
+def _is_right(model: Facts, key: str, token: int) -> bool:
+    """Check that a default fits the vocabulary: that of GPT-2 is 11, which is a comma in most models."""
+    if token >= len(model.tokens) or model.is_normal(token):
+        return False
+    return token == model.id_of_family(key) or model.tokens[token] in TEXTS_OF_IDS.get(key, ())
 
 
 def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
@@ -58,7 +66,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
         model.set_types(CONTROL=[token]) if is_marker and theirs in (None, token) else model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,
-        f"{key} is {token}, a token of type NORMAL." + _family_has(model, key),
+        f"{key} is {token}, a token of type NORMAL." + _family_has(model, key, token),
     )
 
 
@@ -91,15 +99,17 @@ def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
         model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,
-        f"{key} is {token}." + _family_has(model, key),
+        f"{key} is {token}." + _family_has(model, key, token),
     )
 
 
-def _family_has(model: Facts, key: str) -> str:
-    """A sentence about the id that the files of the model's family have, "" if it is not known."""
+def _family_has(model: Facts, key: str, token: int) -> str:
+    """A sentence about what the files of the model's family have in place of `token`, "" if it is not known."""
     theirs = model.id_of_family(key)
     if theirs is None or model.family is None:
         return ""
+    if theirs == token:
+        return f" In {model.family.name} files, this token is of type CONTROL."
     return f" {model.family.name} files have {theirs}, {model.quoted(theirs)}."
 
 

@@ -32,6 +32,20 @@ def test_ids_that_cannot_be_right(
     assert found(wrong_special_ids(facts_of(small_keys(**keys)))) == expected
 
 
+@pytest.mark.parametrize(
+    ("keys", "is_offered"),
+    [
+        ({"eos_token_id": SIZE}, False),  # the default is 11, which is ordinary text
+        ({"padding_token_id": SIZE}, True),  # there is no default
+    ],
+)
+def test_removal_is_offered_where_no_wrong_default_follows(
+    keys: dict[str, Any], is_offered: bool, facts_of: FactsOf
+) -> None:
+    [finding] = wrong_special_ids(facts_of(small_keys(**keys)))
+    assert ("remove the key" in finding.fix) is is_offered
+
+
 def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> None:
     keys = small_keys(eos_token_id=IM_START)
     keys[K.TOKEN_TYPE][IM_START] = NORMAL
@@ -41,6 +55,15 @@ def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> 
     model = facts_of(small_keys(bos_token_id=65))
     [finding] = wrong_special_ids(model)
     assert finding.fix == model.set(K.BOS_ID, SIZE - 3)  # <|endoftext|>
+
+
+def test_a_normal_bos_that_is_the_family_s_has_the_wrong_type(facts_of: FactsOf) -> None:
+    keys = family_keys("Llama 3")
+    keys[K.TOKEN_TYPE] = [NORMAL] * len(keys[K.LIST])
+    found_by_key = {each.where.key: each for each in wrong_special_ids(facts_of(keys))}
+    assert found_by_key[K.BOS_ID].evidence == (
+        f"{K.BOS_ID} is 128000, a token of type NORMAL. In Llama 3 files, this token is of type CONTROL."
+    )
 
 
 def test_an_id_of_the_wrong_kind_is_told_by_the_family(facts_of: FactsOf) -> None:
