@@ -124,8 +124,9 @@ def unwritable_bytes(model: Facts) -> Iterator[Finding]:
                 break
     if missing := list(wanted.values()):
         shown = [f"0x{byte:02X}" for byte in missing]
-        written = [model.byte_tokens[byte] for byte in missing if byte in model.byte_tokens]
-        are_there = len(written) == len(missing)
+        are_there = all(byte in model.byte_tokens for byte in missing)
+        # tokens of bytes that others can write are wrong as well: they decode to the text "<0x41>"
+        wrong = sorted(each for each in model.byte_tokens.values() if model.type_of(each) != TokenType.BYTE)
         count, told = counted(len(missing), "byte has", "bytes have"), listed(shown, len(missing), shown=str)
         yield Finding(
             "warning",
@@ -133,12 +134,13 @@ def unwritable_bytes(model: Facts) -> Iterator[Finding]:
             "Some characters cannot be encoded.",
             "A character without a token is encoded as its bytes. If one of them has no token, llama.cpp throws an "
             "exception or never returns.",
-            model.set_types(BYTE=sorted(model.byte_tokens.values()))
+            model.set_types(BYTE=wrong)
             if are_there
             else "convert the model again, with the byte tokens of its own tokenizer",
             model.key(_K.TOKEN_TYPE if are_there else _K.LIST),
             {"bytes": missing},
-            f"{count} a token whose type does not say that it is a byte: {told}."
+            f"{counted(len(wrong), 'token is written as a byte and is', 'tokens are written as bytes and are')} not of "
+            f"type BYTE. {count} no other token: {told}."
             if are_there
             else f"{count} no token: {told}.",
         )
