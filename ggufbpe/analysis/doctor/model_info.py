@@ -20,6 +20,7 @@ from ...models.token_attribute import TokenAttribute
 from ...models.vocabulary import Vocabulary, emit_warnings
 from ...native import native
 from .tensor_checks import broken_tensors
+from .token_checks import lasting_corrections
 
 _KEY_FILE_TYPE = "general.file_type"
 # set in a file type that was guessed from the tensors; llama.h: LLAMA_FTYPE_GUESSED
@@ -200,7 +201,7 @@ def _vocabulary_facts(vocabulary: Vocabulary, tokenizer: Facts) -> Facts:
         "end_of_generation": [
             {"id": token, "text": vocabulary.tokens[token]} for token in sorted(vocabulary.eog_ids)
         ],
-        "corrections": [correction._asdict() for correction in vocabulary.corrections],
+        "corrections": [correction._asdict() for correction in lasting_corrections(vocabulary)],
     }
 
 

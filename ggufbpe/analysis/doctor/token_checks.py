@@ -8,11 +8,14 @@ from itertools import compress, islice, repeat, takewhile
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
+from ...models.bpe.bpe_model import WITHOUT_MERGES
 from ...models.bpe.merge import BYTE_CHARS
 from ...models.token_table import tokens_with
-from ...models.vocabulary import CONTROL, USER_DEFINED
+from ...models.vocabulary import CONTROL, USER_DEFINED, Correction, Vocabulary
 from .facts import Facts
 from .finding import Finding
+
+_K = TokenizerKey
 
 PADDING = re.compile(
     r"\[PAD\d+\]|<(dummy|unused|extra_id_|placeholder)_?\d+>|\[unused\d+\]|"
@@ -173,7 +176,9 @@ def _beside_markers(model: Facts, markers: Container[int]) -> list[int]:
 
 
 def control_types(model: Facts) -> Iterator[Finding]:
-    """Normal tokens that look like control tokens."""
+    """Normal tokens that look like control tokens; without merges, nothing tells them from text that looks so."""
+    if model.kind.has_pre_tokenizer and _K.MERGES not in model.file and model.pre != WITHOUT_MERGES:
+        return
     found = [index for index in marker_like(model) if _is_plain(model, index)]
     of_family = [index for index in _markers_of_family(model) if model.is_normal(index)]
     found = sorted({*found, *_beside_markers(model, frozenset(found)), *of_family})
@@ -265,7 +270,7 @@ def corrections(model: Facts) -> Iterator[Finding]:
     if model.tokenizer is None:
         return
     told = {finding.where.token for finding in made_control(model)}
-    for correction in model.tokenizer.vocabulary.corrections:
+    for correction in lasting_corrections(model.tokenizer.vocabulary):
         if correction.id == "made_control" and correction.token in told:
             continue
         yield Finding(
@@ -278,6 +283,15 @@ def corrections(model: Facts) -> Iterator[Finding]:
             {"id": correction.id},
             f"{correction.what}.",
         )
+
+
+def lasting_corrections(vocabulary: Vocabulary) -> list[Correction]:
+    """Return the corrections of llama.cpp that hold in the end: it makes "</s>" a normal token again in Gemma 4."""
+    return [
+        each
+        for each in vocabulary.corrections
+        if each.id != "made_control" or each.token is None or vocabulary.attributes[each.token] & CONTROL
+    ]
 
 
 def is_name(token: str) -> bool:
