@@ -23,7 +23,7 @@ from .document_notes import Note
 from .documents import Document, Options
 from .long_lines import LONG_LINE, text_of_long_line
 from .marked_ids import ENDS, IS_WRITTEN, ended
-from .records import CorpusError, begins_as_utf8, fields_of, record_of, utf8
+from .records import CorpusError, begins_as_utf8, fields_of, record_of, text_bytes, utf8
 from .storage import Input
 
 if TYPE_CHECKING:
@@ -201,17 +201,13 @@ class ChunkEncoder:
     def _rows(self, data: list[Any]) -> Iterable[Any]:
         columns = self._document.columns
         for row in data:
-            value = row[0]
             try:
                 if self._document.is_chat:
                     yield self._document.chat(dict(zip(columns, map(_as_text, row))))
                 else:
-                    yield value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+                    yield text_bytes(row[0], self._document.text_column)
             except ValueError as error:
                 yield error
-            except TypeError:
-                name = printable(self._document.text_column)
-                yield ValueError(f"the column {name} has no text but {type(value).__name__}")
 
     # ---- ids ----------------------------------------------------------------------------------------
 

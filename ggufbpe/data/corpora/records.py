@@ -256,6 +256,15 @@ def utf8(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
+def text_bytes(value: object, column: str) -> bytes:
+    """The bytes of the text in a column. `ValueError` if it is something else: `bytes` would make NULs of a number."""
+    if isinstance(value, str):
+        return utf8(value)
+    if isinstance(value, (bytes, memoryview)):
+        return bytes(value)
+    raise ValueError(f"the column {printable(column)} has no text but {type(value).__name__}")
+
+
 def begins_as_utf8(text: bytes) -> bool:
     """Whether the first bytes of a text are UTF-8; looking at all of them would slow encoding down by a tenth."""
     head = text[:_HEAD]

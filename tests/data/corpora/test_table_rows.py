@@ -100,6 +100,27 @@ def test_binary_values() -> None:
     assert binary_values(column.slice(0, 0)) == []
 
 
+NO_TEXTS = [
+    (pa.array([3, 0, 7]), "int"),
+    (pa.array([True, False, True]), "bool"),
+    (pa.array([10**12] * 3), "int"),
+    (pa.array([[72, 105]] * 3), "list"),
+    (pa.array([1.5, None, 2.0]), "float"),
+]
+
+
+@pytest.mark.parametrize(("column", "kind"), NO_TEXTS)
+def test_a_column_of_other_things_has_no_text(column: Any, kind: str, tmp_path: Path) -> None:
+    """Python's `bytes` makes three NULs of 3, and "Hi" of [72, 105]."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": column}), path)
+    tok = Tokenizer.from_gguf(VOCABULARY)
+    with pytest.raises(CorpusError, match=f"row 1: the column 'text' has no text but {kind}"):
+        encode_corpus(path, tok, tmp_path / "out")
+    found = encode_corpus(path, tok, tmp_path / "out", on_error="skip")
+    assert (found.documents, found.bad_records) == (0, 3)
+
+
 # ---- JSON -----------------------------------------------------------------------------------------------
 
 RECORDS = [{"instruction": f"question {number}", "output": "answer"} for number in range(3)]
