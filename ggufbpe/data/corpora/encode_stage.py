@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 
 from ..._util.errors import printable
+from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
+from .records import CorpusError, text_bytes
 
 _KEPT = 4  # tokenizers of a process
 _opened: dict[str, Tokenizer] = {}
@@ -64,10 +67,15 @@ class EncodeStage:
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return a batch, columns by name, with the ids of each text.
 
-        `KeyError` where it lacks the column of texts, `TypeError` for a single record, as `datasets` gives without
-        `batched=True`.
+        `KeyError` where it lacks the column of texts, `CorpusError` where a row has no text. `TypeError` for a single
+        record, as `datasets` gives without `batched=True`, and for a table of pyarrow.
         """
         name = printable(self._text_column)
+        if not hasattr(batch, "keys"):
+            raise TypeError(
+                f"the batch is a {type(batch).__name__}, not columns by name; "
+                "Ray gives these with batch_format='numpy', `datasets` with with_format(None)"
+            )
         if self._text_column not in batch:
             there = ", ".join(map(printable, batch)) or "none"
             raise KeyError(
@@ -76,16 +84,29 @@ class EncodeStage:
         texts = batch[self._text_column]
         if isinstance(texts, (str, bytes)):
             raise TypeError(f"the column {name} is one text, not a batch: give `datasets` batched=True")
-        return {**batch, self._id_column: self._ids([str(text) for text in texts])}
+        names = (f"row {number} of the batch" for number in count(1))
+        return {**batch, self._id_column: self._ids(texts, names)}
 
     def documents(self, data: Iterable[Any], rank: int = 0, world_size: int = 1) -> Iterator[Any]:
-        """Documents of datatrove's, with ids in their metadata."""
+        """Documents of datatrove's, with ids in their metadata. `CorpusError` for one without a text."""
         for document in data:
-            [document.metadata[self._id_column]] = self._ids([document.text])
+            name = f"the document {printable(str(document.id))}"
+            [document.metadata[self._id_column]] = self._ids([document.text], [name])
             yield document
 
-    def _ids(self, texts: list[str]) -> list[list[int]]:
+    def _ids(self, values: Iterable[object], names: Iterable[str]) -> list[list[int]]:
+        """The ids of each text; an error has its name."""
+        texts, named = [], []
+        for value, name in zip(values, names):
+            try:
+                texts.append(text_bytes(value, self._text_column))
+            except ValueError as error:
+                raise CorpusError(f"{name}: {error}") from None
+            named.append(name)
         rows = self._tokenizer.encode_batch(
             texts, add_special=False, parse_special=self._parse_special, threads=1
         )
+        for ids, name in zip(rows, named):
+            if NO_TOKEN in ids:  # llama.cpp gives -1, which is no id to be trained on
+                raise CorpusError(f"{name}: a part of it has no token, and the model has no unknown token")
         return [[*self._prefix_ids, *ids, *self._suffix_ids] for ids in rows]

@@ -1232,6 +1232,7 @@ class Document(NamedTuple):
 
     text: str
     metadata: dict[str, Any]
+    id: str = "0"
 
 
 def test_a_stage_gives_the_ids_of_shards(tok: Tokenizer) -> None:
