@@ -174,10 +174,13 @@ typedef struct ggufbpe_encode_options {
     int32_t threads;       /* the most threads for a long text; 0 counts as 1 */
     ggufbpe_poll poll;     /* or NULL */
     void *poll_context;
+    int32_t is_utf8; /* the caller knows that the text is UTF-8, as a str of Rust is, so it is not checked; anything may
+                        happen with a text that is not */
+    int32_t reserved; /* must be 0; without it, the next field would lie in padding */
 } ggufbpe_encode_options;
 
 /* NULL in place of options means these. */
-#define GGUFBPE_ENCODE_OPTIONS_INIT {sizeof(ggufbpe_encode_options), 1, 1, 0, 1, NULL, NULL}
+#define GGUFBPE_ENCODE_OPTIONS_INIT {sizeof(ggufbpe_encode_options), 1, 1, 0, 1, NULL, NULL, 0, 0}
 
 /* Return a new encoding, which is empty; NULL if there is no memory. */
 GGUFBPE_API ggufbpe_encoding *ggufbpe_encoding_new(void);

@@ -53,7 +53,7 @@ export class Tokenizer {
   encodeWithOffsets(text, options = {}) {
     const { _library: library, _encoding: encoding } = this;
     return library.withText(text, (at, size) => {
-      this._encodeAt("ggufbpe_encode_with_offsets", at, size, options);
+      this._encodeAt("ggufbpe_encode_with_offsets", text, at, size, options);
       const ids = this._ids().slice();
       const spans = library.ints(library.exports.ggufbpe_encoding_spans(encoding), 4 * ids.length);
       const offsets = new Uint32Array(2 * ids.length);
@@ -66,7 +66,7 @@ export class Tokenizer {
   count(text, options = {}) {
     const { _library: library, _handle: handle } = this;
     library.withText(text, (at, size) =>
-      withEncodeOptions(library, options, (given) =>
+      withEncodeOptions(library, text, options, (given) =>
         library.check(library.exports.ggufbpe_count(handle, at, size, given, library.cell, library.error)),
       ),
     );
@@ -75,7 +75,7 @@ export class Tokenizer {
 
   incremental(options = {}) {
     return new IncrementalEncoding(this, (made) =>
-      withEncodeOptions(this._library, options, (given) => made(given)),
+      withEncodeOptions(this._library, "", options, (given) => made(given)),
     );
   }
 
@@ -169,11 +169,11 @@ export class Tokenizer {
   }
 
   _encode(name, text, options) {
-    this._library.withText(text, (at, size) => this._encodeAt(name, at, size, options));
+    this._library.withText(text, (at, size) => this._encodeAt(name, text, at, size, options));
   }
-  _encodeAt(name, at, size, options) {
+  _encodeAt(name, text, at, size, options) {
     const { _library: library, _handle: handle, _encoding: encoding } = this;
-    withEncodeOptions(library, options, (given) =>
+    withEncodeOptions(library, text, options, (given) =>
       library.check(library.exports[name](handle, at, size, given, encoding, library.error)),
     );
   }
@@ -186,8 +186,9 @@ export class Tokenizer {
   }
 }
 
-const withEncodeOptions = (library, { addSpecial = true, parseSpecial = true }, use) =>
-  library.withOptions([Number(addSpecial), Number(parseSpecial), 0, 1, 0, 0], use);
+// A string became UTF-8 on its way into the library's memory, which need not check it.
+const withEncodeOptions = (library, text, { addSpecial = true, parseSpecial = true }, use) =>
+  library.withOptions([Number(addSpecial), Number(parseSpecial), 0, 1, 0, 0, Number(typeof text === "string"), 0], use);
 
 const withDecodeOptions = (library, { removeSpecial = false, unparseSpecial = false, cleanSpaces = true }, use) =>
   library.withOptions([Number(removeSpecial), Number(unparseSpecial), Number(cleanSpaces)], use);

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from ggufbpe._util.utf8 import is_utf8
+
 LIBRARY = os.environ.get("GGUFBPE_C_LIBRARY", "")
 SPECIAL_IDS = ("bos", "eos", "eot", "eom", "unk", "sep", "pad", "mask")
 FIM_IDS = ("fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep")
@@ -51,6 +53,8 @@ class _EncodeOptions(ctypes.Structure):
         ("threads", _Int),
         ("poll", _Pointer),
         ("poll_context", _Pointer),
+        ("is_utf8", _Int),
+        ("reserved", _Int),
     )
 
 
@@ -102,11 +106,21 @@ def called(name: str, *arguments: object) -> None:
         raise CLibraryError(error)
 
 
-def _options(add_special: bool, parse_special: bool, continues: bool, threads: int, poll: Any) -> Any:
+def _options(
+    add_special: bool, parse_special: bool, continues: bool, threads: int, poll: Any, text: bytes = b""
+) -> Any:
     pointer = ctypes.cast(poll, _Pointer) if poll else None
+    known = len(text) % 2 == 1 and is_utf8(text)  # of half of the texts, which are not checked then
     return ctypes.byref(
         _EncodeOptions(
-            ctypes.sizeof(_EncodeOptions), add_special, parse_special, continues, threads, pointer, None
+            ctypes.sizeof(_EncodeOptions),
+            add_special,
+            parse_special,
+            continues,
+            threads,
+            pointer,
+            None,
+            known,
         )
     )
 
@@ -175,14 +189,14 @@ class CTokenizer:
         threads: int = 1,
         poll: Any = None,
     ) -> list[int]:
-        options = _options(add_special, parse_special, continues, threads, poll)
+        options = _options(add_special, parse_special, continues, threads, poll, text)
         called("encode", self.handle, text, _Size(len(text)), options, self._encoding)
         return self._ids()
 
     def encode_with_offsets(
         self, text: bytes, add_special: bool = True, parse_special: bool = True
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        options = _options(add_special, parse_special, False, 1, None)
+        options = _options(add_special, parse_special, False, 1, None, text)
         called("encode_with_offsets", self.handle, text, _Size(len(text)), options, self._encoding)
         ids = self._ids()
         place = library().ggufbpe_encoding_spans(self._encoding)
@@ -193,7 +207,7 @@ class CTokenizer:
         self, text: bytes, add_special: bool = True, parse_special: bool = True, threads: int = 1
     ) -> int:
         count = _Size()
-        options = _options(add_special, parse_special, False, threads, None)
+        options = _options(add_special, parse_special, False, threads, None, text)
         called("count", self.handle, text, _Size(len(text)), options, ctypes.byref(count))
         return count.value
 

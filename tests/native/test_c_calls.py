@@ -277,6 +277,15 @@ def test_a_reserved_option_is_zero(gpt2: CTokenizer) -> None:
 
     assert [status(0), status(1)] == [0, INVALID_ARGUMENT]
 
+    def status_of_count(reserved: int) -> int:
+        options = (48).to_bytes(8, "little") + bytes(36) + reserved.to_bytes(4, "little")
+        size = ctypes.c_size_t()
+        return int(
+            library().ggufbpe_count(gpt2.handle, b"", ctypes.c_size_t(0), options, ctypes.byref(size), None)
+        )
+
+    assert [status_of_count(0), status_of_count(1)] == [0, INVALID_ARGUMENT]
+
 
 def test_threads_share_a_tokenizer(gpt2: CTokenizer) -> None:
     tok = Tokenizer.from_gguf(GPT2)

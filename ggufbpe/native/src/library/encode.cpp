@@ -9,6 +9,12 @@ using namespace ggufbpe;
 
 namespace {
 
+ggufbpe_encode_options encode_options(const ggufbpe_encode_options *given) {
+    const ggufbpe_encode_options options = options_from(given, GGUFBPE_ENCODE_OPTIONS_INIT);
+    require(!options.reserved, "a reserved option is not 0");
+    return options;
+}
+
 EncodeOptions flags_of(const ggufbpe_encode_options &options) {
     return {options.add_special != 0, options.parse_special != 0, options.continues != 0};
 }
@@ -25,9 +31,9 @@ ggufbpe_status encode(const ggufbpe_tokenizer *tokenizer, const char *text, size
     if (encoding) clear();
     const auto work = [&] {
         require(tokenizer && encoding, "there is no tokenizer or no encoding");
-        const ggufbpe_encode_options options = options_from(given, GGUFBPE_ENCODE_OPTIONS_INIT);
+        const ggufbpe_encode_options options = encode_options(given);
         const Poll poll = poll_of(options);
-        const Text source = text_of(text, size);
+        const Text source = text_of(text, size, options.is_utf8 != 0);
         const Encoder &encoder = *tokenizer->encoder;
         if (with_spans) {
             encoder.encode_with_spans(source, flags_of(options), encoding->ids, encoding->spans, poll);
@@ -81,9 +87,9 @@ ggufbpe_status ggufbpe_count(const ggufbpe_tokenizer *tokenizer, const char *tex
                              const ggufbpe_encode_options *given, size_t *count, ggufbpe_error *error) {
     return answer(error, [&] {
         require(tokenizer && count, "there is no tokenizer or no place for the number");
-        const ggufbpe_encode_options options = options_from(given, GGUFBPE_ENCODE_OPTIONS_INIT);
+        const ggufbpe_encode_options options = encode_options(given);
         const Poll poll = poll_of(options);
-        const Text source = text_of(text, size);
+        const Text source = text_of(text, size, options.is_utf8 != 0);
         though_forked(threads_of(options), [&](size_t threads) {
             *count = tokenizer->encoder->count(source, flags_of(options), threads, poll);
         });
@@ -95,7 +101,7 @@ ggufbpe_status ggufbpe_find_split_point(const ggufbpe_tokenizer *tokenizer, cons
     return answer(error, [&] {
         require(tokenizer && place, "there is no tokenizer or no place for the result");
         require(start <= size, "the start is behind the end of the text");
-        const ggufbpe_encode_options options = options_from(given, GGUFBPE_ENCODE_OPTIONS_INIT);
+        const ggufbpe_encode_options options = encode_options(given);
         const Text source = text_of(text, size);
         *place = tokenizer->places[options.parse_special != 0]->next(source.data, size, start, poll_of(options));
     });
@@ -106,7 +112,7 @@ ggufbpe_status ggufbpe_growing_text_new(const ggufbpe_tokenizer *tokenizer, cons
     if (growing) *growing = nullptr;
     return answer(error, [&] {
         require(tokenizer && growing, "there is no tokenizer or no place for the text");
-        const ggufbpe_encode_options options = options_from(given, GGUFBPE_ENCODE_OPTIONS_INIT);
+        const ggufbpe_encode_options options = encode_options(given);
         *growing = new ggufbpe_growing_text{
             GrowingText(tokenizer->vocabulary, *tokenizer->encoder, tokenizer->splitter.get(), options.add_special != 0,
                         options.parse_special != 0),

@@ -94,9 +94,9 @@ Poll poll_of(const Options &options) {
     };
 }
 
-inline Text text_of(const char *text, size_t size) {
+inline Text text_of(const char *text, size_t size, bool is_utf8 = false) {
     require(text || !size, "the text is NULL");
-    return {reinterpret_cast<const unsigned char *>(text ? text : ""), size, false};
+    return {reinterpret_cast<const unsigned char *>(text ? text : ""), size, is_utf8};
 }
 
 // Writes bytes as ggufbpe_decode does.
