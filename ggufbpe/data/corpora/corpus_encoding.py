@@ -157,6 +157,7 @@ class _Job:
     def look_at(self, paths: list[str]) -> None:
         """Find the inputs, and what is wrong before anything is written."""
         self._inputs = list_inputs(paths, self.skipped, self._folder.name)
+        manifest.require_others(self._inputs, self._folder)
         self._require_packages()
         ChunkEncoder(self._tokenizer, self._options.document, self._options.layout(self._dtype, ""))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any, NamedTuple
@@ -23,6 +23,9 @@ _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT
 
 # Files of a folder that `save_to_disk` of the package datasets writes, of a dataset and of several.
 _SAVED = (frozenset({"dataset_info.json", "state.json"}), frozenset({"dataset_dict.json"}))
+
+
+_SHARDS = "written by ggufbpe encode"
 
 
 class File(NamedTuple):
@@ -40,13 +43,16 @@ def files_of(
     report: Report,
     ignored_in: Callable[[str], frozenset[str]] | None = None,
     tables: bool = False,
+    leave_out: str = "",
 ) -> Iterator[File]:
     """The files named, and those in the directories named, sorted by name in each.
 
     Files left out of directories are counted in `skipped`, by kind. Errors go to `report`. `ignored_in` gives further
     paths to leave out below a directory. It is called for each directory named, and for each repository below it, since
-    git ignores files of one repository only. With `tables`, parquet and arrow files are not taken for binary ones.
+    git ignores files of one repository only. With `tables`, parquet and arrow files are not taken for binary ones. The
+    folder `leave_out` is not searched below a directory, nor are the files read there that `encode_corpus` wrote.
     """
+    output = os.path.realpath(leave_out) if leave_out else None
     for root in paths:
         if is_url(root):
             try:
@@ -66,6 +72,8 @@ def files_of(
             try:
                 status = os.stat(path) if path == root else os.lstat(path)
                 if stat.S_ISDIR(status.st_mode):
+                    if path != root and os.path.realpath(path) == output:
+                        continue
                     names = sorted(os.listdir(path), reverse=True)
                     if ignored_in is not None and (path == root or ".git" in names):
                         ignored |= ignored_in(path)
@@ -74,6 +82,9 @@ def files_of(
                     if tables and any(each <= set(names) for each in _SAVED):
                         shown = [name for name in shown if not any(name in each for each in _SAVED)]
                         skipped["metadata of a saved dataset"] += 1
+                    shards = _shards_among(names)
+                    skipped[_SHARDS] += len(shards)
+                    shown = [name for name in shown if name not in shards]
                     to_visit += [os.path.join(path, name) for name in shown]
                 elif path != root and not stat.S_ISREG(status.st_mode):
                     skipped["link or special"] += 1
@@ -83,6 +94,18 @@ def files_of(
                     yield File(path, status.st_size, root)
             except OSError as error:
                 report(path, error)
+
+
+def _shards_among(names: Iterable[str]) -> frozenset[str]:
+    """The files in a folder that `encode_corpus` wrote, by the names of all; none without its list of inputs."""
+    there = set(names)
+    if "inputs.jsonl" not in there:
+        return frozenset()
+    from . import manifest  # not at the top: it imports this module, and `count` starts without it
+
+    if there.isdisjoint((manifest.MANIFEST, manifest.UNFINISHED)):
+        return frozenset()
+    return frozenset(manifest.written_among(there))
 
 
 # ---- behind URLs ----------------------------------------------------------------------------------------
@@ -116,15 +139,27 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
     # Over HTTP any page with links looks like a directory.
     is_folder = url.endswith("/") if scheme in ("http", "https") else system.isdir(place)
     details = system.find(place, detail=True) if is_folder else {place: system.info(place)}
+    shards = _shards_below(details) if is_folder else frozenset()
     for name, facts in sorted(details.items()):
         below = name.removeprefix(place) if is_folder else ""
         if any(part.startswith(".") for part in below.split("/")):
             skipped["hidden"] += 1
+        elif name in shards:
+            skipped[_SHARDS] += 1
         elif is_folder and not tables and is_binary_table(name):
             skipped["binary"] += 1
         else:
             path = name if is_url(name) else f"{scheme}://{name}"
             yield File(path, facts["size"] or 0, url, file_version(facts))
+
+
+def _shards_below(paths: Iterable[str]) -> frozenset[str]:
+    """Those of the paths that are of files which `encode_corpus` wrote."""
+    folders: defaultdict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        folders[folder].append(name)
+    return frozenset(f"{folder}/{name}" for folder, names in folders.items() for name in _shards_among(names))
 
 
 # What fsspec's file systems give alike in a listing and of one file; other times are often rounded in one of them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -168,12 +169,29 @@ def changed_input(before: Iterable[Input], now: Iterable[Input]) -> str:
 
 def written_names(folder: Folder) -> list[str]:
     """The files of a folder that an earlier run wrote."""
+    return written_among(folder.names())
+
+
+def written_among(names: Iterable[str]) -> list[str]:
+    """Those of the names in a folder of shards that are of files which `encode_corpus` writes.
+
+    >>> written_among(["a.jsonl", "part-00000.bin", "inputs.jsonl"])
+    ['part-00000.bin', 'inputs.jsonl']
+    """
     own = (MANIFEST, UNFINISHED, INPUTS)
-    return [
-        name
-        for name in folder.names()
-        if name in own or (name.startswith("part-") and name.endswith(SUFFIXES))
-    ]
+    return [name for name in names if name in own or (name.startswith("part-") and name.endswith(SUFFIXES))]
+
+
+def require_others(inputs: Iterable[Input], folder: Folder) -> None:
+    """`CorpusError` if one of the inputs is a file that writing to the folder would replace."""
+    place = os.path.realpath(folder.name)
+    for given in inputs:
+        head, name = os.path.split(os.path.realpath(given.path))
+        if head == place and written_among([name]):
+            raise CorpusError(
+                f"{given.path} has the name of a file that encoding writes to {folder.name}; "
+                "give another folder for the shards"
+            )
 
 
 def to_json(content: Mapping[str, Any]) -> bytes:

@@ -42,15 +42,15 @@ class ChangedError(ValueError):
 def list_inputs(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> list[Input]:
     """The files named, and those in directories named, in order. `OSError` for one that is missing.
 
-    Files in the folder `leave_out`, where the shards go, are left out.
+    In directories, the folder `leave_out`, where the shards go, is left out.
     """
     inputs: list[Input] = []
-    for file in files_of(paths, skipped, raised, tables=True):
+    for file in files_of(paths, skipped, raised, tables=True, leave_out=leave_out):
         if is_url(file.path):
             # What the listing says, since a request for each of many objects takes long.
             state = (file.size, file.version) if file.version else _state_at(file.path)
             inputs.append(Input(file.path, *state))
-        elif not _is_in(file.path, leave_out):
+        else:
             inputs.append(Input(file.path, *_state(os.stat(file.path))))
     return inputs
 
@@ -63,13 +63,6 @@ def _state_at(url: str) -> tuple[int, str]:
 
 def _state(status: os.stat_result) -> tuple[int, str]:
     return status.st_size, str(status.st_mtime_ns)
-
-
-def _is_in(path: str, folder: str) -> bool:
-    if is_url(folder) or not os.path.isdir(folder):
-        return False
-    place = os.path.realpath(folder)
-    return os.path.realpath(path).startswith(place + os.sep)
 
 
 @contextmanager
