@@ -570,8 +570,15 @@ def test_merges_txt_is_what_the_library_reads(tmp_path: Path) -> None:
     text = "Hello world, it's 2024!"
     assert library.encode(text).ids == Tokenizer(gpt2_vocabulary()).encode(text)
     lines = export.files["merges.txt"].decode().split("\n")
-    assert lines[:2] == ["#version: 0.2 - tokenizer.ggml.model=gpt2 tokenizer.ggml.pre=gpt-2", "Ġ t"]
+    model_and_ids = "model=gpt2 pre=gpt-2 bos_token_id=50256 eos_token_id=50256".split()
+    assert lines[:2] == [
+        " ".join(["#version: 0.2 -", *(f"tokenizer.ggml.{each}" for each in model_and_ids)]),
+        "Ġ t",
+    ]
     assert len(lines) == 1 + 50000 + 1
+    [limit] = export.limits
+    assert (limit.name, limit.number) == ("special_tokens", 1)
+    assert not to_merges_txt(make_vocabulary([*BYTE_CHARS, "aa"], merges=["a a"])).limits
 
 
 def test_merges_with_white_space_are_refused() -> None:

@@ -1,7 +1,8 @@
 """Imports merges.txt and vocab.json, the files of GPT-2's tokenizer, which older repositories have.
 
-The two files name neither a pre-tokenizer nor special tokens. Both come from the files beside them, or from what the
-tokenizer's class in transformers has built in. Without any, the tokens tell which pre-tokenizer they were made with.
+The two files name neither a pre-tokenizer nor special tokens. Both come from the files beside them, from the first line
+of our own export, or from what the tokenizer's class in transformers has built in. Without any, the tokens tell which
+pre-tokenizer they were made with.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from ...models.pretokenizers.families import families, is_byte_level, tied
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
-from ..exporters.hf_config import GGUF_SECTION, HFConfig, looks_special
+from ..exporters.hf_config import CONFIG_TOKENS, GGUF_SECTION, HFConfig, looks_special
 from ..exporters.hf_parts import replace
 from ..imported import Imported, NotImportableError, read_json
 from ..incompatibilities import Incompatibility
@@ -29,7 +30,7 @@ _K = TokenizerKey
 VOCAB_NAMES = ("vocab.json", "encoder.json")  # the second is the name in OpenAI's own release of GPT-2
 MERGES_NAMES = ("merges.txt", "vocab.bpe")
 HEAD = "#version"  # how the first line begins; the rest of it is free
-RECORDED = (_K.MODEL, _K.PRE)  # keys that our own export writes into the first line
+RECORDED = (_K.MODEL, _K.PRE)  # keys that our own export writes into the first line, beside special ids
 _WORD_ENDS = ("</w>", "@@")  # on many tokens of one character where words, not bytes, are merged
 _FEW = 8
 _ENOUGH = 1000  # merges from which a pre-tokenizer can be inferred
@@ -86,7 +87,9 @@ def import_merges(
             raise NotImportableError(
                 f"its tokens mark the end of a word with {end!r}, which llama.cpp does not have"
             )
-    config = _with_recorded(config, head)
+    alone = config.is_empty
+    recorded = _recorded_in(head, len(vocab))
+    config = config.with_config({GGUF_SECTION: {**recorded, **config.section}}) if recorded else config
     built_in = _CLASSES.get(str(config.config.get("tokenizer_class", "")).removesuffix("Fast"))
     if built_in is not None:
         config = config.with_defaults({key: text for key, text in built_in.named.items() if text in vocab})
@@ -95,7 +98,12 @@ def import_merges(
     chosen = pre if recognized is None else recognized.family
     entry = PRE_TOKENIZERS.get(chosen or "")
     byte_level = entry is None or entry.byte_encode
-    added = _added_tokens(vocab, made, config)
+    special = [
+        text
+        for text, token in vocab.items()
+        if token in recorded.values() or (alone and text not in made and looks_special(text))
+    ]
+    added = _added_tokens(vocab, special, config)
     read = import_tokenizer(
         {
             "added_tokens": added,
@@ -165,12 +173,14 @@ def _merges_of(path: str) -> tuple[str, list[tuple[str, str]]]:
     return head, merges
 
 
-def _with_recorded(config: HFConfig, head: str) -> HFConfig:
-    """The settings with what our own export wrote into the first line, where they do not say it themselves."""
-    recorded = dict(re.findall(r"(tokenizer\.ggml\.\w+)=(\S+)", head))
-    known = {key: recorded[key] for key in RECORDED if key in recorded}
-    section = {**known, **config.section}
-    return config.with_config({GGUF_SECTION: section}) if known else config
+def _recorded_in(head: str, size: int) -> dict[str, Any]:
+    """The names and special ids that our own export wrote into the first line, by their keys in a GGUF."""
+    written = dict(re.findall(r"(tokenizer\.ggml\.\w+)=(\S+)", head))
+    names = {key: written[key] for key in RECORDED if key in written}
+    numbers = {
+        key: written[key] for _, key in CONFIG_TOKENS if re.fullmatch("[0-9]{1,9}", written.get(key, ""))
+    }
+    return {**names, **{key: int(number) for key, number in numbers.items() if int(number) < size}}
 
 
 # ---- what they do not say -------------------------------------------------------------------------------
@@ -205,21 +215,18 @@ def _recognized(config: HFConfig, built_in: _Class | None, made: set[str]) -> Re
     )
 
 
-def _added_tokens(vocab: dict[str, Any], made: set[str], config: HFConfig) -> list[dict[str, Any]]:
-    """The added tokens as a tokenizer.json has them; named ones that have no id get the next, as in transformers.
+def _added_tokens(vocab: dict[str, Any], special_texts: list[str], config: HFConfig) -> list[dict[str, Any]]:
+    """The added tokens as a tokenizer.json has them: `special_texts`, and those that the settings name.
 
-    If nothing is beside the two files, tokens that no merge makes and that look special count as named.
+    Those that have no id get the next, as in transformers.
     """
     ids = {text: token for text, token in vocab.items() if type(token) is int}
     special: dict[str, bool] = {}
     for token, text, kind in config.added_tokens():
         ids.setdefault(text, token)
         special[text] = kind == TokenType.CONTROL
-    named = list(config.named_tokens())
-    if config.is_empty:
-        named = [text for text in vocab if text not in made and looks_special(text)]
     following = max(ids.values(), default=-1) + 1
-    for text in named:
+    for text in (*config.named_tokens(), *special_texts):
         if text not in ids:
             ids[text], following = following, following + 1
         special[text] = True
@@ -256,9 +263,14 @@ def _unexplained(
     if not byte_level:
         texts = [text for text in texts if not re.fullmatch("<0x[0-9A-F]{2}>", text)]
     if texts:
+        one = len(texts) == 1
+        pronoun, becomes = (
+            ("it is", "it becomes a normal token") if one else ("they are", "they become normal tokens")
+        )
         yield Incompatibility(
             "special_tokens",
             f"no merge makes {listed(texts, len(texts), ' and {} more')}, and no tokenizer_config.json beside the "
-            "file names them special, so only pre-tokenizers that take whole words find them",
+            f"file says what {pronoun} for: {becomes}, which llama.cpp does not find in texts unless it knows "
+            "the token's text or takes whole words",
             len(texts),
         )

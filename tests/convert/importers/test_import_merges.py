@@ -55,6 +55,26 @@ def test_without_settings_special_looks_count(tmp_path: Path) -> None:
     assert added["tokenizer.ggml.padding_token_id"] == len(VOCAB)
 
 
+def test_the_first_line_of_our_own_export_is_no_file_beside_it(tmp_path: Path) -> None:
+    head = "#version: 0.2 - tokenizer.ggml.model=gpt2 tokenizer.ggml.pre=gpt-2"
+    read = import_merges(written(tmp_path, f"{head}\na b\n"), HFConfig({}))
+    assert read.metadata["tokenizer.ggml.token_type"][VOCAB["<|endoftext|>"]] == 3
+    assert "special_tokens" not in {limit.name for limit in read.limits}
+
+
+def test_the_first_line_gives_special_ids(tmp_path: Path) -> None:
+    vocab = {**VOCAB, "</s>": len(VOCAB)}
+    path = written(tmp_path, f"#version: 0.2 - tokenizer.ggml.eos_token_id={len(VOCAB)}\na b\n", vocab)
+    metadata = import_merges(path, HFConfig({})).metadata
+    assert metadata["tokenizer.ggml.eos_token_id"] == len(VOCAB)
+    assert metadata["tokenizer.ggml.token_type"][len(VOCAB)] == 3
+    named = import_merges(path, HFConfig({"eos_token": "<|endoftext|>"})).metadata
+    assert named["tokenizer.ggml.eos_token_id"] == VOCAB["<|endoftext|>"]  # the file beside it comes first
+    for damaged in ("x", "-1", "99999"):
+        path = written(tmp_path, f"#version: 0.2 - tokenizer.ggml.eos_token_id={damaged}\na b\n", vocab)
+        assert "tokenizer.ggml.eos_token_id" not in import_merges(path, HFConfig({})).metadata
+
+
 def test_a_class_that_puts_ends_around_a_text(tmp_path: Path) -> None:
     vocab = {**VOCAB, "<s>": len(VOCAB), "</s>": len(VOCAB) + 1}
     config = HFConfig({"tokenizer_class": "RobertaTokenizer"})
@@ -69,6 +89,7 @@ def test_tokens_that_nothing_explains(tmp_path: Path) -> None:
     read = import_merges(written(tmp_path, vocab={**VOCAB, "cd": len(VOCAB)}), HFConfig({}))
     [limit] = [limit for limit in read.limits if limit.name == "special_tokens"]
     assert (limit.number, "no merge makes 'cd'" in limit.what) == (1, True)
+    assert "it becomes a normal token, which llama.cpp does not find in texts unless" in limit.what
 
 
 REFUSED: dict[str, tuple[str, Any]] = {
