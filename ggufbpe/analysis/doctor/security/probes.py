@@ -138,14 +138,13 @@ class Probes:
         ]
         return self.answer(*turns, user(OTHER))
 
-    @cached_property
-    def bare_system(self) -> str:
-        """What the template alone makes of a system message and a question, as in transformers; "" if it refuses."""
+    def bare(self, *messages: dict[str, Any]) -> str:
+        """What the template alone makes of messages, as in transformers; "" if it refuses."""
         if self._template is None:
             return ""
         try:
             with self._limit.timed():
-                return self._template.bare_text([message("system", SYSTEM), user(PLAIN)])
+                return self._template.bare_text(list(messages))
         except (ChatError, OutOfTimeError):
             return ""
 

@@ -144,8 +144,13 @@ def _lost(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
                 )
                 yield template_finding(source, "text_lost", None, told)
                 return
-    if probes.bare_system and SYSTEM not in probes.bare_system:
-        told = "The template leaves out a system message; llama.cpp notices it, and puts its text before the question."
+    bare = probes.bare(message("system", SYSTEM), user(PLAIN))
+    if not bare or SYSTEM in bare:
+        return
+    if bare == probes.bare(user(PLAIN)):  # as in Phi-3
+        yield template_finding(source, "no_system_role", None, "It writes nothing for a system message.")
+    else:
+        told = "In place of the text of a system message, the template writes another text, or none."
         yield template_finding(source, "text_lost", None, told)
 
 

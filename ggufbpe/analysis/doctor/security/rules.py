@@ -100,6 +100,12 @@ RULES: dict[str, Rule] = {
         "The chat template leaves out messages.",
         "The model does not see them, so that what you told it does not hold.",
     ),
+    "no_system_role": Rule(
+        "note",
+        "The chat template has no place for a system message.",
+        "llama.cpp notices it, and puts the text before the question. Programs that run the template "
+        "themselves lose it.",
+    ),
     "order_changed": Rule(
         "warning",
         "The chat template changes the order of messages.",

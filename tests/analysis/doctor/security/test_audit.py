@@ -197,5 +197,13 @@ def test_a_file_whose_tokenizer_does_not_open(tmp_path: Path) -> None:
     assert "sandbox_escape" in found
 
 
+def test_a_system_message_without_a_place_is_not_lost() -> None:
+    """As in the template of Phi-3: llama.cpp puts its text before the question."""
+    source = "{% for m in messages if m.role != 'system' %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
+    found = {each.id: each.severity for each in template_findings(source)}
+    assert found["no_system_role"] == "note"
+    assert "text_lost" not in found
+
+
 def test_a_file_without_a_template(tmp_path: Path) -> None:
     assert findings_in(tmp_path, small_keys()) == {}
