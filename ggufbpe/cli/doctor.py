@@ -137,9 +137,8 @@ def _point_to_audit(arguments: argparse.Namespace, path: str | ModelLocation) ->
         return
     told = [counted(n, severity) for severity, n in found.counts.items() if n and severity != "note"]
     if told:
-        _output.note(
-            f"ggufbpe: what this file can do to its user was examined, too: {', '.join(told)} (--security)"
-        )
+        shown = "it" if sum(found.counts.values()) - found.counts["note"] == 1 else "them"
+        _output.note(f"ggufbpe: a security check found {' and '.join(told)}; --security shows {shown}")
 
 
 def _show(arguments: argparse.Namespace, found: Examination) -> None:
