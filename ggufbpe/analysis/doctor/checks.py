@@ -36,7 +36,6 @@ from .template_checks import (
     other_bos,
     template_errors,
     template_is_settings,
-    turn_ends,
 )
 from .token_checks import (
     control_shown,
@@ -47,6 +46,7 @@ from .token_checks import (
     made_control,
     padding_tokens,
 )
+from .turn_end_check import turn_ends
 from .unused_marker_check import unused_markers
 from .value_checks import lengths, wrong_types
 

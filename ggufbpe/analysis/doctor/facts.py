@@ -193,6 +193,14 @@ class Facts:
         keys = ("general.base_model.0.name", "general.base_model.1.name", "general.basename", KEY_NAME)
         return [name for key in keys if (name := self.text(key))]
 
+    def encode(self, text: bytes | str, *, add_special: bool = False) -> list[int]:
+        """The ids of a text; none if it cannot be encoded, for lack of a byte, say, which another check reports."""
+        assert self.tokenizer is not None
+        try:
+            return self.tokenizer.encode(text, add_special=add_special)
+        except ValueError:
+            return []
+
     def adds(self, name: str) -> bool:
         """Check that the special token "bos", "eos" or "sep" is added to every text."""
         if self.tokenizer is None:

@@ -91,7 +91,7 @@ def dropped_spaces(model: Facts) -> Iterator[Finding]:
     if tokenizer is None or not tokenizer.vocabulary.pre_tokenizer.clean_spaces:
         return
     text = "It 's here , now !"
-    ids = tokenizer.encode(text, add_special=False)
+    ids = model.encode(text)
     if min(ids, default=0) < 0:  # an unknown token, which the file does not have
         return
     back, pieces = tokenizer.decode(ids), b"".join(map(tokenizer.token_to_piece, ids)).decode()

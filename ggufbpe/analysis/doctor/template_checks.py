@@ -1,4 +1,4 @@
-"""Checks that the chat template makes prompts, and that its markers, BOS and ends of turns are right.
+"""Checks that the chat template makes prompts, and that its markers and BOS are right.
 
 Without jinja2 the template is not run, and only its source is checked.
 """
@@ -12,7 +12,6 @@ from ..._util.errors import ChatError, printable
 from ..._util.extras import NotInstalledError
 from ..._util.wording import counted, listed
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
-from ...models.loading import load
 from ...models.vocabulary import SPECIAL_TYPES
 from ..oracles.chat_answers import Refused
 from .chat_markers import markers_of, markers_of_prompt, without_comments
@@ -25,7 +24,6 @@ from .unused_marker_check import unused_in_template
 
 _K = TokenizerKey
 
-_END = re.compile(r"(?i)end|eo[stm]\b|</|sep|close|stop|return|done|\[/|e~")  # of tokens that end something
 _EMBEDS = re.compile(r"(?i)embed|rerank|\b(bge|e5|gte)\b")  # in names of models that write no answers
 _PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2
 
@@ -125,7 +123,7 @@ def eos_behind_prompts(model: Facts) -> Iterator[Finding]:
     if is_wanted or f"{model.text(KEY_ARCHITECTURE)}.pooling_type" in model.source:
         return
     prompt, eos = model.rendered.prompt("user"), tokenizer.eos_id
-    if eos is None or not prompt or tokenizer.encode(prompt)[-1:] != [eos]:
+    if eos is None or not prompt or model.encode(prompt, add_special=True)[-1:] != [eos]:
         return
     yield Finding(
         "warning",
@@ -148,7 +146,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
     fix = "" if model.expects_bos else model.set(_K.ADD_BOS, "false")
     prompt = (model.rendered.prompt("user") or b"") if model.rendered else b""
     before, found, _ = prompt.partition(QUESTION.encode())
-    begin = tokenizer.encode(before) if found else []
+    begin = model.encode(before, add_special=True) if found else []
     if begin.count(tokenizer.bos_id) > 1:
         bare = model.rendered.bare.partition(QUESTION.encode())[0] if model.rendered else b""
         yield Finding(
@@ -189,7 +187,7 @@ def other_bos(model: Facts) -> Iterator[Finding]:
     if tokenizer is None or rendered is None or not tokenizer.add_bos or tokenizer.bos_id is None:
         return
     prompt = rendered.prompt("user") or b""
-    begin = tokenizer.encode(prompt.partition(QUESTION.encode())[0])[:2]
+    begin = model.encode(prompt.partition(QUESTION.encode())[0], add_special=True)[:2]
     if len(begin) < 2 or begin[0] != tokenizer.bos_id or begin[1] == tokenizer.bos_id:
         return
     own, other = (model.tokens[token] for token in begin)
@@ -215,7 +213,7 @@ def chat_markers(model: Facts) -> Iterator[Finding]:
     groups: dict[tuple[str, str], list[str]] = {}
     told = frozenset(unused_in_template(model))  # by a check of their own
     for marker in dict.fromkeys((*shown, *source)):
-        if not _is_cut(model, marker) or model.ids.get(marker) in told:
+        if not is_cut(model, marker) or model.ids.get(marker) in told:
             continue
         # what only looks like a marker may contain the name of a role
         is_shown = marker in usual or (marker in source and (marker in shown or not prompts))
@@ -255,10 +253,10 @@ def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Find
 
 
 def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
-    cut = model.tokenizer and [len(model.tokenizer.encode(marker, add_special=False)) for marker in markers]
+    cut = [len(model.encode(marker)) for marker in markers] if model.tokenizer else []
     told = f"{counted(len(markers), 'marker is not a token', 'markers are not tokens')}: "
     told += f"{listed(markers, len(markers))}."
-    if cut:
+    if any(cut):
         told += f" Encoded as text, {'each' if len(cut) > 1 else 'it'} becomes up to {counted(max(cut), 'token')}."
     if model.family and len(model.tokens) < model.family.size:
         told += (
@@ -288,7 +286,7 @@ def _written(rendered: SamplePrompts | None) -> tuple[str, str]:
     return usual.decode("utf-8", "replace"), rendered.text
 
 
-def _is_cut(model: Facts, marker: str) -> bool:
+def is_cut(model: Facts, marker: str) -> bool:
     """Whether a marker is not one special token."""
     token = model.ids.get(marker)
     return token is None or not _is_special(model, token)
@@ -299,80 +297,3 @@ def _is_special(model: Facts, token: int) -> bool:
         return bool(model.tokenizer.vocabulary.attributes[token] & SPECIAL_TYPES)
     kinds = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN)
     return model.type_of(token) in map(int, kinds)
-
-
-def turn_ends(model: Facts) -> Iterator[Finding]:
-    """What the template writes after an answer, if that does not end a generation."""
-    if model.tokenizer is None or not model.template:
-        return
-    vocabulary = model.tokenizer.vocabulary
-    ends = vocabulary.eog_ids
-    behind = model.rendered.behind_answer if model.rendered else (b"", b"")
-    last, before_next = (_special_tokens(model, text) for text in behind)
-    if not ends.isdisjoint((*last, *before_next)):
-        return
-    token = _end_of_turn(model, last, before_next)
-    if token is not None:
-        key, is_end = _key_of_end(model, token), bool(_END.search(model.tokens[token]))
-        has_pieces = any(
-            _is_cut(model, marker) for marker in markers_of_prompt(behind[0].decode("utf-8", "replace"))
-        )
-        if key is None or (has_pieces and not is_end):  # no key would help; another check reports the marker
-            return
-        known = listed(sorted(ends), len(ends), shown=model.quoted)
-        yield Finding(
-            "warning" if is_end else "note",
-            "turn_end",
-            "Answers in chats do not stop.",
-            "A model ends its turn as the template does. llama.cpp does not know that this token ends one.",
-            model.set(key, token),
-            Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
-            {"token": token, "ends": sorted(ends)},
-            f"The chat template ends an answer with {model.quoted(token)}, token {token}, which does not end a "
-            f"generation. llama.cpp knows {known or 'none'} here.",
-        )
-        return
-    named = {vocabulary.tokens[i] for i in ends} | {"eos_token"}
-    if vocabulary.special_ids["eot"] is None and not any(n in model.template for n in named):
-        yield Finding(
-            "note",
-            "eot_missing",
-            "Answers in chats may not stop.",
-            "A model ends its turn as the template does. If llama.cpp does not know the token that ends it, answers "
-            "do not stop.",
-            f"set {_K.EOT_ID} to the id of the token that ends a turn (`ggufbpe fix` with --set)",
-            model.key(_K.EOT_ID),
-            None,
-            "The chat template has none of the tokens that end a generation, and the file has no EOT.",
-        )
-
-
-def _end_of_turn(model: Facts, last: list[int], before_next: list[int]) -> int | None:
-    """Which of the special tokens after an answer ends it: some may begin what follows.
-
-    After the last answer, some templates write nothing, and some the beginning of another one.
-    """
-    same = [one for one, other in zip(last, before_next) if one == other] if last else before_next
-    ends = [token for token in same if _END.search(model.tokens[token])]
-    return ends[-1] if ends else same[0] if same else None
-
-
-def _special_tokens(model: Facts, text: bytes) -> list[int]:
-    """The special tokens in text that the template wrote, except BOS."""
-    assert model.tokenizer is not None
-    vocabulary = model.tokenizer.vocabulary
-    special, bos = frozenset(vocabulary.special_token_ids), model.tokenizer.bos_id
-    ids = model.tokenizer.encode(text, add_special=False)
-    return [i for i in ids if i in special and (i != bos or i == model.tokenizer.eos_id)]
-
-
-def _key_of_end(model: Facts, token: int) -> str | None:
-    """The key by which a token ends a generation while all others that do still do."""
-    assert model.tokenizer is not None
-    before = model.tokenizer.eog_ids
-    for key in (_K.EOT_ID, _K.EOM_ID, _K.EOS_ID):
-        given = {**model.overrides, key: token}
-        after = load(model.file.path, given)[0].eog_ids
-        if token in after and before <= after:
-            return key
-    return None

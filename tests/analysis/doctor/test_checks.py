@@ -287,6 +287,11 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "note",
         lambda: without_ends("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"),
     ),
+    "no end in template, which the file has": (
+        "end_not_written",
+        "note",
+        lambda: template("{% for m in messages %}{{ m.content }}\n{% endfor %}"),
+    ),
     "refuses answers": ("chat_refused", "warning", lambda: template(refusing("messages|length > 2"))),
     "refuses the system": (
         "chat_refused",

@@ -19,7 +19,6 @@ from ggufbpe.analysis.doctor.template_checks import (
     other_bos,
     template_errors,
     template_is_settings,
-    turn_ends,
 )
 from ggufbpe.cli import main
 from ggufbpe.gguf.change import COMMAND
@@ -30,8 +29,6 @@ __all__ = ["facts_of"]  # the fixture
 SIZE = len(small_keys()[K.LIST])
 WITH_USUAL = CHATML + "{{ '<|other|>' }}"
 WITH_RARE = CHATML + "{% if images %}<|image|>{% endif %}"
-ROLES = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
-ROLE_NAMES = ("<|user|>", "<|assistant|>", "<|system|>", "<|tool|>")
 
 
 @pytest.mark.parametrize(
@@ -187,24 +184,12 @@ def test_markers_that_are_ordinary_tokens(facts_of: FactsOf) -> None:
     assert (finding.where.token, finding.fix) == (SIZE, model.set_types(CONTROL=[SIZE]))
 
 
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        (CHATML, []),
-        (CHATML.replace("<|im_end|>", "<|turn_end|>"), [("turn_end", "warning")]),
-        (ROLES, [("turn_end", "note")]),  # a turn ends where the next one begins
-    ],
-)
-def test_turns_that_do_not_end(template: str, expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
-    model = facts_of(with_template(template, "<|turn_end|>", *ROLE_NAMES))
-    findings = list(turn_ends(model))
-    assert found(findings) == expected
-    if expected == [("turn_end", "warning")]:
-        assert findings[0].fix == model.set(K.EOT_ID, SIZE)
-
-
-def test_a_template_that_marks_no_end(facts_of: FactsOf) -> None:
-    keys = with_template("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
-    keys[K.LIST] = [*keys[K.LIST][:-3], "<a>", "<b>", "<c>"]  # no text that ends a generation
-    assert found(turn_ends(facts_of(keys))) == [("eot_missing", "note")]
-    assert not list(turn_ends(facts_of({**keys, K.EOT_ID: SIZE - 1})))
+def test_a_tokenizer_that_lacks_bytes_is_examined_as_well(tmp_path: Path, facts_of: FactsOf) -> None:
+    """A tokenizer for scores with tokens of merges cannot encode what the template writes."""
+    keys = {**with_template(CHATML + "{{ '\u2014<|other|>' }}"), K.MODEL: "llama", K.PRE: "default"}
+    tokenizer = facts_of(keys).tokenizer
+    assert tokenizer is not None
+    with pytest.raises(ValueError, match="the text needs the byte 0xE2"):
+        tokenizer.encode("\u2014")
+    findings = doctor(write_metadata(tmp_path / "model.gguf", keys)).findings
+    assert {"bytes_missing", "chat_marker"} <= {each.id for each in findings}
