@@ -146,13 +146,18 @@ class ChunkReader:
         rows: list[Any] = []
         size = 0
         options = self._any_columns, self._argument
-        for some in table_rows(stream, given.path, self._columns, place.offset, *options):
-            rows += some
-            size += sum(len(value) for row in some for value in row if isinstance(value, (bytes, str)))
-            if size >= CHUNK or len(rows) >= _MOST_FILES:
-                at = place.record + len(rows)  # the consumer may clear the list
+        try:
+            for some in table_rows(stream, given.path, self._columns, place.offset, *options):
+                rows += some
+                size += sum(len(value) for row in some for value in row if isinstance(value, (bytes, str)))
+                if size >= CHUNK or len(rows) >= _MOST_FILES:
+                    at = place.record + len(rows)  # the consumer may clear the list
+                    yield Chunk("rows", rows, place, size)
+                    place, rows, size = place._replace(offset=at, record=at), [], 0
+        except Exception:
+            if rows:  # those before the damage
                 yield Chunk("rows", rows, place, size)
-                place, rows, size = place._replace(offset=at, record=at), [], 0
+            raise
         if rows:
             yield Chunk("rows", rows, place, size)
 

@@ -18,6 +18,7 @@ from ..._util.extras import NotInstalledError, imported
 from ..._util.utf8 import is_utf8
 
 _BLOCK = 1 << 20
+_PART = 1 << 17  # bytes that are decompressed at a time, at most
 _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY_TABLES = (".parquet", ".arrow", ".feather")
 _ZSTD = (".zst", ".zstd")
@@ -61,14 +62,41 @@ def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
     if path.endswith(".gz"):
         import gzip
 
-        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+        return _UpToDamage(gzip.GzipFile(fileobj=raw))  # type: ignore[return-value]
     if path.endswith(_ZSTD):
         try:
             zstandard = imported("zstandard", "zstd", "reading zstd")
         except NotInstalledError as error:
             raise CorpusError(f"{path}: {error}") from None
-        return io.BufferedReader(_ZstdFrames(raw, zstandard.ZstdDecompressor()), 1 << 17)
+        frames = io.BufferedReader(_ZstdFrames(raw, zstandard.ZstdDecompressor()), _PART)
+        return _UpToDamage(frames)  # type: ignore[return-value]
     return raw
+
+
+class _UpToDamage:
+    """What a file decompresses to: all bytes before the damage, if there is one; the next `read` raises the error.
+
+    The readers of Python lose what they have decompressed in the same call.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._error: Exception | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """The next `size` bytes, fewer at the end or before the damage; all of them if `size` is negative."""
+        if self._error is not None:
+            raise self._error
+        parts: list[bytes] = []
+        try:
+            while size and (part := self._stream.read1(min(size, _PART) if size > 0 else _PART)):
+                parts.append(part)
+                size -= len(part)
+        except Exception as error:
+            if size < 0 or not parts:
+                raise
+            self._error = error
+        return b"".join(parts)
 
 
 class _ZstdFrames(io.RawIOBase):

@@ -122,11 +122,19 @@ def _csv_rows(stream: Any, columns: Sequence[str], found: _Found, start: int) ->
     header = [field.decode("utf-8", "surrogateescape") for field in next(rows, [])]
     there = found(header)
     places = [header.index(column) if column in there else None for column in columns]
-    wanted = islice(rows, start, None)
-    while some := [
-        tuple(None if at is None or at >= len(row) else row[at] for at in places)
-        for row in islice(wanted, _ROWS)
-    ]:
+    some: list[Row] = []
+    try:
+        for row in islice(rows, start, None):
+            some.append(tuple(None if at is None or at >= len(row) else row[at] for at in places))
+            del row  # which may be a gigabyte
+            if len(some) == _ROWS:
+                yield some
+                some = []
+    except Exception:
+        if some:  # those before the damage
+            yield some
+        raise
+    if some:
         yield some
 
 
