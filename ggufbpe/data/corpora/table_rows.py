@@ -47,7 +47,7 @@ def table_rows(
         return
     pyarrow = imported("pyarrow", "corpora", f"{name}: reading parquet and arrow")
     try:
-        batches = _parquet if name.endswith(".parquet") else _arrow
+        batches = _parquet if name.lower().endswith(".parquet") else _arrow
         for batch in batches(stream, found, start):
             there, none = batch.schema.names, [None] * batch.num_rows
             yield list(zip(*(_values(batch.column(c), pyarrow) if c in there else none for c in columns)))
@@ -170,8 +170,16 @@ def _json_lines(data: bytes, name: str) -> Iterator[dict[str, Any]]:
 def _columns_in(
     names: Sequence[str], name: str, columns: Sequence[str], may_lack: bool, argument: str
 ) -> list[str]:
-    """The columns of these that a table has. `CorpusError` says which it does if it has none, or may not lack any."""
+    """The columns of these that a table has. `CorpusError` says which it does if it has none, or may not lack any.
+
+    Two columns of one name are refused: which of them has the texts is for the owner to say.
+    """
     found = [column for column in columns if column in names]
+    for column in found:
+        if (times := names.count(column)) > 1:
+            raise CorpusError(
+                f"{name}: there are {times} columns {printable(column)}; give each a name of its own"
+            )
     there = ", ".join(map(printable, names)) or "none"
     if may_lack and not found:
         raise CorpusError(f"{name}: there is none of the columns {', '.join(columns)}; there are {there}")

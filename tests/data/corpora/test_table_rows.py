@@ -67,6 +67,28 @@ def test_a_column_that_is_not_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("may_lack", [False, True])
+def test_two_columns_of_one_name(name: str, may_lack: bool) -> None:
+    table, stream = TABLE.rename_columns(["text", "id", "text"]), io.BytesIO()
+    if name.endswith(".parquet"):
+        pq.write_table(table, stream)
+    elif name.endswith(".csv"):
+        stream.write(b"text,id,text\na,b,c\n")
+    else:
+        with (pa.ipc.new_stream if name.startswith("stream") else pa.ipc.new_file)(
+            stream, table.schema
+        ) as writer:
+            writer.write_table(table)
+    stream.seek(0)
+    with pytest.raises(CorpusError, match=f"{name}: there are 2 columns 'text'; give each a name of its own"):
+        list(table_rows(stream, name, ["text"], may_lack=may_lack))
+    stream.seek(0)
+    assert next(table_rows(stream, name, ["id"], may_lack=may_lack))[0] == (
+        (b"b",) if name == "a.csv" else (0,)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_none_of_the_columns_that_may_be_there(name: str) -> None:
     [row, *_] = next(iter(table_rows(io.BytesIO(written(name)), name, ["messages", "text"], may_lack=True)))
     assert row == (None, "é0".encode())
