@@ -46,7 +46,13 @@ def order(answer: Answer) -> list[int]:
 
 
 def _place(cause: Cause) -> int:
-    """Types of tokens that do not look special come after scores, which also make tokens of plain text."""
+    """Types of tokens that do not look special come after scores, which also make tokens of plain text.
+
+    Control tokens that are ordinary text in the given ids come before `parse_special`: without special tokens, no chat
+    works.
+    """
+    if cause.id == "special_token_types" and all(map(_is_word_made_control, cause.detail["tokens"])):  # type: ignore[call-overload]
+        return CAUSES.index("sep")
     likely = cause.id != "special_token_types" or any(map(_looks_special, cause.detail["tokens"]))  # type: ignore[call-overload]
     return CAUSES.index(cause.id if likely else "scores") + (not likely)
 
@@ -54,6 +60,12 @@ def _place(cause: Cause) -> int:
 def _looks_special(token: dict[str, str]) -> bool:
     """Whether a token is written in brackets, as special tokens are."""
     return token["token"].strip()[:1] in tuple("<[{")
+
+
+def _is_word_made_control(token: dict[str, str]) -> bool:
+    """Whether a token that does not look special is a control token in the file, and ordinary text in the given ids."""
+    types = token.get("ours"), token.get("theirs")
+    return types == ("CONTROL", "NORMAL") and not _looks_special(token)
 
 
 def _with_pre_first(answer: Answer) -> Answer:

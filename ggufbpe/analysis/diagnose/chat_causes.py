@@ -9,6 +9,8 @@ from ..._util.errors import printable
 from .cause import Cause
 from .id_evidence import text_difference
 
+NO_TEMPLATE = "the model file has no chat template, so llama-server uses ChatML"
+
 
 def with_first_difference(cause: Cause, ours: bytes | None, theirs: bytes, refusal: str) -> Cause:
     """The cause with the place where `theirs` first differs from our prompt, or with why there is no prompt of ours."""

@@ -11,15 +11,18 @@ from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from ..._util.spelling import SPACE
+from ...gguf.constants import TokenType
 from ...models.bpe.merge import BYTE_CHARS, texts_made_by
 from ...models.special_ids import MADE_CONTROL
-from ...models.vocabulary import BYTE, CONTROL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
+from ...models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from .token_checks import BARS, BRACKETED, CONTROL_LIKE, NEAR, PADDING, lacks_merges
 
 _OF_NO_TEXT = frozenset(
     BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))
 )  # bytes that UTF-8 lacks
+_SCORES_OF_ADDED = (0.0, -1000.0)  # of tokens that were added to a vocabulary with scores
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 
 
@@ -32,7 +35,7 @@ class MarkerTokens:
         """`merged` gives the texts that merges produce, where they are already known."""
         self._merged = merged
         self._tokens, self._attributes = vocabulary.tokens, vocabulary.attributes
-        self._merges = vocabulary.merges
+        self._merges, self._scores = vocabulary.merges, vocabulary.scores
         self._of_no_text = _OF_NO_TEXT if vocabulary.pre_tokenizer.byte_encode else frozenset()
         self._special_ids = {token for token in vocabulary.special_ids.values() if token is not None}
         self._template = template
@@ -42,6 +45,30 @@ class MarkerTokens:
         if not isinstance(token, int) or not 0 <= token < len(self._tokens):
             return False
         return self._is_marker(token) or token in self.added_text_at(token)
+
+    def is_word(self, token: int) -> bool:
+        """Check that a token is ordinary text, such as "user", which no model makes special.
+
+        Merges produce it. Without merges, it has a score that was learned, or ordinary tokens stand behind it: words
+        that are added have the score 0 or -1000, and stand at the end.
+        """
+        text = self._tokens[token]
+        if (
+            BRACKETED.fullmatch(text)
+            or CONTROL_LIKE.fullmatch(text)
+            or text in MADE_CONTROL
+            or not text.strip()
+        ):
+            return False
+        if self._merges:
+            return text in self._results or (len(text) == 1 and text.isascii())
+        if self._scores:
+            return bool(text.strip(SPACE)) and self._scores[token] not in _SCORES_OF_ADDED
+        return any(attribute & NORMAL for attribute in self._attributes[token + 1 :])
+
+    def may_become(self, token: int, kind: str) -> bool:
+        """Check that a token may be given a type though that changes what the token decodes to."""
+        return token in self or (kind == TokenType.NORMAL.name and self.is_word(token))
 
     def _is_marker(self, token: int) -> bool:
         if not self._is_bracketed(token):

@@ -3,7 +3,7 @@
 A change is proposed if
 
 - (a) every text that it is said to explain gets the other side's ids,
-- (b) no token decodes to other bytes, except markers whose type is the defect,
+- (b) no token decodes to other bytes, except markers and ordinary words whose type is the defect,
 - (c) every text that both sides encoded alike stays as it is,
 - (d) `doctor` finds nothing that it did not find before.
 
@@ -318,7 +318,9 @@ def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[
     may_differ = [
         token
         for token in tokens_that_differ(ours.attributes, theirs.attributes)
-        if not (token in change.types and trial.markers and token in trial.markers)
+        if not (
+            token in change.types and trial.markers and trial.markers.may_become(token, change.types[token])
+        )
         and ours.attributes[token]  # 0 is a type that does not exist, with which it decodes to nothing
     ]
     if ours.pre_tokenizer.byte_encode != theirs.pre_tokenizer.byte_encode:

@@ -30,7 +30,7 @@ from .id_comparison import ids_compared
 from .result import Verification
 from .template_diff import template_differences
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
-from .weighing import change_to, template_change, weigh
+from .weighing import change_to, other_template_of, template_change, weigh, without_template
 
 _CLEAR = (
     "other model",
@@ -144,15 +144,28 @@ def _advice(a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]) -> _Advice:
         return variants_of(a).evidence
 
     with Trial(a, evidence) as one, Trial(b, evidence) as other:
-        weighed = weigh(one, other)
-        suspect = weighed.suspect
+        suspect, reasons = _suspected(one, other)
         if suspect is None:
-            return _Advice(None, changes=(change_to(one, other), change_to(other, one)))
+            return _Advice(None, changes=(_whole_change(one, other), _whole_change(other, one)))
         (broken, trial), (good, good_trial) = ((a, one), (b, other))[:: 1 - 2 * suspect]
         proposal = _proposal(trial, good_trial, broken, good, texts or [text.encode() for text in SAMPLES])
     if proposal is not None and not texts:
         proposal = proposal._replace(unit="sample text")
-    return _Advice(suspect, weighed.reasons[suspect], proposal)
+    return _Advice(suspect, reasons, proposal)
+
+
+def _suspected(one: Trial, other: Trial) -> tuple[int | None, tuple[str, ...]]:
+    """Return 0 or 1, the file that looks broken, and why; None if nothing tells."""
+    weighed = weigh(one, other)
+    if weighed.suspect is not None:
+        return weighed.suspect, weighed.reasons[weighed.suspect]
+    suspect = without_template(one, other)
+    return suspect, () if suspect is None else ("it has no chat template",)
+
+
+def _whole_change(one: Trial, other: Trial) -> Change:
+    """Return what would have to change in one file for it to be like the other, its chat template included."""
+    return change_to(one, other) | other_template_of(one, other)
 
 
 def _proposal(
@@ -160,8 +173,12 @@ def _proposal(
 ) -> Proposal | None:
     """Return the change that makes the broken model like the good one."""
     compared = [TextWithIds(text, good.encode(text)) for text in texts]
-    change = change_to(trial, good_trial) | template_change(trial, good_trial)
-    proposal = prove(trial, change, compared)
+    change, template = change_to(trial, good_trial), template_change(trial, good_trial)
+    proposal = prove(trial, change | template, compared)
+    if proposal.command or not (template and prove(trial, change, compared).command):
+        change |= template
+    else:  # doctor warns of the other template, too
+        proposal = prove(trial, change, compared)
     if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
         return proposal
     differing = [each for each in compared if broken.encode(each.text) != each.ids]

@@ -1,8 +1,8 @@
 """Decides by doctor's findings which of two files is the broken one, and what it must change to match the other.
 
 Values that a model would have anyway, such as a flag that is not set, are less suspicious than others; a marker that
-is plain text in one file only is suspicious there; and the tokens, which both files have, speak for one of two
-pre-tokenizers.
+is plain text in one file only is suspicious there, and so is an ordinary word that is special; and the tokens, which
+both files have, speak for one of two pre-tokenizers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, Vocabulary
 from ..doctor.facts import TEXTS_OF_IDS, Facts
 from ..doctor.finding import Finding
 from ..doctor.proposal import Trial, checks_left_out
+from ..doctor.token_checks import BRACKETED
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual
@@ -61,7 +62,8 @@ def weigh(one: Trial, other: Trial) -> Weighed:
         known = {(finding.id, finding.where.key) for finding in findings[others]}
         new = [each for each in findings[own] if (each.id, each.where.key) not in known]
         told = [(_OF_DOCTOR, _said(each)) for each in new]
-        suspicions.append([*told, *_unusual(facts[own], facts[others])])
+        trials = (one, other)[own], (one, other)[others]
+        suspicions.append([*told, *_unusual(*trials)])
     weights = tuple(sum(weight for weight, _ in each) for each in suspicions)
     reasons = tuple(tuple(dict.fromkeys(reason for _, reason in each)) for each in suspicions)
     return Weighed(weights, reasons)  # type: ignore[arg-type]
@@ -72,8 +74,9 @@ def _said(finding: Finding) -> str:
     return finding.what.partition(". ")[0].rstrip(".")
 
 
-def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
+def _unusual(one: Trial, another: Trial) -> Iterator[tuple[int, str]]:
     """What is unusual in a file and not in the other, with its weight."""
+    own, other = one.before, another.before
     if own.tokenizer is None or other.tokenizer is None:
         return
     ours, theirs = own.tokenizer.vocabulary, other.tokenizer.vocabulary
@@ -82,11 +85,7 @@ def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
         value = getattr(ours, field)
         if value != getattr(theirs, field) and value != default:
             yield 1, f"the flag {_FLAGS[field]} is {str(value).lower()}, which is unusual for such a model"
-    plain = [token for token, (a, b) in _types(ours, theirs) if a & NORMAL and b & SPECIAL_TYPES]
-    if plain:
-        shown = quoted_token(ours, plain[0])
-        more = f" and {len(plain) - 1} more" * (len(plain) > 1)
-        yield 1, f"{shown}{more} {'are' if len(plain) > 1 else 'is'} plain text"
+    yield from _unusual_types(one, another, ours, theirs)
     for key, texts in TEXTS_OF_IDS.items():
         name = _NAMES[key]
         ids = ours.special_ids[name], theirs.special_ids[name]
@@ -99,6 +98,37 @@ def _unusual(own: Facts, other: Facts) -> Iterator[tuple[int, str]]:
             missing = len(getattr(theirs, array)) - len(getattr(ours, array))
             if missing > 0:
                 yield 1, f"it has {counted(missing, what)} fewer, which only another conversion brings back"
+
+
+def _unusual_types(
+    one: Trial, another: Trial, ours: Vocabulary, theirs: Vocabulary
+) -> Iterator[tuple[int, str]]:
+    """Markers that are plain text, and ordinary words that are special; other words may have been added as either."""
+    assert one.markers is not None
+    assert another.markers is not None
+    differing = list(_types(ours, theirs))
+    plain = [token for token, (a, b) in differing if a & NORMAL and b & SPECIAL_TYPES]
+    plain = [token for token in plain if token in another.markers or not _may_be_word(ours.tokens[token])]
+    special = [token for token, (a, b) in differing if a & SPECIAL_TYPES and b & NORMAL]
+    special = [token for token in special if one.markers.is_word(token)]
+    if plain:
+        yield 1, f"{_some(theirs, plain)} {'are' if len(plain) > 1 else 'is'} plain text"
+    if special:
+        are = (
+            "are special tokens, although they are"
+            if len(special) > 1
+            else "is a special token, although it is"
+        )
+        yield 1, f"{_some(theirs, special)} {are} ordinary text"
+
+
+def _may_be_word(text: str) -> bool:
+    return any(map(str.isalnum, text)) and not BRACKETED.fullmatch(text)
+
+
+def _some(vocabulary: Vocabulary, tokens: list[int]) -> str:
+    """The first of some tokens, quoted, and how many more there are."""
+    return quoted_token(vocabulary, tokens[0]) + f" and {len(tokens) - 1} more" * (len(tokens) > 1)
 
 
 def _is_extended(ours: Vocabulary, theirs: Vocabulary) -> bool:
@@ -154,7 +184,7 @@ def _types(ours: Vocabulary, theirs: Vocabulary) -> Iterator[tuple[int, tuple[in
 def change_to(one: Trial, other: Trial) -> Change:
     """Return what would have to change in one file for its tokenizer to be that of the other, as far as keys can say.
 
-    Types change only of markers.
+    Types change only of markers, and of ordinary words that become plain.
     """
     own, others = one.before, other.before
     if own.tokenizer is None or others.tokenizer is None:
@@ -163,13 +193,33 @@ def change_to(one: Trial, other: Trial) -> Change:
 
 
 def template_change(one: Trial, other: Trial) -> Change:
-    """Return the change by which a file takes the chat template of the other; none unless doctor warns of its own."""
+    """Return the change by which a file takes the chat template of the other.
+
+    None unless the file has no template, or doctor warns of its own.
+    """
     own, others = one.before, other.before
     findings = one.grave_before(checks_left_out(own, others))
     is_broken = any(each.id in _OF_TEMPLATE and each.where.key == _K.CHAT_TEMPLATE for each in findings)
-    if not is_broken or not others.template or own.template == others.template:
+    return other_template_of(one, other) if is_broken or not own.template else Change()
+
+
+def other_template_of(one: Trial, other: Trial) -> Change:
+    """Return the change by which a file takes the chat template of the other, whichever is right."""
+    own, others = one.before, other.before
+    if not others.template or own.template == others.template:
         return Change()
     return Change(templates={"": other.path})
+
+
+def without_template(one: Trial, other: Trial) -> int | None:
+    """Return 0 or 1, the file that has no chat template, where no key or type differs; None if neither is at fault.
+
+    With other differences, a file without a template may be a base model, which is right without one.
+    """
+    lacks = [not each.before.template for each in (one, other)]
+    if lacks[0] == lacks[1] or change_to(one, other) or change_to(other, one):
+        return None
+    return lacks.index(True)
 
 
 # Findings of doctor by which a template is broken, or that of another model.
@@ -195,5 +245,5 @@ def _differences(own: Facts, other: Facts, trial: Trial) -> Iterator[Change]:
     kinds = {int(kind): kind.name for kind in TokenType}
     for token, _ in _types(ours, theirs):
         mine, kind = own.type_of(token), other.type_of(token)
-        if trial.markers and token in trial.markers and kind in kinds and kind != mine:
+        if kind in kinds and kind != mine and trial.markers and trial.markers.may_become(token, kinds[kind]):
             yield Change(types={token: kinds[kind]})

@@ -1,0 +1,135 @@
+"""Which of two files looks broken: an ordinary word that is special speaks against the file, as plain markers do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GPT2, missing
+from reference import NotPreparedError, vocabulary, write_metadata
+from small_models import CHATML, with_template
+
+from ggufbpe import Tokenizer, diagnose, diff, fix, verify
+from ggufbpe.analysis.diagnose.chat_causes import NO_TEMPLATE
+
+pytestmark = pytest.mark.tries_fixes
+
+THE = 262  # " the" in GPT-2's vocabulary
+
+
+def changed(path: Path, **changes: Any) -> Path:
+    """GPT-2's vocabulary with other values."""
+    fix(GPT2, path, **changes)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["CONTROL", "USER_DEFINED"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="alone"),
+        pytest.param({"set": {"tokenizer.ggml.eos_token_id": 257}}, id="with another EOS"),
+        pytest.param({"set": {"tokenizer.ggml.add_bos_token": True}}, id="with BOS"),
+    ],
+)
+def test_an_ordinary_word_that_is_special_speaks_against_its_file(
+    kind: str, more: dict[str, Any], tmp_path: Path
+) -> None:
+    bad = changed(tmp_path / "bad.gguf", token_types={THE: kind}, **more)
+    for pair, suspect in (((bad, GPT2), 0), ((GPT2, bad), 1)):
+        found = diff(*pair)
+        assert found.suspect == suspect
+        assert found.fix.startswith(f"ggufbpe fix {bad} ")
+        assert f"--set-token-type {THE}=NORMAL" in found.fix
+        assert "' the' is a special token, although it is ordinary text" in found.reasons
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("qwen2", "Th"), ("qwen2", "user"), ("llama-bpe", "user"), ("llama-spm", "▁the"), ("phi-3", "▁inter")],
+)
+def test_words_of_real_vocabularies(name: str, word: str, tmp_path: Path) -> None:
+    try:
+        good = vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    token = Tokenizer.from_gguf(good).vocabulary.token_to_id[word]
+    fix(good, tmp_path / "bad.gguf", token_types={token: "USER_DEFINED"})
+    found = diff(good, tmp_path / "bad.gguf")
+    assert found.suspect == 1
+    assert found.fix.endswith(f"--set-token-type {token}=NORMAL -o fixed.gguf")
+
+
+def test_exchanged_types_are_mended_together(tmp_path: Path) -> None:
+    """By each kind of advice that has the right ids."""
+    try:
+        good = vocabulary("qwen2")
+    except NotPreparedError as error:
+        missing(str(error))
+    bad = tmp_path / "bad.gguf"
+    fix(good, bad, token_types={1001: "CONTROL", 151644: "NORMAL"})
+    text = "<|im_start|>The Th there<|im_end|>\n"
+    ids = Tokenizer.from_gguf(good).encode(text)
+    found = diff(bad, good), verify(bad, good, text), diagnose(bad, text, ids)
+    for change in (found[0].proposal, found[1].proposal, found[2].explanations[0].proposal):
+        assert change is not None
+        assert change.command, change.objection
+        assert change.change.types == {1001: "NORMAL", 151644: "CONTROL"}
+
+
+def test_an_ordinary_word_that_is_plain_in_the_ids_is_not_a_text_without_special_tokens(
+    tmp_path: Path,
+) -> None:
+    """No chat works without them."""
+    bad, text = changed(tmp_path / "bad.gguf", token_types={"the": "CONTROL"}), "then there"
+    first = diagnose(bad, text, Tokenizer.from_gguf(GPT2).encode(text)).explanations[0]
+    assert [cause.id for cause in first.causes] == ["special_token_types"]
+
+
+def chatml(path: Path, template: str = CHATML, **keys: Any) -> Path:
+    """A small model with a chat template, or without one if it is empty."""
+    return write_metadata(path, {**with_template(template), **keys})
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_lost_template_is_taken_over(turn: int, tmp_path: Path) -> None:
+    bad, good = chatml(tmp_path / "bad.gguf", ""), chatml(tmp_path / "good.gguf")
+    found = diff(*(bad, good)[::turn])
+    assert found.suspect == (turn < 0)
+    assert found.reasons == ("it has no chat template",)
+    assert found.fix == f"ggufbpe fix {bad} --chat-template {good} -o fixed.gguf"
+    fix(bad, tmp_path / "fixed.gguf", chat_template=good)
+    assert diff(tmp_path / "fixed.gguf", good).same
+
+
+def test_a_lost_template_comes_with_other_changes(tmp_path: Path) -> None:
+    bad = chatml(tmp_path / "bad.gguf", "", **{"tokenizer.ggml.add_eos_token": True})
+    good = chatml(tmp_path / "good.gguf")
+    keys = "--set tokenizer.ggml.add_eos_token=false"
+    assert diff(bad, good).fix == f"ggufbpe fix {bad} {keys} --chat-template {good} -o fixed.gguf"
+
+
+@pytest.mark.parametrize(
+    ("template", "keys"),
+    [(CHATML + "{# changed #}", {}), ("", {"tokenizer.ggml.eos_token_id": 265})],  # <|endoftext|>
+    ids=["changed", "of a base model"],
+)
+def test_nothing_tells_which_template_is_right(template: str, keys: dict[str, Any], tmp_path: Path) -> None:
+    one, other = chatml(tmp_path / "one.gguf", template, **keys), chatml(tmp_path / "other.gguf")
+    found = diff(one, other)
+    assert (found.suspect, found.fix) == (None, "")
+    assert f"the chat template {other}" in found.changes[0].described
+
+
+def test_chats_name_the_command_that_takes_a_template_over(tmp_path: Path) -> None:
+    template = CHATML.replace("{%", "You are helpful.{%", 1)
+    bad, good = chatml(tmp_path / "bad.gguf", ""), chatml(tmp_path / "good.gguf", template)
+    chat = [{"role": "user", "content": "hi"}]
+    result = verify(bad, good, chats=[chat])
+    assert result.chats is not None
+    [cause] = result.chats.differences[0].causes
+    assert f"`ggufbpe fix {bad} --chat-template {good} -o fixed.gguf`" in cause.fix
+    prompt = Tokenizer.from_gguf(good).apply_chat_template(chat)
+    first = diagnose(bad, chat=chat, expected_prompt=str(prompt)).explanations[0].causes[0]
+    assert first.detail["evidence"] == [NO_TEMPLATE]
