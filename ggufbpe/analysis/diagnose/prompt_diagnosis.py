@@ -48,8 +48,21 @@ def diagnose_prompt(
         return Diagnosis(True, ())
     ends = tokenizer.chats.ends
     if found := searching.found(lambda prompt, changed: _prompt_fits(ends, expected, prompt, changed)):
-        return Diagnosis(False, _proposed(tokenizer, _whole(searching, ends, found), []))
-    return Diagnosis(False, (_nearest(searching, expected),))
+        whole = _whole(searching, ends, found)
+        return _diagnosis(tokenizer, chat, _proposed(tokenizer, whole, []))
+    return _diagnosis(tokenizer, chat, (_nearest(searching, expected),))
+
+
+def _diagnosis(tokenizer: Tokenizer, chat: Rendering, explanations: tuple[Explanation, ...]) -> Diagnosis:
+    """A diagnosis of a prompt that differs; where the file has no chat template, the first cause says so."""
+    first = explanations[0]
+    if chat.chat_template is None and not tokenizer.chat_templates.get("") and first.causes:
+        cause, *others = first.causes
+        told = cause.detail.get("evidence")
+        evidence = [*(told if isinstance(told, list) else ()), chat_causes.NO_TEMPLATE]
+        cause = cause._replace(detail={**cause.detail, "evidence": evidence})
+        first = first._replace(causes=(cause, *others))
+    return Diagnosis(False, (first, *explanations[1:]))
 
 
 def _proposed(
@@ -137,17 +150,16 @@ def diagnose_chat_ids(
         return Diagnosis(True, ())
     if found := searching.found(fitting.causes):
         compared = [TextWithIds(fitting.without_added(prompt), given) for _, prompt in found]
-        return Diagnosis(
-            False, _proposed(tokenizer, _whole(searching, tokenizer.chats.ends, found), compared)
-        )
+        whole = _whole(searching, tokenizer.chats.ends, found)
+        return _diagnosis(tokenizer, chat, _proposed(tokenizer, whole, compared))
     partial = _nearest(searching, fitting.text)
     if own is None:
-        return Diagnosis(False, (partial,))
+        return _diagnosis(tokenizer, chat, (partial,))
     of_ids = [Explanation(answer.causes, answer.explains) for answer in search_ids(own, given)]
     changed = [partial] if len(partial.causes) > 1 else []
-    whole = [item for item in of_ids if item.explains == 1 and _is_of_ids(item.causes)]
-    told = whole or [*changed, *of_ids]
-    return Diagnosis(False, _proposed(tokenizer, told, [TextWithIds(own, given)] * len(told)))
+    explained = [item for item in of_ids if item.explains == 1 and _is_of_ids(item.causes)]
+    told = explained or [*changed, *of_ids]
+    return _diagnosis(tokenizer, chat, _proposed(tokenizer, told, [TextWithIds(own, given)] * len(told)))
 
 
 def _is_of_ids(causes: Causes) -> bool:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.progress import OnProgress, Progress
 from ..._util.wording import counted
+from ...gguf.change import template_argument
+from ...hub.model_location import fix_command
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import ChatOrBody, request_body
 from ..diagnose.cause import Cause
@@ -283,7 +285,7 @@ class ComparingChats:
 
             there = "start llama-server without --chat-template or --chat-template-file"
             if self._oracle.tokenizer is not None:  # of another file
-                there = "give both files the same chat template (`ggufbpe fix` with --chat-template)"
+                there = self._how_to_take_over(self._oracle.tokenizer)
             fix = f"{there}, or give ggufbpe the other one with --chat-template-file"
             own = self._template or self._tokenizer.chat_template
             self._templates = [
@@ -294,6 +296,15 @@ class ComparingChats:
                 if source != own
             ]
         return self._templates
+
+    def _how_to_take_over(self, other: Tokenizer) -> str:
+        """What gives both files one template: a command where this file has none, and the other must be right."""
+        own, theirs = (each.name or each.vocabulary.path for each in (self._tokenizer, other))
+        lacks = not self._tokenizer.chat_templates.get("") and bool(other.chat_templates.get(""))
+        if not (lacks and own and theirs):
+            return "give both files the same chat template (`ggufbpe fix` with --chat-template)"
+        command = fix_command(own, ["--chat-template", template_argument(theirs)])
+        return f"take that template over, as this file has none: `{command}`"
 
     # ---- shrinking ------------------------------------------------------------------------------
 
