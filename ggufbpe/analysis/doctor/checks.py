@@ -49,6 +49,7 @@ from .token_checks import (
 from .turn_end_check import turn_ends
 from .unused_marker_check import unused_markers
 from .value_checks import lengths, wrong_types
+from .word_type_check import word_types
 
 _K = TokenizerKey
 
@@ -139,6 +140,7 @@ CHECKS: tuple[Check, ...] = (
     bos_is_eos,
     bos_switched_off,
     control_types,
+    word_types,
     added_text,
     control_shown,
     made_control,
@@ -178,6 +180,7 @@ BYTE_PAIR_CHECKS = frozenset(
         lost_bytes,
         round_trips,
         hugging_face_splitting,
+        word_types,
     )
 )
 # Those whose findings depend on tokens and merges, which no proposed change touches, so that a proof (proposal.py) need

@@ -48,6 +48,7 @@ pytestmark = pytest.mark.tries_fixes
 K = TokenizerKey
 T = GGUFValueType
 NORMAL, CONTROL, UNUSED = (int(kind) for kind in (TokenType.NORMAL, TokenType.CONTROL, TokenType.UNUSED))
+USER_DEFINED_TYPE = int(TokenType.USER_DEFINED)
 Keys = dict[str, Any]
 
 # Every BPE vocabulary of llama.cpp, and the family that its model's own tokenizer has. Two have no `pre`.
@@ -183,6 +184,9 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         lambda: with_tokens("</s>", "<|tool_response>", kind=CONTROL, eos_token_id=size()),
     ),
     "control token of type normal": ("control_type", "warning", lambda: with_type(NORMAL, "<|im_start|>")),
+    "a word of type control": ("word_type", "warning", lambda: with_type(CONTROL, "Ġthe")),
+    "a word of type unused": ("word_type", "warning", lambda: with_type(UNUSED, "Ġthe")),
+    "a word of type user-defined": ("word_type", "note", lambda: with_type(USER_DEFINED_TYPE, "Ġthe")),
     "marker of no token": ("chat_marker", "warning", lambda: template(HARMLESS + "<|start_header_id|>")),
     "marker of Llama 2": ("chat_marker", "note", lambda: template(HARMLESS + "[INST]")),
     "marker that usual chats have not": (
@@ -1085,8 +1089,7 @@ def test_unharmed_models_have_no_errors(name: str, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(checks, "CHECKS", tuple(quick))
     findings = found_in(cached(name))
     assert [finding for finding in findings if finding.severity == "error"] == []
-    assert "pre_doubtful" not in [finding.id for finding in findings]
-    assert "not_bpe" not in [finding.id for finding in findings]
+    assert {"pre_doubtful", "not_bpe", "word_type"}.isdisjoint(finding.id for finding in findings)
 
 
 def test_the_vocabulary_that_comes_along_has_nothing_to_warn_of() -> None:
@@ -1366,6 +1369,12 @@ def test_what_another_thread_warns_of_is_not_silenced(
 
 
 SEVERAL: dict[str, Callable[[], Keys]] = {
+    "two types exchanged": lambda: {
+        K.TOKEN_TYPE: [
+            {"<|im_start|>": NORMAL, "Ġthe": CONTROL}.get(token, kind)
+            for token, kind in zip(trained()[K.LIST], trained()[K.TOKEN_TYPE])
+        ]
+    },
     "pre and types": lambda: {K.PRE: None, **with_type(NORMAL, "<|im_start|>")},
     "an error and a warning": lambda: {K.PRE: "gpt-22", K.ADD_BOS: 1},
     "EOS, types and template": lambda: {

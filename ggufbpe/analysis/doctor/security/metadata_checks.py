@@ -146,4 +146,10 @@ def _of_tokens(metadata: Metadata, file: GGUFFile) -> Iterator[Finding]:
 
 
 def _of_token(metadata: Metadata, id: str, evidence: str, token: int) -> Finding:
-    return _found(id, _K.LIST, metadata.element_offset(_K.LIST, token), evidence, token)
+    change = (
+        f"set its type with --set-token-type {token}=NORMAL"
+        if id == "control_word"
+        else "rename it with --rename-token"
+    )
+    found = _found(id, _K.LIST, metadata.element_offset(_K.LIST, token), evidence, token)
+    return found._replace(fix=f"{change} (`ggufbpe fix`); better take the file from its publisher")

@@ -1,0 +1,63 @@
+"""Checks that no ordinary word, such as "The", has the type of a marker.
+
+A word is a token that merges make and that is not written as a marker: llama.cpp's own vocabularies, and those of its
+tests, have none of another type than NORMAL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..._util.wording import counted, listed
+from ...gguf.constants import TokenType
+from ...models.special_ids import END_OF_GENERATION, MADE_CONTROL, SPECIAL_IDS
+from .facts import Facts
+from .finding import Finding
+from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
+
+_TAKEN_OUT = "llama.cpp takes it out of a prompt before the text around it is split, so that other ids follow"
+_WHY = {
+    TokenType.CONTROL: f"{_TAKEN_OUT}, and when the model generates it, nothing is shown.",
+    TokenType.USER_DEFINED: f"{_TAKEN_OUT}. Some models were trained so.",
+    TokenType.UNUSED: "When the model generates it, nothing is shown.",
+}
+_CALLED = {
+    TokenType.CONTROL: "control tokens",
+    TokenType.USER_DEFINED: "user-defined tokens",
+    TokenType.UNUSED: "unused tokens",
+}
+
+
+def word_types(model: Facts) -> Iterator[Finding]:
+    """Words that are control or unused tokens; a note for user-defined ones, which may be meant."""
+    for kind in _WHY:
+        found = _words_of_type(model, kind)
+        if not found:
+            continue
+        is_note = kind is TokenType.USER_DEFINED
+        command = model.set_types(NORMAL=found)
+        yield Finding(
+            "note" if is_note else "warning",
+            "word_type",
+            f"Ordinary words are stored as {_CALLED[kind]}.",
+            _WHY[kind],
+            f"if the model was not trained so: {command}" if is_note else command,
+            model.token(found[0]),
+            {"count": len(found), "ids": found[:100], "texts": [model.tokens[each] for each in found[:100]]},
+            f"{counted(len(found), 'token that merges make is', 'tokens that merges make are')} of type {kind.name}: "
+            f"{listed(found, len(found), shown=model.quoted)}.",
+        )
+
+
+def _words_of_type(model: Facts, kind: TokenType) -> list[int]:
+    named = {model.scalar(key) for _, keys, _ in SPECIAL_IDS for key in keys}  # which other checks look at
+    return [
+        token
+        for token, (text, own) in enumerate(zip(model.tokens, model.types))
+        if own == kind and token not in named and text in model.merged and not _is_marker(text)
+    ]
+
+
+def _is_marker(text: str) -> bool:
+    forms = (BRACKETED, CONTROL_LIKE, PADDING)
+    return text in MADE_CONTROL or text in END_OF_GENERATION or any(form.fullmatch(text) for form in forms)
