@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Write the vocabulary of a model in a format that other programs read.
 
-  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it: all except RWKV
+  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it: all except RWKV and PLaMo
   sentencepiece   tokenizer.model, and tokenizer_config.json beside it: SPM (llama) and UGM (t5)
   vocab.txt       a word piece a line, and tokenizer_config.json beside it: WPM (bert)
   tiktoken        for OpenAI's tiktoken, a file of ranks, and beside it a .json with pattern and special tokens: BPE
