@@ -64,6 +64,10 @@ def import_file(
     read, `NotInstalledError` for a sentencepiece model without that package.
     """
     path = file_in(path)
+    if path.endswith(".tiktoken"):
+        raise NotImportableError(
+            f"{path} is a file of tiktoken, which cannot be imported: it has no merges; {', '.join(NAMES)} can be"
+        )
     config = config_beside(path)
     kind = detect_format(path)
     if kind == "tokenizer.json":

@@ -115,6 +115,15 @@ def test_exported_vocab_txt_is_recognized(path: Path, tmp_path: Path) -> None:
     assert main(["import", str(target), "-o", str(tmp_path / "v.gguf")]) == 0
 
 
+def test_ranks_of_tiktoken_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "qwen.tiktoken"
+    path.write_text("IQ== 0\n")
+    with pytest.raises(
+        NotImportableError, match=r"qwen\.tiktoken is a file of tiktoken, which cannot be imported"
+    ):
+        import_file(str(path))
+
+
 # ---- merges.txt with vocab.json ---------------------------------------------------------------------------
 
 
