@@ -138,11 +138,12 @@ class BytePairImport:
         wanted = [_K.EOS_ID] + [_K.BOS_ID] * (not self.entry.no_default_bos)
         missing = [key for key in wanted if key not in keys]
         if missing and keys[_K.MODEL] == "gpt2" and len(self._tokens) > 11:
-            names = " and ".join("BOS" if key == _K.BOS_ID else "EOS" for key in missing)
+            one = "no BOS" if missing == [_K.BOS_ID] else "no EOS"
+            none, them = (one, "it") if len(missing) == 1 else ("neither EOS nor BOS", "them")
             yield Incompatibility(
                 "default_ids",
-                f"no {names} is named, so llama.cpp takes token 11, {printable(self._tokens[11])}; a "
-                "tokenizer_config.json beside the file would name it",
+                f"{none} is named, so llama.cpp takes token 11, {printable(self._tokens[11])}; a "
+                f"tokenizer_config.json beside the file would name {them}",
                 len(missing),
             )
 

@@ -124,7 +124,10 @@ def test_limits(name: str) -> None:
 def test_default_ids() -> None:
     told = list(imported("gpt-2").limits("gpt2", "", {"tokenizer.ggml.model": "gpt2"}))
     [limit] = [limit for limit in told if limit.name == "default_ids"]
-    assert (limit.number, "no EOS and BOS is named, so llama.cpp takes token 11" in limit.what) == (2, True)
+    assert (limit.number, "neither EOS nor BOS is named, so llama.cpp takes token 11" in limit.what) == (
+        2,
+        True,
+    )
 
 
 REFUSED: dict[str, dict[str, Any]] = {
