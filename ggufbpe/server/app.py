@@ -40,6 +40,9 @@ MOST_DROPPED = 1 << 26  # bytes of a refused body that are still read
 HELD_BODIES = 16  # of the largest size, whether received or still arriving
 MOST_LONG_WAITING = 16  # requests for the one thread that does long work
 _KNOWN_PATHS = frozenset(path for _, path in (*ENDPOINTS, *NEEDING_WEIGHTS)) | PAGES
+_METHODS = frozenset(
+    "CONNECT DELETE GET OPTIONS PATCH POST PUT TRACE".split()
+)  # any other text may be a secret
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _QUICK_HEAD = (
@@ -308,7 +311,7 @@ class _Answer:
             log_event(
                 logging.INFO if self.status < 500 else logging.ERROR,
                 "request",
-                method=OTHER if self.known_path == OTHER else self._method,
+                method=self._method if self._method in _METHODS else OTHER,
                 path=self.known_path,
                 status=self.status,
                 milliseconds=round(seconds * 1000, 3),

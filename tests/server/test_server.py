@@ -1332,12 +1332,16 @@ def test_logs_have_no_texts(caplog: pytest.LogCaptureFixture) -> None:
         ask(app, "/secret", {"content": "a secret"})
         ask(app, "/v1/explain", {"text": "a secret", "why_not": "secret"})
         ask(app, "/v1/count", {"texts": "a", "model": "secret"})  # the only model has any name
+        ask(app, "/secret")
+        ask(app, "/secret", method="SECRET")
     told = [(record.getMessage(), vars(record)["told"]) for record in caplog.records]
-    assert [(event, each["path"], each["status"]) for event, each in told] == [
-        ("request", "/tokenize", 200),
-        ("request", "(other)", 404),
-        ("request", "/v1/explain", 200),
-        ("request", "/v1/count", 200),
+    assert [(event, each["method"], each["path"], each["status"]) for event, each in told] == [
+        ("request", "POST", "/tokenize", 200),
+        ("request", "POST", "(other)", 404),
+        ("request", "POST", "/v1/explain", 200),
+        ("request", "POST", "/v1/count", 200),
+        ("request", "GET", "(other)", 404),
+        ("request", "(other)", "(other)", 404),
     ]
     assert "secret" not in repr(told)
 
