@@ -1,11 +1,13 @@
 """What Ollama's clients ask a server before they chat: its version, its models, and the facts of one.
 
 Source: ListHandler, GetModelInfo and getModelData in Ollama's server/routes.go; ListResponse and ShowResponse in
-api/types.go. Sizes, dates and digests are those of the GGUF; Ollama's digest is that of its manifest.
+api/types.go. Sizes and dates are those of the GGUF. So are digests in Ollama's store, where Ollama has that of its
+manifest. Elsewhere a digest of path, size and date stands in: `ollama list` cuts 12 characters out of any digest.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from datetime import datetime, timezone
@@ -49,13 +51,15 @@ def _tag(models: Models, name: str) -> dict[str, Any]:
     except RequestError:
         path, size, details = "", 0, _details("", "")
     digest = re.search(r"sha256-([0-9a-f]{64})$", path)
+    modified = _modified(path)
+    standing_in = hashlib.sha256(f"{models.paths[name]}\n{size}\n{modified}".encode(errors="surrogateescape"))
     shown = str(parse_name(name)).removeprefix(_PREFIX) if name.startswith(_PREFIX) else name
     return {
         "name": shown,
         "model": shown,
-        "modified_at": _modified(path),
+        "modified_at": modified,
         "size": size,
-        "digest": digest[1] if digest else "",
+        "digest": digest[1] if digest else standing_in.hexdigest(),
         "details": details,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def test_tags(stored: Models) -> None:
     small, gpt2, gone = tags_answer(stored, {})["models"]
     assert (small["name"], small["model"], len(small["digest"])) == ("small:latest", "small:latest", 64)
     assert small["details"]["family"] == "gpt2"
+    for each in (gpt2, gone):  # `ollama list` ends with a panic where a digest is shorter than 12 characters
+        assert re.fullmatch("[0-9a-f]{64}", each["digest"])
+    assert len({each["digest"] for each in (small, gpt2, gone)}) == 3
     assert (gpt2["name"], gpt2["size"]) == ("gpt2", GPT2.stat().st_size)
     assert datetime.fromisoformat(gpt2["modified_at"]).timestamp() == pytest.approx(GPT2.stat().st_mtime)
     assert (gone["name"], gone["size"], gone["modified_at"]) == ("gone", 0, "0001-01-01T00:00:00Z")
