@@ -7,6 +7,7 @@ import itertools
 import os
 from typing import Any
 
+from .._util.errors import printable
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer, text_fields
 from ..tokenizer import Tokenizer
@@ -105,7 +106,12 @@ def _row(tokenizer: Tokenizer, start: int, end: int, part: bytes) -> dict[str, A
 
 
 def _write_files(folder: str, parts: list[bytes]) -> None:
-    os.mkdir(folder)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        raise UsageError(
+            f"{printable(folder)} already exists; -o needs the name of a new directory"
+        ) from None
     width = len(str(len(parts)))
     for number, part in zip(itertools.count(1), parts):
         with open(os.path.join(folder, f"part-{number:0{width}}.txt"), "xb") as file:

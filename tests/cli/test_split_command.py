@@ -39,7 +39,7 @@ def test_files(call: Run, tmp_path: Path) -> None:
     names = ["part-1.txt", "part-2.txt", "part-3.txt"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert b"".join((folder / name).read_bytes() for name in names) == TEXT.encode()
-    with pytest.raises(FileExistsError):
+    with pytest.raises(UsageError, match="parts' already exists; -o needs the name of a new directory"):
         call(split, *GIVEN, "-o", folder)
 
 
