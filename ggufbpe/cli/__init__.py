@@ -247,7 +247,7 @@ def _near(name: str) -> str:
 
     if name.endswith(".gguf"):
         return f"; a command comes first: ggufbpe info {shell_word(name)}"
-    near = get_close_matches(name, [*COMMANDS, "--version"], n=1)
+    near = get_close_matches(name, [*COMMANDS, "--version"], n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(COMMANDS)}"
 
 

@@ -1209,6 +1209,7 @@ def test_the_examples_work(
     [
         (["tokneize"], "did you mean tokenize?"),
         (["version"], "did you mean --version?"),
+        (["frobnicate"], "; there are tokenize, "),  # its spelling is like that of truncate
         (["model.gguf"], "a command comes first: ggufbpe info model.gguf"),
         (["-m", "model.gguf", "tokenize"], "no flag '-m' before the command; flags stand behind it"),
         (["--bogus"], "--bogus"),
