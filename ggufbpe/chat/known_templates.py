@@ -153,8 +153,8 @@ def known_template(name: str) -> KnownTemplate:
     if name.lower() in by_name:
         return templates[by_name[name.lower()]]
     raise ValueError(
-        f"llama.cpp {known_build()} has no chat template of the name {printable(name)}; near: "
-        f"{', '.join(nearest_known(name))} (docs/chat.md lists all)"
+        f"llama.cpp {known_build()} has no chat template named {printable(name)}; near: "
+        f"{', '.join(nearest_known(name))} (`ggufbpe chat --list-templates` lists all)"
     )
 
 

@@ -191,9 +191,7 @@ def test_names_that_a_template_takes_from_its_caller(tok: Tokenizer, name: str) 
 def test_known_templates_are_taken_by_name(tok: Tokenizer) -> None:
     known = tok.apply_chat_template([USER], chat_template="known:Google-gemma-2-2b-it", tokenize=False)
     assert known == f"<start_of_turn>user\n{USER['content']}<end_of_turn>\n<start_of_turn>model\n"
-    with pytest.raises(
-        ValueError, match="no chat template of the name 'gemma2'; near: google-gemma-2-2b-it "
-    ):
+    with pytest.raises(ValueError, match="no chat template named 'gemma2'; near: google-gemma-2-2b-it "):
         tok.apply_chat_template([USER], chat_template="known:gemma2")
 
 
@@ -208,7 +206,7 @@ NEAR = {  # what somebody may write, and the first of the names that are suggest
 
 @pytest.mark.parametrize("name", NEAR)
 def test_nearest_known_templates(name: str) -> None:
-    with pytest.raises(ValueError, match=f"of the name '{name}'; near: {NEAR[name]}"):
+    with pytest.raises(ValueError, match=f"named '{name}'; near: {NEAR[name]}"):
         known_template(name)
 
 
@@ -216,7 +214,7 @@ def test_a_long_unknown_name_is_refused_at_once() -> None:
     """Only its beginning is compared: comparing all of it takes seconds, and a request may have megabytes."""
     known_templates()
     start = time.thread_time()
-    with pytest.raises(ValueError, match=r"of the name 'chatmlaaa.*…'; near: "):
+    with pytest.raises(ValueError, match=r"named 'chatmlaaa.*…'; near: "):
         known_template("chatml" + "a" * 400_000)
     assert time.thread_time() - start < 1
 
@@ -499,12 +497,12 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "what llama-server refuses": (["tools.json"], "All non-assistant messages must contain 'content'"),
     "no template of llama.cpp's": (
         ["messages.json", "--chat-template-file", "known:google-gemma-2-2b"],
-        "no chat template of the name 'google-gemma-2-2b'; near: google-gemma-2-2b-it",
+        "no chat template named 'google-gemma-2-2b'; near: google-gemma-2-2b-it",
     ),
     "a text": (["Hello"], "Hello: No such file or directory; a message of the user is given as -p Hello"),
     "a part of a template's name": (
         ["messages.json", "--chat-template-file", "known:qwen3"],
-        "no chat template of the name 'qwen3'; near: Qwen-Qwen3-0.6B, Qwen3-Coder, Qwen3.5-4B",
+        "no chat template named 'qwen3'; near: Qwen-Qwen3-0.6B, Qwen3-Coder, Qwen3.5-4B",
     ),
 }
 

@@ -872,7 +872,7 @@ BAD_CHAT_TEMPLATES: dict[str, tuple[list[str], str]] = {
     "a NUL": (["nul.jinja"], "'nul.jinja' contains a NUL character"),
     "too long": (["long.jinja"], "'long.jinja' has more than 1,048,576 bytes"),
     "not there": (["none.jinja"], "none.jinja: No such file or directory"),
-    "unknown": (["known:Qwen3-0.6B"], "no chat template of the name 'Qwen3-0.6B'; near: Qwen-Qwen3-0.6B"),
+    "unknown": (["known:Qwen3-0.6B"], "no chat template named 'Qwen3-0.6B'; near: Qwen-Qwen3-0.6B"),
     "twice": (["plain.jinja", "known:x"], "two chat templates are given"),
     "a name twice": (["a=plain.jinja", "a=plain.jinja"], "the chat template a is given twice"),
     "no name": (["naïve=plain.jinja"], "'naïve' is not a valid name of a chat template"),
