@@ -44,8 +44,8 @@ Each file is one text; longer ones are split after a line about every 64 KiB, so
 directories, the files that `ggufbpe count` would count are read; compressed files and JSON lines are read as there. \
 Backslash escapes in texts are processed only with --escape.
 
---chat compares chats with what a running llama-server makes of them, or transformers with the template of a folder \
-or repository. A chat is a list of messages in OpenAI's format \
+--chat compares chats with what another program makes of them: a running llama-server, another GGUF by its own \
+template, or transformers with the template of a folder or repository. A chat is a list of messages in OpenAI's format \
 or the body of a request; a .json file has one, a .jsonl file one per line. Prompts and refusals are compared first, \
 then the ids of the prompts and their number. Where prompts differ, the likely cause is shown, and the smallest chat \
 that differs.
