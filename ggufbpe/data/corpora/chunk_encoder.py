@@ -87,7 +87,7 @@ def json_loads() -> Callable[[Any], Any]:
     try:
         loads: Callable[[Any], Any] = import_module("orjson").loads
     except ImportError:
-        return lambda line: json.loads(bytes(line))
+        return lambda line: json.loads(str(line, "utf-8"))  # bytes may be in UTF-16 for it
     return loads
 
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import IO, Any, NamedTuple
 
 from ..._util.extras import file_system_at
-from .records import CorpusError, Report, decompressed, is_binary_table
+from .records import CorpusError, Report, decompressed, is_binary_table, is_compressed_otherwise
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
@@ -26,6 +26,7 @@ _SAVED = (frozenset({"dataset_info.json", "state.json"}), frozenset({"dataset_di
 
 
 _SHARDS = "written by ggufbpe encode"
+_COMPRESSED = "compressed otherwise than by .gz or .zst"
 
 
 class File(NamedTuple):
@@ -88,6 +89,8 @@ def files_of(
                     to_visit += [os.path.join(path, name) for name in shown]
                 elif path != root and not stat.S_ISREG(status.st_mode):
                     skipped["link or special"] += 1
+                elif path != root and is_compressed_otherwise(path):
+                    skipped[_COMPRESSED] += 1
                 elif path != root and not (tables and is_binary_table(path)) and _is_binary(path):
                     skipped["binary"] += 1
                 else:
@@ -146,6 +149,8 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
             skipped["hidden"] += 1
         elif name in shards:
             skipped[_SHARDS] += 1
+        elif is_folder and is_compressed_otherwise(name):
+            skipped[_COMPRESSED] += 1
         elif is_folder and not tables and is_binary_table(name):
             skipped["binary"] += 1
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -63,7 +64,7 @@ def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T
             if not line.strip():
                 continue
             try:
-                yield number, read(line)
+                yield number, read(line.removeprefix(BOM_UTF8) if number == 1 else line)
             except ValueError as error:
                 yield number, error
 

@@ -1,7 +1,8 @@
 """Decompresses files and reads their lines and JSON records.
 
 The name of a file says how it is compressed (.gz, .zst) and whether its lines are JSON (.jsonl, .ndjson), each with a
-text of its own. Callers decide about bytes that are not UTF-8, and about files that cannot be read.
+text of its own. Upper case makes no difference. Callers decide about bytes that are not UTF-8, and about files that
+cannot be read.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ _PART = 1 << 17  # bytes that are decompressed at a time, at most
 _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY_TABLES = (".parquet", ".arrow", ".feather")
 _ZSTD = (".zst", ".zstd")
+_UNREAD = (".bz2", ".xz", ".zip", ".7z", ".lz4", ".br")
+_BYTE_ORDER_MARK = "\ufeff"
+_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its byte order marks, by the error handler surrogateescape
 DEFAULT_FIELD = "text"  # of JSON lines
 _HEAD = 1 << 12  # bytes of a text that are looked at
 _MOST_NAMED = 5  # fields, in a message
@@ -59,11 +63,15 @@ def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
 
 
 def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
-    if path.endswith(".gz"):
+    if is_compressed_otherwise(path):
+        raise CorpusError(
+            f"{path}: {path[path.rindex('.') :]} is not read; decompress the file, or compress it as .gz or .zst"
+        )
+    if path.lower().endswith(".gz"):
         import gzip
 
         return _UpToDamage(gzip.GzipFile(fileobj=raw))  # type: ignore[return-value]
-    if path.endswith(_ZSTD):
+    if is_zstd(path):
         try:
             zstandard = imported("zstandard", "zstd", "reading zstd")
         except NotInstalledError as error:
@@ -131,23 +139,33 @@ class _ZstdFrames(io.RawIOBase):
         return size
 
 
+def is_compressed_otherwise(name: str) -> bool:
+    """Whether a file is named as compressed, but neither as .gz nor as .zst."""
+    return name.lower().endswith(_UNREAD)
+
+
+def is_zstd(name: str) -> bool:
+    """Whether a file is named as compressed by zstd."""
+    return name.lower().endswith(_ZSTD)
+
+
 def without_compression(name: str) -> str:
     """A file name without the suffix of its compression.
 
     >>> without_compression("a.txt.gz")
     'a.txt'
     """
-    return name[: name.rindex(".")] if name.endswith((".gz", *_ZSTD)) else name
+    return name[: name.rindex(".")] if name.lower().endswith((".gz", *_ZSTD)) else name
 
 
 def has_json_lines(name: str) -> bool:
     """Whether a file is named as one of JSON lines."""
-    return without_compression(name).endswith(_JSON_LINES)
+    return without_compression(name).lower().endswith(_JSON_LINES)
 
 
 def is_json(name: str) -> bool:
     """Whether a file is named as one of JSON, which may be an array of records."""
-    return without_compression(name).endswith(".json")
+    return without_compression(name).lower().endswith(".json")
 
 
 def is_array_of_records(path: str) -> bool:
@@ -163,12 +181,12 @@ def is_array_of_records(path: str) -> bool:
 
 def is_binary_table(name: str) -> bool:
     """Whether a file is named as a table of parquet or arrow."""
-    return name.endswith(_BINARY_TABLES)
+    return name.lower().endswith(_BINARY_TABLES)
 
 
 def is_table(name: str) -> bool:
     """Whether a file is named as a table of parquet, arrow or comma-separated values."""
-    return is_binary_table(name) or without_compression(name).endswith(".csv")
+    return is_binary_table(name) or without_compression(name).lower().endswith(".csv")
 
 
 def can_be_read_anywhere(name: str) -> bool:
@@ -239,10 +257,14 @@ def fields_of(line: str) -> dict[str, Any]:
     import json  # here, so that commands that read no JSON start faster
 
     try:
-        fields = json.loads(line)
+        fields = json.loads(line.removeprefix(_BYTE_ORDER_MARK))
     except RecursionError:
         raise ValueError("not JSON: nested too deep") from None
     except ValueError as error:
+        if "\0" in line[:2] or line.startswith(_UTF_16):
+            raise ValueError(
+                "not JSON in UTF-8 but in UTF-16; convert the file, as iconv -f UTF-16 -t UTF-8 does"
+            ) from None
         raise ValueError(f"not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError("not an object")

@@ -26,10 +26,10 @@ from ..corpora.records import (
     Report,
     decompressed,
     has_json_lines,
+    is_json,
     is_table,
     problem_with,
     raised,
-    without_compression,
 )
 
 if TYPE_CHECKING:
@@ -360,4 +360,4 @@ def _ignore(_: int) -> None:
 
 
 def _is_named_as_json(path: str) -> bool:
-    return has_json_lines(path) or without_compression(path).endswith(".json")
+    return has_json_lines(path) or is_json(path)

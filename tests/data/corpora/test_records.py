@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import sys
+from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from corpus_cases import small_chunks, tok
 
-from ggufbpe import Tokenizer, encode_corpus
-from ggufbpe.data.corpora.records import CorpusError, decompressed
+from ggufbpe import Tokenizer, count_files, encode_corpus, train
+from ggufbpe.data.corpora.readers import has_records
+from ggufbpe.data.corpora.records import CorpusError, decompressed, without_compression
 
 __all__ = ["small_chunks", "tok"]  # fixtures
 
 WORDS = [f"{number * 7919 % 10007} words" for number in range(2000)]
 JSON_LINES = "".join(json.dumps({"text": text}) + "\n" for text in WORDS).encode()
+MESSAGES = [{"role": "user", "content": "ab"}]
 CSV = "".join(f"{text}\n" for text in ["text", *WORDS]).encode()
 
 
@@ -70,3 +77,78 @@ def test_only_what_comes_after_the_damage_is_left_out(
     assert (1000 < lines < 2000) == (end is None)
     found = encode_corpus(path, tok, tmp_path / "out", on_error="skip")
     assert (found.documents, found.bad_records) == (lines, 1)
+
+
+# ---- names ----------------------------------------------------------------------------------------------
+
+
+def test_suffixes_may_be_in_upper_case(tmp_path: Path, tok: Tokenizer) -> None:
+    """As older systems have them; the lines of a .JSONL file were one text."""
+    few, table = JSON_LINES[:100].rpartition(b"\n")[0], io.BytesIO()
+    pq.write_table(pa.table({"text": ["a", "b"]}), table)
+    files = {
+        "A.JSONL": few,
+        "B.JSONL.GZ": gzip.compress(few),
+        "C.NDJSON.Zst": zstandard.compress(few),
+        "D.CSV": b"text\na\nb\n",
+        "E.PARQUET": table.getvalue(),
+    }
+    expected = few.count(b"\n") + 1
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        found = encode_corpus(tmp_path / name, tok, tmp_path / f"{name}.out")
+        assert (name, found.documents) == (name, 2 if name[0] in "DE" else expected)
+    assert [has_records(name, None) for name in files] == [True, True, True, False, True]
+    assert without_compression("B.JSONL.GZ") == "B.JSONL"
+
+
+@pytest.mark.parametrize("suffix", [".bz2", ".xz", ".ZIP", ".7z", ".lz4", ".br"])
+def test_other_compressions_are_refused(suffix: str, tmp_path: Path, tok: Tokenizer) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / f"a.jsonl{suffix}"
+    path.write_bytes(bz2.compress(JSON_LINES))
+    message = (
+        rf"a\.jsonl\{suffix}: \{suffix} is not read; decompress the file, or compress it as \.gz or \.zst"
+    )
+    with pytest.raises(CorpusError, match=message):
+        encode_corpus(path, tok, tmp_path / "out")
+    with pytest.raises(CorpusError, match=message):
+        train([path], vocab_size=257)
+    with pytest.raises(CorpusError, match=message):
+        count_files(tok, path)
+    found = encode_corpus(path.parent, tok, tmp_path / "out")
+    assert (found.documents, +found.skipped) == (0, Counter({"compressed otherwise than by .gz or .zst": 1}))
+
+
+# ---- encodings ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_orjson", [True, False])
+def test_a_byte_order_mark_may_begin_a_file(
+    has_orjson: bool, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_orjson:
+        monkeypatch.setitem(sys.modules, "orjson", None)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"text": "ab", "messages": MESSAGES}).encode() + b"\n")
+    [row] = encode_corpus(path, tok, tmp_path / "out", eos=False).rows()
+    assert row.tolist() == tok.encode("ab", add_special=False)
+    assert count_files(tok, path).total.bytes == 2
+    assert count_files(tok, path, chats=True, chat_template="known:chatml").errors == []
+    assert train([path], vocab_size=257).merges == [("a", "b")]
+
+
+@pytest.mark.parametrize("has_orjson", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-16-be-with-mark"])
+def test_utf_16_is_named(
+    encoding: str, has_orjson: bool, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_orjson:
+        monkeypatch.setitem(sys.modules, "orjson", None)
+    path = tmp_path / "a.jsonl"
+    line = '{"text": "ab"}\n'
+    encoded = line.encode(encoding.removesuffix("-with-mark"))
+    path.write_bytes(b"\xfe\xff" * encoding.endswith("mark") + encoded)
+    for read in (lambda: encode_corpus(path, tok, tmp_path / "out"), lambda: count_files(tok, path)):
+        with pytest.raises(CorpusError, match="line 1: not JSON in UTF-8 but in UTF-16; convert the file"):
+            read()
