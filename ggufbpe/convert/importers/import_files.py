@@ -66,7 +66,7 @@ def import_file(
     path = file_in(path)
     if path.endswith(".tiktoken"):
         raise NotImportableError(
-            f"{path} is a file of tiktoken, which cannot be imported: it has no merges; {', '.join(NAMES)} can be"
+            f"{path} is a file of tiktoken, which cannot be imported: it has no merges; import reads {', '.join(NAMES)}"
         )
     config = config_beside(path)
     kind = detect_format(path)
