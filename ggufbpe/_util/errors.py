@@ -205,7 +205,7 @@ class ChatTooLongError(ChatError):
         self.limit = limit
         self.message = message
         self.keep = keep
-        super().__init__(f"the chat does not fit {limit} tokens: what must stay has {count} tokens")
+        super().__init__(f"the chat does not fit in {limit} tokens: what must stay has {count} tokens")
 
     @property
     def remedy(self) -> str:

@@ -243,7 +243,7 @@ class _Search:
         if high > most:
             if least is None:
                 problem = (
-                    f"the chat does not fit {self._limit} tokens: what must stay is refused: {self._error}"
+                    f"the chat does not fit in {self._limit} tokens: what must stay is refused: {self._error}"
                 )
                 raise ChatError(problem)
             raise ChatTooLongError(least.count, self._limit, *self._remedy(least.count))

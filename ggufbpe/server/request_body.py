@@ -92,7 +92,7 @@ def require_ids(value: Any) -> list[int]:
 def require_id(value: Any) -> int:
     """An id from any number, as C++ converts it: floats are truncated, integers taken modulo 2**32.
 
-    A float that does not fit int32 becomes the smallest int32, as on x86.
+    A float that does not fit in an int32 becomes the smallest int32, as on x86.
     """
     if not isinstance(value, (int, float)):
         raise RequestError(
@@ -133,7 +133,7 @@ def required_ids(body: dict[str, Any], name: str, most: int = MOST_SEARCHED) -> 
         raise RequestError(400, f"'{name}' is required and must be an array of ids, which are integers")
     if given and not -_HALF <= min(given) <= max(given) < _HALF:
         raise RequestError(
-            400, f"'{name}' has an integer that does not fit 32 bits with a sign, so it is no id"
+            400, f"'{name}' has an integer that does not fit in 32 bits with a sign, so it is no id"
         )
     return given
 

@@ -213,7 +213,7 @@ REFUSED = [
     ({"limit": 10.5}, TypeError, "limit must be an integer, not float"),
     ({"limit": 40, "answer": -1}, ValueError, "answer must be 0 or more, not -1"),
     ({"limit": 40, "answer": 100}, ValueError, "the answer alone exceeds the limit: 100 tokens of 40"),
-    ({"limit": 3}, ChatTooLongError, "the chat does not fit 3 tokens: what must stay has"),
+    ({"limit": 3}, ChatTooLongError, "the chat does not fit in 3 tokens: what must stay has"),
     ({"limit": 40, "keep": "system"}, TypeError, "keep must be a FitPolicy or a mapping .* not str"),
     ({"limit": 40, "keep_last": 2}, TypeError, r"^fit_chat\(\) has no argument 'keep_last', and"),
     ({"limit": 40, "messages": ["hi"]}, ChatError, r"messages\[0\] is of type str; a message is a mapping"),

@@ -133,7 +133,7 @@ def test_a_chat_that_must_fit_keeps_the_numbers_of_its_messages(
     table = call(chat, *given, "--fit", shorter, "--by-message").text
     assert "messages[3] user" in table
     assert "messages[1]" not in table
-    with pytest.raises(ChatError, match=r"the chat does not fit 5 tokens: what must stay has \d+ tokens$"):
+    with pytest.raises(ChatError, match=r"the chat does not fit in 5 tokens: what must stay has \d+ tokens$"):
         call(chat, *given, "--fit", "5")
 
 

@@ -38,7 +38,7 @@ def test_a_chat_is_made_to_fit(tmp_path: Path, capsysbinary: pytest.CaptureFixtu
     fitted = {"limit": 40, "answer": 0, "dropped": [0, 1], "shortened": [], "messages": kept}
     assert json.loads(out)["fitted"] == fitted
     assert main([*given, "3"]) == 2
-    assert b"the chat does not fit 3 tokens" in capsysbinary.readouterr().err
+    assert b"the chat does not fit in 3 tokens" in capsysbinary.readouterr().err
 
 
 def test_a_text_in_the_place_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         "'chat_template' is neither the text",
     ),
     (fit_answer, {"messages": "", "limit": 99}, "Expected 'messages' to be an array"),
-    (fit_answer, {**CHAT, "limit": 1}, "the chat does not fit 1 tokens"),
+    (fit_answer, {**CHAT, "limit": 1}, "the chat does not fit in 1 tokens"),
     (fit_answer, {**CHAT, "limit": 1, "keep": []}, "'keep' must be an object"),
     (fit_answer, {**CHAT, "limit": 1, "keep": {"x": 1}}, "keep has no field 'x'"),
 ]
