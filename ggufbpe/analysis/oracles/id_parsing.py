@@ -31,7 +31,9 @@ def parse_ids(data: bytes) -> list[list[int]]:
         except ValueError:
             lines = [line for line in data.splitlines() if line.strip()]
             if len(lines) == 1:
-                raise ValueError("the ids are neither JSON nor numbers between white space") from None
+                raise ValueError(
+                    "the ids are neither JSON nor numbers separated by white space or commas"
+                ) from None
         try:
             return [ids for line in lines for ids in _texts(json.loads(line))]
         except ValueError as error:
