@@ -44,7 +44,7 @@ _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
 _Walk = Callable[[bytes, int, int], tuple[int, int]]  # as `native.Strings.walk`, in one layout of lengths
 _PACKED = {"width": 8, "big_endian": False}  # the layout of `native.PackedStrings`
 _FIRST = 512  # strings that are walked before the first look at how long they are
-DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
+DAMAGED = "the file is damaged or was written by a faulty program: download it again or convert it again"
 
 
 class Entry(NamedTuple):

@@ -19,7 +19,9 @@ from .._util.errors import InterruptedChangeError, NotGGUFError, RemoteError, Tr
 from .._util.files import undo_record
 from .constants import GGUF_MAGIC
 
-DOWNLOAD_AGAIN = "the file is damaged or its download is unfinished: compare its size and hash, get it again"
+DOWNLOAD_AGAIN = (
+    "the file is damaged or its download is unfinished: compare its size and hash, and download it again"
+)
 
 SHARED_BLOCK = 1 << 16  # bytes, a multiple of every file system's block
 _FICLONERANGE = 0x4020940D  # linux/fs.h

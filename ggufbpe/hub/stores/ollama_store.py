@@ -214,7 +214,9 @@ def _model(folder: str, name: OllamaName, manifest: str) -> StoredModel:
     digest, size, note = gguf_layer(read, manifest)
     path, problem = _blob_of(folder, digest)
     if not problem and size is not None and (actual := os.stat(path).st_size) != size:
-        problem = f"its blob has {actual} bytes, and {size} by its manifest: get it again with `ollama pull`"
+        problem = (
+            f"its blob has {actual} bytes, and {size} by its manifest: download it again with `ollama pull`"
+        )
     return StoredModel(str(name), path, _NAME, *_names_without_prefix(name), problem=problem, note=note)
 
 
