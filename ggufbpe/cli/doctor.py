@@ -14,7 +14,7 @@ from .._util.wording import counted
 from ..analysis.doctor.examination import doctor
 from ..analysis.doctor.finding import Examination, Finding
 from ..analysis.views import answers, terminal
-from ..gguf.change import COMMAND
+from ..gguf.change import COMMAND, flags_of_command
 from ..hub.model_location import ModelLocation
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_model_first, add_override_kv, overrides_of
@@ -221,4 +221,4 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
 
 def _flags(command: re.Match[str]) -> str:
     """What a command changes: its flags. The whole command for all findings stands at the end."""
-    return shlex.join(shlex.split(command[0])[3:-2])
+    return shlex.join(flags_of_command(command[0]))

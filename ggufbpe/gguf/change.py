@@ -18,7 +18,7 @@ from .token_edits import set_token_types
 
 # A command as `model_location.fix_command` writes it.
 PLACEHOLDER = "FILE"  # what stands for a file that is for the user to supply
-COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")
+COMMAND = re.compile(r"(?:ggufbpe import .+? -o vocab\.gguf && )?ggufbpe fix .+? -o fixed\.gguf")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Change:
         >>> Change.of_command("ggufbpe fix m.gguf --remove tokenizer.ggml.scores -o fixed.gguf").keys
         {'tokenizer.ggml.scores': None}
         """
-        words = shlex.split(command)[3:-2]
+        words = flags_of_command(command)
         change = cls()
         for flag, value in zip(words[::2], words[1::2]):
             one = _of_argument(flag, value)
@@ -101,6 +101,15 @@ class Change:
                 return None
             change |= one
         return change
+
+
+def flags_of_command(command: str) -> list[str]:
+    """Return the words of a command that say what it changes, without its model and output.
+
+    >>> flags_of_command("ggufbpe import t.json -o vocab.gguf && ggufbpe fix vocab.gguf --remove a -o fixed.gguf")
+    ['--remove', 'a']
+    """
+    return shlex.split(command.rpartition(" && ggufbpe fix ")[2].removeprefix("ggufbpe fix "))[1:-2]
 
 
 def template_argument(source: str, name: str = "") -> str:

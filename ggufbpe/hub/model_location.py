@@ -214,14 +214,14 @@ def _missing(name: str, why: str) -> FileNotFoundError:
 def fix_command(path: str, changes: Iterable[str]) -> str:
     """Return the `ggufbpe fix` that makes `changes` to a copy of a model.
 
-    A remote model is to be downloaded before, and another program's files are to be imported.
+    A remote model is to be downloaded before. Another program's files are imported by a command before it.
     """
     import shlex
 
     first, model = "", path or "model.gguf"
     files = path.removeprefix(IMPORTED)
     if files and is_tokenizer_of_others(files):
-        first, model = f"write a GGUF first (ggufbpe import {shlex.quote(files)}), then ", "vocab.gguf"
+        first, model = f"ggufbpe import {shlex.quote(files)} -o vocab.gguf && ", "vocab.gguf"
     elif path and not os.path.lexists(path):
         from .name_grammar import Remote, parse_name
         from .stores.all_stores import how_to_download

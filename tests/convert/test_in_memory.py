@@ -158,8 +158,9 @@ def test_info_says_that_it_is_imported(folder: Path, run: Run) -> None:
 @pytest.mark.slow
 def test_a_proposed_command_begins_with_the_import(folder: Path, run: Run) -> None:
     found = run("doctor", str(folder), "--override-kv", "tokenizer.ggml.pre=str:llama-bpe")
-    command = f"  write a GGUF first (ggufbpe import {folder}), then ggufbpe fix vocab.gguf --set "
+    command = f"  ggufbpe import {folder} -o vocab.gguf && ggufbpe fix vocab.gguf --set "
     assert command in found.out.decode()
+    assert "fix: --set tokenizer.ggml.pre=gpt-2\n" in found.out.decode()
 
 
 def test_fix_wants_a_gguf(folder: Path, run: Run) -> None:

@@ -1,0 +1,23 @@
+"""The command that changes a model, for what is no GGUF on this machine (others in test_names.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ggufbpe.gguf.change import COMMAND, Change
+from ggufbpe.hub.model_location import IMPORTED, fix_command
+
+
+@pytest.mark.parametrize("name", ["folder", "a folder"])
+def test_files_of_another_program_are_imported_by_the_command(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text("{}")
+    command = fix_command(f"{IMPORTED}{folder}", ["--set", "a=b"])
+    shown = f"'{folder}'" if " " in name else folder
+    expected = f"ggufbpe import {shown} -o vocab.gguf && ggufbpe fix vocab.gguf --set a=b -o fixed.gguf"
+    assert command == expected
+    assert COMMAND.findall(f"either {command}, or {command}") == [command, command]
+    assert Change.of_command(command) == Change({"a": "b"})
