@@ -84,11 +84,6 @@ BEFORE = {
 ggufbpe export --to vocab-gguf -o model.gguf
 ggufbpe fix model.gguf --set tokenizer.ggml.pre=qwen2 -o broken.gguf
 """,
-    "budgets": """
-ggufbpe export --to vocab-gguf -o model.gguf
-echo "one two three four" | tee prompt.txt > README.md
-echo '[{"role": "user", "content": "Hi"}]' > messages.json
-""",
 }
 """What a page expects to be there: README shows what diagnose says before it tells how to try it."""
 
