@@ -13,7 +13,7 @@ from ._arguments import Parser, UsageError, shell_word
 _DESCRIPTION = """\
 Write the page of `ggufbpe serve` as a static site, which any web server can serve. It shows the tokens of a text in \
 models that are opened in the browser: drop a .gguf file on the page, or give an address. Only the metadata of a model \
-are read, and nothing is uploaded. The compiled engine runs in the browser as WebAssembly.
+is read, and nothing is uploaded. The compiled engine runs in the browser as WebAssembly.
 
 Chats, the steps of a token, and causes of differences need `ggufbpe serve`.
 

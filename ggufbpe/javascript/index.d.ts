@@ -97,7 +97,7 @@ export class Tokenizer {
   private constructor();
 
   /**
-   * Open a model. Only its metadata are read: of a `File` by slices, of an address by HTTP ranges, or from the beginning
+   * Open a model. Only its metadata is read: of a `File` by slices, of an address by HTTP ranges, or from the beginning
    * of its stream where the server has no ranges. Nothing is uploaded.
    *
    * Rejects with a `TokenizerError`, with what `signal` was aborted with, with a `TypeError` for what is no model, or with

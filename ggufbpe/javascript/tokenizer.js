@@ -206,7 +206,7 @@ async function openGrowing(library, source) {
         const bytes = await source.next(Math.min(Math.max(needed - size, size, FIRST), MOST_AT_ONCE));
         isAtEnd = bytes.length === 0;
         if (size + bytes.length > LONGEST_HEADER) {
-          throw new TokenizerError("the metadata are longer than 512 MiB", "CORRUPT");
+          throw new TokenizerError("the metadata is longer than 512 MiB", "CORRUPT");
         }
         const grown = exports.realloc(at, size + bytes.length || 1);
         if (!grown) throw errorOf({ status: 2, message: "out of memory", key: null, offset: null });
