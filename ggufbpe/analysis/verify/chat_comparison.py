@@ -290,7 +290,7 @@ class ComparingChats:
             own = self._template or self._tokenizer.chat_template
             self._templates = [
                 other_template(
-                    f"the one that {self._oracle.name} says it uses{f' ({name})' * bool(name)}", source, fix
+                    f"another one, that of {self._oracle.name}{f' ({name})' * bool(name)}", source, fix
                 )
                 for name, source in self._oracle.chat_templates().items()
                 if source != own
