@@ -127,8 +127,9 @@ def _may_be_word(text: str) -> bool:
 
 
 def _some(vocabulary: Vocabulary, tokens: list[int]) -> str:
-    """The first of some tokens, quoted, and how many more there are."""
-    return quoted_token(vocabulary, tokens[0]) + f" and {len(tokens) - 1} more" * (len(tokens) > 1)
+    """The first of some tokens, quoted, and how many others there are."""
+    others = f" and {counted(len(tokens) - 1, 'other')}" if len(tokens) > 1 else ""
+    return quoted_token(vocabulary, tokens[0]) + others
 
 
 def _is_extended(ours: Vocabulary, theirs: Vocabulary) -> bool:
