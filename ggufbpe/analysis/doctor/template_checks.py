@@ -20,6 +20,7 @@ from .finding import Finding, Where
 from .known_template_check import replacement
 from .sample_prompts import QUESTION, SamplePrompts
 from .template_sources import template_in_settings, transformers_settings
+from .token_checks import bracketed
 from .unused_marker_check import unused_in_template
 
 _K = TokenizerKey
@@ -263,19 +264,48 @@ def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Fin
             f" The file has only {counted(len(model.tokens), 'token')}; {model.family.name} files have "
             f"{model.family.size}, so some may be missing here."
         )
-    known = replacement(model)
     return Finding(
         severity,
         "chat_marker",
         "The chat template uses markers that the vocabulary does not have.",
         why,
-        f"the template is for another model; use llama.cpp's for this one: {model.set_template(known)}"
-        if known
-        else f"the template is for another model; set the right one: {model.set_template_file()}",
+        _fix_of_no_tokens(model, markers),
         model.key(_K.CHAT_TEMPLATE),
         {"markers": markers},
         told,
     )
+
+
+def _fix_of_no_tokens(model: Facts, markers: list[str]) -> str:
+    others = [marker for marker in markers_of(model.template) if not is_cut(model, marker)]
+    misspelt = _token_in_place_of(model, markers[0]) if len(markers) == 1 and others else None
+    if misspelt is not None:
+        rename = model.command("--rename-token", f"{model.tokens[misspelt]}={markers[0]}")
+        return f"token {misspelt}, {model.quoted(misspelt)}, stands in its place; rename it: {rename}"
+    known = replacement(model)
+    cause = "the template is for another model" + ", or tokens were renamed or lost" * bool(others)
+    return (
+        f"{cause}; use llama.cpp's template for this one: {model.set_template(known)}"
+        if known
+        else f"{cause}; set the right template: {model.set_template_file()}"
+    )
+
+
+def _token_in_place_of(model: Facts, marker: str) -> int | None:
+    """The one token that differs from a marker only in case, brackets or separators, as <|imend|> from <|im_end|>."""
+    found = [
+        token
+        for token in bracketed(model)
+        if _letters(text := model.tokens[token]) == _letters(marker)
+        and text not in model.template
+        and text not in model.merged
+        and "=" not in text
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _letters(marker: str) -> str:
+    return re.sub(r"[^\w/]|_", "", marker).casefold()
 
 
 def _written(rendered: SamplePrompts | None) -> tuple[str, str]:

@@ -188,6 +188,14 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
     "a word of type unused": ("word_type", "warning", lambda: with_type(UNUSED, "Ġthe")),
     "a word of type user-defined": ("word_type", "note", lambda: with_type(USER_DEFINED_TYPE, "Ġthe")),
     "marker of no token": ("chat_marker", "warning", lambda: template(HARMLESS + "<|start_header_id|>")),
+    "marker whose token is misspelt": (
+        "chat_marker",
+        "warning",
+        lambda: (
+            template(HARMLESS)
+            | {K.LIST: ["<|imend|>" if token == "<|im_end|>" else token for token in trained()[K.LIST]]}
+        ),
+    ),
     "marker of Llama 2": ("chat_marker", "note", lambda: template(HARMLESS + "[INST]")),
     "marker that usual chats have not": (
         "chat_marker",

@@ -177,6 +177,31 @@ def test_markers_that_are_no_tokens(
     assert [(f.severity, f.detail and f.detail["markers"]) for f in findings] == expected
 
 
+@pytest.mark.parametrize(
+    ("tokens", "renamed"),
+    [
+        (("<|imend|>",), "<|imend|>"),
+        (("<|IM-END|>",), "<|IM-END|>"),
+        (("<|imend|>", "<|im-end|>"), None),  # which of them is not known
+        (("<|/im_end|>", "<|im_ends|>", "imend"), None),
+    ],
+)
+def test_a_marker_whose_token_has_nearly_its_text(
+    tokens: tuple[str, ...], renamed: str | None, facts_of: FactsOf
+) -> None:
+    keys = with_template(CHATML, *tokens)
+    keys[K.LIST] = ["<|other|>" if token == "<|im_end|>" else token for token in keys[K.LIST]]
+    model = facts_of(keys)
+    [finding] = chat_markers(model)
+    if renamed:
+        assert finding.fix.endswith(model.command("--rename-token", f"{renamed}=<|im_end|>"))
+    else:
+        assert finding.fix == (
+            "the template is for another model, or tokens were renamed or lost; set the right template: "
+            + model.set_template_file()
+        )
+
+
 def test_markers_that_are_ordinary_tokens(facts_of: FactsOf) -> None:
     assert not list(chat_markers(facts_of(with_template(WITH_USUAL, "<|other|>"))))
     model = facts_of(with_template(WITH_USUAL, "<|other|>", kind=NORMAL))
