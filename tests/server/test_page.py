@@ -267,7 +267,7 @@ def test_where_models_part_is_ringed_with_the_step(opened: Open) -> None:
 def test_unlike_vocabularies_are_compared_by_their_splits(opened: Open) -> None:
     page = opened("Hello 12, Hello 12")
     choose(page, "gpt2", "chat")
-    expect(page.locator("#parting")).to_contain_text("It is one word for both, with other tokens for it.")
+    expect(page.locator("#parting")).to_contain_text("Both see one word, but use different tokens.")
     ringed = [page.locator(".view").nth(at).locator(".differs").all_inner_texts() for at in range(2)]
     assert ringed == [[" 12"], [" ", "1", "2"]]  # the first place alone
     assert page.locator("#parting .token").all_inner_texts() == [" 12", " ", "1", "2"]
@@ -360,10 +360,10 @@ def test_tokens_run_on_in_the_line(opened: Open) -> None:
 def test_ids_become_text(opened: Open) -> None:
     page = opened("Hello", is_refused=True)
     page.get_by_role("tab", name="Ids").click()
-    page.get_by_label("Ids, with anything between them").fill("[15496, 995]")
+    page.get_by_label("Ids, separated by anything").fill("[15496, 995]")
     expect(page.locator("#text-of-ids")).to_have_text("Text: Hello world")
     assert pieces(page) == ["Hello", " world"]
-    page.get_by_label("Ids, with anything between them").fill("50257000")
+    page.get_by_label("Ids, separated by anything").fill("50257000")
     expect(page.locator("#status.bad")).to_contain_text("token id 50257000 is out of range")
 
 

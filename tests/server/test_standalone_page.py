@@ -233,9 +233,9 @@ def test_an_address_that_does_not_answer_holds_up_nothing(page: Page, site: str)
 
 def test_ids_become_text(page: Page) -> None:
     page.get_by_role("tab", name="Ids").click()
-    page.get_by_label("Ids, with anything between them").fill("15496, 995")
+    page.get_by_label("Ids, separated by anything").fill("15496, 995")
     expect(page.locator("#text-of-ids")).to_have_text("Text: Hello world")
-    page.get_by_label("Ids, with anything between them").fill("15496, 99999")
+    page.get_by_label("Ids, separated by anything").fill("15496, 99999")
     expect(page.locator("#status")).to_contain_text("Token id 99999 is out of range")
 
 

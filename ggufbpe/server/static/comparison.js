@@ -132,7 +132,7 @@ async function splitsOf(first, other, rings, signal) {
   );
   const [one, two] = words.map((found) => found.in_word && `${found.in_word.start} ${found.in_word.end}`);
   if (one && two) {
-    const why = one === two ? "It is one word for both, with other tokens for it." : "They cut other words there.";
+    const why = one === two ? "Both see one word, but use different tokens." : "They cut other words there.";
     made.push(why);
   }
   return made;

@@ -54,7 +54,7 @@ export async function copy(text, button) {
   setTimeout(() => (button.textContent = words), 1200);
 }
 
-// The ids in a text, with anything between them.
+// The ids in a text, separated by anything.
 export const idsIn = (text) => (text.match(/-?\d+/g) ?? []).map(Number);
 
 // A model begins with GGUF, whatever its name is.
