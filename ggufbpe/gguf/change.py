@@ -11,10 +11,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .._util.errors import printable
 from .edit import Edit
 from .edit_arguments import id_ranges, parse_remove, parse_set, parse_token_type
 from .reader import GGUFFile
-from .token_edits import set_token_types
+from .token_edits import TokenChanges, set_token_types, token_edits
 
 # A command as `model_location.fix_command` writes it.
 PLACEHOLDER = "FILE"  # what stands for a file that is for the user to supply
@@ -23,7 +24,7 @@ COMMAND = re.compile(r"(?:ggufbpe import .+? -o vocab\.gguf && )?ggufbpe fix .+?
 
 @dataclass(frozen=True)
 class Change:
-    """Changes of keys, of types of tokens, and of chat templates; false if there are none.
+    """Changes of keys, of types and texts of tokens, and of chat templates; false if there are none.
 
     >>> bos = Change({"tokenizer.ggml.add_bos_token": "false"})
     >>> (bos | Change(types={5: "CONTROL", 6: "CONTROL"})).arguments
@@ -34,14 +35,20 @@ class Change:
     types: Mapping[int, str] = field(default_factory=dict)  # the name of the type of each token
     # what `--chat-template` takes, by the template's name; "" is the default template
     templates: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the new text of a token by its old one, without "="
 
     def __bool__(self) -> bool:
-        return bool(self.keys or self.types or self.templates)
+        return bool(self.keys or self.types or self.templates or self.texts)
 
     def __or__(self, other: Change) -> Change:
         """Return both changes as one; where they contradict each other, `other` wins."""
         return Change(
-            {**self.keys, **other.keys}, {**self.types, **other.types}, {**self.templates, **other.templates}
+            {**self.keys, **other.keys},
+            {**self.types, **other.types},
+            {**self.templates, **other.templates},
+            {**self.texts, **other.texts},
         )
 
     @property
@@ -55,6 +62,7 @@ class Change:
         for kind in dict.fromkeys(self.types.values()):
             tokens = sorted(token for token, other in self.types.items() if other == kind)
             yield from (("--set-token-type", f"{ids}={kind}") for ids in id_ranges(tokens))
+        yield from (("--rename-token", f"{old}={new}") for old, new in self.texts.items())
         for name, template in self.templates.items():
             yield "--chat-template", template_argument(template, name)
 
@@ -71,12 +79,15 @@ class Change:
             if flag == "--set-token-type":
                 ids, _, kind = value.partition("=")
                 lines.append(f"{'tokens' if '..' in ids else 'token'} {ids} of type {kind}")
+            elif flag == "--rename-token":
+                old, _, new = value.partition("=")
+                lines.append(f"token {printable(old)} called {printable(new)}")
             else:
                 lines.append(words[flag].format(value))
         return lines
 
     def edits(self, file: GGUFFile) -> list[Edit]:
-        """Return the edits of keys and types that `ggufbpe fix` makes in this file.
+        """Return the edits of keys and tokens that `ggufbpe fix` makes in this file.
 
         `ValueError` if it would refuse the change. Chat templates are left to `analysis/doctor/template_edits.py`.
         """
@@ -84,6 +95,8 @@ class Change:
             parse_remove(file, key) if value is None else parse_set(file, f"{key}={value}")
             for key, value in self.keys.items()
         ]
+        if self.texts:
+            edits += token_edits(file, TokenChanges(rename=list(self.texts.items())))
         return [*edits, set_token_types(file, self.types.items())] if self.types else edits
 
     @classmethod
@@ -134,6 +147,9 @@ def _of_argument(flag: str, value: str) -> Change | None:
         if isinstance(token, str):
             return None
         return Change(types=dict.fromkeys(token if isinstance(token, range) else [token], kind))
+    if flag == "--rename-token":
+        old, _, new = value.partition("=")
+        return Change(texts={old: new})
     named = re.fullmatch(r"(?:(\w+)=)?(.+)", value)
     if flag != "--chat-template" or not named or named[2] == PLACEHOLDER:
         return None

@@ -33,6 +33,7 @@ from .text_changes import TextChange, space_prefix
 from .texts_of_ids import texts_of_lost
 from .variants import BY_ID
 
+_TYPES = SPECIAL_TYPES | NORMAL
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
 _LEAST_OF_MERGES = 0.05  # of other merges, likewise
 _LEAST_OF_SCORES = 0.5  # of other scores, after which nearly everything agrees if they are right
@@ -89,8 +90,8 @@ class Steps(States):
             parsed |= {token for token in theirs - ours if self._may_be_parsed(token, each.text, vocabulary)}
         parsed, plain = parsed - plain, plain - parsed
         for some, others in ((parsed, plain), (parsed, set()), (set(), plain)):
-            if some or others:
-                types = self._types_of(some) | dict.fromkeys(sorted(others), NORMAL)
+            types = self._types_of(some) | dict.fromkeys(sorted(others), NORMAL)
+            if types:
                 yield SearchStep("types", on_encoding(with_types(vocabulary, types)))
 
     def _types_of(self, parsed: set[int]) -> dict[int, int]:
@@ -101,18 +102,17 @@ class Steps(States):
                 tokens[token].encode() in each.text and token not in each.ids for each in self._compared
             ):
                 found[token] = kind if self._base.encoding.parse_special else USER_DEFINED
-        return found if self._like is None else found | self._types_of_like(found)
+        if self._like is None:
+            return found
+        kinds, own = found | self._types_of_like(found), self._vocabulary.attributes
+        return {token: kind for token, kind in kinds.items() if kind != own[token] & _TYPES}
 
     def _types_of_like(self, types: Iterable[int]) -> dict[int, int]:
         """The attributes that the other model has for tokens."""
         assert self._like is not None
         known = {token: self._like.token_to_id.get(self._vocabulary.tokens[token]) for token in types}
         kinds = {token: self._like.attributes[other] for token, other in known.items() if other is not None}
-        return {
-            token: kind & (SPECIAL_TYPES | NORMAL)
-            for token, kind in kinds.items()
-            if kind & (SPECIAL_TYPES | NORMAL)
-        }
+        return {token: kind & _TYPES for token, kind in kinds.items() if kind & _TYPES}
 
     def _may_be_parsed(self, token: int, text: bytes, vocabulary: Vocabulary) -> bool:
         return (

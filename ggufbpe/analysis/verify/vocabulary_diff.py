@@ -20,7 +20,7 @@ from ...models.pretokenizers.registry import PreTokenizer
 from ...models.pretokenizers.splitter import splitter
 from ...models.token_attribute import TokenAttribute
 from ...models.token_table import tokens_that_differ
-from ...models.vocabulary import Vocabulary
+from ...models.vocabulary import NORMAL, Vocabulary
 from ...native.lazy_strings import as_dict
 from ..doctor.round_trip_checks import SAMPLES
 
@@ -165,13 +165,19 @@ def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     shown = (
         (
             {"token": a.tokens[i], "id": i, "a": kind, "b": other_kind},
-            f"{i} {one.shown(i)}: {kind} in {one.name}, {other_kind} in {other.name}",
+            f"{i} {shown}: {kind} in {one.name}, {other_kind} in {other.name}",
         )
-        for i, kind, other_kind in (
-            (i, _kinds(a.attributes[i]), _kinds(b.attributes[j])) for i, j in differing
+        for i, shown, kind, other_kind in (
+            (i, _shown_by(one, other, i, j), _kinds(a.attributes[i]), _kinds(b.attributes[j]))
+            for i, j in differing
         )
     )
     yield from _listed("types", "tokens with different types", len(differing), shown)
+
+
+def _shown_by(one: _Side, other: _Side, i: int, j: int) -> str:
+    """A token as the side shows it where it is normal, so that the order of the files does not matter."""
+    return other.shown(j) if other.vocabulary.attributes[j] & NORMAL else one.shown(i)
 
 
 def _kinds(attribute: int) -> str:

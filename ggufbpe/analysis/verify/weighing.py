@@ -25,6 +25,7 @@ from ..doctor.token_checks import BRACKETED
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual
+_CONVERT = "convert the model again"  # how the advice of a finding begins that no command mends
 _COSTS_MORE = 0.5  # of a family of pre-tokenizers, in terms of `Family.cost`
 
 # Flags by field of `Vocabulary`, with their keys.
@@ -70,8 +71,9 @@ def weigh(one: Trial, other: Trial) -> Weighed:
 
 
 def _said(finding: Finding) -> str:
-    """Return the first sentence of a finding."""
-    return finding.what.partition(". ")[0].rstrip(".")
+    """Return the first sentence of a finding, and whether no command mends it."""
+    told = finding.what.partition(". ")[0].rstrip(".")
+    return f"{told}, which only another conversion mends" if finding.fix.startswith(_CONVERT) else told
 
 
 def _unusual(one: Trial, another: Trial) -> Iterator[tuple[int, str]]:
@@ -239,12 +241,26 @@ def _differences(own: Facts, other: Facts, trial: Trial) -> Iterator[Change]:
         is_heeded = field not in _OF_MODELS[1:] or field in ours.tokenizer_model.flags
         if is_heeded and getattr(ours, field) != getattr(theirs, field):
             yield Change({key: str(getattr(theirs, field)).lower()})
+    texts = _other_texts(own, other, ours, theirs)
+    yield Change(texts=texts)
     for name, keys, _ in SPECIAL_IDS:
         mine, others = ours.special_ids[name], theirs.special_ids[name]
-        if mine != others and others is not None and others < len(ours.tokens):
+        follows = texts and not any(key in each.file for key in keys for each in (own, other))
+        if mine != others and others is not None and others < len(ours.tokens) and not follows:
             yield Change({keys[0]: str(others)})
     kinds = {int(kind): kind.name for kind in TokenType}
     for token, _ in _types(ours, theirs):
         mine, kind = own.type_of(token), other.type_of(token)
         if kind in kinds and kind != mine and trial.markers and trial.markers.may_become(token, kinds[kind]):
             yield Change(types={token: kinds[kind]})
+
+
+def _other_texts(own: Facts, other: Facts, ours: Vocabulary, theirs: Vocabulary) -> dict[str, str]:
+    """The markers that another text stands for in the other file, with that text; none that a merge makes is one."""
+    if ours.tokens == theirs.tokens:
+        return {}
+    differing = ((a, b) for a, b in zip(ours.tokens, theirs.tokens) if a != b)
+    found = {a: b for a, b in differing if a not in theirs.token_to_id and b not in ours.token_to_id}
+    is_marker = all(BRACKETED.fullmatch(text) and "=" not in text for pair in found.items() for text in pair)
+    is_made = not (own.merged.isdisjoint(found) and other.merged.isdisjoint(found.values()))
+    return found if is_marker and not is_made else {}

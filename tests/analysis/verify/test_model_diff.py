@@ -139,6 +139,14 @@ def test_examples_have_both_sides() -> None:
     assert types.examples == ({"token": TOKENS[5], "id": 5, "a": "control", "b": "normal"},)
 
 
+def test_a_token_is_shown_alike_in_either_order() -> None:
+    """A control token is shown as it is written, and a normal one as the text that it decodes to."""
+    good = gpt2_vocabulary()
+    pair = with_attribute(262, CONTROL)(good), good
+    lines = [vocabulary_differences(*some)["types"][0].lines[0] for some in (pair, pair[::-1])]
+    assert lines == ["262 ' the': control in a, normal in b", "262 ' the': normal in a, control in b"]
+
+
 def test_pre_tokenizers_are_shown_on_texts_that_they_split_otherwise() -> None:
     [difference] = vocabulary_differences(gpt2_vocabulary(), with_pre_of("qwen2")(gpt2_vocabulary()))["pre"]
     assert len(difference.examples) >= 3

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, missing
+from conftest import GPT2, UNIGRAM, missing
 from reference import NotPreparedError, vocabulary, write_metadata
 from small_models import CHATML, with_template
 
 from ggufbpe import Tokenizer, diagnose, diff, fix, verify
 from ggufbpe.analysis.diagnose.chat_causes import NO_TEMPLATE
+from ggufbpe.gguf.reader import GGUFFile
 
 pytestmark = pytest.mark.tries_fixes
 
@@ -133,3 +134,44 @@ def test_chats_name_the_command_that_takes_a_template_over(tmp_path: Path) -> No
     prompt = Tokenizer.from_gguf(good).apply_chat_template(chat)
     first = diagnose(bad, chat=chat, expected_prompt=str(prompt)).explanations[0].causes[0]
     assert first.detail["evidence"] == [NO_TEMPLATE]
+
+
+@pytest.mark.filterwarnings("ignore:.*the chat template still has")
+def test_a_renamed_marker_gets_its_name_back(tmp_path: Path) -> None:
+    bad, good = tmp_path / "bad.gguf", chatml(tmp_path / "good.gguf")
+    fix(good, bad, rename_tokens={"<|im_end|>": "<|imend|>"})
+    found = diff(bad, good)
+    assert found.suspect == 0
+    assert found.fix == f"ggufbpe fix {bad} --rename-token '<|imend|>=<|im_end|>' -o fixed.gguf"
+    fix(bad, tmp_path / "fixed.gguf", rename_tokens={"<|imend|>": "<|im_end|>"})
+    assert diff(tmp_path / "fixed.gguf", good).same
+
+
+def test_a_renamed_marker_that_no_template_has_is_described(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.gguf", chatml(tmp_path / "other.gguf", "{{ messages[0].content }}")
+    fix(other, one, rename_tokens={"<|im_start|>": "<|begin|>"})
+    found = diff(one, other)
+    assert (found.suspect, found.fix) == (None, "")
+    assert found.changes[0].described == ["token '<|begin|>' called '<|im_start|>'"]
+
+
+def test_no_type_is_set_that_both_files_have(tmp_path: Path) -> None:
+    """Two line breaks stand among the markers, as in Gemma 4's vocabulary, and are ordinary text in both files."""
+    good = write_metadata(tmp_path / "good.gguf", with_template(CHATML, "ĊĊ", kind=1))
+    bad = tmp_path / "bad.gguf"
+    fix(good, bad, token_types={"<|im_start|>": "NORMAL"})
+    found = verify(bad, good, "<|im_start|>a\n\nb")
+    assert found.proposal is not None
+    assert found.proposal.change.types == {266: "CONTROL"}
+    assert "types" not in str(found.differences[0].causes[0].detail["what"])
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_lost_scores_need_another_conversion(turn: int, tmp_path: Path) -> None:
+    with GGUFFile(UNIGRAM) as file:
+        scores = len(file["tokenizer.ggml.scores"])
+    bad = tmp_path / "bad.gguf"
+    fix(UNIGRAM, bad, set={"tokenizer.ggml.scores": [0.0] * scores})
+    found = diff(*(bad, UNIGRAM)[::turn])
+    assert found.suspect == (turn < 0)
+    assert "All tokens have the same score, which only another conversion mends" in found.reasons
