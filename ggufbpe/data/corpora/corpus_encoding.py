@@ -7,6 +7,7 @@ Shards appear only when complete, and a resumed run writes the bytes that an uni
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
@@ -33,7 +34,7 @@ from .corpus_files import is_url
 from .documents import Document, Options, mask_parts
 from .manifest import RunState, Tail
 from .marked_ids import MaskForm
-from .records import CorpusError, Report, has_json_lines, is_binary_table, is_json, is_table, raised
+from .records import CorpusError, Report, has_json_lines, is_binary_table, is_json, is_table, is_zstd, raised
 from .shard_formats import FORMS, id_dtype
 from .shard_reader import EncodedCorpus
 from .shard_writer import ShardsWriter
@@ -126,8 +127,12 @@ def encode_corpus(
     folder.prepare()
     try:
         encoded = job.run((workers, ray), resume, force, progress)
-    except BaseException:
+    except BaseException as error:
         job.undo()
+        is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        if isinstance(error, OSError) and is_full and manifest.UNFINISHED in folder.names():
+            reason = f"{error.strerror}; the finished shards stay, and resume=True goes on with them"
+            raise OSError(error.errno, reason, error.filename) from error
         raise
     finally:
         folder.release()
@@ -190,7 +195,7 @@ class _Job:
         paths = [given.path for given in self._inputs]
         if self._form in ("parquet", "arrow") or any(map(is_binary_table, paths)):
             imported("pyarrow", "corpora", "reading and writing parquet and arrow")
-        if any(path.endswith((".zst", ".zstd")) for path in paths):
+        if any(map(is_zstd, paths)):
             imported("zstandard", "zstd", "reading zstd")
         if self._options.document.is_chat:
             imported("jinja2", "chat", "a chat template")
@@ -261,10 +266,12 @@ class _Job:
 
     def _require_same(self, header: dict[str, Any]) -> None:
         """Refuse to continue with other inputs, settings or another tokenizer."""
-        if change := manifest.changed_input(manifest.read_inputs(self._folder), self._inputs):
+        inputs = manifest.read_inputs(self._folder)
+        if change := manifest.changed_input(inputs, self._inputs):
             raise CorpusError(
                 f"{change} since the work was begun, so it cannot go on; force=True begins anew"
             )
+        self._inputs = inputs  # as they were named then
         now = header["settings"].get("now")
         self._options = self._options._replace(document=self._options.document._replace(now=now))
         wanted = self._header(now)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .chunks import FIRST, CorpusPlace
+from .corpus_files import is_url
 from .document_notes import DocumentFacts, all_facts
 from .hashed_files import FileFacts
 from .marked_ids import IS_WRITTEN
@@ -154,17 +155,24 @@ def read_inputs(folder: Folder) -> list[Input]:
     return [Input(**json.loads(line)) for line in folder.read(INPUTS).splitlines()]
 
 
-def changed_input(before: Iterable[Input], now: Iterable[Input]) -> str:
-    """How the inputs have changed, in words; "" if they have not."""
-    old, new = {given.path: given for given in before}, {given.path: given for given in now}
-    for path in [*old, *new]:
-        if path not in new:
-            return f"{path} is not there any more"
-        if path not in old:
-            return f"{path} was not there"
-        if old[path] != new[path]:
-            return f"{path} was changed"
+def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
+    """How the inputs have changed, in words; "" if they have not, whatever paths they are named by."""
+    old, new = ({_place(given.path): given for given in every} for every in (before, now))
+    for place in [*old, *new]:
+        if place not in new:
+            return f"{old[place].path} is not there any more"
+        if place not in old:
+            return f"{new[place].path} was not there"
+        if old[place]._replace(path="") != new[place]._replace(path=""):
+            return f"{new[place].path} was changed"
+    if len(before) != len(now):
+        return "one of the inputs was named another number of times"
     return "" if list(old) == list(new) else "the order of the inputs is another one"
+
+
+def _place(path: str) -> str:
+    """A path that is equal for all names of a file, apart from links."""
+    return path if is_url(path) else os.path.abspath(path)
 
 
 def written_names(folder: Folder) -> list[str]:

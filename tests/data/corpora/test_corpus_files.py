@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from commands import Run, run
 from conftest import GPT2
-from corpus_cases import tok
+from corpus_cases import files_in, tok
 
 from ggufbpe import Tokenizer, encode_corpus
 from ggufbpe.data.corpora.corpus_files import files_of
 from ggufbpe.data.corpora.records import CorpusError, raised
+from ggufbpe.data.corpora.storage import LocalFolder, Unfinished
 
 __all__ = ["run", "tok"]  # fixtures
 
@@ -25,6 +27,40 @@ def folder(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "a.jsonl").write_text(LINE)
     return folder
+
+
+# ---- runs that go on ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stopped(folder: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a run that met a full disk in its second shard."""
+    (folder / "a.jsonl").write_text(LINE * 9)
+    real = LocalFolder.create
+
+    def create(self: LocalFolder, name: str) -> Unfinished:
+        if name.startswith("part-00001"):
+            raise OSError(errno.ENOSPC, "No space left on device", name)
+        return real(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFolder, "create", create)
+        message = "No space left on device; the finished shards stay, and resume=True goes on with them"
+        with pytest.raises(OSError, match=message) as error:
+            encode_corpus(folder / "a.jsonl", tok, folder.parent / "out", shard_size=9)
+    assert (error.value.errno, error.value.filename) == (errno.ENOSPC, "part-00001.bin")
+    return folder.parent / "out"
+
+
+def test_an_input_may_be_named_otherwise_in_a_run_that_goes_on(
+    stopped: Path, folder: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = encode_corpus(folder / "a.jsonl", tok, folder.parent / "whole", shard_size=9)
+    monkeypatch.chdir(folder)
+    found = encode_corpus("../corpus/a.jsonl", tok, stopped, shard_size=9, resume=True)
+    assert found.documents == 9
+    assert files_in(stopped) == files_in(folder.parent / "whole")
+    assert found.manifest == whole.manifest
 
 
 # ---- shards ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,10 @@ CHANGES = [
     ([A], [A, B], "b was not there"),
     ([A, B], [A, B._replace(version="z")], "b was changed"),
     ([A, B], [B, A], "the order of the inputs is another one"),
+    ([A, A, B], [A, B], "one of the inputs was named another number of times"),
+    ([A, B], [A._replace(path="./a"), B._replace(path=os.path.abspath("b"))], ""),
+    ([A], [A._replace(path="./a", size=2)], "./a was changed"),
+    ([A._replace(path="s3://b/c//d")], [A._replace(path="s3://b/c/d")], "s3://b/c//d is not there any more"),
 ]
 
 
