@@ -30,7 +30,7 @@ from .text_groups import GROUPINGS, Reading, batches
 
 def stats(
     models: Model | Iterable[Model] | Mapping[str, Model],
-    corpus: str | os.PathLike[str] | IO[bytes] | Iterable[object] | Mapping[str, Any],
+    corpus: os.PathLike[str] | IO[bytes] | Iterable[object] | Mapping[str, Any],
     *,
     by: str = "file",
     by_field: str | None = None,
@@ -48,9 +48,10 @@ def stats(
 
     Returns `Stats`, with a row for each group and tokenizer.
 
-    `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` has
-    texts (`str`), files and directories (`pathlib.Path`), and binary streams, or is one of them; a mapping has such a
-    corpus for each group. Bytes need not be UTF-8. Only a block of text and numbers are held in memory.
+    `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` is a
+    list of texts (`str`), files and directories (`pathlib.Path`), and binary streams, or one `Path` or stream; a
+    mapping has such a corpus, or a text, for each group. Bytes need not be UTF-8. Only a block of text and numbers are
+    held in memory.
 
     `by` names the groups: each "file", each "folder" (the first below a given directory), each "extension", or
     "total" for none; `by_field` takes a field of JSON lines instead, such as their language. `field` is their text:

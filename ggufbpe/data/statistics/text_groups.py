@@ -71,9 +71,10 @@ class _Source(NamedTuple):
 
 
 def batches(corpus: object, reading: Reading, cut: Cut) -> Iterator[Batch]:
-    """The texts of a corpus: of str (each is a text), `os.PathLike` (files and directories) and binary streams, or one.
+    """The texts of a corpus: a list of str (each is a text), `os.PathLike` (files and directories) and binary streams.
 
-    A mapping has such a corpus for each group. `TypeError` for anything else.
+    A corpus may also be one of the last two. A mapping has a corpus, or a text, for each group. `TypeError` for
+    anything else, such as a str, which may be meant as a path.
     """
     sources = list(_sources(corpus, reading))
     total = sum(source.size for source in sources)
@@ -103,6 +104,10 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
             for source in _sources(items, reading):
                 yield source._replace(group=str(group))
         return
+    if isinstance(corpus, (str, bytes)):
+        raise TypeError(
+            f"the corpus must be a list, ['a text'] or [pathlib.Path('folder')], not {type(corpus).__name__}"
+        )
     if _is_item(corpus):
         corpus = [corpus]
     if not isinstance(corpus, Iterable):

@@ -419,10 +419,10 @@ def test_streams_of_the_caller_stay_open() -> None:
     assert not stream.closed
 
 
-@pytest.mark.parametrize("kind", ["str", "path", "stream"])
-def test_a_corpus_may_be_one_text(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["path", "stream"])
+def test_a_corpus_may_be_one_path_or_stream(kind: str, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"the")
-    forms = {"str": "the", "path": tmp_path / "text", "stream": io.BytesIO(b"the")}
+    forms = {"path": tmp_path / "text", "stream": io.BytesIO(b"the")}
     assert stats(tiny(), forms[kind]).total[0].bytes == 3
 
 
@@ -430,6 +430,8 @@ def test_a_corpus_may_be_one_text(kind: str, tmp_path: Path) -> None:
     ("wrong", "error", "words"),
     [
         (lambda: stats(tiny(), 5), TypeError, "a sequence"),  # type: ignore[arg-type]
+        (lambda: stats(tiny(), "abc"), TypeError, r"a list, \['a text'\] or .*, not str"),  # type: ignore[arg-type]
+        (lambda: stats(tiny(), b"abc"), TypeError, "a list, .*, not bytes"),  # type: ignore[arg-type]
         (lambda: stats(tiny(), [5]), TypeError, "not int"),
         (lambda: stats(tiny(), [io.StringIO("x")]), TypeError, "binary mode"),
         (lambda: stats([], ["x"]), ValueError, "no model"),
