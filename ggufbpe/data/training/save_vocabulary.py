@@ -57,7 +57,8 @@ def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
     if reason is not None:
         raise ValueError(f"{reason} (or save it as .json)")
     if not trained.merges:
-        raise ValueError("llama.cpp refuses a vocabulary without merges, and none was learned")
+        reason = "" if trained.word_count else ", since the corpus has no text"
+        raise ValueError(f"llama.cpp refuses a vocabulary without merges, and none was learned{reason}")
     kept = {} if trained.seed is None else _kept(trained.seed)
     architecture = {KEY_ARCHITECTURE: tokenizer_model(trained.form.model).architecture}
     tokens: dict[str, Value] = {

@@ -9,11 +9,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ..._util.caller import frames_to_caller
 from ..._util.errors import printable
 from ..._util.lazy import IMPORT_LOCK
 from ..._util.progress import OnProgress, Progress
@@ -21,7 +23,7 @@ from ...gguf.metadata import Overrides
 from ...hub.model_location import ModelName, locate
 from ...models.bpe.merge import BYTE_CHARS, WordEncoder
 from ...models.loading import load
-from ...models.vocabulary import NORMAL, Vocabulary, emit_warnings
+from ...models.vocabulary import NORMAL, GGUFWarning, Vocabulary, emit_warnings
 from ...native import warn_if_slow
 from ..corpora.records import CorpusError as CorpusError
 from .draft_vocabulary import Added, Draft, base, cutter, seeded
@@ -89,7 +91,8 @@ def train(
     The result depends only on the texts and options; on the order of texts only if `ties` is "first-seen".
     `threads` count words in the compiled engine (by default as many as there are); without it, there is one. With
     `ray`, the address of a cluster or "local", they are its processes, which all find the files at the same paths.
-    Raises `ValueError` for options that do not go together, `CorpusError` for texts that cannot be read.
+    Raises `ValueError` for options that do not go together, `CorpusError` for texts that cannot be read. If the
+    corpus has no text, a `GGUFWarning` says so.
 
     >>> train(["low lower lowest"], vocab_size=258).merges
     [('l', 'o'), ('lo', 'w')]
@@ -120,7 +123,12 @@ def train(
             f"come before all merges{'' if split.units == 'bytes' else '; limit_alphabet=N makes them fewer'}"
         )
     rules = Rules(size, ties, min_frequency, max_token_length)
-    return _learn(draft, form, words, rules, merge_end_of_word, seed, progress, record)
+    learned = _learn(draft, form, words, rules, merge_end_of_word, seed, progress, record)
+    if not learned.word_count:
+        warnings.warn(
+            "the corpus has no text, so no merge was learned", GGUFWarning, stacklevel=frames_to_caller()
+        )
+    return learned
 
 
 def _opened(seed: Seed) -> Vocabulary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections import Counter
@@ -206,6 +207,7 @@ def applied(symbols: Sequence[str], pair: tuple[str, str]) -> list[str]:
 letters = st.text("ab", max_size=12) | st.text("abcd é", max_size=30)
 
 
+@pytest.mark.filterwarnings("ignore:the corpus has no text")
 @pytest.mark.slow
 @pytest.mark.parametrize("ties", TIES)
 @given(
@@ -554,6 +556,16 @@ def test_merges_txt(tmp_path: Path) -> None:
 def test_a_vocabulary_without_merges_is_no_gguf(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="without merges"):
         train(["a"], vocab_size=300).save(tmp_path / "vocab.gguf")
+
+
+@pytest.mark.parametrize("corpus", [[], [""], [io.BytesIO(b"")]])
+def test_a_corpus_without_a_text_is_told(corpus: list[object], tmp_path: Path) -> None:
+    with pytest.warns(GGUFWarning, match="the corpus has no text, so no merge was learned"):
+        found = train(corpus, vocab_size=300)
+    with pytest.raises(
+        ValueError, match="without merges, and none was learned, since the corpus has no text"
+    ):
+        found.save(tmp_path / "vocab.gguf")
 
 
 def test_ids_out_of_range_are_refused() -> None:
