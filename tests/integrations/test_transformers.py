@@ -176,3 +176,11 @@ def test_tensors_of_torch() -> None:
     found = GGUFTokenizer(TOK)(["Hello world", "Hello there"], return_tensors="pt")
     assert isinstance(found["input_ids"], torch.Tensor)
     assert found["input_ids"].tolist() == TOK.encode_batch(["Hello world", "Hello there"])
+
+
+@pytest.mark.parametrize("value", [5, 1.5, b"ab"])
+def test_what_is_no_text_is_refused(value: object) -> None:
+    """The bytes of a text would be taken for ids."""
+    kind = type(value).__name__
+    with pytest.raises(TypeError, match=f"a text is a str, or a list of tokens or ids, not {kind}"):
+        GGUFTokenizer(TOK)(value)
