@@ -177,7 +177,7 @@ def answer_schemas() -> Mapping[str, Schema]:
         "/v1/diff": _diff(),
         "/v1/diagnose": _of_command("diagnose", "model", "verdict", "findings"),
         "/v1/tokens": _object(
-            ("text", "prompt", *origins),
+            ("text", "prompt", "notes", *origins),
             ids=_IDS,
             spans=_array(_COUNT),
             tokens={"type": "object", "additionalProperties": token},
@@ -185,6 +185,7 @@ def answer_schemas() -> Mapping[str, Schema]:
             bytes=_COUNT,
             text=_TEXT,
             prompt=_TEXT,
+            notes=_array(_TEXT),
             **origins,
         ),
         "/v1/vocabulary": _object(found=_array(token), count=_COUNT),

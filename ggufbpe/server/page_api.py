@@ -48,7 +48,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
 
     With `ids` instead, the tokens of these ids, whose pieces follow each other in the `text` of the answer. With
     `messages` instead of `text`, the body is a chat as llama-server takes it; the answer then has the prompt and
-    the origins of its parts, too, as in `ggufbpe chat --json`.
+    the origins of its parts, too, as in `ggufbpe chat --json`, and in `notes` what may be unexpected of the prompt.
     """
     given = require_object(body)
     tokenizer = models.of(body)
@@ -65,7 +65,21 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     prompt = bounded_text(rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
     tokens = chat_tokens(tokenizer, rendered)
     ids, spans = np.array(tokens.ids, np.int32), np.array(tokens.spans, np.int64)
-    return {**_of_tokens(tokenizer, prompt, ids, spans), "prompt": prompt, **tokens.to_origins()}
+    found = _of_tokens(tokenizer, prompt, ids, spans)
+    return {**found, "prompt": prompt, "notes": _notes(tokenizer, given), **tokens.to_origins()}
+
+
+def _notes(tokenizer: Tokenizer, body: dict[str, Any]) -> list[str]:
+    """What `ggufbpe chat` says of the model's template on standard error."""
+    notes = []
+    if not tokenizer.chat_templates:
+        notes.append(
+            "The model has no chat template. Like llama-server, this uses ChatML, whose markers may be plain "
+            "text to the model."
+        )
+    if body.get("tools") and not tokenizer.chats.shows_tools():
+        notes.append("The template does not show the tools.")
+    return notes
 
 
 def _of_ids(tokenizer: Tokenizer, ids: list[int]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import GPT2, RAW_UTF8
 
+import ggufbpe
 from ggufbpe.server.failures import RequestError, to_request_error
 from ggufbpe.server.page_api import parting_answer, tokens_answer, vocabulary_answer, why_answer, word_answer
 from ggufbpe.server.served_models import Models
@@ -47,6 +49,19 @@ def test_tokens_of_a_chat(models: Models) -> None:
     assert "Hello" in answer["prompt"]
     assert 15496 in answer["ids"].tolist()
     assert any(part.get("field") == "content" for part in answer["parts"])
+
+
+def test_what_a_template_lacks_is_noted(models: Models, tmp_path: Path) -> None:
+    chat = {"messages": [{"role": "user", "content": "Hello"}]}
+    [note] = tokens_answer(models, chat)["notes"]
+    assert note.startswith("The model has no chat template. Like llama-server, this uses ChatML")
+    own = tmp_path / "own.gguf"
+    ggufbpe.fix(GPT2, own, chat_template="{% for m in messages %}{{ m.content }}{% endfor %}")
+    with_template = Models({"own": str(own)})
+    assert tokens_answer(with_template, chat)["notes"] == []
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    answer = tokens_answer(with_template, {**chat, "tools": [tool]})
+    assert answer["notes"] == ["The template does not show the tools."]
 
 
 def test_tokens_of_ids(models: Models) -> None:
