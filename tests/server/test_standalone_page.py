@@ -99,9 +99,9 @@ def test_tokens_of_the_first_model(page: Page) -> None:
 
 def test_a_model_is_opened_from_a_file_and_compared(page: Page) -> None:
     page.get_by_label("Open a model").set_input_files(UNIGRAM)
-    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
-    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
-    expect_ids(page, Tokenizer.from_gguf(GPT2).encode(TEXT), view=1)
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram"])
+    expect_ids(page, Tokenizer.from_gguf(GPT2).encode(TEXT))
+    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT), view=1)
     expect(page.locator("#parting")).to_contain_text("The vocabularies are different")
 
 
@@ -109,7 +109,7 @@ def test_a_model_is_opened_from_a_file_and_compared(page: Page) -> None:
 def test_a_model_is_dropped(name: str, page: Page) -> None:
     """Its first bytes tell, not its suffix."""
     drop(page, {name: UNIGRAM.read_bytes()})
-    expect(page.locator(".view h2").first).to_have_text("dropped")
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "dropped"])
     expect(page.get_by_role("textbox", name="Text")).to_have_value(TEXT)
 
 
@@ -120,22 +120,22 @@ def test_several_files_are_dropped(page: Page) -> None:
     expect(page.locator("#status")).to_have_text(
         'Of 2 texts, one is taken: a.txt.\nAt most 4 models are opened at once. Not opened: "z.gguf".'
     )
-    expect(page.locator(".view h2")).to_have_text(["y", "x", "w", "v"])
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "v", "w", "y"])
     expect(page.get_by_role("textbox", name="Text")).to_have_value("first")
 
 
 def test_the_same_file_is_opened_once(page: Page, tmp_path: Path) -> None:
     choose = page.get_by_label("Open a model")
     choose.set_input_files(UNIGRAM)
-    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram"])
     page.get_by_role("checkbox", name="unigram").uncheck()
     expect(page.locator(".view h2")).to_have_text(["gpt2"])
     choose.set_input_files(UNIGRAM)
-    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram"])
     other = tmp_path / UNIGRAM.name
     other.write_bytes(UNIGRAM.read_bytes() + bytes(1))
     choose.set_input_files(other)
-    expect(page.locator(".view h2").first).to_have_text("unigram (2)")
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram", "unigram (2)"])
 
 
 def test_a_model_is_closed(page: Page) -> None:
@@ -143,7 +143,7 @@ def test_a_model_is_closed(page: Page) -> None:
     heads = page.locator(".view h2")
     expect(page.get_by_role("button", name="Close")).to_have_count(0)  # one model is always open
     choose.set_input_files(UNIGRAM)
-    expect(heads).to_have_text(["unigram", "gpt2"])
+    expect(heads).to_have_text(["gpt2", "unigram"])
     page.get_by_role("button", name="Close gpt2").click()
     expect(heads).to_have_text(["unigram"])
     expect(page.get_by_role("checkbox", name="gpt2")).to_have_count(0)
@@ -151,17 +151,17 @@ def test_a_model_is_closed(page: Page) -> None:
     expect(page.get_by_role("button", name="Close")).to_have_count(0)
     expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
     choose.set_input_files(GPT2)
-    expect(heads).to_have_text(["gpt2", "unigram"])
+    expect(heads).to_have_text(["unigram", "gpt2"])
     page.get_by_role("button", name="Close unigram").click()
     choose.set_input_files(UNIGRAM)  # is read again
-    expect(heads).to_have_text(["unigram", "gpt2"])
-    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
+    expect(heads).to_have_text(["gpt2", "unigram"])
+    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT), view=1)
 
 
 def test_a_reload_says_which_models_are_missing_until_they_are_opened(page: Page, tmp_path: Path) -> None:
     choose = page.get_by_label("Open a model")
     choose.set_input_files(UNIGRAM)
-    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram"])
     page.get_by_role("checkbox", name="gpt2").uncheck()
     expect(page.locator(".view h2")).to_have_text(["unigram"])
     page.reload()
@@ -179,23 +179,23 @@ def test_a_reload_says_which_models_are_missing_until_they_are_opened(page: Page
     expect(status).to_have_text(missing)
     other = shutil.copyfile(UNIGRAM, tmp_path / "other.gguf")
     choose.set_input_files(other)
-    expect(page.locator(".view h2")).to_have_text(["other", "gpt2"])
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "other"])
     expect(status).to_contain_text('the model "unigram", which is not open')
     choose.set_input_files(UNIGRAM)
-    expect(page.locator(".view h2")).to_have_text(["other", "gpt2", "unigram"])
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "other", "unigram"])
     expect(status).to_be_empty()
 
 
 def test_a_model_is_opened_from_an_address(page: Page, site: str) -> None:
     page.get_by_label("or its address").fill(f"{site}/other.gguf")
     page.get_by_role("button", name="Open", exact=True).click()
-    expect(page.locator(".view h2").first).to_have_text("other")
-    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT))
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "other"])
+    expect_ids(page, Tokenizer.from_gguf(UNIGRAM).encode(TEXT), view=1)
     assert Site.referrers["/other.gguf"] is None  # an own policy: the page's is not that of its worker
 
 
 def test_a_file_that_is_no_model_is_refused_in_words(page: Page, tmp_path: Path) -> None:
-    """The words stay while other models are opened, until that one is."""
+    """The words stay while the text changes, until another model is opened."""
     wrong = tmp_path / "wrong.gguf"
     wrong.write_bytes(b"Hello")
     choose = page.get_by_label("Open a model")
@@ -205,12 +205,25 @@ def test_a_file_that_is_no_model_is_refused_in_words(page: Page, tmp_path: Path)
     page.get_by_role("textbox", name="Text").fill("abc")
     expect(page.locator(".view .stats")).to_contain_text("3 characters")
     choose.set_input_files(UNIGRAM)
-    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
-    expect(refused).to_have_count(1)
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram"])
+    expect(page.locator("#openings")).to_be_empty()
+    drop(page, {"wrong.gguf": b"Hello", "right.gguf": UNIGRAM.read_bytes()})
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram", "right"])
+    expect(refused).to_have_count(1)  # of several, one that is opened hides none of the others
     shutil.copyfile(UNIGRAM, wrong)
     choose.set_input_files(wrong)  # the same name again
-    expect(page.locator(".view h2").first).to_have_text("wrong")
+    expect(page.locator(".view h2").last).to_have_text("wrong")
     expect(page.locator("#openings")).to_be_empty()
+
+
+def test_a_fifth_model_replaces_the_last_one(page: Page) -> None:
+    drop(page, {f"{name}.gguf": UNIGRAM.read_bytes() for name in "vwxy"})
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "v", "w", "y"])
+    expect(page.get_by_label("Compared with")).to_have_value("gpt2")
+    hidden = page.locator("#models > span").nth(3)
+    expect(hidden.get_by_role("checkbox", name="x")).to_be_disabled()
+    page.get_by_role("button", name="Close x").click()
+    expect(page.locator("#models > span")).to_have_count(4)
 
 
 def test_an_address_without_a_model_is_named_once(page: Page, site: str) -> None:
@@ -227,7 +240,7 @@ def test_an_address_that_does_not_answer_holds_up_nothing(page: Page, site: str)
     page.get_by_role("textbox", name="Text").fill("abc")
     expect(page.locator(".view .stats")).to_contain_text("3 characters")
     page.get_by_label("Open a model").set_input_files(UNIGRAM)
-    expect(page.locator(".view h2")).to_have_text(["unigram", "gpt2"])
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "unigram"])
     expect(page.locator("#openings")).to_have_text(f"Opening {site}/silent.gguf …")
 
 

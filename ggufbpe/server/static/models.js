@@ -67,8 +67,7 @@ async function close(model) {
 // Opens a model in the browser: a file, or an address. Several may be under way, beside other work.
 async function open(model) {
   const name = model.name ?? model;
-  const line = element("p", { "data-model": name }, `Opening ${name} …`);
-  for (const past of $("openings").querySelectorAll(".bad")) if (past.dataset.model === name) past.remove();
+  const line = element("p", {}, `Opening ${name} …`);
   $("openings").append(line);
   try {
     const file = model instanceof File && `${model.name}/${model.size}/${model.lastModified}`;
@@ -85,12 +84,15 @@ async function open(model) {
   }
 }
 
-// An opened model comes first, unless the address names it and waits for it.
+const forgetFailures = () => $("openings").querySelectorAll(".bad").forEach((line) => line.remove());
+
+// An opened model comes last, so the first one stays what the others are compared with; if there is no room, it replaces
+// the last one. A model that the address names keeps its place.
 function choose(model) {
   const absent = absentModels();
   if (absent.includes(model)) return;
   const others = shownModels().filter((other) => other !== model);
-  state.models = [model, ...others, ...absent].slice(0, MOST_MODELS);
+  state.models = [...others.slice(0, MOST_MODELS - 1), model, ...absent].slice(0, MOST_MODELS);
 }
 
 // Opens files of models, and returns what to say of them.
@@ -99,6 +101,7 @@ export async function openModels(files) {
   const names = files.map((file) => file.name);
   if (!openModel)
     return `This page opens no models; it has those that its server was started with. Not opened: ${listed(names)}.`;
+  forgetFailures();
   for (const file of files.slice(0, MOST_MODELS)) await open(file);
   const rest = names.slice(MOST_MODELS);
   return rest.length ? `At most ${MOST_MODELS} models are opened at once. Not opened: ${listed(rest)}.` : "";
@@ -107,13 +110,14 @@ export async function openModels(files) {
 export function listenToModels() {
   if (!openModel) return;
   $("model-file").addEventListener("change", () => {
-    const [file] = $("model-file").files;
-    if (file) open(file);
+    openModels([...$("model-file").files]);
     $("model-file").value = ""; // so that the file can be chosen again
   });
   $("open-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const address = $("model-address").value.trim();
-    if (address) open(address);
+    if (!address) return;
+    forgetFailures();
+    open(address);
   });
 }
