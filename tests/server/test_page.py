@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import struct
-import subprocess
-import sys
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import GPT2, UNIGRAM, missing
+from conftest import GPT2, UNIGRAM
 from dropped_files import drop
-from playwright.sync_api import Page, expect, sync_playwright
+from javascript_runs import debian_chromium
+from playwright.sync_api import Page, expect
+from served_page import serving
 
 import ggufbpe
 from ggufbpe.analysis.views import explain_page
@@ -84,26 +82,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@contextmanager
-def serving(*arguments: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "ggufbpe", "serve", "--port", "0", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        found = re.search(r"http://\S+", server.stderr.readline())
-        assert found
-        yield found[0]
-        server.terminate()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    program = shutil.which("chromium")
-    if program is None:
-        missing("the browser chromium is not installed: apt-get install chromium")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with debian_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -200,7 +182,7 @@ def test_hovering_tells_of_a_token(opened: Open) -> None:
     page = opened()
     page.locator(".token").nth(3).hover()
     expect(page.get_by_role("tooltip")).to_have_text(
-        "id 41492  naïve20 6e 61 c3 af 76 65token 4 of 10, byte offsets 12 to 18, normal"
+        "id 41492  naïve20 6e 61 c3 af 76 65token 4 of 10, byte offsets 12 to 18 (7 bytes), normal"
     )
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_be_hidden()
@@ -211,7 +193,7 @@ def test_a_tap_tells_of_a_token(opened: Open) -> None:
     page.locator(".token").nth(5).tap()
     details = page.locator("#details")
     expect(details).to_contain_text("token 6 of 10, byte offset 21")
-    expect(details).to_contain_text("id222")
+    expect(details).to_contain_text("Id222")
 
 
 def test_ids_are_copied_as_a_list(opened: Open) -> None:
@@ -608,7 +590,7 @@ def test_a_chat_has_its_prompt_by_origin_and_tokens_by_message(chat: Page) -> No
     assert "Hello you" in prompt.locator(".of-request").all_inner_texts()
     rows = chat.locator("#chat tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == [
-        "from",
+        "From",
         "template",
         "message 1",
         "message 2",

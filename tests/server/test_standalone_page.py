@@ -216,6 +216,15 @@ def test_a_file_that_is_no_model_is_refused_in_words(page: Page, tmp_path: Path)
     expect(page.locator("#openings")).to_be_empty()
 
 
+def test_a_model_that_lacks_a_key_is_refused_with_the_key(page: Page, tmp_path: Path) -> None:
+    lacking = tmp_path / "lacking.gguf"
+    lacking.write_bytes(GPT2.read_bytes().replace(b"tokenizer.ggml.merges", b"tokenizer.ggml.nobody"))
+    page.get_by_label("Open a model").set_input_files(lacking)
+    expect(page.locator("#openings .bad")).to_have_text(
+        "lacking.gguf: key 'tokenizer.ggml.merges': the key is missing"
+    )
+
+
 def test_a_fifth_model_replaces_the_last_one(page: Page) -> None:
     drop(page, {f"{name}.gguf": UNIGRAM.read_bytes() for name in "vwxy"})
     expect(page.locator(".view h2")).to_have_text(["gpt2", "v", "w", "y"])
@@ -311,11 +320,17 @@ def test_a_worker_that_cannot_be_loaded_leaves_nothing_waiting(site: str, browse
 
 def test_what_needs_a_server_says_so(page: Page) -> None:
     page.locator(".token").first.click()
-    expect(page.locator("#details")).to_contain_text("run: ggufbpe serve")
+    details = page.locator("#details")
+    expect(details).to_contain_text("How a token came about is shown by the page of ggufbpe serve.")
     page.get_by_role("tab", name="Chat").click()
-    expect(page.locator("#status")).to_contain_text(
-        "The prompt of a chat is not shown on a page without a server"
-    )
+    panel = page.get_by_role("tabpanel", name="Chat")
+    expect(panel.locator(".notice")).to_contain_text("Chats need a server, which this page does not have.")
+    expect(panel.get_by_role("textbox")).to_have_count(0)
+    expect(page.locator("#output")).to_be_hidden()  # the tokens are of the text
+    expect(page.locator("#status")).to_be_empty()
+    drop(page, {"a.txt": b"first"})
+    expect(page.get_by_role("textbox", name="Text")).to_have_value("first")
+    expect(page.locator(".view .stats")).to_contain_text("5 characters")
 
 
 def test_questions_that_need_a_server_are_not_offered(page: Page) -> None:

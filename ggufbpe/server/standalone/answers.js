@@ -55,23 +55,17 @@ const ANSWERS = {
   },
   "v1/tokens": tokensOf,
   "v1/vocabulary": vocabularyOf,
-  "v1/word": () => missing("How a token came about"),
 };
 
 addEventListener("message", async ({ data: { number, path, body } }) => {
   try {
     postMessage({ number, answer: await ANSWERS[path](models.get(body?.model), body) });
   } catch (error) {
-    postMessage({ number, failure: error.message });
+    postMessage({ number, failure: error.key ? `key '${error.key}': ${error.message}` : error.message });
   }
 });
 
-function missing(what) {
-  throw new Error(`${what} is not shown on a page without a server; run: ggufbpe serve`);
-}
-
 function tokensOf(tokenizer, body) {
-  if (body.messages) missing("The prompt of a chat");
   if (body.ids) return ofIds(tokenizer, body.ids);
   const bytes = utf8.encode(body.text);
   if (bytes.length > MOST_SHOWN) throw new Error(`The text has ${bytes.length} bytes; the limit here is ${MOST_SHOWN}.`);

@@ -50,6 +50,7 @@ export function chatOf(model, result) {
     "div",
     {},
     element("h2", {}, `The prompt of ${model}`),
+    ...result.notes.map((note) => element("p", { className: "notice" }, note)),
     ...warnings,
     prompt,
     element(
@@ -61,9 +62,9 @@ export function chatOf(model, result) {
         element(
           "tr",
           {},
-          element("th", {}, "from"),
-          element("th", {}, "role"),
-          element("th", { className: "number" }, "tokens"),
+          element("th", {}, "From"),
+          element("th", {}, "Role"),
+          element("th", { className: "number" }, "Tokens"),
         ),
         ...rows,
         element(

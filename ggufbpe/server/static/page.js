@@ -11,7 +11,8 @@ import { besides, drawReference, referenceOf, ringsOf, showParting } from "./com
 import { $, counted, element, isCopied, readText, say, sortFiles } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { drawModels, listenToModels, loadModels, openModels, roomOf } from "./models.js";
-import { askIds, askPiece, askVocabulary } from "./questions.js";
+import { listed } from "./pieces.js";
+import { askIds, askPiece, askVocabulary, forgetAnswer } from "./questions.js";
 import { PLACE, ask, useKey, whenRefused } from "./server.js";
 import { absentNote, changed, changedSoon, drawn, loadState, replaced, requestFor } from "./state.js";
 import { saveState, shownModels, state, whenChanged } from "./state.js";
@@ -19,17 +20,22 @@ import { TokenView, placeViews, refusalOf } from "./token_view.js";
 import { showDetails } from "./word_steps.js";
 
 const LONGEST_OF_ANY_DIRECTION = 100_000; // characters of a text whose direction the browser finds
+const AT_ONCE = 400; // ms, in which most answers come; words that come and go with each keystroke would only disturb
 const TABS = ["text", "chat", "ids"];
 const views = new Map(); // model -> TokenView
 let asked = null; // the AbortController of the current requests
 let failure = ""; // of the current requests
 let note = ""; // on the address or on files, until the next change
+let waiting = 0; // the timer of the words on what is waited for
 
 // Says all that is to be said now, or else `otherwise`.
 function sayStatus(otherwise = "") {
   const lines = [failure, note, absentNote()].filter(Boolean);
   say(lines.join("\n") || otherwise, lines.length > 0);
 }
+
+// Chats need a server (index.html says so).
+const hasTokens = () => PLACE === "server" || state.tab !== "chat";
 
 async function refresh() {
   asked?.abort();
@@ -38,6 +44,9 @@ async function refresh() {
   saveState();
   $("tip").hidden = true;
   failure = note = "";
+  clearTimeout(waiting);
+  $("output").hidden = !hasTokens();
+  if (!hasTokens()) return sayStatus();
   let requests;
   try {
     requests = shownModels().map(requestFor);
@@ -46,9 +55,11 @@ async function refresh() {
     failure = `Tools: ${error.message}`;
     return sayStatus();
   }
-  sayStatus("…");
+  const models = listed(requests.map(({ model }) => model));
+  waiting = setTimeout(() => sayStatus(`Waiting for the tokens of ${models} …`), AT_ONCE);
   const answers = await Promise.allSettled(requests.map((request) => ask("v1/tokens", request, signal)));
   if (signal.aborted) return;
+  clearTimeout(waiting);
   drawn.signal = signal;
   drawn.results = answers.flatMap(({ value }, index) =>
     value ? [{ ...value, request: requests[index], text: requests[index].text ?? value.prompt ?? value.text }] : [],
@@ -89,10 +100,7 @@ function draw(refusals) {
   $("text-of-ids").textContent = state.tab === "ids" && results.length ? `Text: ${results[0].text}` : "";
   $("details").replaceChildren();
   $("parting").replaceChildren();
-  for (const place of [$("piece-answer"), $("ids-answer")]) {
-    place.question = null; // about what was there before
-    place.replaceChildren();
-  }
+  for (const place of [$("piece-answer"), $("ids-answer")]) forgetAnswer(place);
   const chats = results.filter((result) => result.parts);
   $("chat").hidden = !chats.length;
   $("chat").replaceChildren(...chats.map((result) => chatOf(result.request.model, result)));
@@ -240,7 +248,7 @@ async function openText(file) {
 async function takeFiles(files) {
   const { models, others, notes } = await sortFiles(files);
   const [file] = others,
-    isChat = state.tab === "chat";
+    isChat = state.tab === "chat" && hasTokens();
   if (others.length > 1) notes.push(`Of ${others.length} ${isChat ? "chats" : "texts"}, one is taken: ${file.name}.`);
   try {
     if (file) notes.push(await (isChat ? openChat : openText)(file));
@@ -273,7 +281,7 @@ function listenToDrops() {
 
 async function share() {
   const isWhole = await saveState();
-  const words = !isWhole ? "too long for an address" : (await isCopied(location.href)) ? "Copied" : "Copy the address";
+  const words = !isWhole ? "Too long for an address" : (await isCopied(location.href)) ? "Copied" : "Copy the address";
   $("share").textContent = words;
   setTimeout(() => ($("share").textContent = "Share"), 1500);
 }

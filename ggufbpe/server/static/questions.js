@@ -8,13 +8,14 @@ import { drawn, questionOf, state } from "./state.js";
 
 const MOST_EXPLANATIONS = 3; // of expected ids; further ones are folded away
 
-// Asks the server about the first result and draws the answer, unless another question has been asked meanwhile.
-async function answer(place, put) {
+// Asks the server about the first result and draws the answer, unless another question has been asked meanwhile; until
+// then, `words` say what is being done.
+async function answer(place, words, put) {
   if (!drawn.results.length)
     return place.replaceChildren(element("p", { className: "bad" }, "There are no tokens to ask about."));
   const mine = (place.question = {}),
     [result] = drawn.results;
-  place.replaceChildren(element("p", { className: "muted" }, "…"));
+  place.replaceChildren(element("p", { className: "muted" }, words));
   try {
     const made = await put(result);
     if (drawn.results.length > 1) made.unshift(element("p", { className: "muted" }, `Of ${result.request.model}:`));
@@ -22,12 +23,20 @@ async function answer(place, put) {
   } catch (error) {
     if (place.question === mine) place.replaceChildren(element("p", { className: "bad" }, error.message));
   }
+  if (place.question === mine) place.question = null;
+}
+
+// Removes an answer about tokens that are no longer shown, or says that one that is still awaited will not come.
+export function forgetAnswer(place) {
+  const words = "The input changed before there was an answer. Ask again.";
+  place.replaceChildren(...(place.question ? [element("p", { className: "bad" }, words)] : []));
+  place.question = null;
 }
 
 export function askPiece(event) {
   event.preventDefault();
   const { piece } = state;
-  answer($("piece-answer"), async (result) => {
+  answer($("piece-answer"), "Tracing the text …", async (result) => {
     const { sentences } = await ask("v1/why", { ...questionOf(result), piece });
     return sentences.map((sentence) =>
       element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text })))),
@@ -40,18 +49,19 @@ export function askIds(event) {
   const ids = idsIn(state.expected),
     place = $("ids-answer");
   if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "The list contains no ids."));
-  answer(place, async (result) => {
+  const words = "Looking for settings of the model that would give these ids. This can take some seconds …";
+  answer(place, words, async (result) => {
     const found = await ask("v1/diagnose", { ...result.request, ids });
     if (found.match) return [element("p", { className: "good" }, "These are the ids that the model gives.")];
     const parting = await ask("v1/parting", { ...questionOf(result), ids });
-    return [...expectedBeside(parting, !result.request.messages), ...explanationsOf(found)];
+    return [...explanationsOf(found), ...expectedBeside(parting, !result.request.messages)];
   });
 }
 
 // Tokens of the first model's vocabulary that contain some text, or have an id.
 export function askVocabulary(event) {
   event.preventDefault();
-  answer($("vocabulary-answer"), async (result) => {
+  answer($("vocabulary-answer"), "Searching the vocabulary …", async (result) => {
     const { found, count } = await ask("v1/vocabulary", { model: result.request.model, query: state.query });
     if (!found.length) return [element("p", {}, "No token contains that.")];
     const words =
@@ -106,7 +116,9 @@ const explanationOf = (explanation) =>
 function expectedBeside({ differences, smallest }, isText) {
   const [difference] = differences;
   if (!difference) return [];
-  const made = [element("h3", {}, `First difference, in this step: ${difference.step}`), alignedOf(difference.first)];
+  const isCut = difference.causes.some((cause) => cause.id === "truncated"); // behind all steps of the model
+  const head = isCut ? "First difference" : `First difference, in this step: ${difference.step}`;
+  const made = [element("h3", {}, head), alignedOf(difference.first)];
   if (smallest && isText) {
     const take = () => {
       $("expected").value = state.expected = smallest.theirs.join(" ");

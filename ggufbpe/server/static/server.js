@@ -21,8 +21,12 @@ export async function ask(path, body, signal) {
   }).catch((error) => {
     throw error.name === "AbortError" ? error : new Error("The server does not respond.");
   });
-  const answer = await response.json().catch(() => ({}));
+  const answer = await response.json().catch((error) => {
+    if (error.name === "AbortError") throw error;
+    return null;
+  });
   onRefusal(response.status === 401);
-  if (!response.ok) throw new Error(answer.error?.message ?? `The server responded with status ${response.status}.`);
+  if (!response.ok) throw new Error(answer?.error?.message ?? `The server responded with status ${response.status}.`);
+  if (!answer) throw new Error("The connection to the server broke off before its answer was complete.");
   return answer;
 }

@@ -2,7 +2,7 @@
 
 import { $, counted, element, number, range } from "./dom.js";
 import { chip, hexOf, inWords, typeOf } from "./pieces.js";
-import { ask } from "./server.js";
+import { PLACE, ask } from "./server.js";
 import { questionOf } from "./state.js";
 import { spanOf } from "./token_view.js";
 
@@ -15,12 +15,12 @@ export async function showDetails(view, index) {
     token = view.token(index),
     [start, end] = spanOf(result, index);
   const facts = [
-    ["token", chip(token, id)],
-    ["id", String(id)],
-    ["bytes", element("code", {}, hexOf(token))],
-    ["in the vocabulary", element("code", {}, inWords({ piece: token.text }))],
-    ["type", typeOf(token)],
-    ["place", `token ${number(index + 1)} of ${number(result.ids.length)}, ${range(start, end)}`],
+    ["Token", chip(token, id)],
+    ["Id", String(id)],
+    ["Bytes", element("code", {}, hexOf(token))],
+    ["In the vocabulary", element("code", {}, inWords({ piece: token.text }))],
+    ["Type", typeOf(token)],
+    ["Place", `token ${number(index + 1)} of ${number(result.ids.length)}, ${range(start, end)}`],
   ];
   const steps = element("div", { "aria-live": "polite" });
   $("details").replaceChildren(
@@ -34,8 +34,13 @@ export async function showDetails(view, index) {
   );
   bringIntoView();
   if (result.request.ids) return; // they need not be those of their text, so there is no word to show
+  if (PLACE === "browser") {
+    const words = ["How a token came about is shown by the page of ", element("code", {}, "ggufbpe serve"), "."];
+    steps.append(element("p", { className: "muted" }, ...words));
+    return;
+  }
   const explain = async () => {
-    steps.replaceChildren(element("p", { className: "muted" }, "…"));
+    steps.replaceChildren(element("p", { className: "muted" }, "Tracing the word …"));
     try {
       const found = await ask("v1/word", { ...questionOf(result), token: index });
       steps.replaceChildren(...wordOf(found));
@@ -45,7 +50,7 @@ export async function showDetails(view, index) {
     if (steps.isConnected) bringIntoView(); // not if another token was chosen meanwhile
   };
   if (result.text.length <= EXPLAINED_AT_ONCE) await explain();
-  else steps.append(element("button", { type: "button", onclick: explain }, "show how it was made"));
+  else steps.append(element("button", { type: "button", onclick: explain }, "Show how it was made"));
 }
 
 // With several models on a narrow screen, the details are far below the token.
@@ -138,7 +143,7 @@ function replayOf(word) {
     element(
       "div",
       { className: "replay" },
-      element("button", { type: "button", onclick: play }, "replay"),
+      element("button", { type: "button", onclick: play }, "Replay"),
       element("button", { type: "button", "aria-label": "One merge back", onclick: () => step(-1) }, "‹"),
       slider,
       element("button", { type: "button", "aria-label": "One merge on", onclick: () => step(1) }, "›"),
@@ -189,14 +194,14 @@ function latticeOf(lattice) {
       "details",
       {},
       element("summary", {}, `${counted(rows.length, "edge")} of the lattice`),
-      table(["byte", "piece", "id", "score"], rows),
+      table(["Byte", "Piece", "Id", "Score"], rows),
     ),
   );
 }
 
 function matchesOf(matches) {
   return table(
-    ["byte", "tried, shortest first", "taken"],
+    ["Byte", "Tried, shortest first", "Taken"],
     matches.map((match) => [
       false,
       String(match.position),
