@@ -90,3 +90,30 @@ def test_ids_that_were_cut_are_of_no_step(opened: Page) -> None:
     heads = opened.locator("#ids-answer h3")
     expect(heads).to_have_text(["Possible causes", "First difference"])
     expect(opened.locator("#ids-answer li").first).to_contain_text("the given ids are the first 2 of")
+
+
+def test_nothing_touches_or_stands_empty(opened: Page) -> None:
+    opened.get_by_text("Other ids were expected").click()
+    gaps = opened.evaluate(
+        """() => {
+            const box = (chosen) => document.querySelector(chosen).getBoundingClientRect();
+            return [
+                box("#ids-form button").top - box("#expected").bottom,
+                box("#input").bottom - box("#panel-text").bottom,
+            ];
+        }"""
+    )
+    assert gaps[0] >= 4
+    assert gaps[1] <= 20
+
+
+def test_labels_are_in_sentence_case(opened: Page) -> None:
+    opened.locator(".token").first.click()
+    expect(opened.locator("#details .facts")).to_be_visible()
+    labels = opened.evaluate(
+        """() => Array.from(document.querySelectorAll("label, button, .button, summary, option, dt, th, legend"))
+            .filter((one) => !one.closest("#models, #messages, #reference"))
+            .map((one) => one.textContent.trim())"""
+    )
+    assert len(labels) > 30
+    assert [label for label in labels if label[:1] != label[:1].upper()] == []

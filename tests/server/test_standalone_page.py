@@ -226,11 +226,14 @@ def test_a_model_that_lacks_a_key_is_refused_with_the_key(page: Page, tmp_path: 
 
 
 def test_a_fifth_model_replaces_the_last_one(page: Page) -> None:
+    """A model that is not shown for want of room can be closed, and its button looks so."""
     drop(page, {f"{name}.gguf": UNIGRAM.read_bytes() for name in "vwxy"})
     expect(page.locator(".view h2")).to_have_text(["gpt2", "v", "w", "y"])
     expect(page.get_by_label("Compared with")).to_have_value("gpt2")
     hidden = page.locator("#models > span").nth(3)
     expect(hidden.get_by_role("checkbox", name="x")).to_be_disabled()
+    expect(hidden.locator("label")).to_have_css("opacity", "0.6")
+    expect(hidden).to_have_css("opacity", "1")
     page.get_by_role("button", name="Close x").click()
     expect(page.locator("#models > span")).to_have_count(4)
 

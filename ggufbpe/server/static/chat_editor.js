@@ -37,7 +37,7 @@ function messageRow(message, index) {
       id,
       "aria-label": `Edit ${name} as JSON`,
       "aria-pressed": String(isJSON),
-      title: "all fields of the message, as JSON",
+      title: "All fields of the message, as JSON",
       disabled: !isPlain(message),
       onclick: () => {
         isJSON ? asJSON.delete(message) : asJSON.add(message);
@@ -138,7 +138,7 @@ function callsOf(message, index, name) {
       element("input", {
         value: call.function.name,
         spellcheck: false,
-        placeholder: "function",
+        placeholder: "Function",
         "aria-label": `Function of ${of}`,
         oninput: (event) => {
           call.function.name = event.target.value;
@@ -197,7 +197,7 @@ function answeredBy(message, name) {
     element(
       "label",
       {},
-      "answers the call ",
+      "Answers the call ",
       element("input", {
         value: message.tool_call_id ?? "",
         spellcheck: false,

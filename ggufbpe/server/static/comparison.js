@@ -171,7 +171,7 @@ export const smallestOf = (text, taken) => [
         replaced();
       },
     },
-    "use it as the text",
+    "Use it as the text",
   ),
 ];
 

@@ -19,13 +19,13 @@ export function element(tag, properties = {}, ...children) {
 export const number = (value) => value.toLocaleString("en");
 export const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-// A span of bytes in words, with its last byte.
+// A span of bytes in words: counted from 0, with its last byte, and with its length, which tells that this is the last.
 export const range = (start, end) =>
   end <= start
     ? `no bytes, at offset ${number(start)}`
     : end - start === 1
       ? `byte offset ${number(start)}`
-      : `byte offsets ${number(start)} to ${number(end - 1)}`;
+      : `byte offsets ${number(start)} to ${number(end - 1)} (${number(end - start)} bytes)`;
 export const clipped = (text, length) => (text.length > length ? `${text.slice(0, length)} …` : text);
 
 export function say(words, isBad = false) {
@@ -49,8 +49,8 @@ export async function isCopied(text) {
 }
 
 export async function copy(text, button) {
-  const words = "copy ids";
-  button.textContent = (await isCopied(text)) ? "copied" : "the browser refuses to copy";
+  const words = "Copy ids";
+  button.textContent = (await isCopied(text)) ? "Copied" : "The browser refuses to copy";
   setTimeout(() => (button.textContent = words), 1200);
 }
 

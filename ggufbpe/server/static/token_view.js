@@ -16,7 +16,7 @@ export class TokenView {
     this.copyButton = element(
       "button",
       { type: "button", onclick: () => copy(`[${this.result.ids.join(", ")}]`, this.copyButton) },
-      "copy ids",
+      "Copy ids",
     );
     this.list = element("div", {
       className: "tokens",
