@@ -124,9 +124,10 @@ class ChunkReader:
                 raise  # the first half of the text is already encoded
             if self._has_chats and is_json(given.path):
                 raise  # all records of the file would be lost as one
-            yield Chunk(
-                "broken", [str(error).removeprefix(f"{given.path}: ")], CorpusPlace(place.input + 1), 0
-            )
+            reason = str(error).removeprefix(f"{given.path}: ")
+            if chunk is not None or place.offset:
+                reason += "; what comes before is read"
+            yield Chunk("broken", [reason], CorpusPlace(place.input + 1), 0)
 
     def _of_stream(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
         """The chunks of a stream that is at `place`; of a table, from that row on."""

@@ -75,8 +75,12 @@ def test_only_what_comes_after_the_damage_is_left_out(
     path.write_bytes(packed)
     lines = whole_before(packed, path.name).count(b"\n") - (data is CSV)
     assert (1000 < lines < 2000) == (end is None)
-    found = encode_corpus(path, tok, tmp_path / "out", on_error="skip")
+    told: list[str] = []
+    found = encode_corpus(
+        path, tok, tmp_path / "out", on_error="skip", report=lambda _, error: told.append(str(error))
+    )
     assert (found.documents, found.bad_records) == (lines, 1)
+    assert [error.endswith("; what comes before is read") for error in told] == [True]
 
 
 # ---- names ----------------------------------------------------------------------------------------------
