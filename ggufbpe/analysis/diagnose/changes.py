@@ -209,9 +209,11 @@ class Changes:
         for target in self.targets:
             theirs = set(target.core)
             plain = tuple(sorted(ours - theirs))
+            # a word that is special here may be plain text in the given ids, which have its token as well
+            words = tuple(sorted({*plain, *filter(self.markers.is_word, ours & theirs)}))
             suspects = (token for token in theirs - ours if token in self.markers)
             parsed = tuple(sorted(filter(self._only_parsed, suspects)))
-            for key in ((parsed, plain), (parsed, ()), ((), plain)):
+            for key in ((parsed, plain), (parsed, ()), ((), plain), (parsed, words), ((), words)):
                 if key not in done and any(key):
                     done.add(key)
                     yield with_types(self.vocabulary, self._types_of(key[0]) | dict.fromkeys(key[1], NORMAL))

@@ -82,14 +82,18 @@ class Steps(States):
         special = tokenizer.pipeline.special
         parsed: set[int] = set()
         plain: set[int] = set()
+        words: set[int] = set()  # that may be plain text in the given ids, which have their tokens
         for each in differing:
             source = tokenizer.pipeline.source(each.text)
             ours = {token for token, _, _ in special.partition(source, parse) if token is not None}
             theirs = set(each.ids)
             plain |= ours - theirs
+            words |= {token for token in ours & theirs if self._markers.is_word(token)}
             parsed |= {token for token in theirs - ours if self._may_be_parsed(token, each.text, vocabulary)}
         parsed, plain = parsed - plain, plain - parsed
-        for some, others in ((parsed, plain), (parsed, set()), (set(), plain)):
+        sets = [(parsed, plain), (parsed, set()), (set(), plain)]
+        sets += [(parsed, plain | words), (set(), plain | words)] if words else []
+        for some, others in sets:
             types = self._types_of(some) | dict.fromkeys(sorted(others), NORMAL)
             if types:
                 yield SearchStep("types", on_encoding(with_types(vocabulary, types)))

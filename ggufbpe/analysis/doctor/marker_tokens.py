@@ -49,10 +49,10 @@ class MarkerTokens:
     def is_word(self, token: int) -> bool:
         """Check that a token is ordinary text, such as "user", which no model makes special.
 
-        Merges produce it. Without merges, it has a score that was learned, or ordinary tokens stand behind it: words
-        that are added have the score 0 or -1000, and stand at the end.
+        Merges produce it. Without merges, or where most are lost, it has a score that was learned, or ordinary tokens
+        stand behind it: words that are added have the score 0 or -1000, and stand at the end.
         """
-        text = self._tokens[token]
+        text = self._tokens[token] if 0 <= token < len(self._tokens) else ""
         if (
             BRACKETED.fullmatch(text)
             or CONTROL_LIKE.fullmatch(text)
@@ -60,9 +60,11 @@ class MarkerTokens:
             or not text.strip()
         ):
             return False
-        if self._merges:
-            return text in self._results or (len(text) == 1 and text.isascii())
-        if self._scores:
+        if self._merges and (text in self._results or (len(text) == 1 and text.isascii())):
+            return True
+        if text in self._of_no_text or (self._merges and not self._lacks_merges):
+            return False
+        if any(self._scores):  # none tells where all are lost
             return bool(text.strip(SPACE)) and self._scores[token] not in _SCORES_OF_ADDED
         return any(attribute & NORMAL for attribute in self._attributes[token + 1 :])
 

@@ -12,6 +12,7 @@ from small_models import CHATML, with_template
 
 from ggufbpe import Tokenizer, diagnose, diff, fix, verify
 from ggufbpe.analysis.diagnose.chat_causes import NO_TEMPLATE
+from ggufbpe.analysis.doctor.marker_tokens import find_marker_tokens
 from ggufbpe.gguf.reader import GGUFFile
 
 pytestmark = pytest.mark.tries_fixes
@@ -175,3 +176,24 @@ def test_lost_scores_need_another_conversion(turn: int, tmp_path: Path) -> None:
     found = diff(*(bad, UNIGRAM)[::turn])
     assert found.suspect == (turn < 0)
     assert "All tokens have the same score, which only another conversion mends" in found.reasons
+
+
+def test_a_word_that_is_plain_in_one_place_only(tmp_path: Path) -> None:
+    """Its token is among the right ids, but less often than it is cut out of the text."""
+    bad, text = changed(tmp_path / "bad.gguf", token_types={"the": "CONTROL"}), "the other, and then"
+    ids = Tokenizer.from_gguf(GPT2).encode(text)
+    assert 1169 in ids
+    for found in (diagnose(bad, text, ids).explanations[0], verify(bad, GPT2, text)):
+        assert found.proposal is not None
+        assert found.proposal.change.types == {1169: "NORMAL"}
+
+
+def test_which_tokens_are_words() -> None:
+    markers = find_marker_tokens(Tokenizer.from_gguf(GPT2))
+    assert [markers.is_word(token) for token in (THE, 0, 50256, 50257, -1)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
