@@ -25,8 +25,8 @@ def tokenizer(tok: Tokenizer) -> ChonkieTokenizer:
 class ChonkieTokenizer(_Base):  # type: ignore[misc]
     """Plain ids, without BOS, EOS and the space before the first word, by the methods that Chonkie calls.
 
-    Unigram and WordPiece models change texts, so that slices of their ids are not slices of the text. With SPM models, a
-    U+2581 of the text is decoded as a space.
+    Unigram and WordPiece models change texts, so that slices of their ids are not slices of the text. With SPM models,
+    a U+2581 of the text is decoded as a space.
 
     It is a `chonkie.tokenizer.Tokenizer`, since Chonkie chooses by the name of the type for all other objects.
     """
