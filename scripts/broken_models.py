@@ -236,6 +236,33 @@ def _types(share: float) -> Callable[[Base, Random, Sequence[str]], Keys | None]
     return broken
 
 
+def _word_special(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
+    """An ordinary word becomes a control token, or a user-defined one, and is cut out of other words."""
+    types = list(base.values[_K.TOKEN_TYPE])
+    types[_word(base, dice, texts)] = int(dice.choice((TokenType.CONTROL, TokenType.USER_DEFINED)))
+    return {_K.TOKEN_TYPE: types}
+
+
+def _types_exchanged(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
+    """A marker of the texts and an ordinary word have each other's type."""
+    if not base.shown:
+        return None
+    types = list(base.values[_K.TOKEN_TYPE])
+    word, marker = _word(base, dice, texts), dice.choice(base.shown)
+    types[word], types[marker] = types[marker], types[word]
+    return {_K.TOKEN_TYPE: types}
+
+
+def _word(base: Base, dice: Random, texts: Sequence[str]) -> int:
+    """An ordinary token of at least two letters that the texts contain."""
+    tokens, types = base.values[_K.LIST], base.values[_K.TOKEN_TYPE]
+    used = {token for text in texts for token in base.tokenizer.encode(text, add_special=False)}
+    words = (token for token in used if types[token] == 1 and len(tokens[token]) > 1)
+    return dice.choice(
+        sorted(token for token in words if tokens[token].isascii() and tokens[token].isalpha())
+    )
+
+
 def _types_missing(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
     return {_K.TOKEN_TYPE: None}
 
@@ -310,7 +337,12 @@ DEFECTS = (
     Defect("scores", "scores", _scores, False, r"score"),
     Defect("template_other", "template", _template_other, False, r"template"),
 )
-BY_NAME = {defect.name: defect for defect in DEFECTS}
+# Defects of which there are cases only where they are asked for, so that those of a seed stay what they are.
+OTHER_DEFECTS = (
+    Defect("word_special", "types", _word_special, True, _TYPES_NAMED),
+    Defect("types_exchanged", "types", _types_exchanged, True, _TYPES_NAMED),
+)
+BY_NAME = {defect.name: defect for defect in (*DEFECTS, *OTHER_DEFECTS)}
 
 
 # ---- texts --------------------------------------------------------------------------------------------
@@ -432,11 +464,17 @@ class Case:
 
 @cache
 def _combinations(
-    names: tuple[str, ...], size: int, seed: str
+    names: tuple[str, ...], size: int, seed: str, asked: tuple[str, ...]
 ) -> list[tuple[tuple[Defect, ...], list[Base]]]:
-    """The combinations of so many defects that at least one base can have, with these bases, both shuffled."""
+    """The combinations of so many defects that at least one base can have, with these bases, both shuffled.
+
+    If defects are `asked` for, each combination has one of them.
+    """
     dice, found = Random(f"{seed}/{size}"), []
-    for chosen in combinations(DEFECTS, size):
+    known = (*DEFECTS, *(each for each in OTHER_DEFECTS if each.name in asked))
+    for chosen in combinations(known, size):
+        if asked and not any(defect.name in asked for defect in chosen):
+            continue
         fitting = [
             base
             for base in BASES
@@ -448,10 +486,18 @@ def _combinations(
     return found
 
 
-def case(seed: str, number: int, bases: tuple[str, ...] = tuple(base.name for base in BASES)) -> Case:
-    """The case of a number: one, two and three defects in turn, with and without markers in the texts."""
+def case(
+    seed: str,
+    number: int,
+    bases: tuple[str, ...] = tuple(base.name for base in BASES),
+    asked: tuple[str, ...] = (),
+) -> Case:
+    """The case of a number: one, two and three defects in turn, with and without markers in the texts.
+
+    `asked` are names of defects, one of which it has.
+    """
     size, turn = 1 + number % MOST_DEFECTS, number // MOST_DEFECTS
-    possible = _combinations(bases, size, seed)
+    possible = _combinations(bases, size, seed, asked)
     defects, fitting = possible[turn % len(possible)]
     round_number = turn // len(possible)
     base = fitting[round_number % len(fitting)]

@@ -5,6 +5,7 @@
     python scripts/measure_advice.py --seed 1 --case 17 -v           # one case, with what was printed
     python scripts/measure_advice.py --count 2000 --log advice.jsonl  # can be stopped and run again
     python scripts/measure_advice.py --count 2000 --in-turn           # one kind of advice for each case
+    python scripts/measure_advice.py --defect word_special            # cases with this defect
     python scripts/measure_advice.py --healthy                       # pairs of healthy models, which need no advice
 
 Cases come from scripts/broken_models.py. Each of the five kinds of advice is asked of a broken model: `diagnose` with
@@ -54,7 +55,7 @@ from random import Random
 from statistics import median
 from typing import NamedTuple
 
-from broken_models import BASES, MOST_DEFECTS, Case, Defect, case, make_texts, write
+from broken_models import BASES, BY_NAME, MOST_DEFECTS, Case, Defect, case, make_texts, write
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.analysis.doctor.facts import Facts
@@ -323,7 +324,7 @@ def _what_it_does(command: str) -> Hashable:
     change = Change.of_command(command)
     if change is None:
         return command
-    parts = change.keys, change.types, change.templates
+    parts = change.keys, change.types, change.templates, change.texts
     return command.split()[2], *(frozenset(part.items()) for part in parts)
 
 
@@ -413,9 +414,9 @@ def kinds_for(made: Case, advice: Sequence[str], in_turn: bool) -> tuple[str, ..
     return (Random(f"{made.seed}/{made.number}/advice").choice(advice),) if in_turn else tuple(advice)
 
 
-def _one(arguments: tuple[str, int, tuple[str, ...], tuple[str, ...]]) -> list[Outcome]:
-    seed, number, bases, advice = arguments
-    return outcomes(case(seed, number, bases), advice)
+def _one(arguments: tuple[str, int, tuple[str, ...], tuple[str, ...], tuple[str, ...]]) -> list[Outcome]:
+    seed, number, bases, asked, advice = arguments
+    return outcomes(case(seed, number, bases, asked), advice)
 
 
 def main() -> int:
@@ -433,6 +434,9 @@ def main() -> int:
     )
     parser.add_argument(
         "--base", action="append", choices=[b.name for b in BASES], help="only this vocabulary"
+    )
+    parser.add_argument(
+        "--defect", action="append", choices=list(BY_NAME), help="only cases with this one; may be repeated"
     )
     parser.add_argument("-j", "--jobs", type=int, default=1, help="how many cases at a time (default: 1)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the cases that did not end well")
@@ -452,9 +456,12 @@ def main() -> int:
     numbers = numbers if arguments.case is None else range(arguments.case, arguments.case + 1)
     found = _logged(arguments.log) if arguments.log else []
     known = {outcome.case for outcome in found}
-    wanted = [made for number in numbers if str(made := case(arguments.seed, number, bases)) not in known]
+    asked = tuple(arguments.defect or ())
+    made = [case(arguments.seed, number, bases, asked) for number in numbers]
+    wanted = [each for each in made if str(each) not in known]
     jobs = [
-        (arguments.seed, made.number, bases, kinds_for(made, advice, arguments.in_turn)) for made in wanted
+        (arguments.seed, each.number, bases, asked, kinds_for(each, advice, arguments.in_turn))
+        for each in wanted
     ]
     # a process reads each vocabulary once; a new one now and then frees what the cases leave in memory
     with get_context("fork").Pool(arguments.jobs, maxtasksperchild=_CASES_A_PROCESS) as pool:
