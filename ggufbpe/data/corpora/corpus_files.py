@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from ..._util.extras import file_system_at
 from .records import CorpusError, Report, decompressed, is_binary_table, is_compressed_otherwise
+from .shard_names import shards_among
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
@@ -83,7 +84,7 @@ def files_of(
                     if tables and any(each <= set(names) for each in _SAVED):
                         shown = [name for name in shown if not any(name in each for each in _SAVED)]
                         skipped["metadata of a saved dataset"] += 1
-                    shards = _shards_among(names)
+                    shards = shards_among(names)
                     skipped[_SHARDS] += len(shards)
                     shown = [name for name in shown if name not in shards]
                     to_visit += [os.path.join(path, name) for name in shown]
@@ -97,18 +98,6 @@ def files_of(
                     yield File(path, status.st_size, root)
             except OSError as error:
                 report(path, error)
-
-
-def _shards_among(names: Iterable[str]) -> frozenset[str]:
-    """The files in a folder that `encode_corpus` wrote, by the names of all; none without its list of inputs."""
-    there = set(names)
-    if "inputs.jsonl" not in there:
-        return frozenset()
-    from . import manifest  # not at the top: it imports this module, and `count` starts without it
-
-    if there.isdisjoint((manifest.MANIFEST, manifest.UNFINISHED)):
-        return frozenset()
-    return frozenset(manifest.written_among(there))
 
 
 # ---- behind URLs ----------------------------------------------------------------------------------------
@@ -164,7 +153,7 @@ def _shards_below(paths: Iterable[str]) -> frozenset[str]:
     for path in paths:
         folder, _, name = path.rpartition("/")
         folders[folder].append(name)
-    return frozenset(f"{folder}/{name}" for folder, names in folders.items() for name in _shards_among(names))
+    return frozenset(f"{folder}/{name}" for folder, names in folders.items() for name in shards_among(names))
 
 
 # What fsspec's file systems give alike in a listing and of one file; other times are often rounded in one of them.

@@ -18,10 +18,12 @@ from .document_notes import DocumentFacts, all_facts
 from .hashed_files import FileFacts
 from .marked_ids import IS_WRITTEN
 from .records import CorpusError
-from .shard_formats import SUFFIXES
+from .shard_names import INPUTS as INPUTS
+from .shard_names import MANIFEST as MANIFEST
+from .shard_names import UNFINISHED as UNFINISHED
+from .shard_names import written_among
 from .storage import Folder, Input
 
-MANIFEST, UNFINISHED, INPUTS = "manifest.json", "unfinished.json", "inputs.jsonl"
 VERSION = 1
 
 
@@ -178,16 +180,6 @@ def _place(path: str) -> str:
 def written_names(folder: Folder) -> list[str]:
     """The files of a folder that an earlier run wrote."""
     return written_among(folder.names())
-
-
-def written_among(names: Iterable[str]) -> list[str]:
-    """Those of the names in a folder of shards that are of files which `encode_corpus` writes.
-
-    >>> written_among(["a.jsonl", "part-00000.bin", "inputs.jsonl"])
-    ['part-00000.bin', 'inputs.jsonl']
-    """
-    own = (MANIFEST, UNFINISHED, INPUTS)
-    return [name for name in names if name in own or (name.startswith("part-") and name.endswith(SUFFIXES))]
 
 
 def require_others(inputs: Iterable[Input], folder: Folder) -> None:

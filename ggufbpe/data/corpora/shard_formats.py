@@ -73,10 +73,6 @@ FORMS: dict[str, ShardForm] = {
     "parquet": ShardForm(".parquet", ParquetWriter, MarkedTableWriter),
     "arrow": ShardForm(".arrow", TableWriter, MarkedTableWriter),
 }
-SUFFIXES = (
-    *{suffix for form in FORMS.values() for suffix in (form.suffix, *form.indexes)},
-    ".ds.loss",
-)
 
 
 def id_dtype(form: ShardForm, vocab_size: int) -> str:
