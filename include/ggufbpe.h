@@ -174,8 +174,8 @@ typedef struct ggufbpe_encode_options {
     int32_t threads;       /* the most threads for a long text; 0 counts as 1 */
     ggufbpe_poll poll;     /* or NULL */
     void *poll_context;
-    int32_t is_utf8; /* the caller knows that the text is UTF-8, as a str of Rust is, so it is not checked; anything may
-                        happen with a text that is not */
+    int32_t is_utf8; /* of ggufbpe_encode, _encode_with_offsets and _count: the caller knows that the text is UTF-8, as a str
+                        of Rust is, so it is not checked; anything may happen with a text that is not */
     int32_t reserved; /* must be 0; without it, the next field would lie in padding */
 } ggufbpe_encode_options;
 

@@ -18,9 +18,10 @@ def texts_of(content: Any) -> list[str]:
 def cut_content(
     tokenizer: PromptTokenizer, content: Any, size: int, side: Side, marker: str
 ) -> tuple[Any, int] | None:
-    """Return `content` with its texts cut to at most `size` tokens in all, and how many that saves; None if they fit.
+    """Return `content` with its texts cut to at most `size` tokens in all, and how many that saves.
 
-    The longest text is cut first, down to `marker`, and the next one if that is not enough. Parts without a text stay.
+    None if they fit, or cannot be cut further. The longest text is cut first, down to `marker`, and the next one if
+    that is not enough. Parts without a text stay.
     """
     texts = texts_of(content)
     if not texts or (len(texts) == 1 and tokenizer.fits(texts[0], size)):

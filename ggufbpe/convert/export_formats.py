@@ -110,7 +110,7 @@ def export_to(name: str, vocabulary: Vocabulary, *arguments: Any, **options: Any
         return write(vocabulary, *arguments, **options)
     except NotExpressibleError as error:
         others = [other for other in FORMATS if other != name and _holds(other, vocabulary)]
-        raise NotExpressibleError(f"{error}; {_carriers([*others, 'vocab-gguf'])} can carry it") from error
+        raise NotExpressibleError(f"{error}; {_carriers([*others, 'vocab-gguf'])} can carry it") from None
 
 
 def json_file(value: object) -> bytes:

@@ -75,7 +75,7 @@ export class Tokenizer {
 
   incremental(options = {}) {
     return new IncrementalEncoding(this, (made) =>
-      withEncodeOptions(this._library, "", options, (given) => made(given)),
+      withEncodeOptions(this._library, null, options, (given) => made(given)),
     );
   }
 

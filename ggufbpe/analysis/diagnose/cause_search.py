@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...gguf.change import Change, all_of
 from ...gguf.constants import TokenizerKey
@@ -21,6 +21,8 @@ from .encoding_changes import Encoding
 from .framing import framing
 from .id_evidence import Target
 from .variants import Variant, encoded, variants_of
+
+_SPACES = " ▁Ġ"  # before a word: as it is, SentencePiece's, and GPT-2's byte
 
 
 class Answer(NamedTuple):
@@ -51,9 +53,10 @@ def _place(cause: Cause) -> int:
     Control tokens that are ordinary text in the given ids come before `parse_special`: without special tokens, no chat
     works.
     """
-    if cause.id == "special_token_types" and all(map(_is_word_made_control, cause.detail["tokens"])):  # type: ignore[call-overload]
+    tokens: list[Any] = cause.detail["tokens"] if cause.id == "special_token_types" else []  # type: ignore[assignment]
+    if tokens and all(map(_is_word_made_control, tokens)):
         return CAUSES.index("sep")
-    likely = cause.id != "special_token_types" or any(map(_looks_special, cause.detail["tokens"]))  # type: ignore[call-overload]
+    likely = cause.id != "special_token_types" or any(map(_looks_special, tokens))
     return CAUSES.index(cause.id if likely else "scores") + (not likely)
 
 
@@ -63,9 +66,9 @@ def _looks_special(token: dict[str, str]) -> bool:
 
 
 def _is_word_made_control(token: dict[str, str]) -> bool:
-    """Whether a token that does not look special is a control token in the file, and ordinary text in the given ids."""
+    """Whether a word in letters is a control token in the file, and ordinary text in the given ids."""
     types = token.get("ours"), token.get("theirs")
-    return types == ("CONTROL", "NORMAL") and not _looks_special(token)
+    return types == ("CONTROL", "NORMAL") and token["token"].lstrip(_SPACES).isalpha()
 
 
 def _with_pre_first(answer: Answer) -> Answer:

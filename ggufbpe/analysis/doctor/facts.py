@@ -194,7 +194,7 @@ class Facts:
         return [name for key in keys if (name := self.text(key))]
 
     def encode(self, text: bytes | str, *, add_special: bool = False) -> list[int]:
-        """The ids of a text; none if it cannot be encoded, for lack of a byte, say, which another check reports."""
+        """Return the ids of a text; none if it cannot be encoded, as without a byte, which another check reports."""
         assert self.tokenizer is not None
         try:
             return self.tokenizer.encode(text, add_special=add_special)

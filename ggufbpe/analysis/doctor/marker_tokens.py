@@ -17,7 +17,7 @@ from ...models.bpe.merge import BYTE_CHARS, texts_made_by
 from ...models.special_ids import MADE_CONTROL
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
-from .token_checks import BARS, BRACKETED, CONTROL_LIKE, NEAR, PADDING, lacks_merges
+from .token_checks import BARS, BRACKETED, CONTROL_LIKE, NEAR, PADDING, is_written_as_marker, lacks_merges
 
 _OF_NO_TEXT = frozenset(
     BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))
@@ -47,24 +47,19 @@ class MarkerTokens:
         return self._is_marker(token) or token in self.added_text_at(token)
 
     def is_word(self, token: int) -> bool:
-        """Check that a token is ordinary text, such as "user", which no model makes special.
+        """Check that a token is ordinary text, such as "user", and no special id of the model.
 
         Merges produce it. Without merges, or where most are lost, it has a score that was learned, or ordinary tokens
         stand behind it: words that are added have the score 0 or -1000, and stand at the end.
         """
         text = self._tokens[token] if 0 <= token < len(self._tokens) else ""
-        if (
-            BRACKETED.fullmatch(text)
-            or CONTROL_LIKE.fullmatch(text)
-            or text in MADE_CONTROL
-            or not text.strip()
-        ):
+        if token in self._special_ids or is_written_as_marker(text) or not text.strip():
             return False
         if self._merges and (text in self._results or (len(text) == 1 and text.isascii())):
             return True
         if text in self._of_no_text or (self._merges and not self._lacks_merges):
             return False
-        if any(self._scores):  # none tells where all are lost
+        if self._has_scores:
             return bool(text.strip(SPACE)) and self._scores[token] not in _SCORES_OF_ADDED
         return any(attribute & NORMAL for attribute in self._attributes[token + 1 :])
 
@@ -117,6 +112,10 @@ class MarkerTokens:
     def _results(self) -> Container[str]:
         """The texts that merges produce."""
         return self._merged() if self._merged else texts_made_by(self._merges)
+
+    @cached_property
+    def _has_scores(self) -> bool:
+        return any(self._scores)  # all are 0 where they are lost
 
     @cached_property
     def _lacks_merges(self) -> bool:

@@ -77,7 +77,7 @@ def messages_lost(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "no_system_role",
-            "The chat template does not support system messages.",
+            "The chat template has no place for a system message.",
             "llama-server prepends their text to the next message, with a line break between them.",
             _NOTHING,
             model.key(_TEMPLATE),

@@ -57,16 +57,20 @@ def _is_right(model: Facts, key: str, token: int) -> bool:
 def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
     """An id of a token that stands for its own text: the id is wrong, or if the token is a marker, its type is."""
     theirs = model.id_of_family(key)
-    is_marker = CONTROL_LIKE.fullmatch(model.tokens[token]) and not model.is_made_normal(token)
+    is_family_s = theirs == token
+    is_marker = is_family_s or (theirs is None and CONTROL_LIKE.fullmatch(model.tokens[token]))
+    told = f" In {model.family.name} files, this token is a marker." if is_family_s and model.family else ""
     return Finding(
         "warning" if name in ("bos", "eos", "eot", "eom") else "note",
         "special_id_is_normal",
         f"The file says that {name.upper()} is {model.quoted(token)}, which is ordinary text.",
         "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text.",
-        model.set_types(CONTROL=[token]) if is_marker and theirs in (None, token) else model.set_id(key),
+        model.set_types(CONTROL=[token])
+        if is_marker and not model.is_made_normal(token)
+        else model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,
-        f"{key} is {token}, a token of type NORMAL." + _family_has(model, key, token),
+        f"{key} is {token}, a token of type NORMAL." + (told or _family_has(model, key, token)),
     )
 
 
@@ -106,10 +110,8 @@ def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
 def _family_has(model: Facts, key: str, token: int) -> str:
     """A sentence about what the files of the model's family have in place of `token`, "" if it is not known."""
     theirs = model.id_of_family(key)
-    if theirs is None or model.family is None:
+    if theirs is None or theirs == token or model.family is None:
         return ""
-    if theirs == token:
-        return f" In {model.family.name} files, this token is of type CONTROL."
     return f" {model.family.name} files have {theirs}, {model.quoted(theirs)}."
 
 

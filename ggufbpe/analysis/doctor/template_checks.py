@@ -20,7 +20,7 @@ from .finding import Finding, Where
 from .known_template_check import replacement
 from .sample_prompts import QUESTION, SamplePrompts
 from .template_sources import template_in_settings, transformers_settings
-from .token_checks import bracketed
+from .token_checks import bracketed, is_misspelt
 from .unused_marker_check import unused_in_template
 
 _K = TokenizerKey
@@ -269,21 +269,22 @@ def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Fin
         "chat_marker",
         "The chat template uses markers that the vocabulary does not have.",
         why,
-        _fix_of_no_tokens(model, markers),
+        _fix_of_no_tokens(model, severity, markers),
         model.key(_K.CHAT_TEMPLATE),
         {"markers": markers},
         told,
     )
 
 
-def _fix_of_no_tokens(model: Facts, markers: list[str]) -> str:
-    others = [marker for marker in markers_of(model.template) if not is_cut(model, marker)]
-    misspelt = _token_in_place_of(model, markers[0]) if len(markers) == 1 and others else None
+def _fix_of_no_tokens(model: Facts, severity: str, markers: list[str]) -> str:
+    known_markers = [marker for marker in markers_of(model.template) if not is_cut(model, marker)]
+    is_one_of_many = severity == "warning" and len(markers) == 1 and known_markers
+    misspelt = _token_in_place_of(model, markers[0]) if is_one_of_many else None
     if misspelt is not None:
         rename = model.command("--rename-token", f"{model.tokens[misspelt]}={markers[0]}")
         return f"token {misspelt}, {model.quoted(misspelt)}, stands in its place; rename it: {rename}"
     known = replacement(model)
-    cause = "the template is for another model" + ", or tokens were renamed or lost" * bool(others)
+    cause = "the template is for another model" + ", or tokens were renamed or lost" * bool(known_markers)
     return (
         f"{cause}; use llama.cpp's template for this one: {model.set_template(known)}"
         if known
@@ -292,20 +293,16 @@ def _fix_of_no_tokens(model: Facts, markers: list[str]) -> str:
 
 
 def _token_in_place_of(model: Facts, marker: str) -> int | None:
-    """The one token that differs from a marker only in case, brackets or separators, as <|imend|> from <|im_end|>."""
+    """The one token, used for nothing else, that is a marker spelt otherwise, as <|imend|> in place of <|im_end|>."""
     found = [
         token
         for token in bracketed(model)
-        if _letters(text := model.tokens[token]) == _letters(marker)
+        if is_misspelt(text := model.tokens[token], marker)
         and text not in model.template
         and text not in model.merged
         and "=" not in text
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _letters(marker: str) -> str:
-    return re.sub(r"[^\w/]|_", "", marker).casefold()
 
 
 def _written(rendered: SamplePrompts | None) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.bpe_model import WITHOUT_MERGES
 from ...models.bpe.merge import BYTE_CHARS
+from ...models.special_ids import MADE_CONTROL
 from ...models.token_table import tokens_with
 from ...models.vocabulary import CONTROL, USER_DEFINED, Correction, Vocabulary
 from .facts import Facts
@@ -36,6 +37,23 @@ _BRACKETS = ("<", "[", ">")  # what markers begin with
 _SHARE_LACKING = 0.1  # of the tokens; vocabularies have less than 1 % that no merge produces
 _SAMPLE = 4096  # tokens by which the share is told
 _HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i> and <b>
+
+
+def is_written_as_marker(text: str) -> bool:
+    """Check that a text has the form of a marker, or is one that llama.cpp takes for a control token."""
+    return text in MADE_CONTROL or any(form.fullmatch(text) for form in (BRACKETED, CONTROL_LIKE))
+
+
+def is_misspelt(marker: str, other: str) -> bool:
+    """Check that two markers differ only in case or separators, as <|imend|> and <|im_end|>; not in their brackets."""
+    one, two = BRACKETED.fullmatch(marker), BRACKETED.fullmatch(other)
+    if marker == other or one is None or two is None or one.groups() != two.groups():
+        return False
+    return _letters(marker) == _letters(other)
+
+
+def _letters(marker: str) -> str:
+    return re.sub(r"[^\w/]|_", "", marker).casefold()
 
 
 def duplicates(model: Facts) -> Iterator[Finding]:
@@ -177,7 +195,7 @@ def _beside_markers(model: Facts, markers: Container[int]) -> list[int]:
 
 def control_types(model: Facts) -> Iterator[Finding]:
     """Normal tokens that look like control tokens; without merges, nothing tells them from text that looks so."""
-    if model.kind.has_pre_tokenizer and _K.MERGES not in model.file and model.pre != WITHOUT_MERGES:
+    if model.kind.has_pre_tokenizer and not model.merges and model.pre != WITHOUT_MERGES:
         return
     found = [index for index in marker_like(model) if _is_plain(model, index)]
     of_family = [index for index in _markers_of_family(model) if model.is_normal(index)]

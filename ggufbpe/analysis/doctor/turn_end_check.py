@@ -89,9 +89,8 @@ def _no_end(model: Facts, end: int | None) -> Finding:
 
 def _begins_answers(model: Facts, token: int) -> bool:
     """Check that a token begins answers, as <|im_start|> begins every message, so that it ends none of them."""
-    before = ((model.rendered.prompt("turns") or b"") if model.rendered else b"").partition(ANSWER.encode())[
-        0
-    ]
+    prompt = (model.rendered.prompt("turns") if model.rendered else None) or b""
+    before, _, _ = prompt.partition(ANSWER.encode())
     return _special_tokens(model, before.rpartition(QUESTION.encode())[2])[-1:] == [token]
 
 

@@ -1,7 +1,7 @@
 """Checks that no ordinary word, such as "The", has the type of a marker.
 
-A word is a token that merges make and that is not written as a marker: llama.cpp's own vocabularies, and those of its
-tests, have none of another type than NORMAL.
+A word is a token that merges make and that is not written as a marker. In llama.cpp's vocabularies, all of these are of
+type NORMAL, unless they are special ids.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenType
-from ...models.special_ids import END_OF_GENERATION, MADE_CONTROL, SPECIAL_IDS
+from ...models.special_ids import SPECIAL_IDS
 from .facts import Facts
 from .finding import Finding
-from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
+from .token_checks import is_written_as_marker
 
 _TAKEN_OUT = "llama.cpp takes it out of a prompt before the text around it is split, so that other ids follow"
 _WHY = {
@@ -54,10 +54,5 @@ def _words_of_type(model: Facts, kind: TokenType) -> list[int]:
     return [
         token
         for token, (text, own) in enumerate(zip(model.tokens, model.types))
-        if own == kind and token not in named and text in model.merged and not _is_marker(text)
+        if own == kind and token not in named and text in model.merged and not is_written_as_marker(text)
     ]
-
-
-def _is_marker(text: str) -> bool:
-    forms = (BRACKETED, CONTROL_LIKE, PADDING)
-    return text in MADE_CONTROL or text in END_OF_GENERATION or any(form.fullmatch(text) for form in forms)

@@ -6,7 +6,7 @@ Texts are compared by id_comparison.py, with the second model as the oracle.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..._util.verdicts import same_or_different
@@ -23,6 +23,7 @@ from ..diagnose.variants import variants_of
 from ..doctor.proposal import Proposal, Trial, prove
 from ..doctor.round_trip_checks import SAMPLES
 from ..doctor.texts_with_ids import TextWithIds
+from ..doctor.token_checks import is_misspelt
 from ..oracles.recorded_ids import OtherModel
 from .explaining import Explaining, share_most_tokens
 from .given_texts import ReadingTexts, Source, read_texts
@@ -174,11 +175,14 @@ def _proposal(
     """Return the change that makes the broken model like the good one."""
     compared = [TextWithIds(text, good.encode(text)) for text in texts]
     change, template = change_to(trial, good_trial), template_change(trial, good_trial)
+    # others were renamed on purpose, as a reserved token is in a model that was trained further
+    change = replace(change, texts={old: new for old, new in change.texts.items() if is_misspelt(old, new)})
     proposal = prove(trial, change | template, compared)
-    if proposal.command or not (template and prove(trial, change, compared).command):
-        change |= template
-    else:  # doctor warns of the other template, too
-        proposal = prove(trial, change, compared)
+    if template and not proposal.command:  # doctor may warn of the other template, too
+        without = prove(trial, change, compared)
+        if without.command:
+            proposal, template = without, Change()
+    change |= template
     if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
         return proposal
     differing = [each for each in compared if broken.encode(each.text) != each.ids]

@@ -165,9 +165,9 @@ def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     shown = (
         (
             {"token": a.tokens[i], "id": i, "a": kind, "b": other_kind},
-            f"{i} {shown}: {kind} in {one.name}, {other_kind} in {other.name}",
+            f"{i} {text}: {kind} in {one.name}, {other_kind} in {other.name}",
         )
-        for i, shown, kind, other_kind in (
+        for i, text, kind, other_kind in (
             (i, _shown_by(one, other, i, j), _kinds(a.attributes[i]), _kinds(b.attributes[j]))
             for i, j in differing
         )

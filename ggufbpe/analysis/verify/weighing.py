@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from ..._util.errors import printable
 from ..._util.wording import counted
-from ...gguf.change import Change, all_of
-from ...gguf.constants import TokenizerKey, TokenType
+from ...gguf.change import COMMAND, Change, all_of
+from ...gguf.constants import KEY_NAME, TokenizerKey, TokenType
 from ...models.pieces import quoted_token
 from ...models.special_ids import SPECIAL_IDS
 from ...models.token_table import tokens_that_differ
-from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, Vocabulary
+from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, Vocabulary
 from ..doctor.facts import TEXTS_OF_IDS, Facts
 from ..doctor.finding import Finding
 from ..doctor.proposal import Trial, checks_left_out
@@ -73,7 +73,8 @@ def weigh(one: Trial, other: Trial) -> Weighed:
 def _said(finding: Finding) -> str:
     """Return the first sentence of a finding, and whether no command mends it."""
     told = finding.what.partition(". ")[0].rstrip(".")
-    return f"{told}, which only another conversion mends" if finding.fix.startswith(_CONVERT) else told
+    is_for_converter = finding.fix.startswith(_CONVERT) and not COMMAND.search(finding.fix)
+    return f"{told}, which only another conversion mends" if is_for_converter else told
 
 
 def _unusual(one: Trial, another: Trial) -> Iterator[tuple[int, str]]:
@@ -105,27 +106,31 @@ def _unusual(one: Trial, another: Trial) -> Iterator[tuple[int, str]]:
 def _unusual_types(
     one: Trial, another: Trial, ours: Vocabulary, theirs: Vocabulary
 ) -> Iterator[tuple[int, str]]:
-    """Markers that are plain text, and ordinary words that are special; other words may have been added as either."""
+    """Markers that are plain text, and ordinary words that are control tokens or unused.
+
+    User-defined words say nothing: a model may have been trained with them.
+    """
     assert one.markers is not None
     assert another.markers is not None
     differing = list(_types(ours, theirs))
     plain = [token for token, (a, b) in differing if a & NORMAL and b & SPECIAL_TYPES]
     plain = [token for token in plain if token in another.markers or not _may_be_word(ours.tokens[token])]
-    special = [token for token, (a, b) in differing if a & SPECIAL_TYPES and b & NORMAL]
+    special = [token for token, (a, b) in differing if a & (CONTROL | UNUSED) and b & NORMAL]
     special = [token for token in special if one.markers.is_word(token)]
     if plain:
         yield 1, f"{_some(theirs, plain)} {'are' if len(plain) > 1 else 'is'} plain text"
     if special:
         are = (
-            "are special tokens, although they are"
+            "are not plain text, although they are"
             if len(special) > 1
-            else "is a special token, although it is"
+            else "is not plain text, although it is"
         )
-        yield 1, f"{_some(theirs, special)} {are} ordinary text"
+        yield 1, f"{_some(theirs, special)} {are} an ordinary word" + "s" * (len(special) > 1)
 
 
 def _may_be_word(text: str) -> bool:
-    return any(map(str.isalnum, text)) and not BRACKETED.fullmatch(text)
+    """Check that a text may be an ordinary one: it has letters or digits, or is a single character such as "!"."""
+    return (len(text) == 1 or any(map(str.isalnum, text))) and not BRACKETED.fullmatch(text)
 
 
 def _some(vocabulary: Vocabulary, tokens: list[int]) -> str:
@@ -198,12 +203,12 @@ def change_to(one: Trial, other: Trial) -> Change:
 def template_change(one: Trial, other: Trial) -> Change:
     """Return the change by which a file takes the chat template of the other.
 
-    None unless the file has no template, or doctor warns of its own.
+    None unless the file has lost its template, or doctor warns of its own.
     """
     own, others = one.before, other.before
     findings = one.grave_before(checks_left_out(own, others))
     is_broken = any(each.id in _OF_TEMPLATE and each.where.key == _K.CHAT_TEMPLATE for each in findings)
-    return other_template_of(one, other) if is_broken or not own.template else Change()
+    return other_template_of(one, other) if is_broken or _has_lost_template(own, others) else Change()
 
 
 def other_template_of(one: Trial, other: Trial) -> Change:
@@ -215,14 +220,20 @@ def other_template_of(one: Trial, other: Trial) -> Change:
 
 
 def without_template(one: Trial, other: Trial) -> int | None:
-    """Return 0 or 1, the file that has no chat template, where no key or type differs; None if neither is at fault.
-
-    With other differences, a file without a template may be a base model, which is right without one.
-    """
-    lacks = [not each.before.template for each in (one, other)]
-    if lacks[0] == lacks[1] or change_to(one, other) or change_to(other, one):
+    """Return 0 or 1, the file that has lost its chat template, where no key or type differs; None if neither has."""
+    if change_to(one, other) or change_to(other, one):
         return None
-    return lacks.index(True)
+    facts = one.before, other.before
+    return next((own for own in (0, 1) if _has_lost_template(facts[own], facts[1 - own])), None)
+
+
+def _has_lost_template(own: Facts, other: Facts) -> bool:
+    """Check that a file without a chat template is of the model of a file that has one: by its name.
+
+    A base model often has the vocabulary of the chat model that was made from it, and is right without a template.
+    """
+    name = own.text(KEY_NAME)
+    return not own.template and bool(other.template) and bool(name) and name == other.text(KEY_NAME)
 
 
 # Findings of doctor by which a template is broken, or that of another model.
@@ -256,7 +267,10 @@ def _differences(own: Facts, other: Facts, trial: Trial) -> Iterator[Change]:
 
 
 def _other_texts(own: Facts, other: Facts, ours: Vocabulary, theirs: Vocabulary) -> dict[str, str]:
-    """The markers that another text stands for in the other file, with that text; none that a merge makes is one."""
+    """Return the markers that have another text in the other file, by their text.
+
+    Nothing if any of the differing tokens is not a marker: it then is another vocabulary.
+    """
     if ours.tokens == theirs.tokens:
         return {}
     differing = ((a, b) for a, b in zip(ours.tokens, theirs.tokens) if a != b)

@@ -60,9 +60,11 @@ def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> 
 def test_a_normal_bos_that_is_the_family_s_has_the_wrong_type(facts_of: FactsOf) -> None:
     keys = family_keys("Llama 3")
     keys[K.TOKEN_TYPE] = [NORMAL] * len(keys[K.LIST])
-    found_by_key = {each.where.key: each for each in wrong_special_ids(facts_of(keys))}
+    model = facts_of(keys)
+    found_by_key = {each.where.key: each for each in wrong_special_ids(model)}
+    assert found_by_key[K.BOS_ID].fix == model.set_types(CONTROL=[128000])
     assert found_by_key[K.BOS_ID].evidence == (
-        f"{K.BOS_ID} is 128000, a token of type NORMAL. In Llama 3 files, this token is of type CONTROL."
+        f"{K.BOS_ID} is 128000, a token of type NORMAL. In Llama 3 files, this token is a marker."
     )
 
 

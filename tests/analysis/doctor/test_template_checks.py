@@ -184,6 +184,7 @@ def test_markers_that_are_no_tokens(
         (("<|IM-END|>",), "<|IM-END|>"),
         (("<|imend|>", "<|im-end|>"), None),  # which of them is not known
         (("<|/im_end|>", "<|im_ends|>", "imend"), None),
+        (("[im_end]",), None),  # other brackets make another marker, as <think> and [THINK]
     ],
 )
 def test_a_marker_whose_token_has_nearly_its_text(

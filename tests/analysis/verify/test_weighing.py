@@ -26,7 +26,7 @@ def changed(path: Path, **changes: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["CONTROL", "USER_DEFINED"])
+@pytest.mark.parametrize("kind", ["CONTROL", "UNUSED"])
 @pytest.mark.parametrize(
     "more",
     [
@@ -44,7 +44,39 @@ def test_an_ordinary_word_that_is_special_speaks_against_its_file(
         assert found.suspect == suspect
         assert found.fix.startswith(f"ggufbpe fix {bad} ")
         assert f"--set-token-type {THE}=NORMAL" in found.fix
-        assert "' the' is a special token, although it is ordinary text" in found.reasons
+        assert "' the' is not plain text, although it is an ordinary word" in found.reasons
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_user_defined_word_speaks_against_neither_file(turn: int, tmp_path: Path) -> None:
+    """A model may have been trained with it."""
+    one = changed(tmp_path / "one.gguf", token_types={THE: "USER_DEFINED"})
+    found = diff(*(one, GPT2)[::turn])
+    assert (found.suspect, found.fix) == (None, "")
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_word_that_pads_is_meant(turn: int, tmp_path: Path) -> None:
+    """Fine-tuned models often take "!" for padding, which makes it a control token."""
+    one = changed(
+        tmp_path / "one.gguf", token_types={0: "CONTROL"}, set={"tokenizer.ggml.padding_token_id": 0}
+    )
+    found = diff(*(one, GPT2)[::turn])
+    assert (found.suspect, found.fix) == (None, "")
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_reserved_tokens_that_a_fine_tuned_model_named_are_not_named_back(turn: int, tmp_path: Path) -> None:
+    """The flag is unusual in the original, which is why it is suspected."""
+    reserved = "<|reserved_special_token_0|>"
+    template = "{{ messages[0].content }}"
+    keys = {"tokenizer.ggml.add_eos_token": True}
+    original = write_metadata(tmp_path / "original.gguf", {**with_template(template, reserved), **keys})
+    tuned = tmp_path / "tuned.gguf"
+    fix(original, tuned, rename_tokens={reserved: "<|begin|>"}, set={"tokenizer.ggml.add_eos_token": False})
+    found = diff(*(original, tuned)[::turn])
+    assert found.suspect == (turn < 0)
+    assert "--rename-token" not in found.fix
 
 
 @pytest.mark.parametrize(
@@ -57,7 +89,7 @@ def test_words_of_real_vocabularies(name: str, word: str, tmp_path: Path) -> Non
     except NotPreparedError as error:
         missing(str(error))
     token = Tokenizer.from_gguf(good).vocabulary.token_to_id[word]
-    fix(good, tmp_path / "bad.gguf", token_types={token: "USER_DEFINED"})
+    fix(good, tmp_path / "bad.gguf", token_types={token: "CONTROL"})
     found = diff(good, tmp_path / "bad.gguf")
     assert found.suspect == 1
     assert found.fix.endswith(f"--set-token-type {token}=NORMAL -o fixed.gguf")
@@ -90,8 +122,8 @@ def test_an_ordinary_word_that_is_plain_in_the_ids_is_not_a_text_without_special
 
 
 def chatml(path: Path, template: str = CHATML, **keys: Any) -> Path:
-    """A small model with a chat template, or without one if it is empty."""
-    return write_metadata(path, {**with_template(template), **keys})
+    """A small model with a name and a chat template, or without one if it is empty."""
+    return write_metadata(path, {**with_template(template), "general.name": "Small", **keys})
 
 
 @pytest.mark.parametrize("turn", [1, -1])
@@ -114,8 +146,13 @@ def test_a_lost_template_comes_with_other_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("template", "keys"),
-    [(CHATML + "{# changed #}", {}), ("", {"tokenizer.ggml.eos_token_id": 265})],  # <|endoftext|>
-    ids=["changed", "of a base model"],
+    [
+        (CHATML + "{# changed #}", {}),
+        ("", {"general.name": "Small base"}),
+        ("", {"general.name": ""}),
+        ("", {"general.name": "Small base", "tokenizer.ggml.eos_token_id": 265}),  # <|endoftext|>
+    ],
+    ids=["changed", "of a base model", "of a model without a name", "of a base model with another EOS"],
 )
 def test_nothing_tells_which_template_is_right(template: str, keys: dict[str, Any], tmp_path: Path) -> None:
     one, other = chatml(tmp_path / "one.gguf", template, **keys), chatml(tmp_path / "other.gguf")

@@ -146,10 +146,7 @@ def _of_tokens(metadata: Metadata, file: GGUFFile) -> Iterator[Finding]:
 
 
 def _of_token(metadata: Metadata, id: str, evidence: str, token: int) -> Finding:
-    change = (
-        f"set its type with --set-token-type {token}=NORMAL"
-        if id == "control_word"
-        else "rename it with --rename-token"
-    )
     found = _found(id, _K.LIST, metadata.element_offset(_K.LIST, token), evidence, token)
-    return found._replace(fix=f"{change} (`ggufbpe fix`); better take the file from its publisher")
+    return found._replace(
+        fix="compare the token with that of the publisher's file; if they differ, take that file"
+    )

@@ -148,7 +148,9 @@ def _lost(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
     if not bare or SYSTEM in bare:
         return
     if bare == probes.bare(user(PLAIN)):  # as in Phi-3
-        yield template_finding(source, "no_system_role", None, "It writes nothing for a system message.")
+        yield template_finding(
+            source, "no_system_role", None, "The template writes nothing for a system message."
+        )
     else:
         told = "In place of the text of a system message, the template writes another text, or none."
         yield template_finding(source, "text_lost", None, told)

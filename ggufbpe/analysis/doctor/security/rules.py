@@ -103,8 +103,8 @@ RULES: dict[str, Rule] = {
     "no_system_role": Rule(
         "note",
         "The chat template has no place for a system message.",
-        "llama.cpp notices it, and puts the text before the question. Programs that run the template "
-        "themselves lose it.",
+        "llama.cpp detects this and puts the text before the question. Programs that run the template themselves "
+        "lose it.",
     ),
     "order_changed": Rule(
         "warning",
