@@ -23,6 +23,7 @@ from .encoding_changes import (
     Encoding,
     EncodingChange,
     acts,
+    tokens_to_retype,
     with_ignore_merges,
     with_merges,
     with_parse_special,
@@ -208,13 +209,10 @@ class Changes:
         done = set()
         for target in self.targets:
             theirs = set(target.core)
-            plain = tuple(sorted(ours - theirs))
-            # a word that is special here may be plain text in the given ids, which have its token as well
-            words = tuple(sorted({*plain, *filter(self.markers.is_word, ours & theirs)}))
-            suspects = (token for token in theirs - ours if token in self.markers)
-            parsed = tuple(sorted(filter(self._only_parsed, suspects)))
-            for key in ((parsed, plain), (parsed, ()), ((), plain), (parsed, words), ((), words)):
-                if key not in done and any(key):
+            words = filter(self.markers.is_word, ours & theirs)
+            parsed = filter(self._only_parsed, (token for token in theirs - ours if token in self.markers))
+            for key in tokens_to_retype(parsed, ours - theirs, words):
+                if key not in done:
                     done.add(key)
                     yield with_types(self.vocabulary, self._types_of(key[0]) | dict.fromkeys(key[1], NORMAL))
 

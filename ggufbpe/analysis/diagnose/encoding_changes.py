@@ -5,7 +5,7 @@ A change is a function that takes an encoding and returns a changed one, with th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
@@ -53,6 +53,19 @@ def with_merges(other: Vocabulary) -> EncodingChange:
         return encoding.with_cause(causes.merges_of(other.path), vocabulary=vocabulary)
 
     return change
+
+
+def tokens_to_retype(
+    parsed: Iterable[int], plain: Iterable[int], words: Iterable[int]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return which tokens to take for special ones and which for plain text, the likeliest pair first.
+
+    `parsed` and `plain` may be either kind. The given ids have the tokens of `words`, which may be plain text as well.
+    """
+    some, others = tuple(sorted(parsed)), tuple(sorted(plain))
+    with_words = tuple(sorted({*others, *words}))
+    pairs = [(some, others), (some, ()), ((), others), (some, with_words), ((), with_words)]
+    return [pair for pair in dict.fromkeys(pairs) if any(pair)]
 
 
 def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:

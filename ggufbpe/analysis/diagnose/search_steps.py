@@ -19,6 +19,7 @@ from .changes import groups_of_pre, text_changes_of
 from .encoding_changes import (
     Encoding,
     EncodingChange,
+    tokens_to_retype,
     with_ignore_merges,
     with_merges,
     with_parse_special,
@@ -82,7 +83,7 @@ class Steps(States):
         special = tokenizer.pipeline.special
         parsed: set[int] = set()
         plain: set[int] = set()
-        words: set[int] = set()  # that may be plain text in the given ids, which have their tokens
+        words: set[int] = set()
         for each in differing:
             source = tokenizer.pipeline.source(each.text)
             ours = {token for token, _, _ in special.partition(source, parse) if token is not None}
@@ -91,10 +92,8 @@ class Steps(States):
             words |= {token for token in ours & theirs if self._markers.is_word(token)}
             parsed |= {token for token in theirs - ours if self._may_be_parsed(token, each.text, vocabulary)}
         parsed, plain = parsed - plain, plain - parsed
-        sets = [(parsed, plain), (parsed, set()), (set(), plain)]
-        sets += [(parsed, plain | words), (set(), plain | words)] if words else []
-        for some, others in sets:
-            types = self._types_of(some) | dict.fromkeys(sorted(others), NORMAL)
+        for some, others in tokens_to_retype(parsed, plain, words):
+            types = self._types_of(set(some)) | dict.fromkeys(others, NORMAL)
             if types:
                 yield SearchStep("types", on_encoding(with_types(vocabulary, types)))
 
