@@ -30,7 +30,7 @@ from .byte_formats import Layout
 from .chat_records import Preference
 from .chunk_encoder import Bad, ChunkEncoder, Encoded, chunk_reader
 from .chunks import Chunk
-from .corpus_files import is_url
+from .corpus_files import absolute
 from .documents import Document, Options, mask_parts
 from .manifest import RunState, Tail
 from .marked_ids import MaskForm
@@ -161,7 +161,7 @@ class _Job:
 
     def look_at(self, paths: list[str]) -> None:
         """Find the inputs, and what is wrong before anything is written."""
-        self._inputs = list_inputs(paths, self.skipped, self._folder.name)
+        self._inputs = list_inputs(paths, self.skipped)
         manifest.require_others(self._inputs, self._folder)
         self._require_packages()
         ChunkEncoder(self._tokenizer, self._options.document, self._options.layout(self._dtype, ""))
@@ -209,23 +209,18 @@ class _Job:
 
     def _begin(self, resume: bool, force: bool) -> RunState | None:
         """Where to start; None if the output is complete."""
-        folder, written = self._folder, manifest.written_names(self._folder)
-        if written and force and not resume:
-            for name in written:
-                folder.remove(name)
-        elif not {manifest.MANIFEST, manifest.UNFINISHED} & set(written):
-            pass
-        elif resume:
-            return self._resumed()
-        elif folder.is_locked and self._has_no_shards():  # of a run that was killed
-            for name in written:
-                folder.remove(name)
-        else:
-            raise FileExistsError(
-                f"{folder.name}: there are shards already; resume=True goes on with them, "
-                "force=True begins anew"
-            )
-        self._is_new = True
+        folder = self._folder
+        if manifest.is_begun(folder):
+            if resume:
+                return self._resumed()
+            was_killed = folder.is_locked and self._has_no_shards()
+            if not (force or was_killed):
+                raise FileExistsError(
+                    f"{folder.name}: there are shards already; resume=True goes on with them, "
+                    "force=True begins anew"
+                )
+            manifest.remove_written(folder)
+        self._is_new = True  # and no file of another has a name of those that it writes
         state = RunState(self._header(None), [])
         state.write(folder)
         return state
@@ -241,24 +236,20 @@ class _Job:
     def undo(self) -> None:
         """After a failure, remove what this run wrote if that is no finished shard, so that it can be tried again."""
         with suppress(OSError):
-            if self._is_new:
-                names = manifest.written_names(self._folder)
-                if names == [manifest.INPUTS] or self._has_no_shards():
-                    for name in names:
-                        self._folder.remove(name)
+            has_only_inputs = manifest.written_names(self._folder) == [manifest.INPUTS]
+            if self._is_new and (has_only_inputs or self._has_no_shards()):
+                manifest.remove_written(self._folder)
             self._folder.discard()
 
     def _resumed(self) -> RunState | None:
         folder = self._folder
         state = manifest.unfinished(folder)
-        if state is None:
-            header, _ = manifest.read_manifest(folder)
-            self._require_same(header)
-            return None
-        self._require_same(state.header)
-        for shard in state.shards:
+        header, shards = manifest.read_manifest(folder) if state is None else (state.header, state.shards)
+        self._require_same(header)
+        names = set(folder.names())
+        for shard in shards:
             for file in shard.files:
-                if file.name not in folder.names() or folder.size(file.name) != file.size:
+                if file.name not in names or folder.size(file.name) != file.size:
                     raise CorpusError(
                         f"{folder.name}/{file.name}: not the file that was written; force=True begins anew"
                     )
@@ -350,9 +341,8 @@ class _Job:
         from .distributed import EncodingRun, encode_on
         from .ray_machines import RayMachines, connected, quiet_context
 
-        place, options = self._folder.name, self._options
-        place = place if is_url(place) else os.path.abspath(place)
-        work = EncodingRun(place, state.header, layout, options.shard_size)
+        options = self._options
+        work = EncodingRun(absolute(self._folder.name), state.header, layout, options.shard_size)
         total = sum(given.size for given in self._inputs)
         documents, tokens = (sum(getattr(s, name) for s in state.shards) for name in ("documents", "tokens"))
 

@@ -1,7 +1,8 @@
 """Lists the files of a corpus: those named, and those in directories named, on this machine or behind URLs.
 
-All commands that take texts leave out hidden and binary files, links and special files in directories. Behind a URL,
-which fsspec lists and reads, all files are regular, and only tables are known to be binary.
+In directories, all commands that take texts leave out hidden and binary files, links and special files, what
+`encode_corpus` wrote, and files that are compressed otherwise than by .gz or .zst. Behind a URL, which fsspec lists and
+reads, all files are regular, and only tables are known to be binary.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import os
 import stat
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 from ..._util.extras import file_system_at
 from .records import CorpusError, Report, decompressed, is_binary_table, is_compressed_otherwise
-from .shard_names import shards_among
+from .shard_names import HEAD, shards_among
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
@@ -45,16 +48,13 @@ def files_of(
     report: Report,
     ignored_in: Callable[[str], frozenset[str]] | None = None,
     tables: bool = False,
-    leave_out: str = "",
 ) -> Iterator[File]:
     """The files named, and those in the directories named, sorted by name in each.
 
     Files left out of directories are counted in `skipped`, by kind. Errors go to `report`. `ignored_in` gives further
     paths to leave out below a directory. It is called for each directory named, and for each repository below it, since
-    git ignores files of one repository only. With `tables`, parquet and arrow files are not taken for binary ones. The
-    folder `leave_out` is not searched below a directory, nor are the files read there that `encode_corpus` wrote.
+    git ignores files of one repository only. With `tables`, parquet and arrow files are not taken for binary ones.
     """
-    output = os.path.realpath(leave_out) if leave_out else None
     for root in paths:
         if is_url(root):
             try:
@@ -74,8 +74,6 @@ def files_of(
             try:
                 status = os.stat(path) if path == root else os.lstat(path)
                 if stat.S_ISDIR(status.st_mode):
-                    if path != root and os.path.realpath(path) == output:
-                        continue
                     names = sorted(os.listdir(path), reverse=True)
                     if ignored_in is not None and (path == root or ".git" in names):
                         ignored |= ignored_in(path)
@@ -84,7 +82,7 @@ def files_of(
                     if tables and any(each <= set(names) for each in _SAVED):
                         shown = [name for name in shown if not any(name in each for each in _SAVED)]
                         skipped["metadata of a saved dataset"] += 1
-                    shards = shards_among(names)
+                    shards = shards_among(names, partial(_head, path))
                     skipped[_SHARDS] += len(shards)
                     shown = [name for name in shown if name not in shards]
                     to_visit += [os.path.join(path, name) for name in shown]
@@ -106,6 +104,11 @@ def files_of(
 def is_url(path: str) -> bool:
     """Whether a path is one for fsspec."""
     return "://" in path
+
+
+def absolute(path: str) -> str:
+    """A path that is equal for all names of a file, apart from links, and the same in every folder; a URL as it is."""
+    return path if is_url(path) else os.path.abspath(path)
 
 
 def find_storage(url: str) -> tuple[Any, str]:
@@ -131,7 +134,7 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
     # Over HTTP any page with links looks like a directory.
     is_folder = url.endswith("/") if scheme in ("http", "https") else system.isdir(place)
     details = system.find(place, detail=True) if is_folder else {place: system.info(place)}
-    shards = _shards_below(details) if is_folder else frozenset()
+    shards = _shards_below(details, system) if is_folder else frozenset()
     for name, facts in sorted(details.items()):
         below = name.removeprefix(place) if is_folder else ""
         if any(part.startswith(".") for part in below.split("/")):
@@ -147,13 +150,23 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
             yield File(path, facts["size"] or 0, url, file_version(facts))
 
 
-def _shards_below(paths: Iterable[str]) -> frozenset[str]:
+def _shards_below(paths: Iterable[str], system: Any) -> frozenset[str]:
     """Those of the paths that are of files which `encode_corpus` wrote."""
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for path in paths:
-        folder, _, name = path.rpartition("/")
-        folders[folder].append(name)
-    return frozenset(f"{folder}/{name}" for folder, names in folders.items() for name in shards_among(names))
+        folder, slash, name = path.rpartition("/")
+        folders[folder + slash].append(name)
+
+    def head(folder: str, name: str) -> bytes:
+        with suppress(OSError), system.open(folder + name, "rb") as file:
+            return bytes(file.read(HEAD))
+        return b""
+
+    return frozenset(
+        folder + name
+        for folder, names in folders.items()
+        for name in shards_among(names, partial(head, folder))
+    )
 
 
 # What fsspec's file systems give alike in a listing and of one file; other times are often rounded in one of them.
@@ -197,6 +210,13 @@ def ignored_by_git(folder: str) -> frozenset[str]:
         return frozenset()
     names = (os.fsdecode(name).rstrip("/") for name in listed.stdout.split(b"\0"))
     return frozenset(os.path.join(folder, name) for name in names if name not in ("", "."))
+
+
+def _head(folder: str, name: str) -> bytes:
+    """The first bytes of a file; none if it cannot be read, which is told when it is read as a text."""
+    with suppress(OSError), open(os.path.join(folder, name), "rb") as file:
+        return file.read(HEAD)
+    return b""
 
 
 def _is_binary(path: str) -> bool:

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .chunks import FIRST, CorpusPlace
-from .corpus_files import is_url
+from .corpus_files import absolute
 from .document_notes import DocumentFacts, all_facts
 from .hashed_files import FileFacts
 from .marked_ids import IS_WRITTEN
 from .records import CorpusError
+from .shard_names import HEAD, has_manifest, written_among
 from .shard_names import INPUTS as INPUTS
 from .shard_names import MANIFEST as MANIFEST
 from .shard_names import UNFINISHED as UNFINISHED
-from .shard_names import written_among
 from .storage import Folder, Input
 
 VERSION = 1
@@ -159,7 +159,7 @@ def read_inputs(folder: Folder) -> list[Input]:
 
 def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
     """How the inputs have changed, in words; "" if they have not, whatever paths they are named by."""
-    old, new = ({_place(given.path): given for given in every} for every in (before, now))
+    old, new = ({absolute(given.path): given for given in every} for every in (before, now))
     for place in [*old, *new]:
         if place not in new:
             return f"{old[place].path} is not there any more"
@@ -167,19 +167,47 @@ def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
             return f"{new[place].path} was not there"
         if old[place]._replace(path="") != new[place]._replace(path=""):
             return f"{new[place].path} was changed"
-    if len(before) != len(now):
-        return "one of the inputs was named another number of times"
-    return "" if list(old) == list(new) else "the order of the inputs is another one"
-
-
-def _place(path: str) -> str:
-    """A path that is equal for all names of a file, apart from links."""
-    return path if is_url(path) else os.path.abspath(path)
+    if [absolute(given.path) for given in before] != [absolute(given.path) for given in now]:
+        return "the order or number of the inputs has changed"
+    return ""
 
 
 def written_names(folder: Folder) -> list[str]:
     """The files of a folder that an earlier run wrote."""
     return written_among(folder.names())
+
+
+def remove_written(folder: Folder) -> None:
+    """Remove these files. What tells whose they are comes last, so that after a kill the next run knows it."""
+    last = (MANIFEST, UNFINISHED, INPUTS)
+    for name in sorted(written_names(folder), key=lambda name: last.index(name) + 1 if name in last else 0):
+        folder.remove(name)
+
+
+def is_begun(folder: Folder) -> bool:
+    """Whether a run has begun to write to a folder. `FileExistsError` for files of others with the names of shards."""
+
+    def head_of(name: str) -> bytes:
+        with folder.open(name) as file:
+            return file.read(HEAD)
+
+    written = written_names(folder)
+    if has_manifest(written, head_of):
+        return True
+    if written and not (written == [INPUTS] and _has_inputs(folder)):  # a run that was killed at once
+        raise FileExistsError(
+            f"{folder.name}/{written[0]} has the name of a file that encoding writes; give another folder"
+        )
+    return False
+
+
+def _has_inputs(folder: Folder) -> bool:
+    """Whether the list of inputs is one that `write_inputs` wrote."""
+    try:
+        read_inputs(folder)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def require_others(inputs: Iterable[Input], folder: Folder) -> None:

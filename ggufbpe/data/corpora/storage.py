@@ -39,13 +39,10 @@ class ChangedError(ValueError):
 # ---- inputs ---------------------------------------------------------------------------------------------
 
 
-def list_inputs(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> list[Input]:
-    """The files named, and those in directories named, in order. `OSError` for one that is missing.
-
-    In directories, the folder `leave_out`, where the shards go, is left out.
-    """
+def list_inputs(paths: Iterable[str], skipped: Counter[str]) -> list[Input]:
+    """The files named, and those in directories named, in order. `OSError` for one that is missing."""
     inputs: list[Input] = []
-    for file in files_of(paths, skipped, raised, tables=True, leave_out=leave_out):
+    for file in files_of(paths, skipped, raised, tables=True):
         if is_url(file.path):
             # What the listing says, since a request for each of many objects takes long.
             state = (file.size, file.version) if file.version else _state_at(file.path)

@@ -421,7 +421,7 @@ def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> Non
         "f.txt": b"small",
     }.items():
         (tmp_path / name).write_bytes(content)
-    inputs = list_inputs([str(tmp_path)], Counter(), "")
+    inputs = list_inputs([str(tmp_path)], Counter())
     reader = chunk_encoder.chunk_reader(tok, inputs, Options(Documents(), False, None, 1))
     whole = list(reader.chunks())
     assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
@@ -1061,14 +1061,12 @@ def test_files_that_are_listed_are_not_asked_for_one_by_one(
     for number in range(50):
         memory.pipe_file(f"/listed/{number}.txt", b"x" * number)
     one_by_one = [
-        file
-        for number in range(50)
-        for file in list_inputs([f"memory://listed/{number}.txt"], Counter(), "out")
+        file for number in range(50) for file in list_inputs([f"memory://listed/{number}.txt"], Counter())
     ]
     del asked[:]
     if not is_version_listed:
         monkeypatch.setattr(corpus_files, "_VERSIONS", ())
-    found = list_inputs(["memory://listed"], Counter(), "out")
+    found = list_inputs(["memory://listed"], Counter())
     assert sorted(found) == sorted(one_by_one) or not is_version_listed
     assert len({path for path in asked if path.endswith(".txt")}) == (0 if is_version_listed else 50)
     memory.rm("/listed", recursive=True)
@@ -1079,7 +1077,7 @@ def test_a_listed_file_that_has_changed() -> None:
 
     memory = fsspec.filesystem("memory")
     memory.pipe_file("/changing/a.txt", b"a")
-    [given] = list_inputs(["memory://changing"], Counter(), "out")
+    [given] = list_inputs(["memory://changing"], Counter())
     memory.pipe_file("/changing/a.txt", b"b")
     with pytest.raises(ChangedError, match="has changed since"), storage.open_input(given):
         pass
