@@ -6,6 +6,7 @@ A bad record (a line that is not JSON, a row without a text) is returned with it
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,7 +88,7 @@ def json_loads() -> Callable[[Any], Any]:
     try:
         loads: Callable[[Any], Any] = import_module("orjson").loads
     except ImportError:
-        return lambda line: json.loads(str(line, "utf-8"))  # bytes may be in UTF-16 for it
+        return lambda line: json.loads(str(line, "utf-8"))  # it would guess UTF-16 from bytes
     return loads
 
 
@@ -188,7 +189,7 @@ class ChunkEncoder:
             yield text
 
     def _slowly(self, line: bytes) -> Any:
-        if not line.strip():
+        if not line.removeprefix(BOM_UTF8).strip():
             return None
         text = line.decode("utf-8", "surrogateescape")
         try:

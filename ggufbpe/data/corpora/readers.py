@@ -61,10 +61,12 @@ def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T
 
     def found() -> Iterator[tuple[int, T | ValueError]]:
         for number, line in enumerate(lines(stream), 1):
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)
             if not line.strip():
                 continue
             try:
-                yield number, read(line.removeprefix(BOM_UTF8) if number == 1 else line)
+                yield number, read(line)
             except ValueError as error:
                 yield number, error
 
