@@ -36,10 +36,13 @@ def ignored_of(arguments: argparse.Namespace) -> Callable[[str], frozenset[str]]
 
 
 def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:
-    """A note of how many files of directories were not read, by kind, if there are any."""
-    parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
+    """A note of how many files of directories were not read, by kind; with a remedy if it works for one of them."""
+    parts = {kind: f"{number} {kind}" for kind, number in sorted(skipped.items()) if number}
     if parts:
-        _output.note(f"ggufbpe: skipped in directories: {', '.join(parts)}{remedy and f' ({remedy})'}")
+        from ..data.corpora.corpus_files import NEVER_READ
+
+        shown = f" ({remedy})" if remedy and not NEVER_READ.issuperset(parts) else ""
+        _output.note(f"ggufbpe: skipped in directories: {', '.join(parts.values())}{shown}")
 
 
 def say_what_is_not_utf8(undecodable: int) -> None:

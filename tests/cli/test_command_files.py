@@ -40,6 +40,17 @@ def test_whether_git_is_asked() -> None:
         ({"link": 0}, "", ""),
         ({"pipe": 1, "link": 2}, "", "ggufbpe: skipped in directories: 2 link, 1 pipe\n"),
         ({"link": 2}, "name it", "ggufbpe: skipped in directories: 2 link (name it)\n"),
+        (
+            {"link": 0, "written by ggufbpe encode": 3, "compressed otherwise than by .gz or .zst": 1},
+            "name it",
+            "ggufbpe: skipped in directories: 1 compressed otherwise than by .gz or .zst, "
+            "3 written by ggufbpe encode\n",
+        ),
+        (
+            {"link": 1, "compressed otherwise than by .gz or .zst": 1},
+            "name it",
+            "ggufbpe: skipped in directories: 1 compressed otherwise than by .gz or .zst, 1 link (name it)\n",
+        ),
     ],
 )
 def test_files_that_were_left_out(

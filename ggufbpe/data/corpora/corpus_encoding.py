@@ -34,7 +34,17 @@ from .corpus_files import absolute
 from .documents import Document, Options, mask_parts
 from .manifest import RunState, Tail
 from .marked_ids import MaskForm
-from .records import CorpusError, Report, has_json_lines, is_binary_table, is_json, is_table, is_zstd, raised
+from .records import (
+    CorpusError,
+    Report,
+    has_json_lines,
+    is_binary_table,
+    is_json,
+    is_table,
+    is_zstd,
+    raised,
+    require_known_compression,
+)
 from .shard_formats import FORMS, id_dtype
 from .shard_reader import EncodedCorpus
 from .shard_writer import ShardsWriter
@@ -191,8 +201,10 @@ class _Job:
         return manifest.finish(self._folder, state, tail), state.shards
 
     def _require_packages(self) -> None:
-        """`NotInstalledError` now rather than in the middle of the work."""
+        """`NotInstalledError`, and `CorpusError` for what is not read, now rather than in the middle of the work."""
         paths = [given.path for given in self._inputs]
+        for path in paths:
+            require_known_compression(path)
         if self._form in ("parquet", "arrow") or any(map(is_binary_table, paths)):
             imported("pyarrow", "corpora", "reading and writing parquet and arrow")
         if any(map(is_zstd, paths)):

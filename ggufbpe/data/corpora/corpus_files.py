@@ -31,6 +31,7 @@ _SAVED = (frozenset({"dataset_info.json", "state.json"}), frozenset({"dataset_di
 
 _SHARDS = "written by ggufbpe encode"
 _COMPRESSED = "compressed otherwise than by .gz or .zst"
+NEVER_READ = frozenset({_SHARDS, _COMPRESSED})  # of what is left out: also where it is named
 
 
 class File(NamedTuple):

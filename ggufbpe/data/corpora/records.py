@@ -63,10 +63,7 @@ def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
 
 
 def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
-    if is_compressed_otherwise(path):
-        raise CorpusError(
-            f"{path}: {path[path.rindex('.') :]} is not read; decompress the file, or compress it as .gz or .zst"
-        )
+    require_known_compression(path)
     if path.lower().endswith(".gz"):
         import gzip
 
@@ -142,6 +139,14 @@ class _ZstdFrames(io.RawIOBase):
 def is_compressed_otherwise(name: str) -> bool:
     """Whether a file is named as compressed, but neither as .gz nor as .zst."""
     return name.lower().endswith(_UNREAD)
+
+
+def require_known_compression(path: str) -> None:
+    """`CorpusError` for a file that is named as compressed otherwise."""
+    if is_compressed_otherwise(path):
+        raise CorpusError(
+            f"{path}: {path[path.rindex('.') :]} is not read; decompress the file, or compress it as .gz or .zst"
+        )
 
 
 def is_zstd(name: str) -> bool:
