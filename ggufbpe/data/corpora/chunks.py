@@ -18,6 +18,8 @@ CHUNK = 1 << 20  # bytes of a chunk, about
 _MOST_FILES = 1024  # in a chunk
 _LONG = 1 << 24  # bytes; longer texts are encoded in pieces
 
+BEFORE_IS_READ = "; what comes before is read"  # if bad records are left out
+
 Cut = Callable[[Any], Iterator[bytes]]  # a binary stream to pieces whose ids are those of the whole
 
 
@@ -126,7 +128,7 @@ class ChunkReader:
                 raise  # all records of the file would be lost as one
             reason = str(error).removeprefix(f"{given.path}: ")
             if chunk is not None or place.offset:
-                reason += "; what comes before is read"
+                reason += BEFORE_IS_READ
             yield Chunk("broken", [reason], CorpusPlace(place.input + 1), 0)
 
     def _of_stream(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:

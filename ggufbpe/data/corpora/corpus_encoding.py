@@ -29,7 +29,7 @@ from . import manifest
 from .byte_formats import Layout
 from .chat_records import Preference
 from .chunk_encoder import Bad, ChunkEncoder, Encoded, chunk_reader
-from .chunks import Chunk
+from .chunks import BEFORE_IS_READ, Chunk
 from .corpus_files import absolute
 from .documents import Document, Options, mask_parts
 from .manifest import RunState, Tail
@@ -395,4 +395,5 @@ class _Job:
 
 
 def _fatal(where: str, error: Exception) -> None:
-    raised(where, CorpusError(f"{error}; on_error='skip' leaves such records out"))
+    reason = str(error).removesuffix(BEFORE_IS_READ)
+    raised(where, CorpusError(f"{reason}; on_error='skip' leaves such records out"))

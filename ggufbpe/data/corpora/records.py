@@ -266,14 +266,24 @@ def fields_of(line: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("not JSON: nested too deep") from None
     except ValueError as error:
-        if "\0" in line[:2] or line.startswith(_UTF_16):
-            raise ValueError(
-                "not JSON in UTF-8 but in UTF-16; convert the file, as iconv -f UTF-16 -t UTF-8 does"
-            ) from None
+        if remedy := _remedy_of_utf_16(line):
+            raise ValueError(f"the file is in UTF-16, not UTF-8; convert it: {remedy}") from None
         raise ValueError(f"not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError("not an object")
     return fields
+
+
+def _remedy_of_utf_16(line: str) -> str:
+    """How to convert a file, of which this is a line that was read as UTF-8; "" if it does not look like UTF-16."""
+    if line.startswith(_UTF_16):
+        return "iconv -f UTF-16 -t UTF-8"
+    if line[:2].count("\0") != 1:
+        return ""
+    if line[0] != "\0":
+        return "iconv -f UTF-16LE -t UTF-8"
+    # Every line of a big-endian file begins so, and all but the first of a little-endian one.
+    return "iconv -f UTF-16BE -t UTF-8 if the first byte of the file is 0, otherwise iconv -f UTF-16 -t UTF-8"
 
 
 def record_of(line: str, field: str | None, argument: str = "field") -> Record:

@@ -6,6 +6,8 @@ import bz2
 import gzip
 import io
 import json
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -78,6 +80,8 @@ def test_only_what_comes_after_the_damage_is_left_out(
     path.write_bytes(packed)
     lines = whole_before(packed, path.name).count(b"\n") - (data is CSV)
     assert (1000 < lines < 2000) == (end is None)
+    with pytest.raises(CorpusError, match=r"broken: [^;]*; on_error='skip' leaves such records out$"):
+        encode_corpus(path, tok, tmp_path / "out")
     told: list[str] = []
     found = encode_corpus(
         path, tok, tmp_path / "out", on_error="skip", report=lambda _, error: told.append(str(error))
@@ -165,8 +169,16 @@ def test_a_file_of_a_byte_order_mark_is_empty(end: bytes, tmp_path: Path, tok: T
     assert (count_files(tok, path).total.tokens, count_files(tok, path).errors) == (0, [])
 
 
+UTF_16 = {
+    "utf-16": "iconv -f UTF-16 -t UTF-8",
+    "utf-16-be-with-mark": "iconv -f UTF-16 -t UTF-8",
+    "utf-16-le": "iconv -f UTF-16LE -t UTF-8",
+    "utf-16-be": "iconv -f UTF-16BE -t UTF-8 if the first byte of the file is 0",
+}
+
+
 @pytest.mark.parametrize("has_orjson", [True, False])
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-16-be-with-mark"])
+@pytest.mark.parametrize("encoding", UTF_16)
 def test_utf_16_is_named(
     encoding: str, has_orjson: bool, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,8 +186,20 @@ def test_utf_16_is_named(
         monkeypatch.setitem(sys.modules, "orjson", None)
     path = tmp_path / "a.jsonl"
     line = '{"text": "ab"}\n'
-    encoded = line.encode(encoding.removesuffix("-with-mark"))
-    path.write_bytes(b"\xfe\xff" * encoding.endswith("mark") + encoded)
+    encoded = b"\xfe\xff" * encoding.endswith("mark") + line.encode(encoding.removesuffix("-with-mark"))
+    path.write_bytes(encoded)
+    message = f"line 1: the file is in UTF-16, not UTF-8; convert it: {UTF_16[encoding]}"
     for read in (lambda: encode_corpus(path, tok, tmp_path / "out"), lambda: count_files(tok, path)):
-        with pytest.raises(CorpusError, match="line 1: not JSON in UTF-8 but in UTF-16; convert the file"):
+        with pytest.raises(CorpusError, match=message):
             read()
+    command = UTF_16[encoding].partition(" if ")[0].split()
+    if shutil.which("iconv"):
+        converted = subprocess.run([*command, path], capture_output=True, check=True).stdout
+        assert converted.removeprefix(b"\xef\xbb\xbf") == line.encode()
+
+
+def test_a_file_that_ends_in_nuls_is_not_called_utf_16(tmp_path: Path, tok: Tokenizer) -> None:
+    """As a file system leaves it after a loss of power."""
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "ab"}\n' + bytes(99))
+    with pytest.raises(CorpusError, match="line 2: not JSON: "):
+        encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out")
