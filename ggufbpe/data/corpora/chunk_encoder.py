@@ -21,7 +21,7 @@ from .byte_formats import Layout
 from .chat_encoder import ChatEncoder, EncodedChat
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
 from .document_notes import Note
-from .documents import Document, Options
+from .documents import Document, Options, may_lack_tokens
 from .long_lines import LONG_LINE, text_of_long_line
 from .marked_ids import ENDS, IS_WRITTEN, ended
 from .records import CorpusError, begins_as_utf8, fields_of, record_of, text_bytes, utf8
@@ -103,9 +103,7 @@ class ChunkEncoder:
         self._dtype = self._numpy.dtype(layout.held)
         self._is_marked = layout.is_marked
         self._loads = json_loads()
-        self._may_lack_tokens = (
-            tokenizer.unk_id is None and not tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer
-        )
+        self._may_lack_tokens = may_lack_tokens(tokenizer)
         self._prefix_ids = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out bos=True")
         self._suffix_ids = self._added(document.eos, tokenizer.eos_id, "EOS", "give eos=False")
         if document.is_chat:

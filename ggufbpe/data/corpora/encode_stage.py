@@ -11,6 +11,7 @@ from ..._util.errors import printable
 from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
+from .documents import may_lack_tokens
 from .records import CorpusError, text_bytes
 
 _KEPT = 4  # tokenizers of a process
@@ -48,6 +49,7 @@ class EncodeStage:
         self._tokenizer = tokenizer_of(model)
         self._text_column, self._id_column = text_column, id_column
         self._parse_special = parse_special
+        self._may_lack_tokens = may_lack_tokens(self._tokenizer)
         self._prefix_ids = self._added(bos, self._tokenizer.bos_id, "BOS")
         self._suffix_ids = self._added(eos, self._tokenizer.eos_id, "EOS")
 
@@ -106,7 +108,7 @@ class EncodeStage:
         rows = self._tokenizer.encode_batch(
             texts, add_special=False, parse_special=self._parse_special, threads=1
         )
-        for ids, name in zip(rows, named):
+        for ids, name in zip(rows, named) if self._may_lack_tokens else ():
             if NO_TOKEN in ids:  # llama.cpp gives -1, which is no id to be trained on
                 raise CorpusError(f"{name}: a part of it has no token, and the model has no unknown token")
         return [[*self._prefix_ids, *ids, *self._suffix_ids] for ids in rows]
