@@ -66,7 +66,7 @@ class TextEncoding(AddedTokens):
                 text, add_special=False, parse_special=parse_special, unit="characters"
             )
             return ids, list(spans)
-        if isinstance(text, bytes) or not hasattr(text, "__len__"):
+        if isinstance(text, (bytes, bytearray, memoryview)) or not hasattr(text, "__len__"):
             raise TypeError(f"a text is a str, or a list of tokens or ids, not {type(text).__name__}")
         if is_split_into_words:
             words = [self._ids(word, with_spans, parse_special, False) for word in text]

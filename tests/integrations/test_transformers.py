@@ -178,7 +178,7 @@ def test_tensors_of_torch() -> None:
     assert found["input_ids"].tolist() == TOK.encode_batch(["Hello world", "Hello there"])
 
 
-@pytest.mark.parametrize("value", [5, 1.5, b"ab"])
+@pytest.mark.parametrize("value", [5, 1.5, b"ab", bytearray(b"ab"), memoryview(b"ab")])
 def test_what_is_no_text_is_refused(value: object) -> None:
     """The bytes of a text would be taken for ids."""
     kind = type(value).__name__
