@@ -331,6 +331,10 @@ class Facts:
         changes = [f"{ids}={name}" for name, indexes in tokens.items() for ids in id_ranges(indexes)]
         return self.command(*(part for change in changes for part in ("--set-token-type", change)))
 
+    def rename(self, token: int, text: str) -> str:
+        """The command that gives a token another text; its own must not have "=" in it."""
+        return self.command("--rename-token", f"{self.tokens[token]}={text}")
+
     def set_id(self, key: str) -> str:
         """How to set a special id: the command if the family or a usual text tells which, otherwise a sentence."""
         if (theirs := self.id_of_family(key)) is not None:

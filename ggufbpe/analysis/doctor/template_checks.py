@@ -281,7 +281,7 @@ def _fix_of_no_tokens(model: Facts, severity: str, markers: list[str]) -> str:
     is_one_of_many = severity == "warning" and len(markers) == 1 and known_markers
     misspelt = _token_in_place_of(model, markers[0]) if is_one_of_many else None
     if misspelt is not None:
-        rename = model.command("--rename-token", f"{model.tokens[misspelt]}={markers[0]}")
+        rename = model.rename(misspelt, markers[0])
         return f"token {misspelt}, {model.quoted(misspelt)}, stands in its place; rename it: {rename}"
     known = replacement(model)
     cause = "the template is for another model" + ", or tokens were renamed or lost" * bool(known_markers)

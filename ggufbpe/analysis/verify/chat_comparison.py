@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.progress import OnProgress, Progress
 from ..._util.wording import counted
-from ...gguf.change import template_argument
+from ...gguf.change import Change
 from ...hub.model_location import fix_command
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import ChatOrBody, request_body
@@ -303,7 +303,7 @@ class ComparingChats:
         lacks = not self._tokenizer.chat_templates.get("") and bool(other.chat_templates.get(""))
         if not (lacks and own and theirs):
             return "give both files the same chat template (`ggufbpe fix` with --chat-template)"
-        command = fix_command(own, ["--chat-template", template_argument(theirs)])
+        command = fix_command(own, Change(templates={"": theirs}).arguments)
         return f"take that template over, as this file has none: `{command}`"
 
     # ---- shrinking ------------------------------------------------------------------------------
