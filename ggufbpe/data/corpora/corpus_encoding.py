@@ -30,7 +30,7 @@ from .byte_formats import Layout
 from .chat_records import Preference
 from .chunk_encoder import Bad, ChunkEncoder, Encoded, chunk_reader
 from .chunks import BEFORE_IS_READ, Chunk
-from .corpus_files import absolute
+from .corpus_files import absolute_path
 from .documents import Document, Options, mask_parts
 from .manifest import RunState, Tail
 from .marked_ids import MaskForm
@@ -354,7 +354,7 @@ class _Job:
         from .ray_machines import RayMachines, connected, quiet_context
 
         options = self._options
-        work = EncodingRun(absolute(self._folder.name), state.header, layout, options.shard_size)
+        work = EncodingRun(absolute_path(self._folder.name), state.header, layout, options.shard_size)
         total = sum(given.size for given in self._inputs)
         documents, tokens = (sum(getattr(s, name) for s in state.shards) for name in ("documents", "tokens"))
 

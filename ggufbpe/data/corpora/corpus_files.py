@@ -107,7 +107,7 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
-def absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """A path that is equal for all names of a file, apart from links, and the same in every folder; a URL as it is."""
     return path if is_url(path) else os.path.abspath(path)
 

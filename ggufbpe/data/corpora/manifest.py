@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .chunks import FIRST, CorpusPlace
-from .corpus_files import absolute
+from .corpus_files import absolute_path
 from .document_notes import DocumentFacts, all_facts
 from .hashed_files import FileFacts
 from .marked_ids import IS_WRITTEN
@@ -159,7 +159,7 @@ def read_inputs(folder: Folder) -> list[Input]:
 
 def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
     """How the inputs have changed, in words; "" if they have not, whatever paths they are named by."""
-    old, new = ({absolute(given.path): given for given in every} for every in (before, now))
+    old, new = ({absolute_path(given.path): given for given in every} for every in (before, now))
     for place in [*old, *new]:
         if place not in new:
             return f"{old[place].path} is not there any more"
@@ -167,7 +167,7 @@ def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
             return f"{new[place].path} was not there"
         if old[place]._replace(path="") != new[place]._replace(path=""):
             return f"{new[place].path} was changed"
-    if [absolute(given.path) for given in before] != [absolute(given.path) for given in now]:
+    if [absolute_path(given.path) for given in before] != [absolute_path(given.path) for given in now]:
         return "the order or number of the inputs has changed"
     return ""
 

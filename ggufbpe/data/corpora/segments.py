@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from .chunk_encoder import Bad, ChunkEncoder, Encoded
 from .chunks import Chunk, ChunkReader, CorpusPlace
-from .corpus_files import absolute
+from .corpus_files import absolute_path
 from .hashed_files import AT_ONCE
 from .records import can_be_read_anywhere, has_json_lines
 from .storage import Folder, Input
@@ -109,7 +109,7 @@ def _has_plain_lines(name: str, by_line: bool) -> bool:
 
 def absolute_inputs(inputs: Iterable[Input]) -> list[Input]:
     """Inputs by paths that are the same in every folder."""
-    return [given._replace(path=absolute(given.path)) for given in inputs]
+    return [given._replace(path=absolute_path(given.path)) for given in inputs]
 
 
 # ---- from a segment to batches ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 from ..._util.caller import frames_to_caller
 from ..._util.errors import printable
 from ...models.vocabulary import GGUFWarning
-from ..corpora.corpus_files import File, absolute, files_of, open_file
+from ..corpora.corpus_files import File, absolute_path, files_of, open_file
 from ..corpora.readers import has_records, records
 from ..corpora.records import (
     CorpusError,
@@ -122,7 +122,7 @@ def file_parts(files: Iterable[File], reading: CorpusOptions, size: int) -> list
     """Parts of about `size` bytes of JSON lines; each other file is one, since where it is cut may change words."""
     parts = []
     for file in files:
-        name, path = file.path, absolute(file.path)
+        name, path = file.path, absolute_path(file.path)
         if file.size <= size or not can_be_read_anywhere(name) or not has_records(name, reading.field):
             parts.append(FilePart(name, path, file.size))
             continue
