@@ -53,11 +53,14 @@ UNSPLIT = ROOT / "fixtures" / "unsplit.gguf"
 # Files that need packages which the extra `dev` does not have; a package that is missing in CI fails its tests.
 PACKAGES = {
     "data/corpora/test_corpus_encoding.py": "pyarrow",
+    "data/corpora/test_corpus_files.py": "pyarrow",
     "data/corpora/test_document_notes.py": "pyarrow",
+    "data/corpora/test_encode_stage.py": "pyarrow",
     "data/corpora/test_large_documents.py": "pyarrow",
     "data/corpora/test_ray.py": "ray",
     "data/corpora/test_masked_shards.py": "pyarrow",
     "data/corpora/test_readers.py": "pyarrow",
+    "data/corpora/test_records.py": "pyarrow",
     "data/corpora/test_row_formats.py": "pyarrow",
     "data/corpora/test_shard_check.py": "pyarrow",
     "data/corpora/test_table_rows.py": "pyarrow",
@@ -67,6 +70,7 @@ PACKAGES = {
     "repository/test_pages_for_people.py": "pyarrow",
     "javascript/test_javascript.py": "playwright",
     "server/test_page.py": "playwright",
+    "server/test_page_words.py": "playwright",
     "server/test_standalone_page.py": "playwright",
 }
 collect_ignore = [
