@@ -121,7 +121,7 @@ class Result:
 class Comparison:
     """llama.cpp and us, over one vocabulary at a time."""
 
-    def __init__(self, oracle: Oracle, job: Job, result: Result) -> None:
+    def __init__(self, oracle: Oracle, job: Job, result: Result, with_pieces: bool) -> None:
         self._oracle = oracle
         self._state = job.state
         self._reference_every = job.reference_every
@@ -129,7 +129,7 @@ class Comparison:
         self._name = ""
         self.tok: Tokenizer
         self._engines: dict[str, Tokenizer] = {}
-        self.with_pieces = True
+        self._with_pieces = with_pieces
 
     def open(self, path: Path, name: str) -> bool:
         """Switch to a vocabulary; False if llama.cpp refuses it, which we must do, too."""
@@ -226,7 +226,7 @@ class Comparison:
             "flags": (theirs.add_bos, theirs.add_eos),
             "end of generation": theirs.eog_ids,
         }
-        for special in (True, False) if self.with_pieces else ():
+        for special in (True, False) if self._with_pieces else ():
             what = "pieces" if special else "pieces without special"
             ours[what], expected[what] = self._pieces(special), self._oracle.pieces(special)
         for what, value in expected.items():
@@ -332,10 +332,10 @@ def run(job: Job) -> Result:
     result = Result()
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        comparison = Comparison(_oracle(job.state), job, result)
         # Of a vocabulary that many jobs give other names to, pieces are the same under each name that byte-encodes.
-        comparison.with_pieces = job.vocabulary not in _bases_with_pieces
+        with_pieces = job.vocabulary not in _bases_with_pieces
         _bases_with_pieces.update({GPT2, UNSPLIT} & {job.vocabulary})
+        comparison = Comparison(_oracle(job.state), job, result, with_pieces)
         if job.vocabulary is not None:
             path = job.vocabulary
             if path in (GPT2, UNSPLIT, RAW):

@@ -59,7 +59,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
     theirs = model.id_of_family(key)
     is_family_s = theirs == token
     is_marker = is_family_s or (theirs is None and CONTROL_LIKE.fullmatch(model.tokens[token]))
-    told = f" In {model.family.name} files, this token is a marker." if is_family_s and model.family else ""
+    family = f" In {model.family.name} files, this token is a marker." if is_family_s and model.family else ""
     return Finding(
         "warning" if name in ("bos", "eos", "eot", "eom") else "note",
         "special_id_is_normal",
@@ -70,7 +70,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
         else model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,
-        f"{key} is {token}, a token of type NORMAL." + (told or _family_has(model, key, token)),
+        f"{key} is {token}, a token of type NORMAL." + (family or _family_has(model, key)),
     )
 
 
@@ -103,14 +103,14 @@ def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
         model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,
-        f"{key} is {token}." + _family_has(model, key, token),
+        f"{key} is {token}." + _family_has(model, key),
     )
 
 
-def _family_has(model: Facts, key: str, token: int) -> str:
-    """A sentence about what the files of the model's family have in place of `token`, "" if it is not known."""
+def _family_has(model: Facts, key: str) -> str:
+    """A sentence about the id that the files of the model's family have, "" if it is not known."""
     theirs = model.id_of_family(key)
-    if theirs is None or theirs == token or model.family is None:
+    if theirs is None or model.family is None:
         return ""
     return f" {model.family.name} files have {theirs}, {model.quoted(theirs)}."
 

@@ -139,8 +139,8 @@ def encode_corpus(
         encoded = job.run((workers, ray), resume, force, progress)
     except BaseException as error:
         job.undo()
-        is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-        if isinstance(error, OSError) and is_full and manifest.UNFINISHED in folder.names():
+        full = (errno.ENOSPC, errno.EDQUOT)
+        if isinstance(error, OSError) and error.errno in full and manifest.UNFINISHED in folder.names():
             reason = f"{error.strerror}; the finished shards stay, and resume=True goes on with them"
             raise OSError(error.errno, reason, error.filename) from error
         raise

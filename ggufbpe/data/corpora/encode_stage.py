@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count
+from functools import partial
 from typing import Any
 
 from ..._util.errors import printable
@@ -86,29 +86,29 @@ class EncodeStage:
         texts = batch[self._text_column]
         if isinstance(texts, (str, bytes)):
             raise TypeError(f"the column {name} is one text, not a batch: give `datasets` batched=True")
-        names = (f"row {number} of the batch" for number in count(1))
-        return {**batch, self._id_column: self._ids(texts, names)}
+        return {**batch, self._id_column: self._ids(texts, lambda index: f"row {index + 1} of the batch")}
 
     def documents(self, data: Iterable[Any], rank: int = 0, world_size: int = 1) -> Iterator[Any]:
         """Documents of datatrove's, with ids in their metadata. `CorpusError` for one without a text."""
         for document in data:
-            name = f"the document {printable(str(document.id))}"
-            [document.metadata[self._id_column]] = self._ids([document.text], [name])
+            name_of = partial("the document {0}".format, printable(str(document.id)))
+            [document.metadata[self._id_column]] = self._ids([document.text], name_of)
             yield document
 
-    def _ids(self, values: Iterable[object], names: Iterable[str]) -> list[list[int]]:
+    def _ids(self, values: Iterable[object], name_of: Callable[[int], str]) -> list[list[int]]:
         """The ids of each text; an error has its name."""
-        texts, named = [], []
-        for value, name in zip(values, names):
+        texts = []
+        for index, value in enumerate(values):
             try:
                 texts.append(text_bytes(value, self._text_column))
             except ValueError as error:
-                raise CorpusError(f"{name}: {error}") from None
-            named.append(name)
+                raise CorpusError(f"{name_of(index)}: {error}") from None
         rows = self._tokenizer.encode_batch(
             texts, add_special=False, parse_special=self._parse_special, threads=1
         )
-        for ids, name in zip(rows, named) if self._may_lack_tokens else ():
+        for index, ids in enumerate(rows) if self._may_lack_tokens else ():
             if NO_TOKEN in ids:  # llama.cpp gives -1, which is no id to be trained on
-                raise CorpusError(f"{name}: a part of it has no token, and the model has no unknown token")
+                raise CorpusError(
+                    f"{name_of(index)}: a part of it has no token, and the model has no unknown token"
+                )
         return [[*self._prefix_ids, *ids, *self._suffix_ids] for ids in rows]
