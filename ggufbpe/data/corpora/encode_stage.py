@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from ..._util.errors import printable
@@ -91,9 +90,12 @@ class EncodeStage:
     def documents(self, data: Iterable[Any], rank: int = 0, world_size: int = 1) -> Iterator[Any]:
         """Documents of datatrove's, with ids in their metadata. `CorpusError` for one without a text."""
         for document in data:
-            name_of = partial("the document {0}".format, printable(str(document.id)))
-            [document.metadata[self._id_column]] = self._ids([document.text], name_of)
+            self._add_ids(document)
             yield document
+
+    def _add_ids(self, document: Any) -> None:
+        [ids] = self._ids([document.text], lambda _: f"the document {printable(str(document.id))}")
+        document.metadata[self._id_column] = ids
 
     def _ids(self, values: Iterable[object], name_of: Callable[[int], str]) -> list[list[int]]:
         """The ids of each text; an error has its name."""
