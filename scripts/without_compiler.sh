@@ -51,11 +51,12 @@ try() {
 rm -rf "$folder"
 mkdir -p "$folder"
 try /bin/false 'The C++ compiler "/bin/false" is not able to compile a simple test program.'
-# A compiler that compiles CMake's tests, and fails at the first file of the engine.
+# A compiler that compiles CMake's tests, and fails at the first file of the engine, which CMake may have put together
+# with others.
 cat >"$folder/c++" <<'END'
 #!/bin/sh
 case "$*" in
-*/native/src/*) echo "special.cpp:148:5: error: this compiler always fails" >&2 && exit 1 ;;
+*/native/src/* | */Unity/*) echo "special.cpp:148:5: error: this compiler always fails" >&2 && exit 1 ;;
 *) exec c++ "$@" ;;
 esac
 END
