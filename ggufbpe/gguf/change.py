@@ -19,7 +19,8 @@ from .token_edits import TokenChanges, set_token_types, token_edits
 
 # A command as `model_location.fix_command` writes it.
 PLACEHOLDER = "FILE"  # what stands for a file that is for the user to supply
-COMMAND = re.compile(r"(?:ggufbpe import .+? -o vocab\.gguf && )?ggufbpe fix .+? -o fixed\.gguf")
+_WORDS = r"""(?:'[^']*'|"[^"]*"|[^'"])+?"""  # what stands between quotation marks ends nothing
+COMMAND = re.compile(rf"(?:ggufbpe import {_WORDS} -o vocab\.gguf && )?ggufbpe fix {_WORDS} -o fixed\.gguf")
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,10 @@ def flags_of_command(command: str) -> list[str]:
     >>> flags_of_command("ggufbpe import t.json -o vocab.gguf && ggufbpe fix vocab.gguf --remove a -o fixed.gguf")
     ['--remove', 'a']
     """
-    return shlex.split(command.rpartition(" && ggufbpe fix ")[2].removeprefix("ggufbpe fix "))[1:-2]
+    words = shlex.split(command)
+    if words[1] == "import":  # `ggufbpe import FILE -o vocab.gguf &&`
+        del words[:6]
+    return words[3:-2]
 
 
 def template_argument(source: str, name: str = "") -> str:
