@@ -15,8 +15,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
+from .._util.shell import shell_word
 from . import _output
-from ._arguments import Parser, UsageError, parse_arguments, shell_word
+from ._arguments import Parser, UsageError, parse_arguments
 
 if TYPE_CHECKING:
     import argparse

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from .._util.errors import printable
 from .._util.llama_cpp_states import FOLLOWED, STATES
+from .._util.shell import shell_word
 from . import _output
 from ._help import HelpFormatter
 
@@ -156,13 +157,6 @@ def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> s
         way = "-f" if os.path.isfile(others[0]) else "-p"
         return f"{printable(others[0])} needs a flag: {way} {shell_word(others[0])}"
     return f"unrecognized arguments: {' '.join(map(printable, others))}"
-
-
-def shell_word(text: str) -> str:
-    """`text` as one types it in a shell."""
-    import shlex
-
-    return shlex.quote(text)
 
 
 def normalized(parser: Parser, arguments: list[str]) -> list[str]:

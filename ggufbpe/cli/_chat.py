@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .._util.errors import printable
+from .._util.shell import shell_word
 from ..chat.request.body import body_with_fields
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, shell_word
+from ._arguments import Parser, UsageError
 from ._input import read_file, read_stdin
 
 if TYPE_CHECKING:

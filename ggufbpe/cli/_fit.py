@@ -6,9 +6,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from .._util.errors import ChatError, ChatTooLongError
+from .._util.shell import shell_word
 from .._util.wording import counted
 from . import _output
-from ._arguments import Parser, UsageError, shell_word
+from ._arguments import Parser, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .._util.shell import shell_word
 from .._util.wording import counted
 from ..analysis.views.answers import answer
 from ..chat.request.body import body_with_fields
@@ -22,7 +23,6 @@ from ._arguments import (
     add_stdin,
     overrides_of,
     require_no_models,
-    shell_word,
 )
 from ._chat import (
     add_chat_flags,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._util.progress import OnProgress, Progress
+from .._util.shell import shell_word
 from .._util.wording import counted
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer
@@ -24,7 +25,6 @@ from ._arguments import (
     add_special_flags,
     add_stdin,
     require_no_models,
-    shell_word,
 )
 from ._chat import (
     add_chat_flags,

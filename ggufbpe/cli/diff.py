@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from .._util.errors import printable
 from .._util.escapes import process_escapes
+from .._util.shell import shell_word
 from ..analysis.verify.model_diff import Differences, diff
 from ..analysis.verify.result import ComparedText
 from ..analysis.verify.vocabulary_diff import VocabularyDifference
 from ..analysis.views import answers, terminal
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, overrides_of, shell_word
+from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, overrides_of
 from ._given_models import models_of
 from ._input import read_file, read_stdin
 

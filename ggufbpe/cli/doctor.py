@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._util.extras import NotInstalledError
 from .._util.files import replacing
+from .._util.shell import visible_command
 from .._util.wording import counted
 from ..analysis.doctor.examination import doctor
 from ..analysis.doctor.finding import Examination, Finding
@@ -195,7 +196,7 @@ def _command(found: Examination) -> Iterator[RenderableType]:
     )
     yield ""
     yield Text(f"fix: this one command mends {which}:")
-    yield uncut(f"  {terminal.one_line(proposal.command)}")
+    yield uncut(f"  {visible_command(proposal.command)}")
 
 
 def _finding(finding: Finding) -> Iterator[RenderableType]:
@@ -221,4 +222,4 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
 
 def _flags(command: re.Match[str]) -> str:
     """What a command changes: its flags. The whole command for all findings stands at the end."""
-    return shlex.join(flags_of_command(command[0]))
+    return visible_command(shlex.join(flags_of_command(command[0])))

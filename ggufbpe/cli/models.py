@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._util.errors import escape_invisible, printable
 from .._util.progress import Progress
+from .._util.shell import visible_command
 from .._util.wording import in_bytes
 from ..analysis.doctor.local_models import BROKEN, LocalModel, local_models
 from ..analysis.views import terminal
@@ -179,7 +180,11 @@ def _drafts(arguments: argparse.Namespace) -> int:
     from ..analysis.views.drawing import columns
 
     def told(each: LocalDraft) -> str:
-        return f"after {each.check.fix}" if each.check.fix else each.check.verdict.replace("_", " ")
+        return (
+            f"after {visible_command(each.check.fix)}"
+            if each.check.fix
+            else each.check.verdict.replace("_", " ")
+        )
 
     table = [["size", "name", "draft"]]
     table += [

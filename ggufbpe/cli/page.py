@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from .._util.errors import printable
+from .._util.shell import shell_word
 from ..analysis.views.answers import answer
 from . import _output
-from ._arguments import Parser, UsageError, shell_word
+from ._arguments import Parser, UsageError
 
 _DESCRIPTION = """\
 Write the page of `ggufbpe serve` as a static site, which any web server can serve. It shows the tokens of a text in \

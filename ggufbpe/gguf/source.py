@@ -17,6 +17,7 @@ from typing import IO, NamedTuple, Protocol
 
 from .._util.errors import InterruptedChangeError, NotGGUFError, RemoteError, TruncatedFileError
 from .._util.files import undo_record
+from .._util.shell import shell_path
 from .constants import GGUF_MAGIC
 
 DOWNLOAD_AGAIN = (
@@ -336,9 +337,7 @@ def is_tokenizer_of_others(path: str) -> bool:
 
 def _to_import(path: str) -> str:
     """How to make a GGUF of another program's files."""
-    import shlex  # needed for this alone
-
-    return f"`ggufbpe import {shlex.quote(path)} -o vocab.gguf` makes a GGUF of it, to give instead"
+    return f"`ggufbpe import {shell_path(path)} -o vocab.gguf` makes a GGUF of it, to give instead"
 
 
 def _is_half_written(path: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .._util.errors import ModelNameError, printable
+from .._util.shell import no_flag
 from ..gguf.source import is_tokenizer_of_others
 
 if TYPE_CHECKING:
@@ -214,14 +215,15 @@ def _missing(name: str, why: str) -> FileNotFoundError:
 def fix_command(path: str, changes: Iterable[str]) -> str:
     """Return the `ggufbpe fix` that makes `changes` to a copy of a model.
 
-    A remote model is to be downloaded before. Another program's files are imported by a command before it.
+    A remote model is to be downloaded before. Another program's files are imported by a command before it. To be
+    shown, the command goes through `shell.visible_command`.
     """
     import shlex
 
     first, model = "", path or "model.gguf"
     files = path.removeprefix(IMPORTED)
     if files and is_tokenizer_of_others(files):
-        first, model = f"ggufbpe import {shlex.quote(files)} -o vocab.gguf && ", "vocab.gguf"
+        first, model = f"ggufbpe import {shlex.quote(no_flag(files))} -o vocab.gguf && ", "vocab.gguf"
     elif path and not os.path.lexists(path):
         from .name_grammar import Remote, parse_name
         from .stores.all_stores import how_to_download
@@ -229,4 +231,4 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
         if isinstance(reference := parse_name(path), Remote):
             command, model = how_to_download(reference) or ("", "model.gguf")
             first = f"download it first{f' ({command})' * bool(command)}, then "
-    return f"{first}ggufbpe fix {shlex.join((model, *changes))} -o fixed.gguf"
+    return f"{first}ggufbpe fix {shlex.join((no_flag(model), *changes))} -o fixed.gguf"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +77,34 @@ def test_what_is_unlike_other_files_of_the_family(call: Run, model: Path) -> Non
 def test_several_findings_have_one_command(call: Run, model: Path) -> None:
     write(model, {**small_keys("<|x|>", kind=1), K.ADD_BOS: (0, GGUFValueType.UINT8)})
     assert "fix: this one command mends all 2 findings:" in call(doctor, model).text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "-m.gguf",
+        "m\x1b[31m.gguf",
+        "m\udcff.gguf",
+        "two\nlines.gguf",
+        "it's.gguf",
+        "a -o fixed.gguf",
+        "a && ggufbpe fix b.gguf",
+    ],
+)
+def test_the_command_runs_whatever_the_name_is(
+    name: str, call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / name, {**small_keys("<|x|>", kind=1), K.ADD_BOS: (0, GGUFValueType.UINT8)})
+    found = call(doctor, "--", name)
+    assert "fix: this one command mends all 2 findings:" in found.text
+    assert f"  fix: --set {K.ADD_BOS}=false" in found.text.splitlines()
+    in_json = json.loads(call(doctor, "--json", "--", name).text)["fix"]
+    for shell, command in (("bash", found.text.splitlines()[-1]), ("sh", in_json)):
+        script = f'ggufbpe() {{ {sys.executable} -m ggufbpe "$@"; }}; {command}'
+        subprocess.run([shell, "-c", os.fsencode(script)], check=True, capture_output=True)
+        assert call(doctor, "fixed.gguf").text.startswith("OK: ")
+        (tmp_path / "fixed.gguf").unlink()
 
 
 def test_json(call: Run, model: Path) -> None:

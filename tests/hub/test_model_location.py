@@ -21,3 +21,12 @@ def test_files_of_another_program_are_imported_by_the_command(name: str, tmp_pat
     assert command == expected
     assert COMMAND.findall(f"either {command}, or {command}") == [command, command]
     assert Change.of_command(command) == Change({"a": "b"})
+
+
+def test_a_path_that_begins_with_a_dash_is_no_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("-m.gguf").touch()
+    Path("-t").mkdir()
+    Path("-t", "tokenizer.json").write_text("{}")
+    assert fix_command("-m.gguf", ["--set", "a=b"]) == "ggufbpe fix ./-m.gguf --set a=b -o fixed.gguf"
+    assert fix_command(f"{IMPORTED}-t", []).startswith("ggufbpe import ./-t -o vocab.gguf && ")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import builtins
 import os
 import re
-import shlex
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from ..._util.errors import (
     printable,
 )
 from ..._util.files import is_special
+from ..._util.shell import shell_path
 from ..._util.wording import counted
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.edit import Edit, write_edited
@@ -234,7 +234,7 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
         raise NotGGUFError(
             "this is a tokenizer of another program, and only a GGUF can be changed",
             path=found.name,
-            remedy=f"`ggufbpe import {shlex.quote(found.name)}` writes vocab.gguf, to give instead",
+            remedy=f"`ggufbpe import {shell_path(found.name)}` writes vocab.gguf, to give instead",
         )
     if found.remote is not None:
         from ...hub.stores.all_stores import how_to_download

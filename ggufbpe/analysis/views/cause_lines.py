@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
+from ..._util.shell import visible_command
+from ...gguf.change import COMMAND
 from ..diagnose.cause import Cause
 from ..doctor.proposal import Proposal
 from . import terminal
@@ -22,7 +24,8 @@ def cause_lines(cause: Cause, columns: int, label: str = "") -> Iterator[Rendera
         yield paragraph(terminal.one_line(f"evidence: {'; '.join(map(str, told))}"), columns + 2, "dim")
     if cause.fix:
         label = "or, if the file is right" if cause.change else "to do"
-        yield paragraph(terminal.one_line(f"{label}: {with_flags(cause.fix)}"), columns + 2, "dim")
+        fix = COMMAND.sub(lambda command: visible_command(command[0]), with_flags(cause.fix))
+        yield paragraph(terminal.one_line(f"{label}: {fix}"), columns + 2, "dim")
 
 
 def sentence(text: str) -> str:
@@ -49,4 +52,4 @@ def proposal_lines(proposal: Proposal | None, of: str = "") -> Iterator[Renderab
     what += " that a command can make" if proposal.unmended and not of else ""
     explains = f" and {proposal.explains}" if proposal.explains else ""
     yield Text(terminal.one_line(f"fix: {what}{explains}:"))
-    yield uncut(f"  {terminal.one_line(proposal.command)}")
+    yield uncut(f"  {visible_command(proposal.command)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from ..._util.shell import shell_word
 from ..name_grammar import Address, HubName, OllamaName, Reference
 from . import huggingface_cache, llama_cpp_cache, lm_studio, ollama_store
 from .stored_model import StoredModel, is_closed
@@ -37,12 +38,10 @@ def find_stored(reference: Reference) -> StoredModel | None:
 
 def how_to_use(name: str, store: str, copy: str) -> str:
     """How to use a corrected copy of the model `name` in the program whose store it is from."""
-    import shlex
-
     use: str = next(each.use for each in _STORES if store == each.name)
     name, path = name.partition(":")[2].removesuffix(":latest"), os.path.abspath(copy)
     in_modelfile = f'"{path}"' if " " in path else path
-    return use.format(name=shlex.quote(name), copy=shlex.quote(path), in_modelfile=in_modelfile)
+    return use.format(name=shell_word(name), copy=shell_word(path), in_modelfile=in_modelfile)
 
 
 def how_to_download(name: Reference) -> tuple[str, str] | None:
@@ -57,7 +56,7 @@ def how_to_download(name: Reference) -> tuple[str, str] | None:
     import shlex
 
     if isinstance(name, OllamaName):
-        return f"ollama pull {shlex.quote(str(name).removeprefix('ollama:'))}", str(name)
+        return f"ollama pull {shell_word(str(name).removeprefix('ollama:'))}", str(name)
     if isinstance(name, HubName) and name.file:
         revision = ["--revision", name.revision] if name.revision else []
         return shlex.join(["hf", "download", name.repository, name.file, *revision]), str(name)

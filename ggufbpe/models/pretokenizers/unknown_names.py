@@ -6,10 +6,10 @@ bpe_model.py raises the error without it, because the tokens are not loaded yet;
 from __future__ import annotations
 
 import difflib
-import shlex
 
 from ..._util.errors import GGUFError, UnknownPreTokenizerError, printable
 from ..._util.llama_cpp_states import FOLLOWED
+from ..._util.shell import shell_path
 from ...gguf import typed
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...gguf.metadata import Metadata
@@ -57,6 +57,6 @@ def add_nearest(error: UnknownPreTokenizerError, file: Metadata) -> None:
     if TokenizerKey.PRE in file.overridden:
         return
     error.remedy = (
-        f"to open it under that name: ggufbpe tokenize -m {shlex.quote(file.path or 'MODEL')} "
+        f"to open it under that name: ggufbpe tokenize -m {shell_path(file.path or 'MODEL')} "
         f'--override-kv {TokenizerKey.PRE}=str:{judged.name} -p "Hello world"'
     )
