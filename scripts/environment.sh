@@ -28,11 +28,11 @@ environment() {
     if [ -z "$made" ] && is_built; then
         steps=1
         [ -z "$extra" ] || saying "installing what the extra $extra needs; the engine is compiled already" \
-            python -m pip install --quiet --disable-pip-version-check "ggufbpe[$extra]"
+            pip_install "ggufbpe[$extra]"
     else
         saying "installing what builds ggufbpe" install_build_requirements
         saying "compiling the engine and installing ggufbpe${extra:+ with what its extra $extra needs}: minutes, the first time" \
-            python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}"
+            pip_install --no-build-isolation --editable ".${extra:+[$extra]}"
     fi
     mv "$stamp.begun" "$stamp"
     warn_without_engine
@@ -97,5 +97,10 @@ print(*json.loads(re.search("^requires = (.*)$", open("pyproject.toml").read(), 
         >.venv/build-requirements
     command -v cmake >/dev/null || echo cmake >>.venv/build-requirements
     command -v ninja >/dev/null || command -v make >/dev/null || echo ninja >>.venv/build-requirements
-    python -m pip install --quiet --disable-pip-version-check --requirement .venv/build-requirements
+    pip_install --requirement .venv/build-requirements
+}
+
+# Python compiles a module where it is first imported, which most of these never are.
+pip_install() {
+    python -m pip install --quiet --disable-pip-version-check --no-compile "$@"
 }

@@ -59,7 +59,7 @@ def prepare(folder: Path, extra: str = "") -> tuple[list[str], list[str]]:
     )
     assert done.returncode == 0, done.stderr
     installed = [
-        line.split("--disable-pip-version-check ")[1]
+        line.split("--disable-pip-version-check --no-compile ")[1]
         for line in log.read_text().splitlines()
         if "install" in line.split()
     ]
