@@ -889,8 +889,9 @@ def test_formats_that_are_named_instead_accept_the_vocabulary(path: Path) -> Non
     require_true_advice(tokenizer(path).vocabulary)
 
 
+# One of each kind of refusal; each takes seconds.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", ["falcon", "gemma-4", "gpt-2", "mpt", "refact"])
 def test_formats_that_are_named_instead_accept_real_vocabularies(name: str) -> None:
     require_true_advice(tokenizer(real(name)).vocabulary)
 
