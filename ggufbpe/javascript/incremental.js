@@ -36,7 +36,7 @@ export class IncrementalEncoding {
       const all = this._pending + text;
       pending = HIGH_SURROGATE.exec(all)?.[0] ?? "";
       given = all.slice(0, all.length - pending.length);
-    } else if (this._pending) {
+    } else if (this._pending && text instanceof Uint8Array) {
       throw new TypeError("bytes cannot follow half of a surrogate pair");
     }
     const change = library.allocate(CHANGE);

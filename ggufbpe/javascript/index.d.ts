@@ -155,8 +155,8 @@ export class Tokenizer {
 export class IncrementalEncoding {
   private constructor();
   /**
-   * Append to the text. Half of a surrogate pair at its end waits for the other half; bytes may end within a character,
-   * which the next ones complete.
+   * Append to the text. Half of a surrogate pair at its end waits for the other half, and bytes cannot follow it (a
+   * `TypeError`); bytes may end within a character, which the next ones complete.
    */
   append(text: Text): IdsChange;
   /** The number of ids of all of the text so far. */
