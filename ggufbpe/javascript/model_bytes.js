@@ -7,6 +7,7 @@
 import { TokenizerError } from "./errors.js";
 
 const node = (name) => globalThis.process?.getBuiltinModule?.(`node:${name}`);
+const MOST_SHORT = 100; // answers with fewer bytes than requested; a server of tiny ones would be asked without an end
 const IS_ADDRESS = /^(?:[a-z][a-z\d+.-]+:\/\/|(?:blob|data|file):)/i; // C: is a drive, and a file's name may have a colon
 
 export function openModel(model, { fetch = globalThis.fetch, headers, signal } = {}) {
@@ -67,10 +68,10 @@ function fileBytes(fs, path) {
 // By ranges, each in a request. A server that has no ranges sends the whole file, of which as much is read as is needed.
 // A blob: address is read that way, too, because Node 20's fetch leaves out the last byte of a range (nodejs/node#60382).
 function remoteBytes(url, fetch, headers, signal) {
-  const stop = new AbortController();
-  const signals = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
   const hasRanges = !/^blob:/i.test(url);
   let at = 0,
+    stop = null, // ends the last request; each has its own, because fetch may leave a listener on its signal
+    short = 0, // answers with fewer bytes than requested
     version = null, // the entity tag of the first answer, or else its date of last modification, if it has one
     total = null, // the file's size, by the first answer, if that says it
     stream = null; // of a server without ranges
@@ -79,6 +80,8 @@ function remoteBytes(url, fetch, headers, signal) {
 
   async function range(count) {
     const wanted = hasRanges ? { ...headers, Range: `bytes=${at}-${at + count - 1}` } : headers;
+    stop = new AbortController();
+    const signals = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
     // not from a cache, which may put ranges of two versions together
     const response = await fetch(url, { headers: wanted, signal: signals, cache: "no-store" }).catch((error) => {
       if (signal?.aborted) throw error;
@@ -100,7 +103,8 @@ function remoteBytes(url, fetch, headers, signal) {
 
   async function partial(response, count) {
     const sent = contentRange(response);
-    if (sent && (sent.start !== at || sent.end > at + count)) throw failed("the server sent another range");
+    const isParted = /^multipart\/byteranges/i.test(response.headers.get("Content-Type") ?? "");
+    if (isParted || (sent && (sent.start !== at || sent.end > at + count))) throw failed("the server sent another range");
     checkVersion(response, sent?.total ?? null);
     const most = sent ? sent.end - sent.start : count;
     const body = readerOf(response);
@@ -110,6 +114,9 @@ function remoteBytes(url, fetch, headers, signal) {
       throw failed(`the server sent more bytes than ${sent ? "it announced" : "were requested"}`);
     }
     if (sent && bytes.length < most) throw failed("the server sent fewer bytes than it announced");
+    if (bytes.length < count && ++short > MOST_SHORT) {
+      throw failed(`the server sent fewer bytes than requested, ${short} times`);
+    }
     return bytes;
   }
 
@@ -131,7 +138,7 @@ function remoteBytes(url, fetch, headers, signal) {
       throw failed(`the connection broke (${error.message})`, error);
     }
   }
-  return { next, close: async () => stop.abort() };
+  return { next, close: async () => stop?.abort() };
 }
 
 // Whether the browser may have refused the page an answer of another site; fetch reports that like a broken connection.

@@ -338,6 +338,35 @@ BODIES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("headers", "most", "words"),
+    [
+        ({"Content-Type": "multipart/byteranges; boundary=x"}, 1, "sent another range"),
+        ({}, 101, "sent fewer bytes than requested"),
+    ],
+)
+def test_a_server_that_answers_with_a_few_bytes_is_not_asked_forever(
+    headers: dict[str, str], most: int, words: str, run: Run
+) -> None:
+    """Each request has a signal of its own: on one for all, Node warns of a leak after ten."""
+    said, requests, signals = run(
+        f"""
+        const signals = [];
+        const fetch = async (_, {{ signal }}) => {{
+            if (signals.push(signal) > 1000) throw new Error("too many requests");
+            return new Response("GGUF", {{ status: 206, headers: given }});
+        }};
+        const {{ signal }} = new AbortController();
+        const said = await Tokenizer.fromGGUF("https://example.org/model.gguf", {{ fetch, signal }}).catch({CAUGHT});
+        return [said, signals.length, new Set(signals).size];
+        """,
+        headers,
+    )
+    assert said["code"] == "IO"
+    assert words in said["message"]
+    assert requests == signals == most
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_bodies_of_another_length_than_the_range(name: str, run: Run) -> None:
     content_range, size, words = BODIES[name]
@@ -533,7 +562,11 @@ def test_incremental_ids_are_those_of_the_whole_text(node: Run) -> None:
 def test_wrong_arguments(node: Run) -> None:
     said = node(
         f"""
-        const t = await Tokenizer.fromGGUF(given), said = [];
+        const t = await Tokenizer.fromGGUF(given), said = [], half = t.incremental();
+        half.append("\\ud83d");
+        for (const append of [null, new Uint8Array(1)]) {{
+            try {{ half.append(append); said.push(null); }} catch (error) {{ said.push(error.message); }}
+        }}
         for (const call of [() => t.encode(1), () => t.piece(-1), () => t.tokenText(10 ** 6), () => t.decode([-1])]) {{
             try {{ call(); said.push(null); }} catch (error) {{ said.push(({CAUGHT})(error)); }}
         }}
@@ -542,7 +575,8 @@ def test_wrong_arguments(node: Run) -> None:
         """,
         str(GPT2),
     )
-    assert [each and (each.get("code") or each["name"]) for each in said] == [
+    assert said[:2] == ["a text is a string or a Uint8Array", "bytes cannot follow half of a surrogate pair"]
+    assert [each and (each.get("code") or each["name"]) for each in said[2:]] == [
         "TypeError",
         "NO_SUCH_ID",
         "NO_SUCH_ID",
