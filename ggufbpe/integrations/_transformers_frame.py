@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from ._protocol import library
+from ._transformers_truncation import Truncation
 
 T = TypeVar("T")
 
-_Base: Any = library("transformers", "transformers").PythonBackend
 
-
-class AddedTokens(_Base):  # type: ignore[misc]
+class AddedTokens(Truncation):
     """The base class of `GGUFTokenizer` that adds tokens around one text or two, and marks them."""
 
     _before: list[int]  # what the model adds before a text

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from ..tokenizer import Tokenizer
 from ._transformers_frame import AddedTokens
 
 Span = tuple[int, int]
+T = TypeVar("T")
 
 
 class TextEncoding(AddedTokens):
@@ -36,6 +37,11 @@ class TextEncoding(AddedTokens):
         """Return the model inputs of a text, words, ids, a pair of these, or a batch."""
         own = (return_offsets_mapping, not split_special_tokens, is_split_into_words)
         if _is_batch(text, is_split_into_words):  # which calls this for each row
+            if options.get("return_overflowing_tokens"):
+                raise ValueError(
+                    "return_overflowing_tokens takes one text at a time; the windows that a batch would have are those "
+                    "of fast tokenizers. Tokenizer.split cuts long texts"
+                )
             options["return_offsets_mapping"] = return_offsets_mapping
             options["split_special_tokens"] = split_special_tokens
             return super()._encode_plus(text, text_pair, is_split_into_words=is_split_into_words, **options)
@@ -45,6 +51,8 @@ class TextEncoding(AddedTokens):
             options.pop("padding_strategy"),
             options.pop("truncation_strategy"),
         )
+        if options.get("max_length") == 0:  # which prepare_for_model takes for no limit
+            first, second = self._truncated(first, second, options)
         if not return_offsets_mapping:
             return self.prepare_for_model(first, second, prepend_batch_axis=True, **options)
         tensors = options.pop("return_tensors", None)
@@ -82,15 +90,20 @@ class TextEncoding(AddedTokens):
         self, first: list[Span], second: list[Span] | None, options: dict[str, Any]
     ) -> list[Span]:
         """Return the spans of the ids that `prepare_for_model` gives before padding; added tokens have (0, 0)."""
+        first, second = self._truncated(first, second, options)
         added = options.get("add_special_tokens", True)
-        around = self.num_special_tokens_to_add(pair=second is not None) if added else 0
-        most = options.get("max_length")
-        too_many = len(first) + len(second or []) + around - (most or 0)
-        if most and too_many > 0 and options["truncation"].value != "do_not_truncate":
-            first, second, _ = self.truncate_sequences(
-                first, second, too_many, options["truncation"], options.get("stride", 0)
-            )
         return self._framed(first, second, (0, 0)) if added else first + (second or [])
+
+    def _truncated(
+        self, first: list[T], second: list[T] | None, options: dict[str, Any]
+    ) -> tuple[list[T], list[T] | None]:
+        """Return both sequences as `prepare_for_model` cuts them."""
+        most = options.get("max_length")
+        if most is None:
+            return first, second
+        around = self.num_special_tokens_to_add(pair=second is not None)
+        size = len(first) + len(second or []) + (around if options.get("add_special_tokens", True) else 0)
+        return self.truncate_sequences(first, second, size - most, options["truncation"])[:2]
 
     def _pad(self, encoded_inputs: Any, *arguments: Any, **options: Any) -> Any:
         found = super()._pad(encoded_inputs, *arguments, **options)

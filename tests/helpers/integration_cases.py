@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import GPT2, ROOT, missing
 from reference import NotPreparedError, vocabulary
 
+import ggufbpe
 from ggufbpe import Tokenizer
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network otherwise
@@ -52,6 +54,25 @@ JSON_SCHEMA = {  # whose texts, with one space after each comma and colon, are J
     "additionalProperties": False,
 }
 JSON_TEXTS = [json.dumps({"name": name, "age": age}) for name in NAMES for age in AGES]
+
+
+def both(path: Path, folder: Path) -> tuple[Any, Any]:
+    """`GGUFTokenizer` of a model, and transformers' own of the tokenizer.json that `ggufbpe export` writes."""
+    if not path.exists():
+        pytest.skip(f"{path.name} is fetched by scripts/reference.py prepare")
+    transformers = library("transformers")
+    from ggufbpe.integrations.transformers import GGUFTokenizer
+
+    ggufbpe.export(path, to="tokenizer.json", check=False).save(folder)
+    ours = GGUFTokenizer.from_gguf(path)
+    names = ours.model_input_names  # with token_type_ids of BERT, as its own class in transformers has them
+    return ours, transformers.AutoTokenizer.from_pretrained(folder, model_input_names=names)
+
+
+def plain(encoded: Any) -> dict[str, Any]:
+    """The lists of an encoding. Of transformers' two kinds, only one has the length of a text in a list."""
+    found = {name: rows.tolist() if hasattr(rows, "tolist") else rows for name, rows in encoded.items()}
+    return {name: [rows] if isinstance(rows, int) else rows for name, rows in found.items()}
 
 
 def real_tiktoken() -> Any:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import GPT2, ROOT
-from integration_cases import DOCUMENT, END, TOK, library
+from integration_cases import DOCUMENT, END, TOK, both, library, plain
 
-import ggufbpe
 from ggufbpe import Tokenizer
 
 transformers = library("transformers")
@@ -22,16 +21,6 @@ LLAMA = ROOT / ".cache" / "vocabs" / "ggml-vocab-llama-bpe.gguf"
 TEXTS = ["Hello world", "", "naïve 者也 😀", "a <|endoftext|> b", DOCUMENT[:700]]
 
 
-def both(path: Path, folder: Path) -> tuple[Any, Any]:
-    """Our object, and transformers' own of the tokenizer.json that `ggufbpe export` writes."""
-    if not path.exists():
-        pytest.skip(f"{path.name} is fetched by scripts/reference.py prepare")
-    ggufbpe.export(path, to="tokenizer.json", check=False).save(folder)
-    ours = GGUFTokenizer.from_gguf(path)
-    names = ours.model_input_names  # with token_type_ids of BERT, as its own class in transformers has them
-    return ours, transformers.AutoTokenizer.from_pretrained(folder, model_input_names=names)
-
-
 @pytest.fixture(scope="module", params=[GPT2, LLAMA, BERT], ids=["gpt2", "llama-bpe", "bert"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     """Both objects of a vocabulary, which can pad; no test changes them."""
@@ -39,12 +28,6 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     for each in found:
         each.pad_token = each.pad_token or each.eos_token or each.sep_token
     return found
-
-
-def plain(encoded: Any) -> dict[str, Any]:
-    """The lists of an encoding. Of transformers' two kinds, only one has the length of a text in a list."""
-    found = {name: rows.tolist() if hasattr(rows, "tolist") else rows for name, rows in encoded.items()}
-    return {name: [rows] if isinstance(rows, int) else rows for name, rows in found.items()}
 
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
