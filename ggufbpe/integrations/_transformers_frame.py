@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from ..gguf.constants import TokenizerKey
+from ..models.vocabulary import Vocabulary
+from ..tokenizer import Tokenizer
 from ._transformers_truncation import Truncation
 
 T = TypeVar("T")
@@ -13,9 +16,49 @@ T = TypeVar("T")
 class AddedTokens(Truncation):
     """The base class of `GGUFTokenizer` that adds tokens around one text or two, and marks them."""
 
+    tok: Tokenizer
     _before: list[int]  # what the model adds before a text
     _after: list[int]
     _before_second: list[int]  # what is added before the second text of a pair
+
+    def _take(self, tok: Tokenizer) -> None:
+        """Set the tokenizer, and what its model adds."""
+        self.tok = tok
+        self._before, self._after = tok.vocabulary.added
+        # As `ggufbpe export` writes tokenizer.json: a model that ends texts by SEP has [CLS] A [SEP] B [SEP].
+        self._before_second = [] if ends_by_sep(tok.vocabulary) else self._before
+
+    @property
+    def add_bos_token(self) -> bool:
+        """Whether a token is added before each text: BOS, or CLS.
+
+        Setting it makes `tok` the tokenizer of a file that says so (tokenizer.ggml.add_bos_token), which
+        `save_pretrained` writes. `ValueError` where llama.cpp gives no heed to that, as for BERT, or where there is no
+        such token.
+        """
+        return bool(self._before)
+
+    @add_bos_token.setter
+    def add_bos_token(self, value: bool) -> None:
+        self._override(TokenizerKey.ADD_BOS, value, 0, "before")
+
+    @property
+    def add_eos_token(self) -> bool:
+        """Whether a token is added behind each text: EOS, or SEP. It can be set like `add_bos_token`."""
+        return bool(self._after)
+
+    @add_eos_token.setter
+    def add_eos_token(self, value: bool) -> None:
+        self._override(TokenizerKey.ADD_EOS, value, 1, "behind")
+
+    def _override(self, key: str, value: bool, side: int, where: str) -> None:
+        if bool(self.tok.vocabulary.added[side]) == bool(value):
+            return
+        changed = self.tok.with_overrides({key: bool(value)})
+        if bool(changed.vocabulary.added[side]) != bool(value):
+            does = "adds no token" if value else "always adds a token"
+            raise ValueError(f"{key} = {value} has no effect: llama.cpp {does} {where} a text of this model")
+        self._take(changed)
 
     def _framed(self, first: Sequence[T], second: Sequence[T] | None, mark: T) -> list[T]:
         """Return one or two sequences with `mark` in each place where the model adds a token."""
@@ -50,3 +93,8 @@ class AddedTokens(Truncation):
         whole = len(self.build_inputs_with_special_tokens(token_ids_0, token_ids_1))
         first = len(self.build_inputs_with_special_tokens(token_ids_0))
         return [0] * first + [1] * (whole - first)
+
+
+def ends_by_sep(vocabulary: Vocabulary) -> bool:
+    """Whether the model has CLS and SEP around a text instead of BOS and EOS."""
+    return tuple(vocabulary.tokenizer_model.added_names(True, True)[1]) == ("sep",)

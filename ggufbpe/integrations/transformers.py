@@ -16,6 +16,7 @@ from ..models.vocabulary import LSTRIP, RSTRIP
 from ..tokenizer import EngineName, Tokenizer
 from ._protocol import library
 from ._transformers_chat import ChatPrompts
+from ._transformers_frame import ends_by_sep
 from ._transformers_text import TextEncoding
 
 _library: Any = library("transformers", "transformers")
@@ -38,7 +39,8 @@ class GGUFTokenizer(ChatPrompts, TextEncoding):
     ) -> None:
         """Take the tokenizer of a GGUF. `settings` are those of every transformers tokenizer, such as `padding_side`.
 
-        Errors are those of `ggufbpe.Tokenizer.from_gguf`.
+        `add_bos_token` and `add_eos_token` are among them; without these, the file decides. Errors are those of
+        `ggufbpe.Tokenizer.from_gguf` and of both properties.
         """
         if vocab_file is None:  # what `from_pretrained` gives for a folder of something else
             raise ValueError(
@@ -46,12 +48,12 @@ class GGUFTokenizer(ChatPrompts, TextEncoding):
             )
         if not isinstance(vocab_file, Tokenizer):
             vocab_file = Tokenizer.from_gguf(vocab_file, llama_cpp=llama_cpp)
-        self.tok = vocab_file
+        self._take(vocab_file)
+        for name in ("add_bos_token", "add_eos_token"):
+            if (value := settings.pop(name, None)) is not None:
+                setattr(self, name, value)
         vocabulary = self.tok.vocabulary
-        self._before, self._after = vocabulary.added
-        # As `ggufbpe export` writes tokenizer.json: a model that ends texts by SEP has [CLS] A [SEP] B [SEP].
-        has_cls = tuple(vocabulary.tokenizer_model.added_names(True, True)[1]) == ("sep",)
-        self._before_second = [] if has_cls else self._before
+        has_cls = ends_by_sep(vocabulary)
         self._added_tokens_decoder = {
             token: _added_token(self.tok, token) for token in vocabulary.special_token_ids
         }
