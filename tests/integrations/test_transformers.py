@@ -78,6 +78,14 @@ def test_ids_are_llama_cpps(pair: tuple[Any, Any]) -> None:
     ]
 
 
+def test_the_space_before_the_first_word(tmp_path: Path) -> None:
+    """llama.cpp keeps that of Llama 2 behind BOS."""
+    ours, theirs = both(ROOT / ".cache" / "vocabs" / "ggml-vocab-llama-spm.gguf", tmp_path)
+    for ids, text in (([1, 15043, 3186], " Hello world"), ([15043, 3186], "Hello world")):
+        assert ours.decode(ids, skip_special_tokens=True) == ours.tok.decode(ids) == text
+        assert theirs.decode(ids, skip_special_tokens=True) == "Hello world"
+
+
 @pytest.mark.parametrize("pair", [GPT2, LLAMA], indirect=True, ids=["gpt2", "llama-bpe"])
 def test_vocabulary(pair: tuple[Any, Any]) -> None:
     """Not of BERT, whose tokens a GGUF spells with the space before a word, and not with ##."""
