@@ -85,7 +85,9 @@ def add_arguments(parser: Parser) -> None:
         help="what to do with a bad record: stop (default), or leave it out, count and report it",
     )
     parser.add_switch("--resume", help="continue a run that was stopped")
-    parser.add_switch("--force", help="start again, replacing the shards in OUT")
+    parser.add_switch(
+        "--force", help="start again; the shards in OUT are removed when the first new one is finished"
+    )
     parser.add_switch("--json", help="print one object: model, path, and the manifest")
 
 
@@ -177,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
     template = template_of(arguments, tokenizer)
     if arguments.resume and not _shards_in(arguments.output):
         _output.note("ggufbpe: there was nothing to resume; this run begins at the start")
-    told = _Told()
+    told, before = _Told(), _manifests_in(arguments.output)
     try:
         with termination_as_exit():
             found = encode_corpus(
@@ -211,7 +213,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
     except (KeyboardInterrupt, SystemExit):
         told.bar.clear()
-        _output.note(f"ggufbpe: stopped; {_what_stays(arguments.output)}")
+        _output.note(f"ggufbpe: stopped; {_what_stays(arguments.output, before)}")
         raise
     finally:
         told.bar.clear()
@@ -227,8 +229,20 @@ def _shards_in(output: str) -> bool:
     return any(name.startswith("part-") or name == MANIFEST for name in written_names(folder_at(output)))
 
 
-def _what_stays(output: str) -> str:
-    """What a run that was stopped leaves behind."""
+def _manifests_in(output: str) -> list[bytes]:
+    """What a folder has of manifests, which each finished shard changes."""
+    from ..data.corpora.manifest import MANIFEST, UNFINISHED
+    from ..data.corpora.storage import folder_at
+
+    folder = folder_at(output)
+    names = folder.names()
+    return [folder.read(name) for name in (MANIFEST, UNFINISHED) if name in names]
+
+
+def _what_stays(output: str, before: list[bytes]) -> str:
+    """What a run that was stopped leaves behind, in a folder that had the manifests `before`."""
+    if before and _manifests_in(output) == before:
+        return "no shard was finished, so the folder is as it was"
     if _shards_in(output):
         return "the shards that are finished stay, and --resume goes on with them"
     return "no shard was finished, so nothing was written"

@@ -127,6 +127,25 @@ def test_what_is_there_after_it_was_stopped(
     assert done.err.splitlines()[-1] == f"ggufbpe: stopped; {said}"
 
 
+def test_shards_stay_when_a_forced_run_is_stopped_or_fails(
+    run: Run, small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = jsonl(tmp_path, {"text": "hello"}), tmp_path / "out"
+    command = ["encode", "-m", small_model, source, "-o", out, "--force"]
+    assert run(*command).code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert_error(run(*command, "--text-column", "txt"), "line 1: ")
+
+    def stop(self: Any, *arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shard_writer.ShardsWriter, "add", stop)
+    done = run(*command)
+    said = "ggufbpe: stopped; no shard was finished, so the folder is as it was"
+    assert (done.code, done.err.splitlines()[-1]) == (130, said)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
 def test_resume_on_nothing_is_said(run: Run, small_model: Path, tmp_path: Path) -> None:
     source = jsonl(tmp_path, {"text": "hello"})
     done = run("encode", "-m", small_model, source, "-o", tmp_path / "out", "--resume")

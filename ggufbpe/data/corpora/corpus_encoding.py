@@ -140,7 +140,8 @@ def encode_corpus(
     except BaseException as error:
         job.undo()
         full = (errno.ENOSPC, errno.EDQUOT)
-        if isinstance(error, OSError) and error.errno in full and manifest.UNFINISHED in folder.names():
+        has_begun = job.to_begin is None and manifest.UNFINISHED in folder.names()
+        if isinstance(error, OSError) and error.errno in full and has_begun:
             reason = f"{error.strerror}; the finished shards stay, and resume=True goes on with them"
             raise OSError(error.errno, reason, error.filename) from error
         raise
@@ -167,6 +168,8 @@ class _Job:
         self._report = report or (lambda where, error: None)
         self.skipped: Counter[str] = Counter()  # files of directories, by kind
         self._is_new = False  # whether this run began the work
+        # Of a run that replaces shards; they stay until it has a shard itself, since it may fail before.
+        self.to_begin: RunState | None = None
         self._dtype = id_dtype(FORMS[form], tokenizer.vocab_size)
 
     def look_at(self, paths: list[str]) -> None:
@@ -183,7 +186,7 @@ class _Job:
         force: bool,
         progress: OnProgress | None,
     ) -> tuple[dict[str, Any], list[manifest.Shard]]:
-        state = self._begin(resume, force)
+        state = self._start(resume, force)
         if state is None:
             return manifest.read_manifest(self._folder)
         layout = self._options.layout(self._dtype, state.header["tokenizer"]["name"])
@@ -191,12 +194,13 @@ class _Job:
         if ray is not None:
             state, tail = self._encode_on_ray(ray, workers, state, layout, progress)
         else:
-            writer = ShardsWriter(self._folder, state, self._options.shard_size, layout)
+            writer = ShardsWriter(self._folder, state, self._options.shard_size, layout, begin=self._begin)
             try:
                 self._encode(writer, layout, workers or processors(), progress)
                 state, tail = writer.finish()
             finally:
                 writer.close()
+        self._begin()  # if it has no shards
         self._check(state)
         return manifest.finish(self._folder, state, tail), state.shards
 
@@ -219,37 +223,35 @@ class _Job:
 
     # ---- where to begin -----------------------------------------------------------------------------
 
-    def _begin(self, resume: bool, force: bool) -> RunState | None:
+    def _start(self, resume: bool, force: bool) -> RunState | None:
         """Where to start; None if the output is complete."""
         folder = self._folder
-        if manifest.is_begun(folder):
-            if resume:
-                return self._resumed()
-            was_killed = folder.is_locked and self._has_no_shards()
-            if not (force or was_killed):
-                raise FileExistsError(
-                    f"{folder.name}: there are shards already; resume=True goes on with them, "
-                    "force=True begins anew"
-                )
-            manifest.remove_written(folder)
-        self._is_new = True  # and no file of another has a name of those that it writes
-        state = RunState(self._header(None), [])
-        state.write(folder)
+        is_begun = manifest.is_begun(folder)
+        if is_begun and resume:
+            return self._resumed()
+        was_killed = folder.is_locked and manifest.has_no_shards(folder)
+        if is_begun and not (force or was_killed):
+            raise FileExistsError(
+                f"{folder.name}: there are shards already; resume=True goes on with them, "
+                "force=True begins anew"
+            )
+        self.to_begin = state = RunState(self._header(None), [])
+        if was_killed or not is_begun:
+            self._begin()
         return state
 
-    def _has_no_shards(self) -> bool:
-        """Whether the work was begun and no shard of it was finished."""
-        try:
-            state = manifest.unfinished(self._folder)
-        except CorpusError:
-            return False
-        return state is not None and not state.shards and manifest.MANIFEST not in self._folder.names()
+    def _begin(self) -> None:
+        """Begin to write, once: what an earlier run wrote is replaced by the state of this one."""
+        if self.to_begin is not None:
+            state, self.to_begin = self.to_begin, None
+            self._is_new = True  # and no file of another has a name of those that it writes
+            manifest.begin_run(self._folder, state, self._inputs)
 
     def undo(self) -> None:
         """After a failure, remove what this run wrote if that is no finished shard, so that it can be tried again."""
         with suppress(OSError):
             has_only_inputs = manifest.written_names(self._folder) == [manifest.INPUTS]
-            if self._is_new and (has_only_inputs or self._has_no_shards()):
+            if self._is_new and (has_only_inputs or manifest.has_no_shards(self._folder)):
                 manifest.remove_written(self._folder)
             self._folder.discard()
 
@@ -277,18 +279,8 @@ class _Job:
         self._inputs = inputs  # as they were named then
         now = header["settings"].get("now")
         self._options = self._options._replace(document=self._options.document._replace(now=now))
-        wanted = self._header(now)
-        for name in wanted:
-            before, after = manifest.flat(name, header.get(name)), manifest.flat(name, wanted[name])
-            for part in after:
-                old, new = before.get(part), after[part]
-                if old != new:
-                    if part == "padding" and None in (old, new):  # the argument is `whole`
-                        part, old, new = "whole", old is not None, new is not None
-                    raise CorpusError(
-                        f"the work was begun with {part} {old}, not {new}, so it cannot go on; "
-                        "force=True begins anew"
-                    )
+        if change := manifest.changed_setting(header, self._header(now)):
+            raise CorpusError(f"the work was begun with {change}, so it cannot go on; force=True begins anew")
 
     def _header(self, now: str | None) -> dict[str, Any]:
         tokenizer, options = self._tokenizer, self._options
@@ -308,7 +300,7 @@ class _Job:
                 "vocab_size": tokenizer.vocab_size,
             },
             "settings": settings,
-            "inputs": manifest.write_inputs(self._folder, self._inputs),
+            "inputs": manifest.summary_of_inputs(self._inputs),
         }
 
     # ---- the work -----------------------------------------------------------------------------------
@@ -369,7 +361,7 @@ class _Job:
         with connected(address, workers), quiet_context():
             machines = RayMachines(work, self._tokenizer, options, workers)
             by_line = options.by_line and not options.document.is_chat
-            return encode_on(machines, work, self._folder, state, self._inputs, by_line, tell)
+            return encode_on(machines, work, self._folder, state, self._inputs, by_line, tell, self._begin)
 
     def _tell_bad(self, every: Iterable[Bad], chunk: Chunk) -> None:
         for bad in every:

@@ -109,23 +109,33 @@ def encode_on(
     inputs: list[Input],
     by_line: bool,
     tell: Tell,
+    begin: Callable[[], None],
 ) -> tuple[RunState, Tail]:
-    """Go on from `state` to the end. `tell` gets each batch, in order, before what it has is written."""
+    """Go on from `state` to the end. `tell` gets each batch, in order, before what it has is written.
+
+    `begin` is called before each job that writes shards.
+    """
     segments = folder_at(work.segments)
     segments.prepare()
     try:
         sizes = segment_sizes(sum(given.size for given in inputs), machines.processors)
         every = divide(absolute_inputs(inputs), by_line, state.place, sizes)
-        return _encode(machines, ShardPlan(work, state, segments), folder, every, tell)
+        plan = ShardPlan(work, state, segments)
+        return _encode(machines, plan, _Writing(machines, plan, folder, begin), folder, every, tell)
     finally:
         segments.release()
         folder.clean()
 
 
 def _encode(
-    machines: Machines, plan: ShardPlan, folder: Folder, segments: Iterator[Segment], tell: Tell
+    machines: Machines,
+    plan: ShardPlan,
+    writing: _Writing,
+    folder: Folder,
+    segments: Iterator[Segment],
+    tell: Tell,
 ) -> tuple[RunState, Tail]:
-    records, writing = _Records(), _Writing(machines, plan, folder)
+    records = _Records()
     try:
         wave, following = None, _wave(segments, machines)
         while wave is None or following:
@@ -156,8 +166,10 @@ def _wave(segments: Iterator[Segment], machines: Machines) -> list[Segment]:
 class _Writing:
     """Shards are written while others are encoded: a job for those that were planned during the last one."""
 
-    def __init__(self, machines: Machines, plan: ShardPlan, folder: Folder) -> None:
-        self._machines, self._plan, self._folder = machines, plan, folder
+    def __init__(
+        self, machines: Machines, plan: ShardPlan, folder: Folder, begin: Callable[[], None]
+    ) -> None:
+        self._machines, self._plan, self._folder, self._begin = machines, plan, folder, begin
         self._thread = ThreadPoolExecutor(1, "ggufbpe-shard-jobs")
         self._waiting: list[PlannedShard] = []
         self._job: tuple[list[PlannedShard], Future[list[Written]]] | None = None
@@ -182,6 +194,7 @@ class _Writing:
             self._plan.remove(_files(shards) - _files(self._waiting))
             tail = written[-1].tail
         if self._waiting:
+            self._begin()
             self._job = self._waiting, self._thread.submit(self._machines.write, self._waiting)
             self._waiting = []
         return tail

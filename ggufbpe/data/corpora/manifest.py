@@ -139,17 +139,24 @@ def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
         raise CorpusError(f"{folder.name}/{MANIFEST}: not what ggufbpe writes: {error!r}") from None
 
 
-def write_inputs(folder: Folder, inputs: Iterable[Input]) -> dict[str, Any]:
-    """Write the list of inputs; what the manifest says of it."""
-    every = list(inputs)
-    data = b"".join(json.dumps(given._asdict()).encode() + b"\n" for given in every)
-    if INPUTS not in folder.names() or folder.read(INPUTS) != data:
-        folder.write(INPUTS, data)
+def begin_run(folder: Folder, state: RunState, inputs: Iterable[Input]) -> None:
+    """Replace what an earlier run wrote by the inputs and the state of a run without shards."""
+    remove_written(folder)
+    folder.write(INPUTS, _lines_of(inputs))
+    state.write(folder)
+
+
+def summary_of_inputs(inputs: Sequence[Input]) -> dict[str, Any]:
+    """What the manifest says of the list of inputs."""
     return {
-        "files": len(every),
-        "bytes": sum(given.size for given in every),
-        "sha256": hashlib.sha256(data).hexdigest(),
+        "files": len(inputs),
+        "bytes": sum(given.size for given in inputs),
+        "sha256": hashlib.sha256(_lines_of(inputs)).hexdigest(),
     }
+
+
+def _lines_of(inputs: Iterable[Input]) -> bytes:
+    return b"".join(json.dumps(given._asdict()).encode() + b"\n" for given in inputs)
 
 
 def read_inputs(folder: Folder) -> list[Input]:
@@ -172,6 +179,19 @@ def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
     return ""
 
 
+def changed_setting(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """How the header of a run differs from that of an earlier one, in words; "" if it does not."""
+    for name in now:
+        old_parts, new_parts = _flat(name, before.get(name)), _flat(name, now[name])
+        for part, new in new_parts.items():
+            old = old_parts.get(part)
+            if old != new:
+                if part == "padding" and None in (old, new):  # the argument is `whole`
+                    part, old, new = "whole", old is not None, new is not None
+                return f"{part} {old}, not {new}"
+    return ""
+
+
 def written_names(folder: Folder) -> list[str]:
     """The files of a folder that an earlier run wrote."""
     return written_among(folder.names())
@@ -182,6 +202,15 @@ def remove_written(folder: Folder) -> None:
     last = (MANIFEST, UNFINISHED, INPUTS)
     for name in sorted(written_names(folder), key=lambda name: last.index(name) + 1 if name in last else 0):
         folder.remove(name)
+
+
+def has_no_shards(folder: Folder) -> bool:
+    """Whether a run was begun and finished no shard."""
+    try:
+        state = unfinished(folder)
+    except CorpusError:
+        return False
+    return state is not None and not state.shards and MANIFEST not in folder.names()
 
 
 def is_begun(folder: Folder) -> bool:
@@ -202,7 +231,7 @@ def is_begun(folder: Folder) -> bool:
 
 
 def _has_inputs(folder: Folder) -> bool:
-    """Whether the list of inputs is one that `write_inputs` wrote."""
+    """Whether the list of inputs is one that `begin_run` wrote."""
     try:
         read_inputs(folder)
     except (TypeError, ValueError):
@@ -239,7 +268,7 @@ def _shard(entry: dict[str, Any]) -> Shard:
     )
 
 
-def flat(name: str, value: Any) -> dict[str, Any]:
+def _flat(name: str, value: Any) -> dict[str, Any]:
     """A part of the header, with a name for each value."""
     if not isinstance(value, dict):
         return {name: value}

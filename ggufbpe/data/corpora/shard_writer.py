@@ -7,6 +7,7 @@ length; ids left at the end of a shard that do not fill a row begin the next sha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +41,22 @@ class ShardsWriter:
     """Writes documents to shards, one shard after the other."""
 
     def __init__(
-        self, folder: Folder, state: RunState, shard_size: int, layout: Layout, number: int | None = None
+        self,
+        folder: Folder,
+        state: RunState,
+        shard_size: int,
+        layout: Layout,
+        number: int | None = None,
+        begin: Callable[[], None] = lambda: None,
     ) -> None:
         """Goes on where `state` is. `shard_size` is in bytes of ids.
 
         `number` is that of the next shard, where `state` does not have those before; nor is it written down then.
+        `begin` is called before each shard gets its name.
         """
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._form = FORMS[state.header["format"]]
-        self._folder, self._layout = folder, layout
+        self._folder, self._layout, self._begin_run = folder, layout, begin
         self.state = state
         self._dtype = self._numpy.dtype(layout.held)
         self._window = layout.window or 1
@@ -199,6 +207,7 @@ class ShardsWriter:
 
     def _put(self, writer: ShardWriter, shard: Shard, place: CorpusPlace, carry: list[int]) -> None:
         try:
+            self._begin_run()
             shard = shard._replace(files=writer.finish())
         except BaseException:
             writer.discard()

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -786,6 +787,81 @@ def test_shards_that_are_there_are_refused_unless_forced(
     assert len(found.shards) == 1
     assert {"part-00000.bin", "notes.txt"} < set(files_in(tmp_path / "out"))
     assert "part-00001.bin" not in files_in(tmp_path / "out")
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+@pytest.mark.parametrize("error", [CorpusError, KeyboardInterrupt])
+def test_shards_stay_until_a_forced_run_has_one(
+    is_finished: bool,
+    error: type[BaseException],
+    corpus: Path,
+    tmp_path: Path,
+    tok: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out, source = tmp_path / "out", tmp_path / "a.jsonl"
+    if is_finished:
+        encode_corpus(corpus, tok, out, shard_size=40)
+    else:
+        stop_after_first_shard(corpus, tok, out)
+    before = files_in(out)
+    source.write_text('{"text": "Hello"}\n' + "nonsense\n" * (error is CorpusError))
+    with monkeypatch.context() as patch:
+        if error is KeyboardInterrupt:
+            patch.setattr(shard_writer.ShardsWriter, "add", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(error):
+            encode_corpus(source, tok, out, force=True)
+    assert files_in(out) == before
+    source.write_text('{"text": "Hello"}\n')
+    whole = encode_corpus(source, tok, tmp_path / "whole")
+    assert rows(encode_corpus(source, tok, out, force=True)) == rows(whole)
+    assert files_in(out) == files_in(tmp_path / "whole")
+
+
+def test_a_forced_run_that_fails_later_has_shards_of_its_own_alone(
+    corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    paths, out = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "out"
+    encode_corpus(corpus, tok, out, shard_size=40)
+    assert len(list(out.glob("part-*.bin"))) > 1
+    paths[0].write_text('{"text": "Hello"}\n')
+    paths[1].write_text("nonsense\n")
+    with pytest.raises(CorpusError, match=r"b\.jsonl: line 1"):
+        encode_corpus(paths, tok, out, shard_size=1, force=True)
+    names = ["inputs.jsonl", "part-00000.bin", "part-00000.idx", "unfinished.json"]
+    assert sorted(files_in(out)) == names
+    found = encode_corpus(paths, tok, out, shard_size=1, on_error="skip", resume=True)
+    assert rows(found) == expected(tok, ["Hello"])
+
+
+def test_an_empty_corpus_replaces_shards(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    encode_corpus(corpus, tok, tmp_path / "out")
+    (tmp_path / "empty.jsonl").touch()
+    assert not encode_corpus(tmp_path / "empty.jsonl", tok, tmp_path / "out", force=True).shards
+    assert sorted(files_in(tmp_path / "out")) == ["inputs.jsonl", "manifest.json"]
+
+
+@posix_only
+def test_a_forced_run_that_is_killed_leaves_shards_of_one_corpus(
+    corpus: Path, large: Path, undisturbed: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    old, new = tmp_path / "old", files_in(undisturbed)
+    encode_corpus(corpus, tok, old, shard_size=40)
+    before, rng, kinds = files_in(old), random.Random(1), set()
+    for _ in range(25):
+        out = tmp_path / "out"
+        shutil.copytree(old, out)
+        child = forked(functools.partial(encode_corpus, large, tok, out, shard_size=20_000, force=True))
+        time.sleep(rng.random() * 0.1)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = files_in(out)
+        is_old = found.get("manifest.json") == before["manifest.json"]
+        shards_found = {name: data for name, data in found.items() if name.startswith("part-")}
+        assert shards_found.items() <= (before if is_old else new).items()
+        kinds.add(is_old)
+        shutil.rmtree(out)
+    assert False in kinds
 
 
 @posix_only

@@ -15,13 +15,16 @@ from ggufbpe.data.corpora.manifest import (
     RunState,
     Shard,
     Tail,
+    begin_run,
     changed_input,
+    changed_setting,
     finish,
+    has_no_shards,
     read_inputs,
     read_manifest,
+    summary_of_inputs,
     totals,
     unfinished,
-    write_inputs,
     written_names,
 )
 from ggufbpe.data.corpora.records import CorpusError
@@ -111,10 +114,32 @@ def test_changed_input(before: list[Input], now: list[Input], change: str) -> No
 
 def test_inputs(tmp_path: Path) -> None:
     folder = folder_at(str(tmp_path))
-    told = write_inputs(folder, [A, B])
-    assert (told["files"], told["bytes"], len(told["sha256"])) == (2, 3, 64)
+    begin_run(folder, RunState({"version": 1}, []), [A, B])
     assert read_inputs(folder) == [A, B]
-    assert write_inputs(folder, [B, A])["sha256"] != told["sha256"]
+    assert has_no_shards(folder)
+    told = summary_of_inputs([A, B])
+    assert (told["files"], told["bytes"], len(told["sha256"])) == (2, 3, 64)
+    assert summary_of_inputs([B, A])["sha256"] != told["sha256"]
+
+
+def test_a_new_run_replaces_what_another_wrote(tmp_path: Path) -> None:
+    folder = folder_at(str(tmp_path))
+    for name in ("part-00000.bin", "manifest.json", "notes.txt"):
+        (tmp_path / name).touch()
+    begin_run(folder, RunState({"version": 1}, []), [A])
+    assert folder.names() == ["inputs.jsonl", "notes.txt", "unfinished.json"]
+    begin_run(folder, STATE, [A])
+    assert not has_no_shards(folder)
+    (tmp_path / "unfinished.json").write_text("nonsense")
+    assert not has_no_shards(folder)
+
+
+def test_a_changed_setting_is_named() -> None:
+    before = {"format": "npy", "settings": {"eos": True, "padding": 3}}
+    assert changed_setting(before, before) == ""
+    assert changed_setting(before, {"format": "arrow"}) == "format npy, not arrow"
+    assert changed_setting(before, {"settings": {"eos": False}}) == "eos True, not False"
+    assert changed_setting(before, {"settings": {"padding": None}}) == "whole True, not False"
 
 
 def test_written_names(tmp_path: Path) -> None:

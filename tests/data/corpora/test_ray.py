@@ -145,6 +145,21 @@ def test_lines_belong_to_the_segment_that_they_begin_in(
     assert told[""] == told[None] != []
 
 
+@pytest.mark.usefixtures("on_this_machine")
+def test_shards_stay_until_a_forced_run_writes_some(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    out = tmp_path / "out"
+    encode_corpus(corpus, tok, out)
+    before = files_in(out)
+    (tmp_path / "bad.jsonl").write_bytes(json_lines(TEXTS) + BAD)
+    with pytest.raises(CorpusError, match="line "):
+        encode_corpus(tmp_path / "bad.jsonl", tok, out, ray="", force=True)
+    assert files_in(out) == before
+    (tmp_path / "bad.jsonl").write_bytes(json_lines(TEXTS))
+    encode_corpus(tmp_path / "bad.jsonl", tok, out, ray="", force=True)
+    encode_corpus(tmp_path / "bad.jsonl", tok, tmp_path / "whole")
+    assert files_in(out) == files_in(tmp_path / "whole")
+
+
 @pytest.mark.usefixtures("on_this_machine", "small_chunks")
 @pytest.mark.parametrize("options", [{}, {"pack": 3_000}])
 def test_a_run_that_was_stopped_goes_on_there_or_on_one_machine(
