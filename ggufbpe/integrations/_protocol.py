@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,14 @@ def eos_id(tokenizer: Tokenizer) -> int:
             "No token of this vocabulary ends a generation, so nothing could end a constrained text."
         )
     return ids[0]
+
+
+def joined_pieces(tokenizer: Tokenizer, ids: Iterable[int], *, special: bool = True) -> bytes:
+    """Return the bytes of `ids`, one after another, without those of special tokens if `special=False`.
+
+    All spaces are kept. `ValueError` for an id out of range, `TypeError` for anything but integers.
+    """
+    return tokenizer.decode_bytes(ids, unparse_special=special, clean_spaces=False, continues=True)
 
 
 def token_text(tokenizer: Tokenizer, token: int) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..tokenizer import Tokenizer
 from ..tokenizer.special_tokens import SpecialTokens
-from ._protocol import checked, library
+from ._protocol import checked, joined_pieces, library
 from .llguidance import ll_tokenizer
 
 _Base: Any = library("guidance.models._engine._tokenizer", "guidance").Tokenizer
@@ -52,3 +53,10 @@ class GuidanceTokenizer(_Base):  # type: ignore[misc]
             else:
                 ids.append(token)
         return ids
+
+    def decode(self, tokens: Sequence[int]) -> bytes:
+        """Return the bytes of ids. `ValueError` for an id out of range.
+
+        llguidance itself takes the byte 0xFF for a mark of special tokens, and leaves it out.
+        """
+        return joined_pieces(self.tok, tokens)

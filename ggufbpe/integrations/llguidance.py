@@ -47,12 +47,16 @@ class TokensOfGrammars:
 
         They are those of `text` as plain text behind another text, without the space that llama.cpp puts before the
         first word. Where these have other bytes (a unigram or WordPiece model changed the text, or a user-defined token
-        was found, which no grammar takes for text), they are the longest tokens from the beginning on, until none fits.
+        was found, which no grammar takes for text), or where a byte has no token, they are the longest tokens from the
+        beginning on, until none fits.
         """
-        ids = self.tokenizer.encode_ordinary(text, continues=True)
+        data = text.encode() if isinstance(text, str) else text
+        try:
+            ids = self.tokenizer.encode_ordinary(text, continues=True)
+        except ValueError:  # from llguidance, this would come as a panic
+            return self._longest_tokens(data)
         if self._keeps_bytes:
             return ids
-        data = text.encode() if isinstance(text, str) else text
         return ids if b"".join(map(self.tokens.__getitem__, ids)) == data else self._longest_tokens(data)
 
     def _longest_tokens(self, data: bytes) -> list[int]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from conftest import ROOT
 from integration_cases import DOCUMENT, END, TOK, library, real
+
+from ggufbpe import Tokenizer
 
 library("guidance")
 
@@ -18,7 +21,8 @@ def test_guidance_encodes_and_decodes() -> None:
     assert (made.bos_token_id, made.eos_token_id) == (END, END)
     assert made.encode(b"a<|endoftext|>b") == [64, END, 65]
     assert made.encode(b"a<|endoftext|>b", parse_special=False) == TOK.encode_ordinary("a<|endoftext|>b")
-    assert made.decode(made.encode(b"caf\xc3")) == b"caf\xc3"
+    for data in (b"caf\xc3", b"a\xffb", b"\xff\xff"):
+        assert made.decode(made.encode(data)) == data
     assert made.is_special_token(END)
     assert not made.is_special_token(0)
 
@@ -40,3 +44,11 @@ def test_a_text_comes_back_without_a_space_before_it(name: str, text: str) -> No
 def test_nothing_of_a_prompt_is_left_out(name: str, text: str) -> None:
     tok = real(name)
     assert tokenizer(tok).encode(text.encode()) == tok.encode(text, add_special=False, continues=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*no token for the newline")
+def test_bytes_without_a_token_are_left_out() -> None:
+    """What llguidance calls must not raise, since that would end as a panic."""
+    tok = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "spm-without-bytes.gguf")
+    made = tokenizer(tok)
+    assert made.decode(made.encode(b"a\xff\xfeb")) == b"a"
