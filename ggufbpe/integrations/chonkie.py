@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._protocol import checked, library
+from ._protocol import checked, joined_pieces, library
 
 _Base: Any = library("chonkie.tokenizer", "chonkie").Tokenizer
 
@@ -57,8 +57,8 @@ class ChonkieTokenizer(_Base):  # type: ignore[misc]
         return self.tok.encode_ordinary(text, continues=True)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of ids, with all spaces."""
-        return b"".join(map(self.tok.token_bytes.__getitem__, tokens)).decode("utf-8", "replace")
+        """Return the text of ids, with all spaces. `ValueError` for an id out of range."""
+        return joined_pieces(self.tok, tokens).decode("utf-8", "replace")
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text."""

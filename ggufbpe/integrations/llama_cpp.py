@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..tokenizer import Tokenizer as GGUFTokenizer
-from ._protocol import checked, library
+from ._protocol import checked, joined_pieces, library
 
 _Base: Any = library("llama_cpp.llama_tokenizer", "llama-cpp-python").BaseLlamaTokenizer
 
@@ -16,7 +16,6 @@ class Tokenizer(_Base):  # type: ignore[misc]
 
     def __init__(self, tokenizer: GGUFTokenizer) -> None:
         self.tokenizer = checked(tokenizer)
-        self._hidden = {token for token in range(len(tokenizer)) if tokenizer.is_special(token)}
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = True) -> list[int]:
         """Return the ids of `text`. `add_bos` also adds EOS where the model wants it, as llama-cpp-python does."""
@@ -25,9 +24,11 @@ class Tokenizer(_Base):  # type: ignore[misc]
     def detokenize(
         self, tokens: Sequence[int], prev_tokens: Sequence[int] | None = None, special: bool = False
     ) -> bytes:
-        """Return the bytes of `tokens`, without the space that follows a BOS. `prev_tokens` change nothing."""
-        pieces, hidden = self.tokenizer.token_bytes, () if special else self._hidden
-        data = b"".join([pieces[token] for token in tokens if token not in hidden])
+        """Return the bytes of `tokens`, without the space that follows a BOS. `prev_tokens` change nothing.
+
+        `ValueError` for an id out of range.
+        """
+        data = joined_pieces(self.tokenizer, tokens, special=special)
         begins = len(tokens) > 0 and tokens[0] == self.tokenizer.bos_id
         return data.removeprefix(b" ") if begins else data
 

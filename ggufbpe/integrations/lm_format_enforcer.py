@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._protocol import checked, library, stop_ids, token_text
+from ._protocol import checked, joined_pieces, library, stop_ids, token_text
 
 
 def tokenizer_data(tokenizer: Tokenizer, use_bitmask: bool = False, vocab_size: int | None = None) -> Any:
@@ -31,5 +31,4 @@ def tokenizer_data(tokenizer: Tokenizer, use_bitmask: bool = False, vocab_size: 
 
 def _text(tokenizer: Tokenizer, ids: list[int]) -> str:
     """Return the text of `ids` without an unfinished character at its end."""
-    data = b"".join(map(tokenizer.token_bytes.__getitem__, ids))
-    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(joined_pieces(tokenizer, ids))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -73,6 +74,27 @@ def test_stop_ids(eos: int | None, eog: set[int], expected: list[int]) -> None:
     """llama.cpp ends a generation by the end-of-generation tokens alone: see llama_vocab_is_eog."""
     ids = {**TOK.vocabulary.special_ids, "eos": eos}
     assert stop_ids(Tokenizer(TOK.vocabulary._replace(special_ids=ids, eog_ids=frozenset(eog)))) == expected
+
+
+DECODERS: dict[
+    str, tuple[str, Callable[[Any], Callable[[list[int]], Any]]]
+] = {  # the library's module as above
+    "chonkie": ("chonkie", lambda module: module.tokenizer(TOK).decode),
+    "guidance": ("guidance", lambda module: module.tokenizer(TOK).decode),
+    "llama_cpp": ("llama_cpp", lambda module: module.Tokenizer(TOK).detokenize),
+    "lm_format_enforcer": ("lmformatenforcer", lambda module: module.tokenizer_data(TOK).decoder),
+}
+
+
+@pytest.mark.parametrize("adapter", DECODERS)
+@pytest.mark.parametrize("token", [-2, 60_000])
+def test_ids_out_of_range_are_refused(adapter: str, token: int) -> None:
+    """A negative index would be another token."""
+    module, decoder = DECODERS[adapter]
+    pytest.importorskip(module) if adapter == "llama_cpp" else library(module)
+    decode = decoder(import_module(f"ggufbpe.integrations.{adapter}"))
+    with pytest.raises(ValueError, match=rf"token id {token} is out of range"):
+        decode([15496, token])
 
 
 def test_a_vocabulary_that_ends_no_generation() -> None:
