@@ -9,12 +9,16 @@ from ._protocol import length_function, library
 
 
 def text_splitter(tokenizer: Tokenizer, size: int | tuple[int, int], **options: Any) -> Any:
-    """Return a `TextSplitter` of chunks of at most `size` tokens. `options` are those of `from_callback`."""
+    """Return a `TextSplitter` of chunks of at most `size` tokens. `options` are those of `from_callback`.
+
+    With a model that puts a space before each text (Llama 2, Phi-3), a chunk can have one token more; that is seldom
+    unless `trim=False`. `Tokenizer.split` keeps to its size.
+    """
     splitters = library("semantic_text_splitter", "semantic-text-splitter")
     return splitters.TextSplitter.from_callback(length_function(tokenizer), size, **options)
 
 
 def markdown_splitter(tokenizer: Tokenizer, size: int | tuple[int, int], **options: Any) -> Any:
-    """Return a `MarkdownSplitter`; the arguments are those of `text_splitter`."""
+    """Return a `MarkdownSplitter`; the arguments and the sizes are those of `text_splitter`."""
     splitters = library("semantic_text_splitter", "semantic-text-splitter")
     return splitters.MarkdownSplitter.from_callback(length_function(tokenizer), size, **options)
