@@ -158,6 +158,8 @@ class Search(Changes):
             count = len(target.core)
             if ids.begin_with(target.core):
                 side = "end" if ids.are_more_than(count) else ""
+                if side and not self.ids:  # which would be the beginning of any ids
+                    continue
             elif target.ends(text.key) and ids.all()[-count:] == target.core:
                 side = "start"
             else:
@@ -184,7 +186,7 @@ class Search(Changes):
         """The causes if BOS and EOS differ from the model's. Truncated ids have no end to compare."""
         vocabulary = encoding.vocabulary
         ours, eos = self._frame(vocabulary, "bos"), self._frame(vocabulary, "eos")
-        if target.head or (cut != "start" and self.ids):
+        if target.head or cut != "start":
             # The name of a pre-tokenizer can imply that BOS is added, if the file does not say.
             named = vocabulary.pre_tokenizer.add_bos or vocabulary.pre_tokenizer.always_add_bos
             by_name = named and target.head == self._frame(vocabulary._replace(add_bos=True), "bos")

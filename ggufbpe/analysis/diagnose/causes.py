@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ..._util.errors import printable
 from ..._util.llama_cpp_states import StateDifference
-from ..._util.wording import listed
+from ..._util.wording import counted, listed
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.bpe_model import WITHOUT_MERGES
@@ -35,11 +35,11 @@ UTF8_FIX = (
 
 def truncated(kept: int, of: int, side: str) -> Cause:
     """The given ids are the first (`side` "end" is cut off) or last of the model's."""
-    where = "first" if side == "end" else "last"
+    where, lost = "first" if side == "end" else "last", counted(of - kept, "id")
     return Cause(
         "truncated",
         {"what": f"the given ids are the {where} {kept} of {of}", "kept": kept, "of": of, "cut": side},
-        f"raise the limit of the other tool that cut off {of - kept} ids (such as max_length or the context size)",
+        f"raise the limit of the other tool that cut off {lost} (such as max_length or the context size)",
     )
 
 
@@ -270,6 +270,13 @@ def unknown(detail: dict[str, object]) -> Cause:
         detail,
         "look there with `ggufbpe explain`, and ask llama.cpp with `ggufbpe verify --against llama-tokenize`",
     )
+
+
+def no_ids(ours: Sequence[int]) -> Cause:
+    """No ids were given for a text of which the model makes some."""
+    what = f"no ids were given, and the model gives {len(ours)}"
+    detail = {"what": what, "index": 0, "ours": ours[:5], "theirs": []}
+    return Cause("unknown", detail, "look at what the other tool wrote, and give its ids")
 
 
 def invalid_utf8_kept() -> Cause:

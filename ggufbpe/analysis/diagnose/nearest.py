@@ -28,6 +28,8 @@ class Nearest(Search):
 
     def other_text(self) -> list[Answer]:
         """The text that the ids decode to, if encoding it gives them."""
+        if not self.ids:
+            return []
         targets = [
             target if self.lossless else target._replace(text=self._decoded(target.core))
             for target in self.targets
@@ -81,6 +83,8 @@ class Nearest(Search):
     def partial(self) -> list[Answer]:
         """What comes nearest, the best first; `unknown` if nothing does."""
         as_it_is = agreeing_share(self.ours, self.ids)
+        if not self.ids:
+            return [Answer((causes.no_ids(self.ours),), as_it_is)]
         unknown = Answer((self._unknown(),), as_it_is)
         size = len(self.vocabulary.tokens)
         outside = [token for token in self.ids if not 0 <= token < size]

@@ -200,7 +200,6 @@ SINGLE: list[tuple[str, bytes | None, Made, dict[str, object]]] = [
     ),
     ("truncated", None, lambda tok, text: tok.encode(text)[:32], {"kept": 32, "cut": "end"}),
     ("truncated", None, lambda tok, text: tok.encode(text)[-9:], {"kept": 9, "cut": "start"}),
-    ("truncated", None, lambda tok, text: [], {"kept": 0}),
     ("pre_type", None, lambda tok, text: with_pre(tok, other_pre(tok)).encode(text), {}),
 ]
 
@@ -221,6 +220,29 @@ def test_a_cause_alone_is_named_first(
     assert detail.items() <= best.causes[0].detail.items()
     assert best.causes[0].fix or best.causes[0].change
     assert best.causes[0].detail["what"]
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
+@pytest.mark.parametrize("text", ["a", "Hello world"])
+def test_no_ids_are_no_beginning_of_the_ids(name: str, text: str) -> None:
+    tokenizer = model(name)
+    found = diagnose(tokenizer, text, []).explanations
+    assert [[cause.id for cause in item.causes] for item in found] == [["unknown"]]
+    (cause,) = found[0].causes
+    count = len(tokenizer.encode(text))
+    assert cause.detail["what"] == f"no ids were given, and the model gives {count}"
+    assert (cause.detail["ours"], cause.detail["theirs"]) == (tokenizer.encode(text)[:5], [])
+    assert found[0].explains == 0
+
+
+def test_no_ids_of_an_empty_text_lack_bos() -> None:
+    found = diagnose(model("llama-spm"), "", []).explanations
+    assert [[cause.id for cause in item.causes] for item in found] == [["bos"]]
+
+
+def test_a_single_id_that_is_cut_off() -> None:
+    (found,) = diagnose(GPT2, "Hello world", [15496]).explanations
+    assert "that cut off 1 id (such" in found.causes[0].fix
 
 
 NFC, CHARSMAP = "tokenizer.ggml.normalizer.nfc", "tokenizer.ggml.precompiled_charsmap"
