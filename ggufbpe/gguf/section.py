@@ -215,7 +215,7 @@ class Section(Source):
         data = offset + 4 + self._length.size
         size = self._length.size if element is _T.STRING else SCALARS[element][1]
         if count > (self.size - data) // size:
-            raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="elements")
+            raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="element")
         self._check_end(data + count * size, offset + 4)
         if element is not _T.STRING:
             end = data + count * size
@@ -373,8 +373,10 @@ class Section(Source):
     # ---- errors ---------------------------------------------------------------------------------
 
     def _truncated(self, position: int, what: str, key: str | None = None) -> TruncatedFileError:
+        from .._util.wording import counted  # for errors alone
+
         return TruncatedFileError(
-            f"the file ends after {self.size} bytes, inside {what}",
+            f"the file ends after {counted(self.size, 'byte')}, inside {what}",
             path=self.path,
             offset=position,
             key=key,
@@ -382,12 +384,14 @@ class Section(Source):
         )
 
     def _too_long(
-        self, position: int, length: int, what: str, key: str | None, unit: str = "bytes"
+        self, position: int, length: int, what: str, key: str | None, unit: str = "byte"
     ) -> CorruptMetadataError | TruncatedFileError:
         """The error for a length past the end: corrupt if it is absurd, else an unfinished download."""
+        from .._util.wording import counted
+
         error = TruncatedFileError if length < 2**30 else CorruptMetadataError
         return error(
-            f"{what} of {length} {unit} leads past the end of the file ({self.size} bytes)",
+            f"{what} of {counted(length, unit)} leads past the end of the file ({self.size} bytes)",
             path=self.path,
             offset=position,
             key=key,

@@ -352,8 +352,13 @@ def _is_half_written(path: str) -> bool:
 def not_gguf(path: str, head: bytes, size: int) -> NotGGUFError | TruncatedFileError:
     """The error for a file that does not begin with "GGUF", naming what it is instead where that shows."""
     if GGUF_MAGIC.startswith(head):
+        from .._util.wording import counted
+
         return TruncatedFileError(
-            f"the file ends after {size} bytes, inside the magic", path=path, offset=0, remedy=DOWNLOAD_AGAIN
+            f"the file ends after {counted(size, 'byte')}, inside the magic",
+            path=path,
+            offset=0,
+            remedy=DOWNLOAD_AGAIN,
         )
     name = os.path.basename(path)
     is_other_json = name.endswith(".json") and (b'"truncation"' in head or b'"added_tokens"' in head)

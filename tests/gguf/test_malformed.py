@@ -341,3 +341,9 @@ def test_expected_names_are_plain() -> None:
     """The names of the files can be checked out on every system."""
     assert [name for name in EXPECTED if not re.fullmatch(r"[a-z0-9._-]+\.gguf", name, re.IGNORECASE)] == []
     assert len({name.lower() for name in EXPECTED}) == len(EXPECTED)
+
+
+def test_a_file_of_one_byte_is_told_in_the_singular(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"G")
+    with pytest.raises(errors.TruncatedFileError, match="ends after 1 byte, inside the magic"):
+        GGUFFile(tmp_path / "model.gguf")
