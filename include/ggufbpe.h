@@ -76,7 +76,7 @@ typedef int32_t ggufbpe_status;
 
 enum {
     GGUFBPE_OK = 0,
-    GGUFBPE_INVALID_ARGUMENT = 1, /* a NULL, a position outside of the text, or options of an unknown version */
+    GGUFBPE_INVALID_ARGUMENT = 1, /* a NULL, an impossible size, a position outside of the text, or options of an unknown version */
     GGUFBPE_OUT_OF_MEMORY = 2,
     GGUFBPE_IO = 3,          /* the file cannot be opened or read, or the read callback failed */
     GGUFBPE_INTERRUPTED = 4, /* the poll callback asked to stop */

@@ -240,6 +240,40 @@ def test_null_is_refused() -> None:
     assert library().ggufbpe_vocabulary_size(None) == 0
 
 
+@pytest.mark.parametrize("size", [2**64 - 1, 2**63, 2**64 - 4096])
+def test_impossible_sizes_are_refused(size: int, gpt2: CTokenizer) -> None:
+    """Such as -1 as a size_t, of which nothing may be read."""
+    out, given, handle = ctypes.byref(ctypes.c_size_t()), ctypes.c_size_t(size), ctypes.c_void_p()
+    encoding = ctypes.c_void_p(library().ggufbpe_encoding_new())
+    growing = ctypes.c_void_p()
+    library().ggufbpe_growing_text_new(gpt2.handle, None, ctypes.byref(growing), None)
+    text = (gpt2.handle, b"abc", given)
+    start = ctypes.c_size_t(0)
+    statuses = [
+        library().ggufbpe_encode(*text, None, encoding, None),
+        library().ggufbpe_encode_with_offsets(*text, None, encoding, None),
+        library().ggufbpe_count(*text, None, out, None),
+        library().ggufbpe_find_split_point(*text, start, None, out, None),
+        library().ggufbpe_growing_text_append(growing, b"abc", given, None, None),
+        library().ggufbpe_open_buffer(b"abc", given, None, ctypes.byref(handle), None),
+        library().ggufbpe_count(
+            gpt2.handle, b"abc", ctypes.c_size_t(3), size.to_bytes(8, "little"), out, None
+        ),
+    ]
+    assert statuses == [INVALID_ARGUMENT] * len(statuses)
+    assert library().ggufbpe_find_token(*text) == -1
+    library().ggufbpe_growing_text_free(growing)
+    library().ggufbpe_encoding_free(encoding)
+
+
+@pytest.mark.parametrize("count", [2**64 - 1, 2**63, 2**63 - 1, 2**62, 2**61])
+def test_impossible_numbers_of_ids_are_refused(count: int, gpt2: CTokenizer) -> None:
+    size, ids, none = ctypes.c_size_t(7), (ctypes.c_int32 * 2)(15496, 995), ctypes.c_size_t(0)
+    out = ctypes.byref(size)
+    status = library().ggufbpe_decode(gpt2.handle, ids, ctypes.c_size_t(count), None, None, none, out, None)
+    assert (status, size.value) == (INVALID_ARGUMENT, 7)
+
+
 def test_options_of_other_versions(gpt2: CTokenizer) -> None:
     """A shorter structure lacks fields, which count as zero; a longer one may have only zeros more."""
     encoding = ctypes.c_void_p(library().ggufbpe_encoding_new())

@@ -24,6 +24,7 @@ ggufbpe_status ggufbpe_decode(const ggufbpe_tokenizer *tokenizer, const int32_t 
                               ggufbpe_error *error) {
     return answer(error, [&] {
         require(tokenizer && size && (ids || !count) && (text || !capacity), "a NULL that must not be one");
+        require(count <= LARGEST_SIZE / sizeof *ids, "no array has so many ids");
         write_bytes(detokenize(tokenizer->vocabulary, ids, count, flags_of(options), NO_POLL), text, capacity, size);
     });
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -56,6 +57,10 @@ inline void require(bool holds, const char *problem) {
     if (!holds) throw CallError(GGUFBPE_INVALID_ARGUMENT, problem);
 }
 
+// More bytes than any array has; a size beyond is a mistake, such as -1.
+constexpr size_t LARGEST_SIZE = PTRDIFF_MAX;
+constexpr size_t LONGEST_OPTIONS = 4096;  // longer than those of any version
+
 // The status of the exception that is being handled; `error` may be null. `of_argument` is the status of a
 // std::invalid_argument, whose meaning depends on the call.
 ggufbpe_status status_of_exception(ggufbpe_error *error, ggufbpe_status of_argument) noexcept;
@@ -75,7 +80,7 @@ ggufbpe_status answer(ggufbpe_error *error, Work work, ggufbpe_status of_argumen
 template <typename Options>
 Options options_from(const Options *given, const Options &defaults) {
     if (!given) return defaults;
-    require(given->size >= sizeof given->size, "options without their size");
+    require(given->size >= sizeof given->size && given->size <= LONGEST_OPTIONS, "options without their size");
     Options options;
     std::memset(static_cast<void *>(&options), 0, sizeof options);
     const size_t known = given->size < sizeof options ? given->size : sizeof options;
@@ -96,6 +101,7 @@ Poll poll_of(const Options &options) {
 
 inline Text text_of(const char *text, size_t size, bool is_utf8 = false) {
     require(text || !size, "the text is NULL");
+    require(size <= LARGEST_SIZE, "no text has so many bytes");
     return {reinterpret_cast<const unsigned char *>(text ? text : ""), size, is_utf8};
 }
 

@@ -131,6 +131,7 @@ ggufbpe_status ggufbpe_open_buffer(const void *data, size_t size, const ggufbpe_
                                    ggufbpe_tokenizer **tokenizer, ggufbpe_error *error) {
     const auto make = [&] {
         require(data || !size, "the buffer is NULL");
+        require(size <= LARGEST_SIZE, "no buffer has so many bytes");
         return std::make_unique<Memory>(data, size);
     };
     return open_with(make, options, tokenizer, error);

@@ -26,7 +26,7 @@ ggufbpe_status ggufbpe_token_text(const ggufbpe_tokenizer *tokenizer, int32_t id
 }
 
 int32_t ggufbpe_find_token(const ggufbpe_tokenizer *tokenizer, const char *text, size_t size) {
-    if (!tokenizer || (!text && size)) return -1;
+    if (!tokenizer || (!text && size) || size > LARGEST_SIZE) return -1;
     return static_cast<int32_t>(tokenizer->vocabulary.names->find({text ? text : "", size}));
 }
 
