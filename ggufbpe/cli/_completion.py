@@ -41,7 +41,7 @@ def _parser(
     """All commands, and the arguments of the one in the line."""
     words = os.environ.get("COMP_LINE", "").split()[1:]
     named = next((word for word in words if not word.startswith("-")), None)
-    top = argparse.ArgumentParser("ggufbpe")
+    top = Parser("ggufbpe")
     top.add_argument("--version", action="store_true")
     parsers = top.add_subparsers(parser_class=Parser)
     for name, line in commands.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,23 @@ def test_only_the_command_in_the_line_is_asked(
 ) -> None:
     parser = parser_for(line, monkeypatch)
     assert (parser and parser.prog) == (command and f"ggufbpe {command}")
+
+
+@pytest.mark.parametrize(
+    ("line", "flags"),
+    [("ggufbpe --q", "--quiet"), ("ggufbpe --de", "--debug"), ("ggufbpe info --q", "--quiet")],
+)
+def test_flags(line: str, flags: str, tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_SHELL": "bash",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "words"),
+    }
+    subprocess.run([sys.executable, "-m", "ggufbpe"], env=environment, check=True)
+    assert (tmp_path / "words").read_text().strip() == flags
 
 
 @pytest.mark.parametrize(
