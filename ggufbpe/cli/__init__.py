@@ -15,9 +15,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
-from .._util.shell import shell_word
-from . import _output
-from ._arguments import Parser, UsageError, parse_arguments
+try:
+    from .._util.shell import shell_word
+    from . import _output
+    from ._arguments import Parser, UsageError, parse_arguments
+except KeyboardInterrupt:  # as `main` answers it, which is not there yet
+    raise SystemExit(130) from None
 
 if TYPE_CHECKING:
     import argparse

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -76,3 +78,19 @@ def test_work_that_hangs_is_interrupted_by_the_first_one(monkeypatch: pytest.Mon
         with pytest.raises(KeyboardInterrupt):
             threading.Event().wait(60)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("module", ["ggufbpe.cli._arguments", "ggufbpe.cli.tokenize", "ggufbpe.native"])
+def test_an_interruption_while_modules_are_imported_is_no_traceback(module: str) -> None:
+    code = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from ggufbpe.cli import main\n"
+        "sys.argv[1:] = ['tokenize', '-p', 'a']\n"
+        "sys.exit(main())\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (found.returncode, found.stderr) == (130, b"")
