@@ -62,10 +62,11 @@ def align(left: Row, right: Row) -> list[Span]:
     """
     end = max((token.end for row in (left, right) for token in row[-1:]), default=0)
     cuts, others = _cuts(left, end), _cuts(right, end)
+    ids, other_ids = ([token.id for token in row] for row in (left, right))
     spans: list[Span] = []
 
     def add(start: int, stop: int, a: tuple[int, int], b: tuple[int, int]) -> None:
-        same = [token.id for token in left[slice(*a)]] == [token.id for token in right[slice(*b)]]
+        same = ids[a[0] : a[1]] == other_ids[b[0] : b[1]]
         last = spans[-1] if spans else None
         if last is not None and same and last.same:
             spans[-1] = Span(last.start, stop, (last.left[0], a[1]), (last.right[0], b[1]), True)
@@ -76,7 +77,8 @@ def align(left: Row, right: Row) -> list[Span]:
     for position in sorted(cuts.keys() & others.keys()):
         a, b = cuts[position], others[position]
         add(before[0], position, (before[1], a[0]), (before[2], b[0]))
-        add(position, position, a, b)
+        if a[0] < a[1] or b[0] < b[1]:
+            add(position, position, a, b)
         before = (position, a[1], b[1])
     return spans
 
@@ -85,14 +87,16 @@ def _cuts(row: Row, end: int) -> dict[int, tuple[int, int]]:
     """The positions that cut no token: (how many tokens end there, how many including empty ones there)."""
     cuts: dict[int, tuple[int, int]] = {0: (0, 0)}
     reached = 0
-    for index, token in enumerate(row):
-        if token.start >= reached:
-            first = cuts.get(token.start, (index, index))[0]
-            cuts[token.start] = (first, index)
-        reached = max(reached, token.end)
-        following = row[index + 1].start if index + 1 < len(row) else end
-        if following >= reached:
-            first = cuts.get(reached, (index + 1, index + 1))[0]
+    followings = [token.start for token in row[1:]] + [end]
+    for index, (_, _, start, stop) in enumerate(row):
+        if start > reached:  # behind bytes that no token covers
+            cuts[start] = (index, index)
+            reached = start
+        is_further = stop > reached
+        if is_further:
+            reached = stop
+        if followings[index] >= reached:
+            first = index + 1 if is_further else cuts.get(reached, (index + 1, index + 1))[0]
             cuts[reached] = (first, index + 1)
     cuts.setdefault(end, (len(row), len(row)))
     return cuts
@@ -101,7 +105,8 @@ def _cuts(row: Row, end: int) -> dict[int, tuple[int, int]]:
 def own_row(tokenizer: Tokenizer, text: bytes, *, add_special: bool, parse_special: bool) -> Row:
     """The row of `Tokenizer.encode`."""
     ids, spans = tokenizer.encode_with_offsets(text, add_special=add_special, parse_special=parse_special)
-    return [Placed(token, tokenizer.token_to_piece(token), *span) for token, span in zip(ids, spans)]
+    pieces = {token: tokenizer.token_to_piece(token) for token in set(ids)}
+    return [Placed(token, pieces[token], start, end) for token, (start, end) in zip(ids, spans)]
 
 
 def place(tokenizer: Tokenizer, text: bytes, ids: Sequence[int], like: Row) -> Row:
@@ -111,7 +116,8 @@ def place(tokenizer: Tokenizer, text: bytes, ids: Sequence[int], like: Row) -> R
     range has an empty piece. Where the pieces do not match the text, the ids up to where they match again share that
     stretch of the text.
     """
-    pieces = [_piece(tokenizer, token) for token in ids]
+    piece_of = {token: _piece(tokenizer, token) for token in set(ids)}
+    pieces = [piece_of[token] for token in ids]
     ours, theirs = (_run_of(tokenizer.bos_id, row) for row in ([token.id for token in like], ids))
     row: Row = []
     skipped = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..._util.progress import OnProgress, Progress
@@ -11,14 +12,18 @@ from ...tokenizer import Tokenizer
 from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
 from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure, Oracle
-from .align import Placed, Row, Span, align, own_row, place
+from .align import Row, Span, align, own_row, place
 from .result import ComparedText, Difference, DifferenceExample, FailureGroup, ShownToken, Verification
 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
 _MOST_SHOWN = 24  # tokens of a differing span that are shown
+_REMEMBERED = 1 << 16  # pairs of rows of ids with their kind: in a large text most come many times
 # What is kept as evidence, of texts that differ and of those that do not: bytes of text, and texts.
 _MOST_BYTES, _MOST_TEXTS = 1 << 20, 2000
+
+
+_Side = tuple[tuple[int, bytes], ...]  # the tokens of one side of a place, with their bytes
 
 
 class AlignedRows(NamedTuple):
@@ -63,6 +68,8 @@ class Comparing:
         self._progress, self._proposes = progress, propose
         self._special = {*tokenizer.vocabulary.special_token_ids, tokenizer.bos_id, tokenizer.eos_id}
         self._kinds: dict[str, Difference] = {}
+        self._kind_of = lru_cache(_REMEMBERED)(self._kind_of_tokens)
+        self._shape_of = lru_cache(_REMEMBERED)(self._shape_of_piece)
         self._failures: dict[tuple[str, str], FailureGroup] = {}
         self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
         # A change has to explain the differing texts, and leave the agreeing ones as they are.
@@ -147,20 +154,25 @@ class Comparing:
     def _kind(self, comparison: AlignedRows, span: Span) -> str:
         """The kind of a difference, by the tokens on both sides."""
         sides = comparison.ours[slice(*span.left)], comparison.theirs[slice(*span.right)]
-        special = any(token.id in self._special for side in sides for token in side)
-        texts = [b"".join(token.piece for token in side) for side in sides]
-        if texts[0] != texts[1] and not special and span.start < span.end:
+        left, right = (tuple([token[:2] for token in side]) for side in sides)
+        return self._kind_of(left, right, span.start < span.end)
+
+    def _kind_of_tokens(self, left: _Side, right: _Side, has_text: bool) -> str:
+        sides = left, right
+        special = any(token in self._special for side in sides for token, _ in side)
+        texts = [b"".join(piece for _, piece in side) for side in sides]
+        if texts[0] != texts[1] and not special and has_text:
             return "another text"
         return " / ".join(self._shape(side, special) for side in sides)
 
-    def _shape(self, tokens: Row, special: bool) -> str:
+    def _shape(self, side: _Side, special: bool) -> str:
         """Tokens by their classes of characters, repeated ones as one: "L", " L|N+".
 
         If there is a special token on either side, only special tokens matter.
         """
         shapes: list[str] = []
-        for token in tokens:
-            shape = "text" if special and token.id not in self._special else self._shape_of(token)
+        for token, piece in side:
+            shape = "text" if special and token not in self._special else self._shape_of(token, piece)
             if not shapes or shapes[-1].removesuffix("+") != shape:
                 shapes.append(shape)
             elif shape != "text" and not shapes[-1].endswith("+"):
@@ -169,13 +181,13 @@ class Comparing:
             shapes = [shape for shape in shapes if shape != "text"]
         return "|".join(shapes[:8] + ["…"] * (len(shapes) > 8)) or "nothing"
 
-    def _shape_of(self, token: Placed) -> str:
-        if token.id in self._special:
-            return token.piece.decode("utf-8", "replace") or f"token {token.id}"
-        if not token.piece:
+    def _shape_of_piece(self, token: int, piece: bytes) -> str:
+        if token in self._special:
+            return piece.decode("utf-8", "replace") or f"token {token}"
+        if not piece:
             return "no token"
         try:
-            text = token.piece.decode()
+            text = piece.decode()
         except UnicodeDecodeError:
             return "bytes"
         found: list[str] = []

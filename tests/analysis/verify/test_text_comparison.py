@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from unittest.mock import Mock
 
 import pytest
 from small_models import small_tokenizer
@@ -85,6 +86,14 @@ def apart(text: bytes, ids: list[int]) -> list[int]:
 )
 def test_kinds(change: Callable[[bytes, list[int]], Answer], text: bytes, expected: dict[str, int]) -> None:
     assert kinds_of(change, text) == expected
+
+
+def test_equal_places_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large text that differs everywhere has the same tokens in many places."""
+    shape = Mock(return_value="L")
+    monkeypatch.setattr(Comparing, "_shape", shape)
+    assert kinds_of(apart, b"hello 1" * 1000) == {"L / L": 1000}
+    assert shape.call_count == 2
 
 
 def test_an_example_has_the_tokens_around_the_place() -> None:
