@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tempfile
 import uuid
 from collections import Counter
@@ -40,7 +41,10 @@ class ChangedError(ValueError):
 
 
 def list_inputs(paths: Iterable[str], skipped: Counter[str]) -> list[Input]:
-    """The files named, and those in directories named, in order. `OSError` for one that is missing."""
+    """The files named, and those in directories named, in order.
+
+    `OSError` for one that is missing, `CorpusError` for one that can be read only once.
+    """
     inputs: list[Input] = []
     for file in files_of(paths, skipped, raised, tables=True):
         if is_url(file.path):
@@ -48,7 +52,13 @@ def list_inputs(paths: Iterable[str], skipped: Counter[str]) -> list[Input]:
             state = (file.size, file.version) if file.version else _state_at(file.path)
             inputs.append(Input(file.path, *state))
         else:
-            inputs.append(Input(file.path, *_state(os.stat(file.path))))
+            status = os.stat(file.path)
+            if not stat.S_ISREG(status.st_mode):
+                raise CorpusError(
+                    f"{file.path} is no file but a pipe or a device, and shards are resumed and checked with their "
+                    "inputs; write the text to a file"
+                )
+            inputs.append(Input(file.path, *_state(status)))
     return inputs
 
 

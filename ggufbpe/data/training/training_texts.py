@@ -75,7 +75,7 @@ def read_training_texts(corpus: Iterable[object], reading: CorpusOptions) -> Ite
     for path, size, *_ in files:
 
         def report(raw: IO[bytes], before: int = before) -> None:
-            if reading.progress is not None:
+            if reading.progress is not None and raw.seekable():  # a pipe has no place to tell
                 reading.progress(before + raw.tell(), total)
 
         yield from _texts_at(path, path, reading, report)

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from commands import Run, run
+from commands import Run, posix_only, run
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +48,24 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
     assert read(tmp_path) == ["zéro", "zéro", "one\n", "one\n", "one\n"]
     assert read(tmp_path / "c.jsonl", CorpusOptions(field="body")) == ["two é"] * 2
+
+
+@posix_only
+@pytest.mark.parametrize("content", [b"one", b""])
+def test_a_pipe_has_no_progress(content: bytes, tmp_path: Path) -> None:
+    """As of `<(command)` in a shell, and /dev/stdin."""
+    told: list[tuple[int, int]] = []
+    (tmp_path / "a.txt").write_text("two")
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(content)
+    try:
+        options = CorpusOptions(progress=lambda *done: told.append(done))
+        paths = [Path(f"/dev/fd/{reading}"), tmp_path / "a.txt"]
+        assert "".join(read_training_texts(paths, options)) == f"{content.decode()}two"
+    finally:
+        os.close(reading)
+    assert told == [(3, 3)]
 
 
 def test_zstd(tmp_path: Path) -> None:
