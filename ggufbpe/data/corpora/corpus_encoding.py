@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..._util.arguments import integer
@@ -311,13 +312,13 @@ class _Job:
         encoder = ChunkEncoder(self._tokenizer, self._options.document, layout)
         reader = chunk_reader(self._tokenizer, self._inputs, self._options)
         total = sum(given.size for given in self._inputs)
-        waiting: deque[tuple[Chunk, Future[Encoded]]] = deque()
+        waiting: deque[tuple[Chunk, Callable[[], Encoded]]] = deque()
         size = 0
 
         def take() -> int:
-            chunk, future = waiting.popleft()
+            chunk, result = waiting.popleft()
             try:
-                encoded = future.result()
+                encoded = result()
             except CorpusError as error:  # in the midst of a text
                 raise CorpusError(f"{self._inputs[chunk.place.input].path}: {error}") from None
             self._tell_bad(encoded.bad, chunk)
@@ -332,7 +333,11 @@ class _Job:
             for chunk in reader.chunks(writer.state.place):
                 while waiting and (size + chunk.size > _WAITING_BYTES or len(waiting) > 2 * workers):
                     size -= take()
-                waiting.append((chunk, pool.submit(encoder.encode, chunk)))
+                # Nothing is encoded beside a very large chunk. On this thread, Ctrl-C ends it at once.
+                if chunk.size > _WAITING_BYTES:
+                    waiting.append((chunk, partial(encoder.encode, chunk)))
+                else:
+                    waiting.append((chunk, pool.submit(encoder.encode, chunk).result))
                 size += chunk.size
             while waiting:
                 take()

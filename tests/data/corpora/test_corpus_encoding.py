@@ -15,6 +15,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections import Counter
@@ -717,6 +718,27 @@ def test_a_stopped_process_goes_on_with_the_same_bytes(
     assert files_in(out) == files_in(undisturbed)
 
 
+def test_a_very_large_chunk_is_encoded_where_signals_are_heeded(
+    corpus: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the main thread heeds Ctrl-C."""
+    threads: list[threading.Thread] = []
+    real = chunk_encoder.ChunkEncoder.encode
+
+    def encode(self: chunk_encoder.ChunkEncoder, chunk: Chunk) -> chunk_encoder.Encoded:
+        threads.append(threading.current_thread())
+        return real(self, chunk)
+
+    monkeypatch.setattr(chunk_encoder.ChunkEncoder, "encode", encode)
+    encode_corpus(corpus, tok, tmp_path / "small")
+    assert threading.current_thread() not in threads
+    threads.clear()
+    monkeypatch.setattr("ggufbpe.data.corpora.corpus_encoding._WAITING_BYTES", 1)
+    encode_corpus(corpus, tok, tmp_path / "large")
+    assert set(threads) == {threading.current_thread()}
+    assert files_in(tmp_path / "large") == files_in(tmp_path / "small")
+
+
 # ---- what is refused, and what is said ------------------------------------------------------------------
 
 
@@ -862,6 +884,16 @@ def test_a_forced_run_that_is_killed_leaves_shards_of_one_corpus(
         kinds.add(is_old)
         shutil.rmtree(out)
     assert False in kinds
+
+
+@posix_only
+def test_a_pipe_is_refused(tmp_path: Path, tok: Tokenizer) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(
+        CorpusError, match="pipe is no file but a pipe or a device.*; write the text to a file"
+    ):
+        encode_corpus(tmp_path / "pipe", tok, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @posix_only
