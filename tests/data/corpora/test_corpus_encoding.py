@@ -890,7 +890,7 @@ def test_a_forced_run_that_is_killed_leaves_shards_of_one_corpus(
 def test_a_pipe_is_refused(tmp_path: Path, tok: Tokenizer) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(
-        CorpusError, match="pipe is no file but a pipe or a device.*; write the text to a file"
+        CorpusError, match=r"pipe is no file but a pipe or a device.*; write the text to a file"
     ):
         encode_corpus(tmp_path / "pipe", tok, tmp_path / "out")
     assert not (tmp_path / "out").exists()
