@@ -7,7 +7,8 @@
 import { TokenizerError } from "./errors.js";
 
 const node = (name) => globalThis.process?.getBuiltinModule?.(`node:${name}`);
-const MOST_SHORT = 100; // answers with fewer bytes than requested; a server of tiny ones would be asked without an end
+const SHORT = 16 * 1024; // a server may limit its ranges, but not to so few bytes that it is asked without an end
+const MOST_SHORT = 100;
 const IS_ADDRESS = /^(?:[a-z][a-z\d+.-]+:\/\/|(?:blob|data|file):)/i; // C: is a drive, and a file's name may have a colon
 
 export function openModel(model, { fetch = globalThis.fetch, headers, signal } = {}) {
@@ -71,7 +72,7 @@ function remoteBytes(url, fetch, headers, signal) {
   const hasRanges = !/^blob:/i.test(url);
   let at = 0,
     stop = null, // ends the last request; each has its own, because fetch may leave a listener on its signal
-    short = 0, // answers with fewer bytes than requested
+    short = 0, // answers with fewer bytes than requested, and fewer than SHORT
     version = null, // the entity tag of the first answer, or else its date of last modification, if it has one
     total = null, // the file's size, by the first answer, if that says it
     stream = null; // of a server without ranges
@@ -114,8 +115,8 @@ function remoteBytes(url, fetch, headers, signal) {
       throw failed(`the server sent more bytes than ${sent ? "it announced" : "were requested"}`);
     }
     if (sent && bytes.length < most) throw failed("the server sent fewer bytes than it announced");
-    if (bytes.length < count && ++short > MOST_SHORT) {
-      throw failed(`the server sent fewer bytes than requested, ${short} times`);
+    if (bytes.length < Math.min(count, SHORT) && ++short > MOST_SHORT) {
+      throw failed(`the server sent fewer than ${SHORT} bytes of the requested ones, ${short} times`);
     }
     return bytes;
   }
