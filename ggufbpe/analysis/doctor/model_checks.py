@@ -197,7 +197,7 @@ def charsmap(model: Facts) -> Iterator[Finding]:
             "charsmap_damaged",
             "The table by which text is normalized is damaged.",
             "llama.cpp throws an exception on text with these characters.",
-            f"convert the model again, or remove the charsmap: {model.remove(key)}",
+            "convert the model again",
             model.key(key),
             {"count": count, "behind": [text[:_MOST_SHOWN].hex() for text in texts]},
             f"{counted(count, 'offset points', 'offsets point')} beyond the end of the charsmap, after "

@@ -14,7 +14,14 @@ from .token_checks import is_name, marker_like
 
 _K = TokenizerKey
 
-_NEEDED = (KEY_ARCHITECTURE, _K.MODEL, _K.LIST, _K.MERGES, _K.TOKEN_TYPE)  # removing these would not help
+# Without these, a file does not open, or opens with ids that are wrong.
+_NEEDED = (KEY_ARCHITECTURE, _K.MODEL, _K.LIST, _K.MERGES, _K.TOKEN_TYPE)
+
+
+def _is_needed(model: Facts, key: str) -> bool:
+    """Check that a model cannot do without a key: scores are of use to some tokenizer models only, as is a charsmap."""
+    uses = {_K.SCORES: model.kind.has_scores, _K.PRECOMPILED_CHARSMAP: model.kind.has_charsmap}
+    return uses.get(key, key in _NEEDED)
 
 
 def wrong_types(model: Facts) -> Iterator[Finding]:
@@ -27,7 +34,7 @@ def wrong_types(model: Facts) -> Iterator[Finding]:
             fix = model.set(key, argument)
         elif key == _K.PRE and model.tokens and not model.kind.ignores_pre:
             fix = model.set_pre()
-        elif key in _NEEDED:
+        elif _is_needed(model, key):
             fix = "convert the model again"
         else:
             fix = f"convert the model again, or remove the key: {model.remove(key)}"
@@ -62,7 +69,7 @@ def lengths(model: Facts) -> Iterator[Finding]:
                 if short
                 else f"Tokens and {name} do not belong together, or some tokens are missing.",
                 "convert the model again"
-                + ("" if name == "types" else f", or remove them: {model.remove(key)}"),
+                + ("" if _is_needed(model, key) else f", or remove them: {model.remove(key)}"),
                 model.key(key),
                 {"length": length, "tokens": size},
                 f"There {'is' if length == 1 else 'are'} {counted(length, name[:-1])} for {counted(size, 'token')}.",

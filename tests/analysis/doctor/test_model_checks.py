@@ -163,3 +163,4 @@ def test_charsmaps(facts_of: FactsOf) -> None:
     [finding] = charsmap(facts_of(unigram_keys(cut_off)))
     assert (finding.id, finding.severity) == ("charsmap_damaged", "error")
     assert finding.evidence == "1 offset points beyond the end of the charsmap, after 'AA'."
+    assert finding.fix == "convert the model again"  # without the charsmap, other text would get other ids

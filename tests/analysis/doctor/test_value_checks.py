@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from small_models import FactsOf, K, facts_of, found, small_keys
 
+from ggufbpe.analysis.doctor.advice import advised
+from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.value_checks import lengths, wrong_types
 from ggufbpe.gguf.constants import GGUFValueType as T
 
@@ -57,6 +59,35 @@ def test_a_wrong_type(key: str, value: Any, severity: str, fixed: str | None, fa
 )
 def test_lengths(keys: dict[str, Any], expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
     assert found(lengths(facts_of(small_keys(**keys)))) == expected
+
+
+@pytest.mark.parametrize("length", [SIZE - 1, SIZE + 1])
+@pytest.mark.parametrize(
+    ("name", "is_used"), [("gpt2", False), ("llama", True), ("t5", True), ("plamo2", True)]
+)
+def test_scores_are_removed_only_where_no_ids_depend_on_them(
+    name: str, is_used: bool, length: int, facts_of: FactsOf
+) -> None:
+    model = facts_of(small_keys(model=name, scores=[0.0] * length))
+    [finding] = lengths(model)
+    removed = f", or remove them: {model.remove(K.SCORES)}"
+    assert finding.fix == "convert the model again" + ("" if is_used else removed)
+
+
+@pytest.mark.parametrize("key", [K.SCORES, K.PRECOMPILED_CHARSMAP])
+def test_what_ids_depend_on_is_not_removed_for_its_type(key: str, facts_of: FactsOf) -> None:
+    [finding] = wrong_types(facts_of({**small_keys(model="t5"), key: (5, T.UINT32)}))
+    assert finding.fix == "convert the model again"
+
+
+def test_without_the_scores_that_no_ids_depend_on_nothing_is_left_to_mend(facts_of: FactsOf) -> None:
+    model = facts_of(small_keys(scores=[0.0] * 7))
+    findings = findings_of(model)
+    _, proposal = advised(model, findings)
+    assert proposal is not None
+    assert proposal.command == model.remove(K.SCORES)
+    mended = findings_of(model.changed({K.SCORES: None}))
+    assert not [each for each in mended if each.severity != "note"]
 
 
 def test_the_types_that_are_proposed(facts_of: FactsOf) -> None:
