@@ -68,7 +68,8 @@ def diagnose(
     `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is
     a `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are as in `Tokenizer.encode`,
     for the model's ids. If the model adds EOS but not BOS, ids as the command llama-tokenize prints them also count as
-    its own; `added_as` says so. `TypeError` for ids that are not integers, `GGUFError` for a model that cannot be used.
+    its own; `added_as` says so. So do those of the tokenizer model that the file has lost. `TypeError` for ids that are
+    not integers, `GGUFError` for a model that cannot be used.
 
     >>> from ggufbpe import Tokenizer
     >>> tok = Tokenizer.from_gguf("model.gguf")
@@ -125,7 +126,21 @@ def answers(
         # so that guess was wrong
         meaning, add_special = AS_LIBRARY, True
         found = search(tokenizer, text, ids, parse_special=parse_special, others=others)
+    elif add_special and _is_command_of_other_model(found[0]):
+        meaning, add_special = AS_COMMAND, False
+        found = search(
+            tokenizer, text, ids, add_special=add_special, parse_special=parse_special, others=others
+        )
     return found, meaning, (add_special, parse_special)
+
+
+def _is_command_of_other_model(answer: Answer) -> bool:
+    """Whether ids only lack the EOS of the tokenizer model that the file has lost, as llama-tokenize leaves it out."""
+    variant, problems = answer.variant, {cause.id: cause.detail.get("problem") for cause in answer.causes}
+    if variant is None or "model" not in problems or variant.head or variant.tail:
+        return False
+    before, behind = variant.vocabulary.added
+    return bool(behind) and not before and problems.get("eos") == "missing"
 
 
 def proposed(

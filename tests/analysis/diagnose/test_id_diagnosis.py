@@ -41,6 +41,7 @@ pytestmark = pytest.mark.tries_fixes
 Ids = list[int]
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
 BOS_ID, PRE = "tokenizer.ggml.bos_token_id", "tokenizer.ggml.pre"
+MODEL = "tokenizer.ggml.model"
 
 # llama.cpp's real vocabularies that are byte pair encoding.
 BPE_VOCABULARIES = (
@@ -621,6 +622,24 @@ def test_what_is_broken_in_other_models_is_named_first(
     best = diagnose(Tokenizer(load_vocabulary(broken)), MIXED.encode(), right.encode(MIXED)).explanations[0]
     assert ([cause.id for cause in best.causes], best.explains) == (expected, 1.0)
     assert bool(best.fix) is is_mended
+
+
+@pytest.mark.parametrize("add_special", [True, False])
+def test_the_eos_that_llama_tokenize_leaves_out_is_not_switched_off(
+    add_special: bool, tmp_path: Path
+) -> None:
+    """Of a T5 that became Llama: T5 adds EOS and no BOS, and then the command adds nothing."""
+    from reference import with_pre as copy_with
+
+    right = Tokenizer(load_vocabulary(UNIGRAM))
+    broken = Tokenizer(
+        load_vocabulary(copy_with(right.vocabulary.path, None, tmp_path / "t5.gguf", model="llama"))
+    )
+    found = diagnose(broken, b"Hello world", right.encode("Hello world", add_special=add_special))
+    assert [cause.id for cause in found.explanations[0].causes] == ["model"]
+    assert found.added_as == ("" if add_special else "llama-tokenize")
+    assert f"{MODEL}=t5" in found.fix
+    assert ADD_EOS not in found.fix
 
 
 def without_fallback(tokenizer: Tokenizer, text: bytes, each: bool = False) -> Ids:
