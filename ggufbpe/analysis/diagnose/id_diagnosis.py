@@ -36,6 +36,7 @@ from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
 from .cause import Cause
 from .cause_search import Answer, expected_of, order
+from .damaged_merges import with_damaged_merges
 from .explanation import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
@@ -181,8 +182,16 @@ def search(
     others: Sequence[Tokenizer] = (),
 ) -> list[Answer]:
     """The explanations with the variants that give the ids, which must not be the tokenizer's own."""
+    found = _searched(tokenizer, TextWithIds(text, ids), (add_special, parse_special), others)
+    return with_damaged_merges(tokenizer, found)
+
+
+def _searched(
+    tokenizer: Tokenizer, compared: TextWithIds, flags: tuple[bool, bool], others: Sequence[Tokenizer]
+) -> list[Answer]:
+    """The explanations, the best first, whether the merges are damaged or not."""
+    text, ids, *_ = compared
     vocabulary = tokenizer.vocabulary
-    flags = add_special, parse_special
     if other_build := of_other_build(tokenizer, text, ids, *flags):
         return [other_build]
     same = [other for other in others if other.vocabulary.tokens == vocabulary.tokens]
@@ -197,7 +206,7 @@ def search(
         found = _best(searches)
         if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
             return found
-        several = _several(tokenizer, TextWithIds(text, ids), flags, same)
+        several = _several(tokenizer, compared, flags, same)
         told = {repr(cause) for item in several for cause in item.causes}
         if several:  # which says more than these
             vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]

@@ -22,6 +22,7 @@ from ..doctor.texts_with_ids import Encode, TextWithIds, parts_of
 from . import vocabulary_causes
 from .cause import CAUSES, Cause
 from .cause_search import named_pre
+from .damaged_merges import told_as_damage
 from .encoding_changes import Encoding
 from .encoding_states import MOST_BYTES, EncodingState, SearchStep, around, shortest
 from .framing import framing
@@ -161,7 +162,7 @@ class Several(Steps):
 
     def _told(self, steps: list[SearchStep]) -> FoundCauses:
         state = self._after(steps)
-        told = {step.kind: self._causes_of(step, state) for step in steps}
+        told = {step.kind: told_as_damage(self._tokenizer, self._causes_of(step, state)) for step in steps}
         explained = self._explained(state)
         tried = shortest(self._compared, 4 * MOST_BYTES)
         agree = 1.0 if all(explained) else min(self._agreeing(state, tried), 0.9999)
