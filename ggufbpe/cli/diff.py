@@ -172,7 +172,8 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
         return indented(terminal.one_line(text), indent)
 
     if not any(sections.values()):
-        yield "the vocabularies and chat templates are the same"
+        if found.same:
+            yield "the vocabularies and chat templates are the same"
         return
     yield line(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
     is_cut = False

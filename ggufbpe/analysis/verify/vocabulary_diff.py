@@ -7,6 +7,7 @@ compared in model_diff.py, with the second model as an oracle.
 from __future__ import annotations
 
 import re
+from binascii import crc32
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..._util.errors import printable
 from ..._util.spelling import escape_spaces
+from ..._util.wording import counted
 from ...gguf.merges import parts
 from ...models.pieces import quoted_text, quoted_token
 from ...models.pretokenizers.registry import PreTokenizer
@@ -26,6 +28,7 @@ from ..doctor.round_trip_checks import SAMPLES
 
 _EXAMPLES = 100  # kept of each difference
 _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix", "lowercase")
+_FLAGS_OF_MODELS = ("strip_accents", "remove_extra_whitespaces")  # which other models do not heed
 _PRE_FLAGS = (
     "ignore_merges",
     "byte_encode",
@@ -95,6 +98,19 @@ class _Side(NamedTuple):
         """The text of a token, quoted."""
         return quoted_token(self.vocabulary, token)
 
+    def shown_apart(self, token: int, other: _Side) -> str:
+        """The text of a token, as it is written in the file where the other's token of this id looks the same."""
+        shown, tokens = self.shown(token), other.vocabulary.tokens
+        is_alike = token < len(tokens) and other.shown(token) == shown
+        return printable(self.vocabulary.tokens[token]) if is_alike else shown
+
+    def merge_apart(self, rank: int, other: _Side) -> str:
+        """The two parts of a merge, as they are written in the file where the other's of this rank look the same."""
+        merges, others = self.vocabulary.merges, other.vocabulary.merges
+        shown = self.shown_merge(merges[rank])
+        is_alike = rank < len(others) and other.shown_merge(others[rank]) == shown
+        return " + ".join(map(printable, parts(merges[rank]))) if is_alike else shown
+
     def shown_merge(self, merge: str) -> str:
         """The two parts of a merge, shown in the same way."""
         model, entry = self.vocabulary.tokenizer_model, self.vocabulary.pre_tokenizer
@@ -122,10 +138,10 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         return
     if len(a.tokens) != len(b.tokens):
         yield VocabularyDifference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
-    for name, side, others in (("only_a", one, b), ("only_b", other, a)):
-        tokens, ids = side.vocabulary.tokens, as_dict(others.token_to_id)
+    for name, side, opposite in (("only_a", one, other), ("only_b", other, one)):
+        tokens, ids = side.vocabulary.tokens, as_dict(opposite.vocabulary.token_to_id)
         only_here = [i for i, token in enumerate(tokens) if token not in ids]
-        shown = (({"id": i, "token": tokens[i]}, f"{i} {side.shown(i)}") for i in only_here)
+        shown = (({"id": i, "token": tokens[i]}, f"{i} {side.shown_apart(i, opposite)}") for i in only_here)
         yield from _listed(name, f"tokens only in {side.name}", len(only_here), shown)
     id_in_b = as_dict(b.token_to_id).get
     moved = [(i, j) for i, token in enumerate(a.tokens) if (j := id_in_b(token, i)) != i]
@@ -141,7 +157,12 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
 def _scores(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     """The tokens with other scores, where the model chooses tokens by them."""
     a, b = one.vocabulary, other.vocabulary
-    if not (a.tokenizer_model.has_scores and b.tokenizer_model.has_scores) or not (a.scores and b.scores):
+    if not (a.tokenizer_model.has_scores and b.tokenizer_model.has_scores):
+        return
+    if not (a.scores and b.scores):
+        if a.scores or b.scores:
+            sizes = len(a.scores) or None, len(b.scores) or None
+            yield VocabularyDifference("score_count", "number of scores", 1, *sizes)
         return
     ids = enumerate(map(as_dict(b.token_to_id).get, a.tokens))
     differing = [(i, j) for i, j in ids if j is not None and a.scores[i] != b.scores[j]]
@@ -192,13 +213,21 @@ def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     if len(a.merges) != len(b.merges):
         yield VocabularyDifference("merge_count", "number of merges", 1, len(a.merges), len(b.merges))
     ranks_a, ranks_b = ({merge: rank for rank, merge in reversed(list(enumerate(v.merges)))} for v in (a, b))
-    for name, side, own, others in (
-        ("merges_only_a", one, ranks_a, ranks_b),
-        ("merges_only_b", other, ranks_b, ranks_a),
+    repeated = [len(v.merges) - len(ranks) for v, ranks in ((a, ranks_a), (b, ranks_b))]
+    for name, side, number in (
+        ("merges_repeated_a", one, repeated[0]),
+        ("merges_repeated_b", other, repeated[1]),
     ):
-        only_here = sorted((rank, merge) for merge, rank in own.items() if merge not in others)
+        if number and repeated[0] != repeated[1]:
+            are = "merges are" if number > 1 else "merge is"
+            yield VocabularyDifference(name, f"{are} listed more than once in {side.name}", number)
+    for name, side, others, own, ranks in (
+        ("merges_only_a", one, other, ranks_a, ranks_b),
+        ("merges_only_b", other, one, ranks_b, ranks_a),
+    ):
+        only_here = sorted((rank, merge) for merge, rank in own.items() if merge not in ranks)
         shown = (
-            ({"rank": rank, "merge": merge}, f"rank {rank}: {side.shown_merge(merge)}")
+            ({"rank": rank, "merge": merge}, f"rank {rank}: {side.merge_apart(rank, others)}")
             for rank, merge in only_here
         )
         yield from _listed(name, f"merges only in {side.name}", len(only_here), shown)
@@ -237,10 +266,22 @@ def _out_of_order(numbers: list[int]) -> list[int]:
 
 def _flags(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     pairs: list[tuple[str, Any, Any]] = [(name, getattr(a, name), getattr(b, name)) for name in _FLAGS]
+    heeded = {name for v in (a, b) for name in v.tokenizer_model.flags}
+    pairs += [(name, getattr(a, name), getattr(b, name)) for name in _FLAGS_OF_MODELS if name in heeded]
+    if a.tokenizer_model.composes or b.tokenizer_model.composes:
+        pairs.append(("nfc", a.nfc, b.nfc))
+    pairs.append(("charsmap", _charsmap(a, b), _charsmap(b, a)))
     pairs += [(name, getattr(a.pre_tokenizer, name), getattr(b.pre_tokenizer, name)) for name in _PRE_FLAGS]
     for name, own, others in pairs:
         if own != others:
             yield VocabularyDifference(name, name, 1, own, others)
+
+
+def _charsmap(own: Vocabulary, other: Vocabulary) -> str | None:
+    """The size of the map that normalizes text, with a checksum where the other's has this size; None without one."""
+    size = len(own.charsmap)
+    checksum = f", CRC {crc32(own.charsmap):08x}" if size == len(other.charsmap) else ""
+    return f"{counted(size, 'byte')}{checksum}" if size else None
 
 
 def _special(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:

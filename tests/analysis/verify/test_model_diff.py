@@ -244,6 +244,45 @@ def test_templates_without_jinja2(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'ggufbpe[chat]'" in found[-1].what
 
 
+@pytest.mark.parametrize(
+    ("change", "section", "expected"),
+    [
+        (lambda old: old._replace(charsmap=b""), "flags", ("charsmap", "4 bytes", None)),
+        (
+            lambda old: old._replace(charsmap=b"abcd"),
+            "flags",
+            ("charsmap", "4 bytes, CRC 2144df1c", "4 bytes, CRC ed82cd11"),
+        ),
+        (lambda old: old._replace(nfc=True), "flags", ("nfc", False, True)),
+        (
+            lambda old: old._replace(remove_extra_whitespaces=False),
+            "flags",
+            ("remove_extra_whitespaces", True, False),
+        ),
+        (lambda old: old._replace(scores=()), "tokens", ("score_count", 1200, None)),
+    ],
+)
+def test_what_differs_in_unigram_models(change: Change, section: str, expected: tuple[Any, ...]) -> None:
+    one = load_vocabulary(UNIGRAM)._replace(charsmap=b"\0\0\0\0")
+    for a, b, values in ((one, change(one), expected[1:]), (change(one), one, expected[:0:-1])):
+        [found] = vocabulary_differences(a, b)[section]
+        assert (found.id, found.a, found.b) == (expected[0], *values)
+
+
+def test_accents_are_stripped_in_one_file_only(tmp_path: Path) -> None:
+    keys = {
+        "tokenizer.ggml.model": "bert",
+        "tokenizer.ggml.tokens": [*"abcdef"],
+        "tokenizer.ggml.token_type": [1] * 6,
+    }
+    paths = [tmp_path / "one.gguf", tmp_path / "other.gguf"]
+    for path, strips in zip(paths, (True, False)):
+        write_metadata(path, {**keys, "tokenizer.ggml.normalizer.strip_accents": strips})
+    assert [each.id for each in vocabulary_differences(*map(load_vocabulary, paths))["flags"]] == [
+        "strip_accents"
+    ]
+
+
 # ---- the command ----------------------------------------------------------------------------------------
 
 
@@ -614,3 +653,17 @@ def test_a_file_that_lost_its_end_is_no_seed(whole: Vocabulary, lost: int, is_se
     size = len(whole.tokens) - lost
     cut = whole._replace(tokens=whole.tokens[:size], merges=whole.merges[: len(whole.merges) - lost])
     assert _is_extended(cut, whole) is is_seed
+
+
+def test_rows_that_would_look_alike_are_shown_as_they_are_written(tmp_path: Path) -> None:
+    """Merges in which spaces are not written in GPT-2's alphabet, and tokens without U+2581."""
+    good = gpt2_vocabulary()
+    bad = good._replace(merges=[merge.replace("Ġ", " ") for merge in good.merges])
+    lines = [each.lines[0] for each in vocabulary_differences(bad, good)["merges"]]
+    assert lines == ["rank 0: ' ' + 't'", "rank 0: 'Ġ' + 't'"]
+    spm = load_vocabulary(UNIGRAM)
+    tokens = [token.replace("▁", " ") for token in spm.tokens]
+    ids = {token: index for index, token in enumerate(tokens)}
+    found = vocabulary_differences(spm._replace(tokens=tokens, token_to_id=ids), spm)["tokens"]
+    rows = [each.lines[0].partition(" ")[2] for each in found]
+    assert rows[0].replace(" ", "▁") == rows[1]
