@@ -74,7 +74,7 @@ class Change:
         >>> Change({"tokenizer.ggml.pre": "qwen2"}, {5: "CONTROL", 6: "CONTROL"}).described
         ['tokenizer.ggml.pre=qwen2', 'tokens 5..6 of type CONTROL']
         """
-        words = {"--set": "{}", "--remove": "no {}", "--chat-template": "the chat template {}"}
+        words = {"--set": "{}", "--remove": "no {}", "--chat-template": "the chat template of {}"}
         lines = []
         for flag, value in self._pairs():
             if flag == "--set-token-type":

@@ -112,6 +112,12 @@ def template_is_settings(model: Facts) -> Iterator[Finding]:
         )
 
 
+def makes_embeddings(model: Facts) -> bool:
+    """Check that a model writes no answers, by its names or because its file says how embeddings are pooled."""
+    pooling = f"{model.text(KEY_ARCHITECTURE)}.pooling_type"
+    return any(map(_EMBEDS.search, model.names)) or pooling in model.source
+
+
 def eos_behind_prompts(model: Facts) -> Iterator[Finding]:
     """An EOS that is added behind a prompt which an answer follows: models whose last token is an embedding want it.
 
@@ -120,8 +126,7 @@ def eos_behind_prompts(model: Facts) -> Iterator[Finding]:
     tokenizer = model.tokenizer
     if tokenizer is None or not model.rendered or not model.adds("eos") or not model.obeys_flags:
         return
-    is_wanted = (model.family and model.family.add_eos) or any(map(_EMBEDS.search, model.names))
-    if is_wanted or f"{model.text(KEY_ARCHITECTURE)}.pooling_type" in model.source:
+    if (model.family and model.family.add_eos) or makes_embeddings(model):
         return
     prompt, eos = model.rendered.prompt("user"), tokenizer.eos_id
     if eos is None or not prompt or model.encode(prompt, add_special=True)[-1:] != [eos]:

@@ -1,31 +1,35 @@
 """Decides by doctor's findings which of two files is the broken one, and what it must change to match the other.
 
-Values that a model would have anyway, such as a flag that is not set, are less suspicious than others; a marker that
-is plain text in one file only is suspicious there, and so is an ordinary word that is special; and the tokens, which
-both files have, speak for one of two pre-tokenizers.
+A flag speaks against a file where conversions always write the other value for such tokens; a marker that is plain
+text in one file only is suspicious there, and so is an ordinary word that is special; and the tokens, which both files
+have, speak for one of two pre-tokenizers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from ..._util.errors import printable
 from ..._util.wording import counted
 from ...gguf.change import COMMAND, Change, all_of
 from ...gguf.constants import KEY_NAME, TokenizerKey, TokenType
+from ...gguf.schema import ids_out_of_range
 from ...models.pieces import quoted_token
 from ...models.special_ids import SPECIAL_IDS
-from ...models.token_table import tokens_that_differ
+from ...models.token_table import tokens_that_differ, tokens_with
 from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, Vocabulary
 from ..doctor.facts import TEXTS_OF_IDS, Facts
 from ..doctor.finding import Finding
 from ..doctor.proposal import Trial, checks_left_out
+from ..doctor.template_checks import makes_embeddings
 from ..doctor.token_checks import BRACKETED
 
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual
 _CONVERT = "convert the model again"  # how the advice of a finding begins that no command mends
+_CAPITAL = re.compile("[A-Z]")
 _COSTS_MORE = 0.5  # of a family of pre-tokenizers, in terms of `Family.cost`
 
 # Flags by field of `Vocabulary`, with their keys.
@@ -64,7 +68,8 @@ def weigh(one: Trial, other: Trial) -> Weighed:
         new = [each for each in findings[own] if (each.id, each.where.key) not in known]
         told = [(_OF_DOCTOR, _said(each)) for each in new]
         trials = (one, other)[own], (one, other)[others]
-        suspicions.append([*told, *_unusual(*trials)])
+        keys = frozenset(each.where.key for each in new)
+        suspicions.append([*told, *_unusual(*trials, keys)])
     weights = tuple(sum(weight for weight, _ in each) for each in suspicions)
     reasons = tuple(tuple(dict.fromkeys(reason for _, reason in each)) for each in suspicions)
     return Weighed(weights, reasons)  # type: ignore[arg-type]
@@ -77,30 +82,54 @@ def _said(finding: Finding) -> str:
     return f"{told}, which only another conversion mends" if is_for_converter else told
 
 
-def _unusual(one: Trial, another: Trial) -> Iterator[tuple[int, str]]:
-    """What is unusual in a file and not in the other, with its weight."""
+def _unusual(one: Trial, another: Trial, told: Container[str | None]) -> Iterator[tuple[int, str]]:
+    """What is unusual in a file and not in the other, with its weight; doctor's findings are about the keys `told`."""
     own, other = one.before, another.before
     if own.tokenizer is None or other.tokenizer is None:
         return
     ours, theirs = own.tokenizer.vocabulary, other.tokenizer.vocabulary
     yield from _unusual_pre(own, ours, theirs)
-    for field, default in _defaults(ours).items():
+    for field, usual in _usual_flags(own, other, ours).items():
         value = getattr(ours, field)
-        if value != getattr(theirs, field) and value != default:
+        if value != getattr(theirs, field) and value != usual:
             yield 1, f"the flag {_FLAGS[field]} is {str(value).lower()}, which is unusual for such a model"
     yield from _unusual_types(one, another, ours, theirs)
     for key, texts in TEXTS_OF_IDS.items():
         name = _NAMES[key]
         ids = ours.special_ids[name], theirs.special_ids[name]
-        if ids[0] != ids[1] and ids[0] is not None and ids[1] is not None:
+        if key not in told and ids[0] != ids[1] and ids[0] is not None and ids[1] is not None:
             written = ours.tokens[ids[0]], theirs.tokens[ids[1]]
             if written[0] not in texts and written[1] in texts:
                 yield 1, f"{name.upper()} is {printable(written[0])}"
     if not _is_extended(ours, theirs):
         for array, what in (("tokens", "token"), ("merges", "merge")):
             missing = len(getattr(theirs, array)) - len(getattr(ours, array))
+            if missing > 0 and what == "merge":  # some may be listed twice
+                missing = len(set(theirs.merges)) - len(set(ours.merges))
             if missing > 0:
                 yield 1, f"it has {counted(missing, what)} fewer, which only another conversion brings back"
+
+
+def _usual_flags(own: Facts, other: Facts, vocabulary: Vocabulary) -> dict[str, bool]:
+    """Return the flags that conversions write in one way only for such a model and its tokens.
+
+    What llama.cpp takes where a key is absent is no measure. Whether BOS is added and accents are kept differs between
+    healthy models; where texts reveal that a model was trained with BOS, doctor says so.
+    """
+    model, usual = vocabulary.tokenizer_model, {}
+    if own.obeys_flags and not (makes_embeddings(own) or makes_embeddings(other)):
+        usual["add_eos"] = model.add_eos
+    if "add_space_prefix" in model.flags and (own.family or model.has_charsmap):  # sentencepiece's default
+        usual["add_space_prefix"] = True  # in other models both are usual: Gemma's files put none
+    if "lowercase" in model.flags:
+        usual["lowercase"] = not _has_capitals(vocabulary)
+    return usual
+
+
+def _has_capitals(vocabulary: Vocabulary) -> bool:
+    """Check that plain tokens have capital letters, which never come out of texts in lower case."""
+    plain = tokens_with(vocabulary.attributes, NORMAL)
+    return any(_CAPITAL.search(vocabulary.tokens[token]) for token in plain)
 
 
 def _unusual_types(
@@ -165,20 +194,7 @@ def _unusual_pre(own: Facts, ours: Vocabulary, theirs: Vocabulary) -> Iterator[t
         yield 1, f"its tokens fit {theirs.pre} better than {ours.pre}"
 
 
-def _defaults(vocabulary: Vocabulary) -> dict[str, bool]:
-    """What flags would be if the file did not set them."""
-    model, entry = vocabulary.tokenizer_model, vocabulary.pre_tokenizer
-    own = {
-        "add_bos": entry.add_bos or entry.always_add_bos,
-        "add_eos": model.add_eos,
-        "add_space_prefix": model.add_space_prefix,
-        "lowercase": entry.lowercase,
-        "strip_accents": vocabulary.lowercase,
-    }
-    return {name: value for name, value in own.items() if name not in _OF_MODELS or name in model.flags}
-
-
-_OF_MODELS = ("add_space_prefix", "lowercase", "strip_accents")  # only in models that heed them
+_OF_MODELS = ("lowercase", "strip_accents")  # only in models that heed them
 _NAMES = {key: name for name, keys, _ in SPECIAL_IDS for key in keys}
 
 
@@ -249,21 +265,35 @@ def _differences(own: Facts, other: Facts, trial: Trial) -> Iterator[Change]:
     if has_pre and ours.pre_tokenizer._replace(name=entry.name) != entry:
         yield Change({_K.PRE: theirs.named_pre or theirs.pre})
     for field, key in _FLAGS.items():
-        is_heeded = field not in _OF_MODELS[1:] or field in ours.tokenizer_model.flags
+        is_heeded = field not in _OF_MODELS or field in ours.tokenizer_model.flags
         if is_heeded and getattr(ours, field) != getattr(theirs, field):
             yield Change({key: str(getattr(theirs, field)).lower()})
     texts = _other_texts(own, other, ours, theirs)
     yield Change(texts=texts)
-    for name, keys, _ in SPECIAL_IDS:
-        mine, others = ours.special_ids[name], theirs.special_ids[name]
-        follows = texts and not any(key in each.file for key in keys for each in (own, other))
-        if mine != others and others is not None and others < len(ours.tokens) and not follows:
-            yield Change({keys[0]: str(others)})
+    yield from _other_ids(own, other, texts)
     kinds = {int(kind): kind.name for kind in TokenType}
     for token, _ in _types(ours, theirs):
         mine, kind = own.type_of(token), other.type_of(token)
         if kind in kinds and kind != mine and trial.markers and trial.markers.may_become(token, kinds[kind]):
             yield Change(types={token: kinds[kind]})
+
+
+def _other_ids(own: Facts, other: Facts, texts: dict[str, str]) -> Iterator[Change]:
+    """The special ids of the other file, where they are of the same tokens; `texts` are other texts of markers."""
+    assert own.tokenizer is not None
+    assert other.tokenizer is not None
+    ours, theirs = own.tokenizer.vocabulary, other.tokenizer.vocabulary
+    size = len(ours.tokens)
+    out_of_range = dict(ids_out_of_range(own.file, size))
+    for name, keys, _ in SPECIAL_IDS:
+        mine, others = ours.special_ids[name], theirs.special_ids[name]
+        yield Change({key: None for key in keys if key in out_of_range and mine == others})
+        follows = texts and not any(key in each.file for key in keys for each in (own, other))
+        if mine == others or others is None or others >= size or follows:
+            continue
+        written = ours.tokens[others]
+        if texts.get(written, written) == theirs.tokens[others]:
+            yield Change({keys[0]: str(others)})
 
 
 def _other_texts(own: Facts, other: Facts, ours: Vocabulary, theirs: Vocabulary) -> dict[str, str]:

@@ -60,12 +60,12 @@ END = 50256  # <|endoftext|> in GPT-2's vocabulary
         (
             Change(templates={"": "known:chatml"}),
             ["--chat-template", "known:chatml"],
-            ["the chat template known:chatml"],
+            ["the chat template of known:chatml"],
         ),
         (
             Change(templates={"tool_use": "a=b.jinja"}),
             ["--chat-template", "tool_use=a=b.jinja"],
-            ["the chat template tool_use=a=b.jinja"],
+            ["the chat template of tool_use=a=b.jinja"],
         ),
     ],
 )

@@ -82,11 +82,11 @@ def test_of_two_files_the_broken_one_is_to_change(facts_of: FactsOf) -> None:
     """A flag that hardly any such file has is more suspicious than none."""
     usual, unusual = (
         Tokenizer(load_vocabulary(facts_of(keys, name).file.path))
-        for keys, name in ((small_keys(), "usual.gguf"), (small_keys(add_bos_token=True), "unusual.gguf"))
+        for keys, name in ((small_keys(), "usual.gguf"), (small_keys(add_eos_token=True), "unusual.gguf"))
     )
     mended = explaining(unusual, usual, OtherModel(usual)).proposal()
     assert mended is not None
-    assert f"--set {K.ADD_BOS}=false" in mended.command
+    assert f"--set {K.ADD_EOS}=false" in mended.command
     refused = explaining(usual, unusual, OtherModel(unusual)).proposal()
     assert refused is not None
     assert refused.command == ""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, UNIGRAM, missing
+from conftest import GPT2, ROOT, UNIGRAM, missing
 from reference import NotPreparedError, vocabulary, write_metadata
 from small_models import CHATML, with_template
 
 from ggufbpe import Tokenizer, diagnose, diff, fix, verify
 from ggufbpe.analysis.diagnose.chat_causes import NO_TEMPLATE
+from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.marker_tokens import find_marker_tokens
+from ggufbpe.analysis.doctor.proposal import Trial
+from ggufbpe.analysis.verify.weighing import weigh
 from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.models.loading import load_vocabulary
 
 pytestmark = pytest.mark.tries_fixes
 
@@ -158,7 +163,7 @@ def test_nothing_tells_which_template_is_right(template: str, keys: dict[str, An
     one, other = chatml(tmp_path / "one.gguf", template, **keys), chatml(tmp_path / "other.gguf")
     found = diff(one, other)
     assert (found.suspect, found.fix) == (None, "")
-    assert f"the chat template {other}" in found.changes[0].described
+    assert f"the chat template of {other}" in found.changes[0].described
 
 
 def test_chats_name_the_command_that_takes_a_template_over(tmp_path: Path) -> None:
@@ -234,3 +239,145 @@ def test_which_tokens_are_words() -> None:
         False,
         False,
     ]
+
+
+FLAGS = {
+    "add_bos": "tokenizer.ggml.add_bos_token",
+    "add_eos": "tokenizer.ggml.add_eos_token",
+    "add_space_prefix": "tokenizer.ggml.add_space_prefix",
+    "remove_extra_whitespaces": "tokenizer.ggml.remove_extra_whitespaces",
+    "lowercase": "tokenizer.ggml.normalizer.lowercase",
+    "strip_accents": "tokenizer.ggml.normalizer.strip_accents",
+}
+
+
+def accused(path: Path, keys: dict[str, Any]) -> list[int | None]:
+    """Which file looks broken where a healthy one is diffed with a copy that has other keys: 0 is the healthy one."""
+    found = []
+    for turn in (1, -1):
+        with GGUFFile(path) as file:
+            trials = Trial(None, facts=Facts(file, None)), Trial(None, facts=Facts(file, keys))
+            suspect = weigh(*trials[::turn]).suspect
+        found.append(suspect if suspect is None or turn == 1 else 1 - suspect)
+    return found
+
+
+def flipped(path: Path) -> Iterator[dict[str, Any]]:
+    """The keys of a file that is like another one but for a flag."""
+    healthy = load_vocabulary(path)
+    for field, key in FLAGS.items():
+        yield {key: not getattr(healthy, field)}
+        yield {key: None}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "fixtures").glob("*.gguf")), ids=lambda path: path.stem)
+def test_another_flag_never_speaks_against_a_healthy_file(path: Path) -> None:
+    for keys in flipped(path):
+        assert 0 not in accused(path, keys), keys
+
+
+QUICK = ("bert-bge", "gpt-2", "llama-spm")
+SLOW = ("aquila", "baichuan", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-neox")
+SLOWER = ("llama-bpe", "mpt", "nomic-bert-moe", "phi-3", "qwen2", "refact", "starcoder")
+
+
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in (*SLOW, *SLOWER))]
+)
+def test_another_flag_never_speaks_against_a_real_vocabulary(name: str) -> None:
+    try:
+        path = vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    for keys in flipped(path):
+        assert 0 not in accused(path, keys), keys
+
+
+@pytest.mark.parametrize(
+    ("base", "healthy", "bad"),
+    [
+        ("t5", {"add_space_prefix": True}, {"add_space_prefix": False}),
+        ("cased", {"lowercase": False}, {"lowercase": True}),
+        ("uncased", {"lowercase": True}, {"lowercase": False}),
+    ],
+)
+def test_flags_that_conversions_write_in_one_way(
+    base: str, healthy: dict[str, bool], bad: dict[str, bool], tmp_path: Path
+) -> None:
+    good = UNIGRAM
+    if base != "t5":
+        good = tmp_path / "good.gguf"
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁house", "▁House" if base == "cased" else "▁home"]
+        ids = {
+            f"tokenizer.ggml.{name}_token_id": index
+            for index, name in enumerate(("padding", "unknown", "bos", "seperator"))
+        }
+        types = [3] * 4 + [1] * 2
+        keys = {
+            "tokenizer.ggml.model": "bert",
+            "tokenizer.ggml.tokens": words,
+            "tokenizer.ggml.token_type": types,
+        }
+        write_metadata(good, {**keys, **ids, **{FLAGS[name]: value for name, value in healthy.items()}})
+    assert accused(good, {FLAGS[name]: value for name, value in bad.items()}) == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["", "Small-Embedding"])
+def test_eos_behind_texts_is_usual_in_models_of_embeddings(name: str, tmp_path: Path) -> None:
+    path = chatml(
+        tmp_path / "good.gguf", "", **{"general.name": name or "Small", "tokenizer.ggml.add_eos_token": True}
+    )
+    assert accused(path, {"tokenizer.ggml.add_eos_token": False}) == ([None, None] if name else [0, 0])
+
+
+def test_merges_that_are_listed_twice_are_not_fewer_in_the_other_file(tmp_path: Path) -> None:
+    with GGUFFile(GPT2) as file:
+        merges = list(file["tokenizer.ggml.merges"])
+    bad = changed(tmp_path / "bad.gguf", set={"tokenizer.ggml.merges": merges + merges[:10]})
+    for pair in ((bad, GPT2), (GPT2, bad)):
+        found = diff(*pair)
+        assert (found.suspect, found.fix) == (None, "")
+        assert [(each.number, each.what) for each in found.sections["merges"]][1:] == [
+            (10, "merges are listed more than once in bad")
+        ]
+
+
+@pytest.mark.filterwarnings("ignore:.*is out of range")
+def test_a_key_out_of_range_is_removed_where_the_default_is_right(tmp_path: Path) -> None:
+    """llama.cpp then takes the token by its text, as in the good file."""
+    good, bad = tmp_path / "good.gguf", tmp_path / "bad.gguf"
+    write_metadata(
+        good, {**with_template("", "<fim_prefix>", "<fim_suffix>"), "tokenizer.ggml.fim_pre_token_id": 266}
+    )
+    ids = {"tokenizer.ggml.fim_pre_token_id": 7, "tokenizer.ggml.fim_suf_token_id": 99999}
+    fix(good, bad, set=ids, force=True)
+    found = diff(bad, good)
+    assert found.suspect == 0
+    assert found.proposal is not None
+    assert found.proposal.change.keys == {
+        "tokenizer.ggml.fim_pre_token_id": "266",
+        "tokenizer.ggml.fim_suf_token_id": None,
+    }
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_no_id_is_wanted_of_a_token_that_has_another_place(turn: int, tmp_path: Path) -> None:
+    """The id of the other file is that of another token here."""
+    good, bad = chatml(tmp_path / "good.gguf"), tmp_path / "bad.gguf"
+    with GGUFFile(good) as file:
+        tokens = list(file["tokenizer.ggml.tokens"])
+    one, other = tokens.index("<|im_start|>"), tokens.index("<|im_end|>")
+    tokens[one], tokens[other] = tokens[other], tokens[one]
+    fix(good, bad, set={"tokenizer.ggml.tokens": tokens})
+    found = diff(*(good, bad)[::turn])
+    assert [each.id for each in found.sections["tokens"]] == ["other_id"]
+    assert found.sections["special"]
+    assert found.fix == ""
+    assert not any("_token_id" in what for change in found.changes for what in change.described)
+
+
+def test_a_wrong_id_is_told_once(tmp_path: Path) -> None:
+    bad = changed(tmp_path / "bad.gguf", set={"tokenizer.ggml.eos_token_id": THE})
+    found = diff(bad, GPT2)
+    assert found.suspect == 0
+    assert len([reason for reason in found.reasons if "EOS is" in reason]) == 1
