@@ -21,6 +21,7 @@ from ...models.format_detection import detect_looks, models_alike, models_like
 from ...models.loading import load
 from ...models.vocabulary import BYTE, Vocabulary
 from ...tokenizer import Tokenizer
+from ..doctor.model_checks import tokens_with_spaces
 from .cause import Cause
 from .encoding_changes import Encoding, EncodingChange
 from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES
@@ -170,6 +171,12 @@ def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
             {"what": "spaces are not replaced by U+2581", "theirs": False},
             "let the other tool replace spaces by U+2581 before it looks up tokens",
         )
+        if tokens_with_spaces(vocabulary.tokens):
+            what = "the tokens of the file have spaces where llama.cpp expects U+2581"
+            cause_of_spaces = cause_of_spaces._replace(
+                detail={**cause_of_spaces.detail, "what": what},
+                fix="convert the model again with llama.cpp's own converter, which keeps U+2581",
+            )
         unescaped = entry._replace(escape_whitespaces=False)
         yield (
             "escape_whitespaces",

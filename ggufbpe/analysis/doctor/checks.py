@@ -22,6 +22,7 @@ from .model_checks import (
     missing_unknown,
     scores,
     unconverted_pieces,
+    unconverted_spaces,
     unwritable_bytes,
     wrong_model,
 )
@@ -126,6 +127,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
 CHECKS: tuple[Check, ...] = (
     wrong_model,
     unconverted_pieces,
+    unconverted_spaces,
     pre_tokenizer,
     scores,
     charsmap,
@@ -188,6 +190,7 @@ BYTE_PAIR_CHECKS = frozenset(
 CHECKS_OF_TOKENS = frozenset(
     (
         unconverted_pieces,
+        unconverted_spaces,
         duplicates,
         empty_tokens,
         merge_parts,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise, repeat
+from operator import contains
 
 from ..._util.errors import printable
 from ..._util.spelling import SPACE
@@ -18,6 +19,8 @@ from .round_trip_checks import UTF8_BYTES
 
 _K = TokenizerKey
 _SHARE_RISING = 0.25  # of the scores
+_SHARE_SPACED = 0.01  # of the tokens; a few spaces may be added text
+_SHARE_MARKED = 0.1  # of the tokens with spaces: as many may be left as U+2581, such as runs of it
 _LEAST_SCORES = 1000  # fewer do not show that an order is meant
 _MOST_SHOWN = 64  # bytes of a text, which a charsmap may make as long as itself
 
@@ -59,6 +62,38 @@ def unconverted_pieces(model: Facts) -> Iterator[Finding]:
         model.token(raw[0]),
         {"count": len(raw), "ids": raw[:100]},
         f"{counted(len(raw), 'token begins', 'tokens begin')} with ##, and hardly any with U+2581.",
+    )
+
+
+def tokens_with_spaces(tokens: Sequence[str]) -> list[int]:
+    """Return the tokens with spaces in them, of a vocabulary in which hardly any has U+2581 instead; else none."""
+    spaced = list(compress(range(len(tokens)), map(contains, tokens, repeat(" "))))
+    if len(spaced) <= _SHARE_SPACED * len(tokens):
+        return []
+    marked = sum(map(contains, tokens, repeat(SPACE)))
+    return spaced if marked <= _SHARE_MARKED * len(spaced) else []
+
+
+def unconverted_spaces(model: Facts) -> Iterator[Finding]:
+    """SentencePiece tokens with spaces, where llama.cpp looks for U+2581."""
+    if model.tokenizer is None or model.kind.has_pre_tokenizer or not model.looks.is_telling:
+        return
+    escapes = model.tokenizer.vocabulary.pre_tokenizer.escape_whitespaces
+    if not escapes or models_like(model.looks, model.model):
+        return
+    spaced = tokens_with_spaces(model.tokens)
+    if not spaced:
+        return
+    yield Finding(
+        "error",
+        "spaces_unconverted",
+        "The tokens have spaces where llama.cpp expects U+2581.",
+        f"llama.cpp replaces spaces in a text by {SPACE} (U+2581) before it looks up tokens. So these never come out "
+        "of a text, and words become shorter pieces.",
+        "convert the model again with llama.cpp's own converter, which keeps U+2581",
+        model.token(spaced[0]),
+        {"count": len(spaced), "ids": spaced[:100]},
+        f"{counted(len(spaced), 'token has a space in it', 'tokens have a space in them')}, and hardly any U+2581.",
     )
 
 

@@ -784,6 +784,20 @@ def test_the_scores_of_the_other_side_where_all_are_the_same(name: str) -> None:
     assert right.scores in [each.vocabulary.scores for each in changes]
 
 
+@pytest.mark.parametrize("is_converted", [True, False])
+def test_whose_spaces_are_no_marks(is_converted: bool) -> None:
+    """The file is named where its tokens have spaces, and the other tool where they have U+2581."""
+    vocabulary = model("llama-spm").vocabulary
+    if not is_converted:
+        vocabulary = vocabulary._replace(tokens=[token.replace("▁", " ") for token in vocabulary.tokens])
+    [change] = [change for kind, change in model_changes(vocabulary, []) if kind == "escape_whitespaces"]
+    [cause] = change(Encoding(vocabulary, True)).causes
+    assert ("other tool" in cause.fix, "convert the model again" in cause.fix) == (
+        is_converted,
+        not is_converted,
+    )
+
+
 OTHER_CHANGES: tuple[dict[str, Any], ...] = (
     *({"add_bos": True}, {"add_eos": True}, {"add_space_prefix": False}, {"add_space_prefix": True}),
     *({"remove_extra_whitespaces": True}, {"lowercase": False}, {"strip_accents": False}, {"scores": ()}),

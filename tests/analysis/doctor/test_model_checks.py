@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from charsmaps import charsmap as make_charsmap
 from conftest import ROOT
-from small_models import FactsOf, K, Keys, facts_of, found, small_keys
+from small_models import NORMAL, FactsOf, K, Keys, facts_of, found, small_keys
 
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.model_checks import (
     charsmap,
     missing_unknown,
     scores,
+    tokens_with_spaces,
     unconverted_pieces,
+    unconverted_spaces,
     unwritable_bytes,
     wrong_model,
 )
@@ -42,6 +44,34 @@ def spm_keys(**keys: Any) -> Keys:
         **{f"tokenizer.ggml.{name}": value for name, value in keys.items()},
     }
     return {key: value for key, value in own.items() if value is not None}
+
+
+def test_spaces_instead_of_their_marks(facts_of: FactsOf) -> None:
+    words = [f"▁word{number}" for number in range(500)]
+    keys = spm_keys()
+    keys[K.LIST] += words
+    keys[K.SCORES] += [-6.0] * len(words)
+    keys[K.TOKEN_TYPE] += [NORMAL] * len(words)
+    assert not list(unconverted_spaces(facts_of(keys)))
+    raw = [token.replace("▁", " ") for token in keys[K.LIST]]
+    [finding] = unconverted_spaces(facts_of({**keys, K.LIST: raw}))
+    assert (finding.id, finding.severity) == ("spaces_unconverted", "error")
+    assert finding.evidence == "502 tokens have a space in them, and hardly any U+2581."
+    assert not list(unconverted_spaces(facts_of({**keys, K.LIST: raw, K.MODEL: "plamo2"})))  # has them so
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([*"abc"] * 100, 0),
+        ([" a"] * 100, 100),
+        ([" a"] * 2 + ["a"] * 400, 0),  # added text
+        ([" a"] * 90 + ["▁b"] * 10, 0),
+        ([" a"] * 100 + ["▁"] * 8, 100),  # runs of them are left
+    ],
+)
+def test_tokens_with_spaces(tokens: list[str], expected: int) -> None:
+    assert len(tokens_with_spaces(tokens)) == expected
 
 
 @pytest.mark.parametrize(
