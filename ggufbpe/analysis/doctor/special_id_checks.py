@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...gguf.constants import TokenizerKey
+from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.schema import ids_out_of_range
 from ...models.special_ids import END_OF_GENERATION, SPECIAL_IDS
-from ...models.vocabulary import Vocabulary
+from ...models.vocabulary import BYTE, UNUSED, Vocabulary
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
-from .token_checks import CONTROL_LIKE
+from .token_checks import CONTROL_LIKE, PADDING
 
 _K = TokenizerKey
 
+_TELLING = ("bos", "eos", "eot", "eom")  # the others rarely matter
 _SPECIAL_WHY = "With a wrong or missing special id, answers may never end, or prompts begin wrongly."
 
 
@@ -43,6 +44,8 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                 )
             elif model.types and model.is_normal(token):
                 yield _normal_token(model, name, key, token)
+            elif name in _TELLING and _is_no_marker(model, token):
+                yield _no_marker(model, name, key, token)
             elif model.types and _is_of_wrong_kind(model, key, token):
                 yield _wrong_kind(model, name, key, token)
 
@@ -61,7 +64,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
     is_marker = is_family_s or (theirs is None and CONTROL_LIKE.fullmatch(model.tokens[token]))
     family = f" In {model.family.name} files, this token is a marker." if is_family_s and model.family else ""
     return Finding(
-        "warning" if name in ("bos", "eos", "eot", "eom") else "note",
+        "warning" if name in _TELLING else "note",
         "special_id_is_normal",
         f"The file says that {name.upper()} is {model.quoted(token)}, which is ordinary text.",
         "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text.",
@@ -71,6 +74,30 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
         Where(key, token, model.file.offset(key)),
         None,
         f"{key} is {token}, a token of type NORMAL." + (family or _family_has(model, key)),
+    )
+
+
+def _is_no_marker(model: Facts, token: int) -> bool:
+    """Check that llama.cpp takes a token for a byte or an unused one."""
+    return model.tokenizer is not None and bool(
+        model.tokenizer.vocabulary.attributes[token] & (BYTE | UNUSED)
+    )
+
+
+def _no_marker(model: Facts, name: str, key: str, token: int) -> Finding:
+    """An id of a byte or of an unused token; of an unused one that is a marker, only the type is wrong."""
+    text, is_byte = model.tokens[token], model.type_of(token) == TokenType.BYTE
+    is_marker = text in model.template or (CONTROL_LIKE.fullmatch(text) and not PADDING.fullmatch(text))
+    return Finding(
+        "warning",
+        "special_id_of_wrong_kind",
+        f"The file says that {name.upper()} is {model.quoted(token)}, which is "
+        f"{'a byte of text' if is_byte else 'not used'}.",
+        _SPECIAL_WHY,
+        model.set_types(CONTROL=[token]) if is_marker and not is_byte else model.set_id(key),
+        Where(key, token, model.file.offset(key)),
+        None,
+        f"{key} is {token}, a token of type {'BYTE' if is_byte else 'UNUSED'}." + _family_has(model, key),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import CONTROL, NORMAL, FactsOf, K, facts_of, family_keys, found, small_keys
+from small_models import CONTROL, NORMAL, UNUSED, FactsOf, K, facts_of, family_keys, found, small_keys
 
 from ggufbpe.analysis.doctor.special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
+from ggufbpe.gguf.constants import TokenType
 
 __all__ = ["facts_of"]  # the fixture
 
+BYTE = int(TokenType.BYTE)
 SIZE = len(small_keys()[K.LIST])
 IM_START = small_keys()[K.LIST].index("<|im_start|>")
 
@@ -55,6 +57,42 @@ def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> 
     model = facts_of(small_keys(bos_token_id=65))
     [finding] = wrong_special_ids(model)
     assert finding.fix == model.set(K.BOS_ID, SIZE - 3)  # <|endoftext|>
+
+
+@pytest.mark.parametrize("name", ["bos", "eos", "eot", "eom"])
+def test_no_byte_is_a_marker(name: str, facts_of: FactsOf) -> None:
+    keys = small_keys("<0x02>", kind=BYTE, **{f"{name}_token_id": SIZE})
+    [finding] = wrong_special_ids(facts_of(keys))
+    assert (finding.id, finding.severity) == ("special_id_of_wrong_kind", "warning")
+    assert finding.what == f"The file says that {name.upper()} is '\\x02', which is a byte of text."
+    assert "--set-token-type" not in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("token", "template", "is_marker"),
+    [
+        ("<reserved_7>", "", False),
+        ("<reserved_7>", "{{ messages[0].content }}<reserved_7>", True),
+        ("<|end|>", "", True),
+        ("<|reserved_7|>", "", False),
+    ],
+)
+def test_of_an_unused_token_the_type_is_wrong_if_it_is_a_marker(
+    token: str, template: str, is_marker: bool, facts_of: FactsOf
+) -> None:
+    model = facts_of(
+        {
+            **small_keys(token, kind=UNUSED, eos_token_id=SIZE),
+            **({K.CHAT_TEMPLATE: template} if template else {}),
+        }
+    )
+    [finding] = wrong_special_ids(model)
+    assert finding.what.endswith("which is not used.")
+    assert (finding.fix == model.set_types(CONTROL=[SIZE])) is is_marker
+
+
+def test_an_unused_padding_token_is_right(facts_of: FactsOf) -> None:
+    assert not list(wrong_special_ids(facts_of(small_keys("[PAD1]", kind=UNUSED, padding_token_id=SIZE))))
 
 
 def test_a_normal_bos_that_is_the_family_s_has_the_wrong_type(facts_of: FactsOf) -> None:
