@@ -20,7 +20,7 @@ class TextWithIds(NamedTuple):
 
 
 Encode = Callable[[Tokenizer, TextWithIds], list[int]]
-"""The ids of a text by a tokenizer, under the conditions of a comparison."""
+"""The ids of a text by a tokenizer, under the conditions of a comparison; none if the text cannot be encoded."""
 
 
 def encoding(add_special: bool = True, parse_special: bool = True) -> Encode:
@@ -28,9 +28,14 @@ def encoding(add_special: bool = True, parse_special: bool = True) -> Encode:
 
     def encode(tokenizer: Tokenizer, compared: TextWithIds) -> list[int]:
         text, _, has_begin, has_end = compared
-        if has_begin and has_end:
-            return tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
-        ids = tokenizer.encode(text, add_special=False, parse_special=parse_special, continues=not has_begin)
+        try:
+            if has_begin and has_end:
+                return tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+            ids = tokenizer.encode(
+                text, add_special=False, parse_special=parse_special, continues=not has_begin
+            )
+        except ValueError:  # the vocabulary lacks a byte
+            return []
         before, behind = tokenizer.vocabulary.added if add_special else ([], [])
         return [*before * has_begin, *ids, *behind * has_end]
 

@@ -11,7 +11,7 @@ from ..._util.wording import counted
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from .chat_answers import ChatAnswer, answered
-from .oracle import Answer, Oracle, OracleError, check_file
+from .oracle import Answer, Failure, Oracle, OracleError, check_file
 
 
 class Recorded(Oracle):
@@ -56,11 +56,15 @@ class OtherModel(Oracle):
         self.name = name or (printable(path)[1:-1] if path else other.pre)
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
+        flags = {"add_special": add_special, "parse_special": parse_special}
+        return [self._answer(text, flags) for text in texts]
+
+    def _answer(self, text: bytes, flags: Mapping[str, bool]) -> Answer:
         assert self.tokenizer is not None
-        return [
-            self.tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
-            for text in texts
-        ]
+        try:
+            return self.tokenizer.encode(text, **flags)
+        except ValueError as error:  # the vocabulary lacks a byte
+            return Failure("crash", str(error))
 
     def chat(self, body: Mapping[str, Any]) -> ChatAnswer:
         assert self.tokenizer is not None

@@ -88,7 +88,10 @@ class Examining(Comparing):
     def _spans_of(self, kind: str, text: bytes, ids: list[int] | Failure) -> list[int]:
         if isinstance(ids, Failure):
             return []
-        comparison = self._aligned(text, ids)
+        try:
+            comparison = self._aligned(text, ids)
+        except ValueError:  # the vocabulary lacks a byte of this part of a text
+            return []
         spans = enumerate(comparison.spans)
         return [number for number, span in spans if not span.same and self._kind(comparison, span) == kind]
 
@@ -243,10 +246,18 @@ class Examining(Comparing):
         within = [token.id for token in theirs if first <= token.start and token.end <= last]
         return _Evidence(text[first:last], within, False)
 
+    def _can_encode(self, text: bytes) -> bool:
+        """Check that the model has a token for each byte of a text."""
+        try:
+            self._tokenizer.encode(text, add_special=False)
+        except ValueError:
+            return False
+        return True
+
     def _answer(self, evidence: _Evidence, model: Tokenizer) -> Answer | None:
         """Why a model does not give the ids of some text; None if that cannot be told."""
         text, ids, add_special = evidence
-        if isinstance(ids, Failure):
+        if isinstance(ids, Failure) or not self._can_encode(text):
             return None
         from ..diagnose.id_diagnosis import answers
 

@@ -22,7 +22,7 @@ from ..diagnose.causes import with_known_pre
 from ..diagnose.variants import variants_of
 from ..doctor.proposal import Proposal, Trial, prove
 from ..doctor.round_trip_checks import SAMPLES
-from ..doctor.texts_with_ids import TextWithIds
+from ..doctor.texts_with_ids import TextWithIds, encoding
 from ..doctor.token_checks import is_misspelt
 from ..oracles.recorded_ids import OtherModel
 from .explaining import Explaining, share_most_tokens
@@ -173,7 +173,9 @@ def _proposal(
     trial: Trial, good_trial: Trial, broken: Tokenizer, good: Tokenizer, texts: Sequence[bytes]
 ) -> Proposal | None:
     """Return the change that makes the broken model like the good one."""
-    compared = [TextWithIds(text, good.encode(text)) for text in texts]
+    encode = encoding()
+    asked = [TextWithIds(text, []) for text in texts]
+    compared = [each._replace(ids=ids) for each in asked if (ids := encode(good, each)) or not each.text]
     change, template = change_to(trial, good_trial), template_change(trial, good_trial)
     # others were renamed on purpose, as a reserved token is in a model that was trained further
     change = replace(change, texts={old: new for old, new in change.texts.items() if is_misspelt(old, new)})
@@ -185,8 +187,9 @@ def _proposal(
     change |= template
     if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
         return proposal
-    differing = [each for each in compared if broken.encode(each.text) != each.ids]
-    agreeing = [each for each in compared if each not in differing]
+    encoded = [each for each in compared if encode(broken, each) or not each.text]
+    differing = [each for each in encoded if encode(broken, each) != each.ids]
+    agreeing = [each for each in encoded if each not in differing]
     explaining = Explaining(broken, OtherModel(good), differing, agreeing, (True, True))
     return explaining.proposal_on(trial, change)
 

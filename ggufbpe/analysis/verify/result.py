@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .chat_comparison import ChatResult
 
 
-"""Called with what is being done, and how many texts and bytes are done."""
+OWN = "not encoded"  # the kind of a failure of the model itself, in texts that count as different
 
 
 class ComparedText(NamedTuple):
@@ -70,7 +70,7 @@ class Difference:
 
 
 class FailureGroup:
-    """Texts for which the oracle gave no ids, for the same reason."""
+    """Texts for which the oracle, or the model itself, gave no ids, for the same reason."""
 
     def __init__(self, failure: Failure, first: ComparedText) -> None:
         self.kind, self.detail = failure
@@ -105,7 +105,7 @@ class Verification:
     @property
     def failed(self) -> int:
         """Texts on which the oracle crashed, hung or gave garbage."""
-        return sum(group.texts for group in self.failures) - self.refused
+        return sum(group.texts for group in self.failures if group.kind not in ("refused", OWN))
 
     @property
     def compared(self) -> int:

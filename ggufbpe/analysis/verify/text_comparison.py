@@ -11,9 +11,9 @@ from ..._util.unicode_classes import class_of
 from ...tokenizer import Tokenizer
 from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
 from ..doctor.texts_with_ids import TextWithIds
-from ..oracles.oracle import Failure, Oracle
+from ..oracles.oracle import Answer, Failure, Oracle
 from .align import Row, Span, align, own_row, place
-from .result import ComparedText, Difference, DifferenceExample, FailureGroup, ShownToken, Verification
+from .result import OWN, ComparedText, Difference, DifferenceExample, FailureGroup, ShownToken, Verification
 
 MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
@@ -85,9 +85,7 @@ class Comparing:
         self._tell("comparing")
         data = [text.data for text in batch]
         began = time.perf_counter()
-        ours = self._tokenizer.encode_batch(
-            data, add_special=self._add_special, parse_special=self._parse_special
-        )
+        ours = self._own(data)
         between = time.perf_counter()
         theirs = self._oracle.encode(data, self._add_special, self._parse_special)
         result.oracle_seconds += time.perf_counter() - between
@@ -96,6 +94,9 @@ class Comparing:
             result.bytes += len(text.data)
             if isinstance(answer, Failure):
                 self._failed(text, answer)
+            elif isinstance(ids, Failure):
+                result.different += 1
+                self._failed(text, ids)
             else:
                 result.tokens += len(ids)
                 result.oracle_tokens += len(answer)
@@ -103,6 +104,16 @@ class Comparing:
                 if answer != ids:
                     self._differs(text, answer)
             result.texts += 1
+
+    def _own(self, texts: list[bytes]) -> list[Answer]:
+        """Our ids of each text, or why it cannot be encoded."""
+        flags = {"add_special": self._add_special, "parse_special": self._parse_special}
+        try:
+            return [*self._tokenizer.encode_batch(texts, **flags)]
+        except ValueError as error:  # the vocabulary lacks a byte that one of the texts has
+            if len(texts) == 1:
+                return [Failure(OWN, f"the model gives no ids: {error}")]
+            return [answer for text in texts for answer in self._own([text])]
 
     def _choose_meaning(self, first: ComparedText) -> None:
         """Adopt the meaning of "add special tokens" that the first recorded ids follow."""

@@ -213,6 +213,10 @@ def change_to(one: Trial, other: Trial) -> Change:
     own, others = one.before, other.before
     if own.tokenizer is None or others.tokenizer is None:
         return Change()
+    if own.model != others.model:  # what else differs depends on it
+        model = Change({_K.MODEL: others.model})
+        read = one.changed(model)
+        return model | all_of(_differences(read, others, one)) if read.tokenizer else Change()
     return all_of(_differences(own, others, one))
 
 

@@ -68,8 +68,7 @@ class ReportLines:
 
     def _summary(self, result: Verification, note: str) -> Iterator[RenderableType]:
         text, oracle = verdict(result), terminal.one_line(result.oracle)
-        if result.different:
-            places = sum(difference.places for difference in result.differences) + result.other_places
+        if places := sum(difference.places for difference in result.differences) + result.other_places:
             text += f", in {counted(places, 'place')}"
         good = result.compared and not result.different
         yield Line(text, "green" if good else "bold red")

@@ -17,7 +17,7 @@ from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 from small_models import CHATML, small_tokenizer, with_template
 from synthetic import bounded, gpt2_vocabulary
 
-from ggufbpe import GGUFWarning, Tokenizer, diff, fix
+from ggufbpe import GGUFWarning, Tokenizer, diff, fix, verify
 from ggufbpe.analysis.diagnose.cause import Cause, of_two_models
 from ggufbpe.analysis.verify import stretches
 from ggufbpe.analysis.verify.align import Placed
@@ -667,3 +667,30 @@ def test_rows_that_would_look_alike_are_shown_as_they_are_written(tmp_path: Path
     found = vocabulary_differences(spm._replace(tokens=tokens, token_to_id=ids), spm)["tokens"]
     rows = [each.lines[0].partition(" ")[2] for each in found]
     assert rows[0].replace(" ", "▁") == rows[1]
+
+
+@pytest.fixture
+def wrong_model(tmp_path: Path) -> Path:
+    """GPT-2's vocabulary under the name of another tokenizer, which needs a token for each byte."""
+    path = tmp_path / "wrong.gguf"
+    fix(GPT2, path, set={"tokenizer.ggml.model": "llama"}, force=True)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:.*no token for the newline")
+@pytest.mark.parametrize("texts", [(), ("Hello", "€")])
+def test_a_wrong_tokenizer_model_cannot_encode_texts_and_is_mended(
+    texts: tuple[str, ...], wrong_model: Path
+) -> None:
+    for turn in (1, -1):
+        found = diff(*(wrong_model, GPT2)[::turn], texts)
+        assert found.suspect == (turn < 0)
+        assert found.fix == f"ggufbpe fix {wrong_model} --set tokenizer.ggml.model=gpt2 -o fixed.gguf"
+
+
+@pytest.mark.filterwarnings("ignore:.*no token for the newline")
+def test_texts_that_one_side_cannot_encode_differ(wrong_model: Path) -> None:
+    """llama.cpp throws an exception for them; the other texts are compared all the same."""
+    ours, theirs = verify(wrong_model, GPT2, ["Hello"]), verify(GPT2, wrong_model, ["Hello"])
+    assert (ours.same, ours.different, [group.kind for group in ours.failures]) == (False, 1, ["not encoded"])
+    assert (theirs.same, theirs.failed, [group.kind for group in theirs.failures]) == (False, 1, ["crash"])
