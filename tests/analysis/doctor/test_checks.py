@@ -840,6 +840,12 @@ OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
     ),
     "WPM without SEP": (WPM, lambda: {K.SEP_ID: None}, "special_id_missing", "warning"),
     "WPM with ##": ("bert-bge", raw_pieces, "pieces_unconverted", "error"),
+    "SPM with spaces": (
+        "llama-spm",
+        lambda: {K.LIST: [token.replace("▁", " ") for token in read(cached("llama-spm"))[K.LIST]]},
+        "spaces_unconverted",
+        "error",
+    ),
     "RWKV without bytes": (VOCABS / "rwkv-without-bytes.gguf", dict, "bytes_missing", "warning"),
     "Qwen 2 with BOS": ("qwen2", lambda: {K.ADD_BOS: True}, "bos_is_eos", "warning"),
     "Llama 3 without BOS": ("llama-bpe", lambda: {K.ADD_BOS: False}, "bos_switched_off", "warning"),
