@@ -230,7 +230,7 @@ def _shards_in(output: str) -> bool:
 
 
 def _manifests_in(output: str) -> list[bytes]:
-    """What a folder has of manifests, which each finished shard changes."""
+    """The contents of the manifests in the folder `output`; each finished shard changes them."""
     from ..data.corpora.manifest import MANIFEST, UNFINISHED
     from ..data.corpora.storage import folder_at
 

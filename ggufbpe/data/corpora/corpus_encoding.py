@@ -134,7 +134,7 @@ def encode_corpus(
     folder = folder_at(os.fspath(output))
     options = options.checked_for(format)
     job = _Job(tokenizer, folder, format, options, report if on_error == "skip" else _fatal)
-    job.look_at(_paths(corpus))
+    job.look_at([corpus] if isinstance(corpus, (str, os.PathLike)) else corpus)
     folder.prepare()
     try:
         encoded = job.run((workers, ray), resume, force, progress)
@@ -155,10 +155,6 @@ def _encoded(read: int, total: int, path: str, documents: int, tokens: int) -> P
     return Progress("encode", read, total, "bytes", path, {"documents": documents, "tokens": tokens})
 
 
-def _paths(corpus: Paths) -> list[str]:
-    return [os.fspath(path) for path in ([corpus] if isinstance(corpus, (str, os.PathLike)) else corpus)]
-
-
 class _Job:
     """One run."""
 
@@ -173,9 +169,9 @@ class _Job:
         self.to_begin: RunState | None = None
         self._dtype = id_dtype(FORMS[form], tokenizer.vocab_size)
 
-    def look_at(self, paths: list[str]) -> None:
+    def look_at(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         """Find the inputs, and what is wrong before anything is written."""
-        self._inputs = list_inputs(paths, self.skipped)
+        self._inputs = list_inputs([os.fspath(path) for path in paths], self.skipped)
         manifest.require_others(self._inputs, self._folder)
         self._require_packages()
         ChunkEncoder(self._tokenizer, self._options.document, self._options.layout(self._dtype, ""))
@@ -195,13 +191,18 @@ class _Job:
         if ray is not None:
             state, tail = self._encode_on_ray(ray, workers, state, layout, progress)
         else:
-            writer = ShardsWriter(self._folder, state, self._options.shard_size, layout, begin=self._begin)
+            self._folder.before_naming = self._replace_old_shards
+            writer = ShardsWriter(self._folder, state, self._options.shard_size, layout)
             try:
                 self._encode(writer, layout, workers or processors(), progress)
                 state, tail = writer.finish()
             finally:
                 writer.close()
-        self._begin()  # if it has no shards
+        if self.to_begin is not None and tail.bad_records and not tail.documents:
+            raise CorpusError(
+                f"all {tail.bad_records} records are bad, so the shards in {self._folder.name} stay"
+            )
+        self._replace_old_shards()  # if it has no shards
         self._check(state)
         return manifest.finish(self._folder, state, tail), state.shards
 
@@ -238,10 +239,10 @@ class _Job:
             )
         self.to_begin = state = RunState(self._header(None), [])
         if was_killed or not is_begun:
-            self._begin()
+            self._replace_old_shards()
         return state
 
-    def _begin(self) -> None:
+    def _replace_old_shards(self) -> None:
         """Begin to write, once: what an earlier run wrote is replaced by the state of this one."""
         if self.to_begin is not None:
             state, self.to_begin = self.to_begin, None
@@ -366,7 +367,9 @@ class _Job:
         with connected(address, workers), quiet_context():
             machines = RayMachines(work, self._tokenizer, options, workers)
             by_line = options.by_line and not options.document.is_chat
-            return encode_on(machines, work, self._folder, state, self._inputs, by_line, tell, self._begin)
+            return encode_on(
+                machines, work, self._folder, state, self._inputs, by_line, tell, self._replace_old_shards
+            )
 
     def _tell_bad(self, every: Iterable[Bad], chunk: Chunk) -> None:
         for bad in every:

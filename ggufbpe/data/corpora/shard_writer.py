@@ -7,7 +7,6 @@ length; ids left at the end of a shard that do not fill a row begin the next sha
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -47,16 +46,14 @@ class ShardsWriter:
         shard_size: int,
         layout: Layout,
         number: int | None = None,
-        begin: Callable[[], None] = lambda: None,
     ) -> None:
         """Goes on where `state` is. `shard_size` is in bytes of ids.
 
         `number` is that of the next shard, where `state` does not have those before; nor is it written down then.
-        `begin` is called before each shard gets its name.
         """
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._form = FORMS[state.header["format"]]
-        self._folder, self._layout, self._begin_run = folder, layout, begin
+        self._folder, self._layout = folder, layout
         self.state = state
         self._dtype = self._numpy.dtype(layout.held)
         self._window = layout.window or 1
@@ -177,6 +174,7 @@ class ShardsWriter:
     # ---- shards -------------------------------------------------------------------------------------
 
     def _end_shard(self) -> None:
+        self._wait()  # if that fails, `close` still discards this shard
         writer, self._writer = self._writer, None
         if writer is None:  # it has no row
             return
@@ -199,7 +197,6 @@ class ShardsWriter:
         self._bad = 0
         self._number += 1
         self._begin(self._carry)
-        self._wait()
         self._finishing = self._finisher.submit(self._put, writer, shard, self._place, self._carried_ids())
 
     def _carried_ids(self) -> list[int]:
@@ -207,7 +204,6 @@ class ShardsWriter:
 
     def _put(self, writer: ShardWriter, shard: Shard, place: CorpusPlace, carry: list[int]) -> None:
         try:
-            self._begin_run()
             shard = shard._replace(files=writer.finish())
         except BaseException:
             writer.discard()

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple, Protocol
 
@@ -110,6 +110,7 @@ class Folder(Protocol):
     """A folder of shards."""
 
     name: str
+    before_naming: Callable[[], None]  # called when a created file is complete, before it gets its name
 
     def names(self) -> list[str]:
         """The files in it; none if it does not exist."""
@@ -162,6 +163,7 @@ class LocalFolder:
 
     def __init__(self, path: str, attempt: str = "") -> None:
         self.name = path
+        self.before_naming = _nothing
         self._attempt = attempt
         self._lock: int | None = None
         self._made = False
@@ -184,7 +186,7 @@ class LocalFolder:
         files.write_files({self.path(name): data}, follow=False)
 
     def create(self, name: str) -> Unfinished:
-        return _LocalFile(self.path(name), self._attempt)
+        return _LocalFile(self, name, self._attempt)
 
     def open(self, name: str) -> IO[bytes]:
         return open(self.path(name), "rb")
@@ -241,19 +243,24 @@ class LocalFolder:
             self._lock = None
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class _LocalFile:
-    def __init__(self, path: str, attempt: str) -> None:
-        folder, name = os.path.split(path)
-        self._path, self._hidden = path, os.path.join(folder, f".{name}{attempt}{_HIDDEN}")
+    def __init__(self, folder: LocalFolder, name: str, attempt: str) -> None:
+        self._folder = folder
+        self._path, self._hidden = folder.path(name), folder.path(f".{name}{attempt}{_HIDDEN}")
         self.file: IO[bytes] = files.created(self._hidden)
 
     def finish(self, is_kept: bool = True) -> None:
         if is_kept:
             files.sync(self.file)
         self.file.close()
+        self._folder.before_naming()
         os.replace(self._hidden, self._path)
         if is_kept:
-            files.sync_folder(os.path.dirname(self._path) or ".")
+            files.sync_folder(self._folder.name or ".")
 
     def discard(self) -> None:
         with suppress(OSError):
@@ -267,6 +274,7 @@ class RemoteFolder:
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
+        self.before_naming = _nothing
         try:
             self._system, self._root = find_storage(self.name)
         except CorpusError as error:
@@ -289,7 +297,7 @@ class RemoteFolder:
         self._system.pipe_file(self._at(name), data)
 
     def create(self, name: str) -> Unfinished:
-        return _RemoteFile(self._system, self._at(name))
+        return _RemoteFile(self, self._system, self._at(name))
 
     def open(self, name: str) -> IO[bytes]:
         file: IO[bytes] = self._system.open(self._at(name), "rb")
@@ -323,13 +331,14 @@ class RemoteFolder:
 class _RemoteFile:
     """A temporary file, sent when it is complete."""
 
-    def __init__(self, system: Any, path: str) -> None:
-        self._system, self._path = system, path
+    def __init__(self, folder: RemoteFolder, system: Any, path: str) -> None:
+        self._folder, self._system, self._path = folder, system, path
         self._local = tempfile.NamedTemporaryFile(suffix=_HIDDEN)  # noqa: SIM115
         self.file: IO[bytes] = self._local.file
 
     def finish(self, is_kept: bool = True) -> None:
         self.file.flush()
+        self._folder.before_naming()
         self._system.put_file(self._local.name, self._path)
         self._local.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import functools
 import gzip
 import json
@@ -856,6 +857,30 @@ def test_a_forced_run_that_fails_later_has_shards_of_its_own_alone(
     assert rows(found) == expected(tok, ["Hello"])
 
 
+def test_a_forced_run_that_cannot_finish_its_first_shard_keeps_the_old_ones(
+    corpus: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    encode_corpus(corpus, tok, tmp_path / "out", shard_size=40)
+    before = files_in(tmp_path / "out")
+    monkeypatch.setattr("ggufbpe._util.files.sync", full)
+    with pytest.raises(OSError, match="No space left"):
+        encode_corpus(corpus, tok, tmp_path / "out", shard_size=60, force=True)
+    assert files_in(tmp_path / "out") == before
+
+
+def test_a_forced_run_whose_records_are_all_bad_keeps_the_old_shards(
+    corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    encode_corpus(corpus, tok, tmp_path / "out")
+    before = files_in(tmp_path / "out")
+    with pytest.raises(CorpusError, match=r"all \d+ records are bad, so the shards in .*out stay"):
+        encode_corpus(corpus, tok, tmp_path / "out", text_column="typo", on_error="skip", force=True)
+    assert files_in(tmp_path / "out") == before
+
+
 def test_an_empty_corpus_replaces_shards(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
     encode_corpus(corpus, tok, tmp_path / "out")
     (tmp_path / "empty.jsonl").touch()
@@ -870,11 +895,11 @@ def test_a_forced_run_that_is_killed_leaves_shards_of_one_corpus(
     old, new = tmp_path / "old", files_in(undisturbed)
     encode_corpus(corpus, tok, old, shard_size=40)
     before, rng, kinds = files_in(old), random.Random(1), set()
-    for _ in range(25):
+    for number in range(25):
         out = tmp_path / "out"
         shutil.copytree(old, out)
         child = forked(functools.partial(encode_corpus, large, tok, out, shard_size=20_000, force=True))
-        time.sleep(rng.random() * 0.1)
+        time.sleep(rng.random() * 0.03 * number)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         found = files_in(out)
