@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ...gguf.constants import TokenizerKey, TokenType
@@ -14,6 +15,7 @@ from .token_checks import CONTROL_LIKE, PADDING
 
 _K = TokenizerKey
 
+_IN_BRACKETS = re.compile(r"[<\[].+[>\]]")
 _TELLING = ("bos", "eos", "eot", "eom")  # the others rarely matter
 _SPECIAL_WHY = "With a wrong or missing special id, answers may never end, or prompts begin wrongly."
 
@@ -87,12 +89,13 @@ def _is_no_marker(model: Facts, token: int) -> bool:
 def _no_marker(model: Facts, name: str, key: str, token: int) -> Finding:
     """An id of a byte or of an unused token; of an unused one that is a marker, only the type is wrong."""
     text, is_byte = model.tokens[token], model.type_of(token) == TokenType.BYTE
-    is_marker = text in model.template or (CONTROL_LIKE.fullmatch(text) and not PADDING.fullmatch(text))
+    is_written = _IN_BRACKETS.fullmatch(text) and text in model.template
+    is_marker = is_written or (CONTROL_LIKE.fullmatch(text) and not PADDING.fullmatch(text))
     return Finding(
         "warning",
         "special_id_of_wrong_kind",
         f"The file says that {name.upper()} is {model.quoted(token)}, which is "
-        f"{'a byte of text' if is_byte else 'not used'}.",
+        f"{'a byte of text' if is_byte else 'marked as unused'}.",
         _SPECIAL_WHY,
         model.set_types(CONTROL=[token]) if is_marker and not is_byte else model.set_id(key),
         Where(key, token, model.file.offset(key)),

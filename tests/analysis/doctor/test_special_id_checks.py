@@ -75,6 +75,8 @@ def test_no_byte_is_a_marker(name: str, facts_of: FactsOf) -> None:
         ("<reserved_7>", "{{ messages[0].content }}<reserved_7>", True),
         ("<|end|>", "", True),
         ("<|reserved_7|>", "", False),
+        ("mess", "{{ messages[0].content }}<|im_end|>", False),  # which is in the template's code
+        ("", "", False),
     ],
 )
 def test_of_an_unused_token_the_type_is_wrong_if_it_is_a_marker(
@@ -87,7 +89,7 @@ def test_of_an_unused_token_the_type_is_wrong_if_it_is_a_marker(
         }
     )
     [finding] = wrong_special_ids(model)
-    assert finding.what.endswith("which is not used.")
+    assert finding.what.endswith("which is marked as unused.")
     assert (finding.fix == model.set_types(CONTROL=[SIZE])) is is_marker
 
 
