@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from .errors import escape_invisible, is_visible
 
-# A part of a command between quotation marks, as shlex writes it; compiled on first use, which hardly any command has.
+# A part of a command between quotation marks, as shlex writes it.
 _QUOTED = r"""'[^']*'|"[^"]*\""""
 
 
@@ -15,7 +14,7 @@ def shell_word(text: str) -> str:
     r"""Return `text` as one types it in a shell; what cannot be seen is escaped, as bash, zsh and POSIX 2024 read it.
 
     >>> print(shell_word("it's"), shell_word("m\x1b[31m.gguf"))
-    'it'"'"'s' $'m\x1b[31m.gguf'
+    'it'"'"'s' $'m\033[31m.gguf'
     """
     import shlex  # slow to import, and needed for messages alone
 
@@ -39,10 +38,10 @@ def no_flag(path: str) -> str:
 def visible_command(command: str) -> str:
     r"""Return a command that `shlex` quoted with all that cannot be seen escaped, so that it does the same.
 
-    Python's own `subprocess` and the shells of 2023 do not read the escapes: JSON has the command as it was.
+    Older shells and `subprocess` do not know `$'…'`, so JSON has the command without these escapes.
 
     >>> print(visible_command("rm 'a b' 'c\nd'"))
-    rm 'a b' $'c\x0ad'
+    rm 'a b' $'c\012d'
     """
     return re.sub(_QUOTED, _visible_part, command)
 
@@ -52,7 +51,13 @@ def _visible_part(match: re.Match[str]) -> str:
     if part[0] != "'" or escape_invisible(part) == part:
         return part
     escaped = "".join(
-        char if is_visible(char) else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+        char if is_visible(char) else "".join(f"\\{byte:03o}" for byte in _bytes(char))
         for char in part.replace("\\", "\\\\")
     )
     return f"${escaped}"
+
+
+def _bytes(char: str) -> bytes:
+    """The bytes of a character as a path has them; those of a text from a file may be any half of a surrogate pair."""
+    is_byte = "\udc80" <= char <= "\udcff"
+    return char.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from .._util.errors import printable
-from .._util.shell import shell_word
+from .._util.shell import shell_path
 from ..analysis.views.answers import answer
 from . import _output
 from ._arguments import Parser, UsageError
@@ -51,5 +51,5 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write_json(answer({"files": names}, path=arguments.output))
     else:
         count = f"{len(files)} files in {arguments.output}"
-        _output.note(f"{count}; to look at them: python3 -m http.server -d {shell_word(arguments.output)}")
+        _output.note(f"{count}; to look at them: python3 -m http.server -d {shell_path(arguments.output)}")
     return 0

@@ -46,6 +46,6 @@ def test_a_path_is_never_a_flag() -> None:
         "./-m.gguf",
         "./--",
         "a/-b",
-        r"$'./- \x0a'",
+        r"$'./- \012'",
     ]
     assert (no_flag("-"), no_flag("")) == ("./-", "")
