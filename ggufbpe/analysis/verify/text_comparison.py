@@ -19,6 +19,7 @@ MOST_KINDS = 100  # kinds of differences; places of further kinds are only count
 _CONTEXT = 6  # tokens shown on each side of a differing span
 _MOST_SHOWN = 24  # tokens of a differing span that are shown
 _REMEMBERED = 1 << 16  # pairs of rows of ids with their kind: in a large text most come many times
+_REMEMBERED_TOKENS = 16  # of such a pair; longer ones hardly come twice, and would take gigabytes
 # What is kept as evidence, of texts that differ and of those that do not: bytes of text, and texts.
 _MOST_BYTES, _MOST_TEXTS = 1 << 20, 2000
 
@@ -166,7 +167,8 @@ class Comparing:
         """The kind of a difference, by the tokens on both sides."""
         sides = comparison.ours[slice(*span.left)], comparison.theirs[slice(*span.right)]
         left, right = (tuple([token[:2] for token in side]) for side in sides)
-        return self._kind_of(left, right, span.start < span.end)
+        kind_of = self._kind_of if len(left) + len(right) <= _REMEMBERED_TOKENS else self._kind_of_tokens
+        return kind_of(left, right, span.start < span.end)
 
     def _kind_of_tokens(self, left: _Side, right: _Side, has_text: bool) -> str:
         sides = left, right

@@ -127,9 +127,12 @@ def _usual_flags(own: Facts, other: Facts, vocabulary: Vocabulary) -> dict[str, 
 
 
 def _has_capitals(vocabulary: Vocabulary) -> bool:
-    """Check that plain tokens have capital letters, which never come out of texts in lower case."""
+    """Check that plain tokens have capital letters, which never come out of texts in lower case.
+
+    A few may have been added to a vocabulary in lower case.
+    """
     plain = tokens_with(vocabulary.attributes, NORMAL)
-    return any(_CAPITAL.search(vocabulary.tokens[token]) for token in plain)
+    return sum(_CAPITAL.search(vocabulary.tokens[token]) is not None for token in plain) > 0.01 * len(plain)
 
 
 def _unusual_types(
