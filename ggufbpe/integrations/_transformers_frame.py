@@ -33,7 +33,7 @@ class AddedTokens(Truncation):
         """Whether a token is added before each text: BOS, or CLS.
 
         Setting it makes `tok` the tokenizer of a file that says so (tokenizer.ggml.add_bos_token), which
-        `save_pretrained` writes. `ValueError` where llama.cpp gives no heed to that, as for BERT, or where there is no
+        `save_pretrained` writes. `ValueError` where llama.cpp ignores the flag, as for BERT, or where there is no
         such token.
         """
         return bool(self._before)

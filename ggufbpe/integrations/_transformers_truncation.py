@@ -26,7 +26,7 @@ class Truncation(_Base):  # type: ignore[misc]
     ) -> tuple[list[T], list[T] | None, list[T]]:
         """Return both sequences without `num_tokens_to_remove`, and the overflow, which is `stride` longer.
 
-        Only if one sequence alone is cut, there is an overflow. `ValueError` if the strategy leaves nothing of the
+        A pair that is cut from both sides has no overflow. `ValueError` if the strategy leaves nothing of the
         sequence that it cuts, or if there are fewer tokens than are to be removed.
         """
         strategy = _Strategy(truncation_strategy)

@@ -276,7 +276,7 @@ def no_ids(ours: Sequence[int]) -> Cause:
     """No ids were given for a text of which the model makes some."""
     what = f"no ids were given, and the model gives {len(ours)}"
     detail = {"what": what, "index": 0, "ours": ours[:5], "theirs": []}
-    return Cause("unknown", detail, "look at what the other tool wrote, and give its ids")
+    return Cause("unknown", detail, "pass the ids that the other tool printed")
 
 
 def invalid_utf8_kept() -> Cause:

@@ -18,9 +18,8 @@ from .cause import Cause
 from .cause_search import Answer
 from .variants import variants_of
 
-_LEAST = (
-    0.1  # of the tokens; fewer may only come out as whole words, under a pre-tokenizer that the file has lost
-)
+# Of the tokens; fewer may only come out as whole words, under a pre-tokenizer that the file has lost.
+_LEAST = 0.1
 
 
 def with_damaged_merges(tokenizer: Tokenizer, found: Iterable[Answer]) -> list[Answer]:

@@ -69,8 +69,8 @@ def diagnose(
     `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is
     a `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are as in `Tokenizer.encode`,
     for the model's ids. If the model adds EOS but not BOS, ids as the command llama-tokenize prints them also count as
-    its own; `added_as` says so. So do those of the tokenizer model that the file has lost. `TypeError` for ids that are
-    not integers, `GGUFError` for a model that cannot be used.
+    its own; `added_as` says so. If the file names a wrong tokenizer model, so do those of the right one. `TypeError`
+    for ids that are not integers, `GGUFError` for a model that cannot be used.
 
     >>> from ggufbpe import Tokenizer
     >>> tok = Tokenizer.from_gguf("model.gguf")

@@ -19,7 +19,7 @@ from .round_trip_checks import UTF8_BYTES
 
 _K = TokenizerKey
 _SHARE_RISING = 0.25  # of the scores
-_SHARE_SPACED = 0.01  # of the tokens; a few spaces may be added text
+_SHARE_SPACED = 0.1  # of the tokens; a few spaces may be added text
 _SHARE_MARKED = 0.1  # of the tokens with spaces: as many may be left as U+2581, such as runs of it
 _LEAST_SCORES = 1000  # fewer do not show that an order is meant
 _MOST_SHOWN = 64  # bytes of a text, which a charsmap may make as long as itself

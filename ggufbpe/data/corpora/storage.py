@@ -55,8 +55,8 @@ def list_inputs(paths: Iterable[str], skipped: Counter[str]) -> list[Input]:
             status = os.stat(file.path)
             if not stat.S_ISREG(status.st_mode):
                 raise CorpusError(
-                    f"{file.path} is no file but a pipe or a device, and shards are resumed and checked with their "
-                    "inputs; write the text to a file"
+                    f"{file.path} is a pipe or a device, and inputs must be read again to resume and to check shards; "
+                    "write the text to a file"
                 )
             inputs.append(Input(file.path, *_state(status)))
     return inputs
