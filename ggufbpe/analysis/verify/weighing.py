@@ -174,15 +174,15 @@ def _some(vocabulary: Vocabulary, tokens: list[int]) -> str:
 def _is_extended(ours: Vocabulary, theirs: Vocabulary) -> bool:
     """Whether the other vocabulary goes on where ours ends, in tokens and in merges, as `train` extends a seed.
 
-    A file that lost its end is no seed: control tokens or special ids are among the tokens that it lacks.
+    Models that were trained on have control tokens behind those of their base model, too. A file that lost its end is
+    neither: special ids are among the tokens that it lacks.
     """
     size = len(ours.tokens)
     goes_on = size < len(theirs.tokens) and all(
         list(other[: len(mine)]) == list(mine)
         for mine, other in ((ours.tokens, theirs.tokens), (ours.merges, theirs.merges))
     )
-    has_lost_control = any(attributes & CONTROL for attributes in theirs.attributes[size:])
-    return goes_on and not has_lost_control and all((id_ or 0) < size for id_ in theirs.special_ids.values())
+    return goes_on and all((id_ or 0) < size for id_ in theirs.special_ids.values())
 
 
 def _unusual_pre(own: Facts, ours: Vocabulary, theirs: Vocabulary) -> Iterator[tuple[int, str]]:
