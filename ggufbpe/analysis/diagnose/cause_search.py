@@ -158,7 +158,7 @@ class Search(Changes):
             count = len(target.core)
             if ids.begin_with(target.core):
                 side = "end" if ids.are_more_than(count) else ""
-                if side and not count:  # which would be the beginning of any ids
+                if side and not self.ids:  # which would be the beginning of any ids
                     continue
             elif target.ends(text.key) and ids.all()[-count:] == target.core:
                 side = "start"
