@@ -166,17 +166,13 @@ def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
         yield "byte_fallback", lambda e: e.with_cause(on, way=BYTES_FOR_UNKNOWN)
     entry = vocabulary.pre_tokenizer
     if entry.escape_whitespaces and not vocabulary.tokenizer_model.has_charsmap:
-        cause_of_spaces = Cause(
-            "escape_whitespaces",
-            {"what": "spaces are not replaced by U+2581", "theirs": False},
-            "let the other tool replace spaces by U+2581 before it looks up tokens",
-        )
         if tokens_with_spaces(vocabulary.tokens):
             what = "the tokens of the file have spaces where llama.cpp expects U+2581"
-            cause_of_spaces = cause_of_spaces._replace(
-                detail={**cause_of_spaces.detail, "what": what},
-                fix="convert the model again with llama.cpp's own converter, which keeps U+2581",
-            )
+            fix = "convert the model again with llama.cpp's own converter, which keeps U+2581"
+        else:
+            what = "spaces are not replaced by U+2581"
+            fix = "let the other tool replace spaces by U+2581 before it looks up tokens"
+        cause_of_spaces = Cause("escape_whitespaces", {"what": what, "theirs": False}, fix)
         unescaped = entry._replace(escape_whitespaces=False)
         yield (
             "escape_whitespaces",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from ...gguf.constants import TokenizerKey, TokenType
@@ -11,11 +10,10 @@ from ...models.special_ids import END_OF_GENERATION, SPECIAL_IDS
 from ...models.vocabulary import BYTE, UNUSED, Vocabulary
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
-from .token_checks import CONTROL_LIKE, PADDING
+from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
 
 _K = TokenizerKey
 
-_IN_BRACKETS = re.compile(r"[<\[].+[>\]]")
 _TELLING = ("bos", "eos", "eot", "eom")  # the others rarely matter
 _SPECIAL_WHY = "With a wrong or missing special id, answers may never end, or prompts begin wrongly."
 
@@ -89,7 +87,7 @@ def _is_no_marker(model: Facts, token: int) -> bool:
 def _no_marker(model: Facts, name: str, key: str, token: int) -> Finding:
     """An id of a byte or of an unused token; of an unused one that is a marker, only the type is wrong."""
     text, is_byte = model.tokens[token], model.type_of(token) == TokenType.BYTE
-    is_written = _IN_BRACKETS.fullmatch(text) and text in model.template
+    is_written = BRACKETED.fullmatch(text) and text in model.template
     is_marker = is_written or (CONTROL_LIKE.fullmatch(text) and not PADDING.fullmatch(text))
     return Finding(
         "warning",
