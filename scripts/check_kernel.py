@@ -213,7 +213,8 @@ def _compile_with_all() -> None:
         return done.stdout if done.returncode else ""
 
     # Most of the time goes into headers. That each source includes what it needs is seen by one compiler as well.
-    checks = [("g++", group) for group in together] + [("clang++-14", group) for group in one_by_one]
+    of_folders, of_sources = COMPILERS
+    checks = [(of_folders, group) for group in together] + [(of_sources, group) for group in one_by_one]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         jobs = [threads.submit(compiled, compiler, group) for compiler, group in checks]
     failures = [job.result() for job in jobs if job.result()]

@@ -187,9 +187,9 @@ def _proposal(
     change |= template
     if proposal.command and proposal.explained == proposal.differing:  # nothing has to be searched for
         return proposal
-    encoded = [each for each in compared if encode(broken, each) or not each.text]
-    differing = [each for each in encoded if encode(broken, each) != each.ids]
-    agreeing = [each for each in encoded if each not in differing]
+    encoded = [(each, ids) for each in compared if (ids := encode(broken, each)) or not each.text]
+    differing = [each for each, ids in encoded if ids != each.ids]
+    agreeing = [each for each, ids in encoded if ids == each.ids]
     explaining = Explaining(broken, OtherModel(good), differing, agreeing, (True, True))
     return explaining.proposal_on(trial, change)
 

@@ -28,10 +28,7 @@ from ..doctor.round_trip_checks import SAMPLES
 
 _EXAMPLES = 100  # kept of each difference
 _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix", "lowercase")
-_FLAGS_OF_MODELS = (
-    "strip_accents",
-    "remove_extra_whitespaces",
-)  # compared if one of the two models uses them
+_FLAGS_OF_MODELS = ("strip_accents", "remove_extra_whitespaces")  # compared if one of the models uses them
 _PRE_FLAGS = (
     "ignore_merges",
     "byte_encode",

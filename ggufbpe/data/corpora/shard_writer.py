@@ -40,12 +40,7 @@ class ShardsWriter:
     """Writes documents to shards, one shard after the other."""
 
     def __init__(
-        self,
-        folder: Folder,
-        state: RunState,
-        shard_size: int,
-        layout: Layout,
-        number: int | None = None,
+        self, folder: Folder, state: RunState, shard_size: int, layout: Layout, number: int | None = None
     ) -> None:
         """Goes on where `state` is. `shard_size` is in bytes of ids.
 

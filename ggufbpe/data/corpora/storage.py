@@ -15,7 +15,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from ..._util import files
 from .corpus_files import file_version, files_of, find_storage, is_url, open_file
@@ -296,8 +296,12 @@ class RemoteFolder:
     def write(self, name: str, data: bytes) -> None:
         self._system.pipe_file(self._at(name), data)
 
+    def put(self, path: str, name: str) -> None:
+        """Send a file of this machine."""
+        self._system.put_file(path, self._at(name))
+
     def create(self, name: str) -> Unfinished:
-        return _RemoteFile(self, self._system, self._at(name))
+        return _RemoteFile(self, name)
 
     def open(self, name: str) -> IO[bytes]:
         file: IO[bytes] = self._system.open(self._at(name), "rb")
@@ -331,15 +335,15 @@ class RemoteFolder:
 class _RemoteFile:
     """A temporary file, sent when it is complete."""
 
-    def __init__(self, folder: RemoteFolder, system: Any, path: str) -> None:
-        self._folder, self._system, self._path = folder, system, path
+    def __init__(self, folder: RemoteFolder, name: str) -> None:
+        self._folder, self._name = folder, name
         self._local = tempfile.NamedTemporaryFile(suffix=_HIDDEN)  # noqa: SIM115
         self.file: IO[bytes] = self._local.file
 
     def finish(self, is_kept: bool = True) -> None:
         self.file.flush()
         self._folder.before_naming()
-        self._system.put_file(self._local.name, self._path)
+        self._folder.put(self._local.name, self._name)
         self._local.close()
 
     def discard(self) -> None:
