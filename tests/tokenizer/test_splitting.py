@@ -203,7 +203,10 @@ def test_both_engines_divide_alike(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm"])
-@pytest.mark.parametrize("rare", ["", "é", "</s>", "[SEP]", "\x01", "\u3000", "\n  \n", " 者é " * 40])
+@pytest.mark.parametrize(
+    "rare",
+    ["", "é", "</s>", "[SEP]", "\x01", "\u3000", "\n  \n", " 者é " * 40, "中", "♥", "x♥中①", "中♥ " * 2000],
+)
 def test_both_engines_divide_long_texts_alike(kind: str, rare: str) -> None:
     """Most of the text is plain, and some is not."""
     native, dice = tokenizer_of_kind(kind), random.Random(f"{kind} {rare}")

@@ -317,6 +317,13 @@ void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, 
     encode_alone(text, options, *scratch, sink, poll);
 }
 
+void Encoder::encode_with_words(const Text &text, const EncodeOptions &options, Ids &ids, WordStarts &words,
+                                const Poll &poll) const {
+    Sink sink(ids, words);
+    TextModel::Lease scratch(*model_);
+    encode_alone(text, options, *scratch, sink, poll);
+}
+
 bool Encoder::words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const {
     TextModel::Lease scratch(*model_);
     const bool stays = text.is_valid || model_->words_read_bytes() || is_utf8(text.data, text.size, poll);

@@ -69,6 +69,9 @@ public:
 
     // The ids of a text and the span of each, on this thread.
     void encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans, const Poll &poll) const;
+    // The ids of a text that is UTF-8 and has no special tokens, and where its words begin if the model looks them up as they
+    // stand in it (WordPiece).
+    void encode_with_words(const Text &text, const EncodeOptions &options, Ids &ids, WordStarts &words, const Poll &poll) const;
 
     // The pieces of a text, all of it taken as plain text; false, and nothing, if the model has none.
     bool words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const;

@@ -1,4 +1,4 @@
-// Where ids go: into memory, or, if only their number is wanted, nowhere. Their spans may go with them.
+// Where ids go: into memory, or, if only their number is wanted, nowhere. Their spans, or the starts of words, may go with them.
 
 #pragma once
 
@@ -7,6 +7,7 @@
 
 #include "ids.h"
 #include "spans.h"
+#include "words.h"
 
 namespace ggufbpe {
 
@@ -14,11 +15,14 @@ class Sink {
 public:
     Sink() = default;  // only counts
     explicit Sink(Ids &ids, Spans *spans = nullptr) : ids_(&ids), spans_(spans) {}
+    Sink(Ids &ids, WordStarts &word_starts) : ids_(&ids), word_starts_(&word_starts) {}
 
     bool only_counts() const { return !ids_; }
     size_t count() const { return count_; }  // of ids that were only counted
     size_t size() const { return ids_ ? ids_->size() : count_; }
     Spans *spans() const { return spans_; }  // null unless each id's span is wanted, too
+    // Null unless the starts of words are wanted, too, of a model that looks words up as they stand in the text (WordPiece).
+    WordStarts *word_starts() const { return word_starts_; }
 
     void push(int32_t id) {
         if (ids_) {
@@ -51,6 +55,7 @@ public:
 private:
     Ids *ids_ = nullptr;
     Spans *spans_ = nullptr;
+    WordStarts *word_starts_ = nullptr;
     size_t count_ = 0;
 };
 

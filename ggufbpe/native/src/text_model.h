@@ -100,6 +100,10 @@ public:
     // that throws NotDivisible; may return it whole, which never does. Each may be encoded once.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 
+    // Of a model that cuts texts into words without the white space between them (WordPiece): whether a character is such
+    // white space, or its bytes are those of tokens wherever it stands in a word.
+    virtual bool keeps_in_words(uint32_t) const { return false; }
+
     // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.
     virtual bool keeps_overlong_spaces() const { return false; }
 

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "memory.h"
+
 namespace ggufbpe {
 
 struct Words {
@@ -17,6 +19,27 @@ struct Words {
     void add(const unsigned char *start, size_t size) {
         starts[count] = start;
         sizes[count++] = size;
+    }
+};
+
+// Where the words of a text begin.
+struct WordStarts {
+    const unsigned char *text = nullptr;
+    LargeVector<size_t> places;
+    size_t bytes = 0;  // of all words
+
+    void clear(const unsigned char *of_text) {
+        text = of_text;
+        places.clear();
+        bytes = 0;
+    }
+    void add(const Words &words) {
+        const size_t known = places.size();
+        places.resize(known + words.count);
+        for (size_t i = 0; i < words.count; ++i) {
+            places[known + i] = static_cast<size_t>(words.starts[i] - text);
+            bytes += words.sizes[i];
+        }
     }
 };
 

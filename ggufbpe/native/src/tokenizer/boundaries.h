@@ -65,12 +65,11 @@ private:
     size_t line_at(size_t at, bool is_paragraph, Pace &pace) const;
     size_t sentence_at(size_t at, Pace &pace) const;
     void find_lines_of_markdown(Pace &pace);
-    void take_line_of(size_t at, Pace &pace);
+    void take_line_of_markdown(size_t start, Pace &pace);
     void take_fence(size_t mark, Pace &pace);
     void find_definitions(Pace &pace);
     void take_definition(size_t at, Pace &pace);
     void drop_places_in_fences();
-    size_t fence_mark(size_t line) const;
     bool is_in_fence(size_t place) const;
     bool is_between_words(size_t place) const;
     bool is_rule(size_t at) const;

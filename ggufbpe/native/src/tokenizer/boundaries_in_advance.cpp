@@ -19,6 +19,8 @@ const char *const KEYWORDS[] = {"def", "class", "func", "function", "fn", "impl"
                                 "namespace", "module", "object", "type", "typedef", "union", "void", "int", "bool", "auto",
                                 "CREATE", "template"};
 
+const ByteSet BREAKS{{'\n', '\n'}};
+
 // The words that begin with a byte.
 template <size_t COUNT>
 std::array<std::vector<const char *>, 128> by_first_byte(const char *const (&words)[COUNT]) {
@@ -42,36 +44,19 @@ size_t Boundaries::end_before(size_t at, Pace &pace, IsIt is_it) const {
 
 // Finds headings, rules, and fenced blocks with their ends.
 void Boundaries::find_lines_of_markdown(Pace &pace) {
-    static const ByteSet breaks{{'\n', '\n'}}, firsts{{'#', '#'}, {'*', '*'}, {'-', '-'}, {'_', '_'}}, marks{{'`', '`'}, {'~', '~'}};
-    uint64_t at_breaks[ByteSet::MASKS], at_firsts[ByteSet::MASKS], at_marks[ByteSet::MASKS];
-    uint64_t begins_line = 1, goes_on = 0;
-    for (size_t chunk = 0; chunk < size_; chunk += ByteSet::MASKS * ByteSet::PLACES) {
-        const size_t bytes = std::min(ByteSet::MASKS * ByteSet::PLACES, size_ - chunk);
-        breaks.find(text_ + chunk, bytes, at_breaks);
-        firsts.find(text_ + chunk, bytes, at_firsts);
-        marks.find(text_ + chunk, bytes, at_marks);
-        pace.count(bytes);
-        for (size_t i = 0; i * ByteSet::PLACES < bytes; ++i) {
-            const uint64_t at = at_marks[i];
-            // Marks that two others follow, or may follow in the next 64 bytes.
-            const uint64_t fences = at & ~(at << 1 | goes_on) & (at >> 1 | uint64_t(1) << 63) & (at >> 2 | uint64_t(3) << 62);
-            uint64_t left = ((at_breaks[i] << 1 | begins_line) & at_firsts[i]) | fences;
-            begins_line = at_breaks[i] >> 63;
-            goes_on = at >> 63;
-            for (; left; left &= left - 1) take_line_of(chunk + i * ByteSet::PLACES + lowest_bit(left), pace);
-        }
-    }
+    take_line_of_markdown(0, pace);
+    BREAKS.each(text_, size_, pace, [&](size_t at) { take_line_of_markdown(at + 1, pace); });
 }
 
-// Takes a line of Markdown with its first byte that is no space, if it is one.
-void Boundaries::take_line_of(size_t at, Pace &pace) {
-    size_t start = at, depth = 0;
-    while (start > 0 && text_[start - 1] == ' ' && at - start < 3) --start;
-    if (start > 0 && text_[start - 1] != '\n') return;
+void Boundaries::take_line_of_markdown(size_t start, Pace &pace) {
+    static const ByteSet firsts{{'#', '#'}, {'*', '*'}, {'-', '-'}, {'_', '_'}, {'`', '`'}, {'~', '~'}};
+    size_t at = start, depth = 0;
+    while (at < size_ && at < start + 3 && text_[at] == ' ') ++at;
+    if (at >= size_ || !firsts.has(text_[at])) return;
     while (at + depth < size_ && text_[at + depth] == '#') ++depth;
     pace.count(depth);
-    const bool is_heading = depth > 0 && has(at + depth, " "), is_ruled = is_rule(at);
-    const size_t mark = has_fences_ ? fence_mark(start) : NONE;
+    const bool is_heading = at == start && depth > 0 && has(at + depth, " "), is_ruled = at == start && is_rule(at);
+    const size_t mark = has_fences_ && (has(at, "```") || has(at, "~~~")) ? at : NONE;
     if (!is_heading && !is_ruled && mark == NONE) return;
     for (BoundaryLevel &level : levels_) {
         const bool is_here = level.kind == BoundaryLevel::HEADING        ? is_heading && depth == level.depth
@@ -90,21 +75,14 @@ void Boundaries::take_line_of(size_t at, Pace &pace) {
 // Finds blank lines before definitions: the last byte of the line breaks that stand side by side, or the first one if
 // `at_start_`.
 void Boundaries::find_definitions(Pace &pace) {
-    static const ByteSet breaks{{'\n', '\n'}}, breaks_and_returns{{'\n', '\n'}, {'\r', '\r'}};
-    uint64_t at_breaks[ByteSet::MASKS], at_both[ByteSet::MASKS], goes_on = 0;
-    for (size_t chunk = 0; chunk < size_; chunk += ByteSet::MASKS * ByteSet::PLACES) {
-        const size_t bytes = std::min(ByteSet::MASKS * ByteSet::PLACES, size_ - chunk);
-        breaks.find(text_ + chunk, bytes, at_breaks);
-        breaks_and_returns.find(text_ + chunk, bytes, at_both);
-        pace.count(bytes);
-        for (size_t i = 0; i * ByteSet::PLACES < bytes; ++i) {
-            const uint64_t behind_another = at_both[i] << 1 | goes_on;
-            goes_on = at_both[i] >> 63;
-            for (uint64_t left = at_start_ ? at_both[i] & ~behind_another : at_breaks[i] & behind_another; left; left &= left - 1) {
-                take_definition(chunk + i * ByteSet::PLACES + lowest_bit(left), pace);
-            }
+    BREAKS.each(text_, size_, pace, [&](size_t at) {
+        if (!at_start_) {
+            if (at > 0 && (text_[at - 1] == '\n' || text_[at - 1] == '\r')) take_definition(at, pace);
+            return;
         }
-    }
+        const size_t start = end_before(at, pace, [](unsigned char byte) { return byte != '\r'; });
+        if (start == 0 || text_[start - 1] != '\n') take_definition(start, pace);
+    });
 }
 
 void Boundaries::take_definition(size_t at, Pace &pace) {
@@ -124,16 +102,13 @@ void Boundaries::take_definition(size_t at, Pace &pace) {
 void Boundaries::drop_places_in_fences() {
     for (BoundaryLevel &level : levels_) {
         if (level.kind == BoundaryLevel::GIVEN || level.in_fences) continue;
-        std::vector<size_t> &places = level.places;
-        places.erase(std::remove_if(places.begin(), places.end(), [&](size_t place) { return is_in_fence(place); }), places.end());
+        auto fence = fences_.begin();
+        const auto is_inside = [&](size_t place) {
+            while (fence != fences_.end() && *fence <= place) ++fence;
+            return (fence - fences_.begin()) % 2;
+        };
+        level.places.erase(std::remove_if(level.places.begin(), level.places.end(), is_inside), level.places.end());
     }
-}
-
-// Where the mark of a fenced block stands in the line that begins at a place; NONE if there is none.
-size_t Boundaries::fence_mark(size_t line) const {
-    size_t at = line;
-    while (at < size_ && at < line + 3 && text_[at] == ' ') ++at;
-    return has(at, "```") || has(at, "~~~") ? at : NONE;
 }
 
 // A line that opens a fenced block or closes it.

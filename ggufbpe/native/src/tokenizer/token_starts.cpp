@@ -13,18 +13,6 @@ namespace {
 
 constexpr size_t BLOCK = 1 << 14;  // bytes that are encoded at a time; where lengths do not add up, once more
 
-// How much of a text is ASCII without control characters except white space: all of it is in words, byte for byte, or between
-// them.
-size_t length_of_plain_ascii(const unsigned char *text, size_t size) {
-    static const ByteSet others{{0, '\t' - 1}, {'\r' + 1, ' ' - 1}, {0x7F, 0xFF}};
-    uint64_t found;
-    for (size_t at = 0; at < size; at += ByteSet::PLACES) {
-        others.find(text + at, std::min(ByteSet::PLACES, size - at), &found);
-        if (found) return at + lowest_bit(found);
-    }
-    return size;
-}
-
 }  // namespace
 
 TokenStarts::TokenStarts(const Encoder &encoder, const SplitPoints &places, const Text &text, const SpecialSpans &special,
@@ -37,6 +25,7 @@ TokenStarts::TokenStarts(const Encoder &encoder, const SplitPoints &places, cons
       parse_special_(parse_special),
       poll_(poll),
       pace_(poll),
+      unchanged_(encoder.model()),
       is_utf8_(text.is_valid || (lengths.size && is_utf8(text.data, text.size, poll))) {}
 
 size_t TokenStarts::before(size_t place) {
@@ -78,14 +67,20 @@ bool TokenStarts::encode_next() {
         unused_ = 0;
     }
     size_t end = end_of_block(from, BLOCK);
-    const bool may_add_up = (!lengths_.are_of_words || is_plain_up_to(from, end)) && this->may_add_up(from, end);
+    const bool may_add_up = this->may_add_up(from, end);
     const Text block{text_.data + from, end - from, text_.is_valid};
     const EncodeOptions options{false, parse_special_, true, !SplitPoints::begins_between(special_, from, end)};
     encoded_ = end;
     if (may_add_up) {
         ids_.clear();
-        encoder_.encode(block, options, 1, ids_, poll_);
-        if (lengths_.are_of_words ? add_by_word(ids_, from, end) : add_by_length(ids_, from, end)) return true;
+        if (lengths_.are_of_words) {
+            words_.clear(block.data);
+            encoder_.encode_with_words(block, options, ids_, words_, poll_);
+            if (add_by_word(ids_, from)) return true;
+        } else {
+            encoder_.encode(block, options, 1, ids_, poll_);
+            if (add_by_length(ids_, from, end)) return true;
+        }
     }
     add_by_span(block, options);
     return true;
@@ -96,11 +91,20 @@ size_t TokenStarts::end_of_block(size_t from, size_t size) const {
     return places_.next(text_.data, text_.size, from + size, special_, poll_);
 }
 
-// Brings the end of a block forward, so that all of it is plain ASCII, or most of it is not; returns whether all is.
-bool TokenStarts::is_plain_up_to(size_t from, size_t &end) {
+// Whether no token can stand for more bytes than it has in the text. Where some stand for more (a space that is put behind a
+// special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance. So where the model
+// changes a character of a block, or there is a special token, the block ends before it, or else soon behind it.
+bool TokenStarts::may_add_up(size_t from, size_t &end) {
     constexpr size_t SHORT = 64, NEAR_BY = 256;
-    const size_t other = from + length_of_plain_ascii(text_.data + from, end - from);
-    pace_.count(other - from);
+    if (!lengths_.size || !is_utf8_) return false;
+    const SplitPointRules &rules = places_.rules();
+    if (!rules.strips && !rules.is_kept_behind && !lengths_.are_of_words) return true;
+    const auto unchanged_length = [&](size_t at, size_t size) {
+        const auto special = std::lower_bound(special_.begin(), special_.end(), std::make_pair(at, size_t(0)));
+        if (special != special_.end()) size = std::min(size, special->first - at);
+        return lengths_.are_of_words ? unchanged_.length(text_.data + at, size, pace_) : size;
+    };
+    const size_t other = from + unchanged_length(from, end - from);
     if (other == end) return true;
     for (size_t at = other; at > from + SHORT && other - at < NEAR_BY; --at) {
         pace_.count(Pace::LOOKUP);
@@ -109,19 +113,14 @@ bool TokenStarts::is_plain_up_to(size_t from, size_t &end) {
         return true;
     }
     size_t at = other;
-    while (at < end && length_of_plain_ascii(text_.data + at, std::min(SHORT, end - at)) < SHORT) at += SHORT;
-    pace_.count(at - other);
+    for (size_t next; at < end; at = next) {
+        pace_.count(SHORT);
+        next = std::min(at + SHORT, end);
+        while (next < end && (text_.data[next] & 0xC0) == 0x80) ++next;
+        if (next < end && unchanged_length(at, next - at) == next - at) break;
+    }
     if (at < end) end = std::min(end, places_.next(text_.data, text_.size, at, special_, poll_));
     return false;
-}
-
-// Whether no token can stand for more bytes than it has in the text. Where some stand for more (a space that is put behind a
-// special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance.
-bool TokenStarts::may_add_up(size_t from, size_t end) const {
-    if (!lengths_.size || !is_utf8_) return false;
-    const SplitPointRules &rules = places_.rules();
-    const bool is_changed_behind = rules.strips || rules.is_kept_behind || lengths_.are_of_words;
-    return !is_changed_behind || !SplitPoints::begins_between(special_, from, end);
 }
 
 // Both add nothing and give false if the tokens do not stand for the text from `from` to `end`.
@@ -135,20 +134,21 @@ bool TokenStarts::add_by_length(const Ids &ids, size_t from, size_t end) {
     });
 }
 
-bool TokenStarts::add_by_word(const Ids &ids, size_t from, size_t end) {
-    const size_t words = find_words(text_.data + from, end - from);
-    const size_t *const word_starts = words_.data();
-    size_t next = 0, place = from;
-    const bool add_up = add(ids, word_bytes_, [&](const int32_t *some, size_t count, size_t *to, uint64_t at) {
+bool TokenStarts::add_by_word(const Ids &ids, size_t from) {
+    const size_t words = words_.places.size();
+    words_.places.resize(std::max(words, ids.size()));  // so that there is one for each token that may begin a word
+    const size_t *const word_starts = words_.places.data();
+    size_t next = 0, between = from;  // words that have begun; white space before the last of them, and what is before the block
+    const bool add_up = add(ids, words_.bytes, [&](const int32_t *some, size_t count, size_t *to, uint64_t at) {
+        const LengthArray lengths = lengths_;  // in registers
         for (size_t i = 0; i < count; ++i) {
-            const uint32_t length = lengths_.of(some[i]), own = length & ~LengthArray::BEGINS_WORD;
+            const uint32_t length = lengths.of(some[i]);
             const size_t begins = length / LengthArray::BEGINS_WORD & 1;
-            // Not a branch: which tokens begin words is unpredictable.
-            place = begins ? from + word_starts[std::min(next, words)] : place;
+            // Which tokens begin words is unpredictable. Compilers make a branch of a choice, but not of masks.
+            between = ((from + word_starts[next] - at) & (0 - begins)) | (between & (begins - 1));
             next += begins;
-            to[i] = place;
-            place += own;
-            at += own;
+            to[i] = between + at;
+            at += length & ~LengthArray::BEGINS_WORD;
         }
         return at;
     });
@@ -167,41 +167,6 @@ bool TokenStarts::add(const Ids &ids, size_t size, Write write) {
     });
     if (at != size) starts_.resize(count);
     return at == size;
-}
-
-// Where words begin in plain ASCII, and how many bytes are in them: letters and digits form words, every other visible
-// character stands alone.
-size_t TokenStarts::find_words(const unsigned char *text, size_t size) {
-    constexpr size_t SEVERAL = 8;
-    constexpr uint64_t HIGHEST = uint64_t(1) << 63;  // there is one, so that a lowest bit is defined
-    static const ByteSet joined{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, spaces{{'\t', '\r'}, {' ', ' '}};
-    uint64_t in_words[ByteSet::MASKS], between[ByteSet::MASKS];
-    words_.resize(size + 1 + SEVERAL);
-    size_t *to = words_.data();
-    word_bytes_ = size;
-    uint64_t continues = 0;  // whether the last place was in a word
-    for (size_t at = 0; at < size; at += ByteSet::MASKS * ByteSet::PLACES) {
-        const size_t chunk = std::min(ByteSet::MASKS * ByteSet::PLACES, size - at);
-        joined.find(text + at, chunk, in_words);
-        spaces.find(text + at, chunk, between);
-        for (size_t i = 0; i * ByteSet::PLACES < chunk; ++i) {
-            const size_t left = chunk - i * ByteSet::PLACES;
-            const uint64_t there = left < ByteSet::PLACES ? (uint64_t(1) << left) - 1 : ~uint64_t(0);
-            uint64_t starts = ((in_words[i] & ~(in_words[i] << 1 | continues)) | ~(in_words[i] | between[i])) & there;
-            continues = in_words[i] >> 63;
-            word_bytes_ -= count_bits(between[i]);
-            // Several at a time, since it is unpredictable how many there are.
-            size_t *const end = to + count_bits(starts);
-            while (starts) {
-                for (size_t k = 0; k < SEVERAL; ++k, starts &= starts - 1) to[k] = at + i * ByteSet::PLACES + lowest_bit(starts | HIGHEST);
-                to += SEVERAL;
-            }
-            to = end;
-        }
-        pace_.count(chunk);
-    }
-    *to = size;
-    return static_cast<size_t>(to - words_.data());
 }
 
 void TokenStarts::add_by_span(const Text &block, const EncodeOptions &options) {

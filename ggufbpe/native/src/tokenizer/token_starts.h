@@ -17,6 +17,7 @@
 #include "memory.h"
 #include "poll.h"
 #include "tokenizer/split_points.h"
+#include "tokenizer/unchanged_text.h"
 
 namespace ggufbpe {
 
@@ -24,7 +25,8 @@ namespace ggufbpe {
 struct LengthArray {
     const int32_t *data = nullptr;
     size_t size = 0;
-    // The model drops white space between words; BEGINS_WORD is set for tokens that begin one. Lengths are those in plain ASCII.
+    // The model drops white space between words; BEGINS_WORD is set for tokens that begin one. Lengths are those in text that
+    // is not changed otherwise.
     bool are_of_words = false;
 
     static constexpr uint32_t BEGINS_WORD = 1u << 30;
@@ -53,13 +55,11 @@ public:
 private:
     bool encode_next();
     size_t end_of_block(size_t from, size_t size) const;
-    bool is_plain_up_to(size_t from, size_t &end);
-    bool may_add_up(size_t from, size_t end) const;
+    bool may_add_up(size_t from, size_t &end);
     bool add_by_length(const Ids &ids, size_t from, size_t end);
-    bool add_by_word(const Ids &ids, size_t from, size_t end);
+    bool add_by_word(const Ids &ids, size_t from);
     template <typename Write>
     bool add(const Ids &ids, size_t size, Write write);
-    size_t find_words(const unsigned char *text, size_t size);
     void add_by_span(const Text &block, const EncodeOptions &options);
 
     const Encoder &encoder_;
@@ -72,8 +72,8 @@ private:
     Pace pace_;
     Ids ids_;  // of one block
     Spans spans_;
-    LargeVector<size_t> words_;  // where they begin in the block
-    size_t word_bytes_ = 0;
+    WordStarts words_;  // of one block
+    UnchangedText unchanged_;
     bool is_utf8_;
     size_t encoded_ = 0;            // bytes
     LargeVector<size_t> starts_;    // of the tokens from number forgotten_ on

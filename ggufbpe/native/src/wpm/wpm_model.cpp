@@ -79,6 +79,18 @@ void WPMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
     }
 }
 
+// A word of characters that are tokens by themselves, at its beginning and further on, is never unknown.
+bool WPMModel::keeps_in_words(uint32_t code_point) const {
+    const Normalizer::Kind kind = normalizer_.kind(code_point);
+    if (kind == Normalizer::space) return true;
+    if (normalizer_.written(code_point) != code_point) return false;
+    char text[BEGIN.size() + 4];
+    char *const character = std::copy(BEGIN.begin(), BEGIN.end(), text);
+    const size_t size = write_utf8(code_point, reinterpret_cast<unsigned char *>(character));
+    const auto is_token = [&](std::string_view token) { return tokens_->find(token) != Strings::NOT_FOUND; };
+    return is_token({text, BEGIN.size() + size}) && (kind == Normalizer::alone || is_token({character, size}));
+}
+
 void WPMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
     Pace pace(poll);
@@ -90,6 +102,7 @@ void WPMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
         const size_t start = at;
         own.words.count = 0;
         at = find_words(part.data, part.size, at, own.words, pace);
+        if (WordStarts *const starts = ids.word_starts()) starts->add(own.words);
         encode_words(part.data + part.size, own.words, own, ids, match, append);
         pace.count(at - start);
     }

@@ -33,6 +33,7 @@ public:
                const Poll &poll) const override;
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
     void prepare_for(size_t bytes, const Poll &poll) const override;
+    bool keeps_in_words(uint32_t code_point) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
