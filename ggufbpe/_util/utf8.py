@@ -64,6 +64,27 @@ def has_utf8(text: str) -> bool:
     return True
 
 
+def without_surrogates(text: str) -> str:
+    """`text` with U+FFFD for each lone surrogate, so that UTF-8 can write it."""
+    if has_utf8(text):
+        return text
+    return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+
+
+def original_bytes(text: str) -> bytes:
+    r"""The bytes that `text` was made from, with invalid bytes as they were (surrogateescape).
+
+    Lone surrogates of any other kind are characters of the text itself, of three bytes.
+
+    >>> original_bytes("a\udcff"), original_bytes("a\ud800")
+    (b'a\xff', b'a\xed\xa0\x80')
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
 def is_utf8(data: bytes) -> bool:
     """Whether bytes are UTF-8 as the standard has it."""
     try:

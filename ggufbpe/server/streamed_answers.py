@@ -109,8 +109,8 @@ def sent_parts(content: bytes | StreamedAnswer) -> Iterator[bytes]:
 def answer_json(answer: Any) -> bytes:
     """The JSON of an answer as a whole.
 
-    In the symbols of a traced word, bytes that are not UTF-8 are lone surrogates, which orjson refuses; they are
-    escaped then, as the commands do.
+    In the symbols of a traced word, bytes that are not UTF-8 are lone surrogates, which orjson refuses. They are
+    escaped then, so that the page can tell the symbols apart.
     """
     try:
         return orjson.dumps(answer, default=_whole, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,10 +98,11 @@ def test_the_command_runs_whatever_the_name_is(
     found = call(doctor, "--", name)
     assert "fix: this one command mends all 2 findings:" in found.text
     assert f"  fix: --set {K.ADD_BOS}=false" in found.text.splitlines()
-    in_json = json.loads(call(doctor, "--json", "--", name).text)["fix"]
-    for shell, command in (("bash", found.text.splitlines()[-1]), ("sh", in_json)):
-        script = f'ggufbpe() {{ {sys.executable} -m ggufbpe "$@"; }}; {command}'
-        subprocess.run([shell, "-c", os.fsencode(script)], check=True, capture_output=True)
+    in_json = json.loads(call(doctor, "--json", "--", name).text)
+    fix = bytes.fromhex(in_json["fix_bytes"]) if "fix_bytes" in in_json else in_json["fix"].encode()
+    for shell, command in (("bash", found.text.splitlines()[-1].encode()), ("sh", fix)):
+        script = f'ggufbpe() {{ {sys.executable} -m ggufbpe "$@"; }}; '.encode() + command
+        subprocess.run([shell, "-c", script], check=True, capture_output=True)
         assert call(doctor, "fixed.gguf").text.startswith("OK: ")
         (tmp_path / "fixed.gguf").unlink()
 

@@ -6,11 +6,13 @@ That outputs are what their schemas allow is checked wherever tests run a comman
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from commands import Result, Run, run
 from conftest import GPT2, ROOT
@@ -21,6 +23,7 @@ from ggufbpe.cli._arguments import Parser
 
 __all__ = ["run"]  # the fixture
 
+VOCABULARIES = ROOT / "fixtures" / "vocabs"
 SCHEMAS = ROOT / "ggufbpe" / "analysis" / "views" / "schemas" / "1"
 WITHOUT = {"serve", "completion"}  # what they print is a log, and code of a shell
 
@@ -183,3 +186,49 @@ def test_quiet_leaves_out_notes_and_warnings_but_no_errors(run: Run, bad: Path) 
         assert quiet == Result(loud.code, loud.out, "")
     assert run("--quiet", "tokenize", "-p", "a", "--ids") == Result(0, b"[64]\n", "")
     assert run("tokenize", "-m", "no-such.gguf", "-p", "a", "-q").err.startswith("ggufbpe: error: ")
+
+
+# ---- what is not UTF-8 ----------------------------------------------------------------------------------
+
+
+def test_a_path_that_is_not_utf8(run: Run, tmp_path: Path) -> None:
+    name = tmp_path / "m\udcff.gguf"
+    named = os.fsencode(name).hex()
+    shown = str(name).replace("\udcff", "\ufffd")
+    error = orjson.loads(run("info", name, "--json").out)["error"]
+    assert (error["path"], error["path_bytes"]) == (shown, named)
+    name.write_bytes(GPT2.read_bytes())
+    for arguments in (["doctor", name], ["tokenize", "-m", name, "-p", "a"], ["diff", GPT2, name]):
+        assert run(*arguments, "--json").out.decode().count("\\udcff") == 0
+    found = orjson.loads(run("doctor", name, "--json").out)
+    assert (found["model"], found["model_bytes"]) == (shown, named)
+    log = tmp_path / "log.sarif"
+    assert run("doctor", name, "--sarif", log).code == 0
+    [artifact] = orjson.loads(log.read_bytes())["runs"][0]["artifacts"]
+    assert artifact["location"]["uri"].endswith("m%FF.gguf")
+
+
+SYMBOLS = [
+    ("spm", b"ab\xff", {"text_bytes": "e296816162ff", "written_bytes": "e296816162ff"}),
+    ("rwkv", "者".encode(), {"written_bytes": "e8"}),
+    ("gpt-2", b"\xed\xa0\x80", {"text_bytes": "eda080"}),
+]
+
+
+@pytest.mark.parametrize(("model", "text", "expected"), SYMBOLS, ids=[each[0] for each in SYMBOLS])
+def test_a_word_that_is_not_utf8(
+    model: str, text: bytes, expected: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(text)
+    file = GPT2 if model == "gpt-2" else VOCABULARIES / f"{model}.gguf"
+    command = ["explain", "-m", file, "-f", path, "--merges", "--json"]
+    word = orjson.loads(run(*command).out)["words"][0]
+    assert {name: value for name, value in word.items() if name.endswith("_bytes")} == expected
+    assert orjson.loads(run(*command, "--word", "0").out)["written"] == word["written"]
+
+
+def test_a_number_that_is_not_finite(run: Run, tmp_path: Path) -> None:
+    changed = ["--set", "gpt2.rope.freq_base=FLOAT32:nan", "-o", tmp_path / "nan.gguf"]
+    [change] = orjson.loads(run("fix", GPT2, *changed, "--json").out)["changes"]
+    assert change["after"] == "nan"

@@ -412,7 +412,7 @@ def test_explain_is_that_of_the_package(app: Application) -> None:
     assert ask(app, "/v1/explain", {"text": "Hello 者"}).json == explain(GPT2, "Hello 者").to_dict()
 
 
-def test_bytes_that_are_no_characters_are_written_as_the_commands_do() -> None:
+def test_symbols_that_are_no_characters_can_be_told_apart() -> None:
     model = GPT2.parents[2] / "fixtures" / "vocabs" / "rwkv.gguf"
     app = Application(Settings({"rwkv": str(model)}))
     answer = ask(app, "/v1/explain", {"text": "者"})

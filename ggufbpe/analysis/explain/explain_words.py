@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ..._util.utf8 import original_bytes
 from ...models import tokenizer_model
 from ...models.bpe.merge import CHAR_BYTES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
@@ -21,7 +22,6 @@ from ...models.tracers.trace_types import (
     Symbol,
     TokenMatch,
     Word,
-    written_bytes,
 )
 from ...tokenizer.trace import Token, Totals, Trace, names_of
 
@@ -50,7 +50,7 @@ def symbol_reader(trace: Trace, word: Word) -> Callable[[str], bytes]:
         CHAR_BYTES.get(char) == byte for char, byte in zip(word.written, data)
     ):
         return lambda symbol: bytes(CHAR_BYTES[char] for char in symbol)
-    return written_bytes
+    return original_bytes
 
 
 def model_symbol_reader(trace: Trace) -> Callable[[str], bytes]:
@@ -58,9 +58,9 @@ def model_symbol_reader(trace: Trace) -> Callable[[str], bytes]:
     kind = tokenizer_model(trace.model)
     entry = PRE_TOKENIZERS.get((kind.own_pre if kind.ignores_pre else trace.pre) or "default")
     if entry is None or not (entry.byte_encode and kind.has_pre_tokenizer):
-        return written_bytes
+        return original_bytes
     return lambda symbol: b"".join(
-        bytes([CHAR_BYTES[char]]) if char in CHAR_BYTES else written_bytes(char) for char in symbol
+        bytes([CHAR_BYTES[char]]) if char in CHAR_BYTES else original_bytes(char) for char in symbol
     )
 
 
@@ -182,7 +182,7 @@ def merge_order_name(merge: Merge) -> str:
 
 def steps_in_words(word: Word, most: int) -> Iterator[Sentence]:
     """The tokens that were tried at each place of a word, or the best paths; at most so many places or edges."""
-    data = written_bytes(word.written)
+    data = original_bytes(word.written)
     for match in word.matches[:most]:
         yield _tried(match, data[match.position : match.position + REST_SHOWN])
     if len(word.matches) > most:

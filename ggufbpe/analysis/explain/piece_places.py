@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..._util.spelling import unescape_spaces
-from ...models.tracers.trace_types import Merge, TokenMatch, Tracer, Word, best_path_with, written_bytes
+from ..._util.utf8 import original_bytes
+from ...models.tracers.trace_types import Merge, TokenMatch, Tracer, Word, best_path_with
 from ...tokenizer.trace import Trace
 from .byte_bounds import ByteBounds, changes_in, rewritten
 from .reasons import Place
@@ -218,7 +219,7 @@ def _in_matches(word: Word, at: int, piece: Sought) -> Place:
     """The reason of a piece at a position of a word made of longest matches."""
     failed = word.matches[-1] if word.matches[-1].taken is None else None
     if failed is not None and len(word.symbols) == 1:
-        return Place("unknown_word", 0, 0, match=failed, rest=written_bytes(word.written)[failed.position :])
+        return Place("unknown_word", 0, 0, match=failed, rest=original_bytes(word.written)[failed.position :])
     match = next(each for each in reversed(word.matches) if each.position <= at)
     if match.position < at:
         return Place("earlier_match", 0, 0, match=match)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from ...models.tracers.trace_types import written_bytes
+from ..._util.utf8 import original_bytes
 from . import terminal
 from .drawing import styled
 
@@ -21,7 +21,7 @@ def symbol_cell(data: bytes, style: str = "") -> Text:
 
 def text_cell(text: str | bytes, style: str = "") -> Text:
     """Text of a user or a model, escaped."""
-    return styled(terminal.visible(text if isinstance(text, bytes) else written_bytes(text)), style)
+    return styled(terminal.visible(text if isinstance(text, bytes) else original_bytes(text)), style)
 
 
 def quoted(data: str | bytes) -> Text:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ... import __version__
+from ..._util.utf8 import original_bytes, without_surrogates
 from ..doctor.finding import Examination, Finding
 
 VERSION = "2.1.0"
@@ -41,7 +42,7 @@ def sarif_log(found: Examination) -> dict[str, Any]:
 def _uri(path: str) -> str:
     """A path as a relative or absolute reference; a name of a model, such as `hf:OWNER/REPO`, is one already."""
     of_windows = path[1:3] in (":\\", ":/")
-    return "file:///" * of_windows + quote(path.replace("\\", "/"), safe="/:")
+    return "file:///" * of_windows + quote(original_bytes(path.replace("\\", "/")), safe="/:")
 
 
 def _rule(finding: Finding) -> dict[str, Any]:
@@ -72,6 +73,6 @@ def _result(
         "ruleId": finding.id,
         "ruleIndex": rule,
         "level": finding.severity,
-        "message": {"text": " ".join(said)},
+        "message": {"text": without_surrogates(" ".join(said))},
         "locations": [location],
     }

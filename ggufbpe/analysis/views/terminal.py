@@ -6,6 +6,9 @@ drawing.py draws, and cli/_output.py writes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from math import isfinite
+from typing import Any
 
 from ..._util import utf8
 from ..._util.errors import escape_invisible, is_visible
@@ -64,14 +67,48 @@ def json_parts(value: Mapping[str, object], name: str, items: Iterable[object]) 
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """`value` as JSON, in one line without `indent`, with invisible characters escaped."""
+    """`value` as JSON, in one line without `indent`, with invisible characters escaped.
+
+    Strict parsers can read it (`strict_json`).
+    """
     import json
 
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    write = partial(json.dumps, ensure_ascii=False, indent=indent, allow_nan=False)
+    try:
+        text = write(value)
+        text.encode()
+    except ValueError:  # a lone surrogate, or a number that is not finite
+        text = write(strict_json(value))
     unseen = {
         ord(char): json.dumps(char)[1:-1] for char in set(text) if not is_visible(char) and char != "\n"
     }
     return text.translate(unseen) if unseen else text
+
+
+def strict_json(value: Any) -> Any:
+    r"""`value` without what strict parsers refuse: lone surrogates, and numbers that are not finite.
+
+    Lone surrogates come from paths and texts that are not UTF-8. They become U+FFFD, and if the string is a field of
+    an object, `NAME_bytes` beside it has its bytes in hexadecimal.
+
+    >>> strict_json({"path": "m\udcff", "after": float("inf")})
+    {'path': 'm�', 'path_bytes': '6dff', 'after': 'inf'}
+    """
+    if isinstance(value, str):
+        return utf8.without_surrogates(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, (list, tuple)):
+        return list(map(strict_json, value))
+    if not isinstance(value, Mapping):
+        return value
+    found: dict[Any, Any] = {}
+    for name, item in value.items():
+        name = strict_json(name)
+        found[name] = strict_json(item)
+        if isinstance(item, str) and found[name] != item:
+            found.setdefault(f"{name}_bytes", utf8.original_bytes(item).hex())
+    return found
 
 
 # ---- right-to-left text ---------------------------------------------------------------------------------

@@ -189,14 +189,6 @@ class Word(NamedTuple):
         return f"<Word {printable(self.text, 40)} at {self.start} to {self.end}>"
 
 
-def written_bytes(written: str) -> bytes:
-    """The bytes of `Word.written`, with invalid bytes as they were."""
-    try:
-        return written.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # the text has surrogates of its own
-        return written.encode("utf-8", "surrogatepass")
-
-
 class WordToken(NamedTuple):
     """One id of a word. `origin` is "symbol", "byte" (a byte of a symbol) or "unknown"."""
 
