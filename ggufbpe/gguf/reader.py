@@ -130,19 +130,30 @@ class GGUFFile(Section):
 
     def require_first_shard(self) -> None:
         """Raise `ShardError` if this is a later part of a split model (src/llama-model-loader.cpp)."""
-        part, count = (self[key] if key in self._entries else 0 for key in (KEY_SPLIT_NO, KEY_SPLIT_COUNT))
-        if not isinstance(part, int) or not isinstance(count, int) or part == 0 or count <= 1:
+        part = self[KEY_SPLIT_NO] if KEY_SPLIT_NO in self else 0  # noqa: SIM401 - no dict, has no get
+        count = self.part_count
+        if not isinstance(part, int) or part == 0 or count <= 1:
             return
-        first, replacements = re.subn(r"-\d{5}(-of-\d{5}\.gguf)$", r"-00001\1", os.path.basename(self.path))
+        named = re.fullmatch(r"(.*)-(\d{5})(-of-\d{5}\.gguf)", os.path.basename(self.path), re.DOTALL)
+        if named is None:
+            remedy = "open the part whose name has -00001-of-"
+        elif int(named[2]) == 1:
+            remedy = "its name says that it is the first: give all parts the names that they had"
+        else:
+            remedy = f"open {printable(f'{named[1]}-00001{named[3]}', 300)}"
         raise ShardError(
             f"this is part {part + 1} of {count} of a split model; the tokenizer is in the first part",
             path=self.path,
             offset=self.offset(KEY_SPLIT_NO),
             key=KEY_SPLIT_NO,
-            remedy=f"open {printable(first, 300)}"
-            if replacements
-            else "open the part whose name has -00001-of-",
+            remedy=remedy,
         )
+
+    @property
+    def part_count(self) -> int:
+        """The number of parts of a split model; 0 if the file does not say so."""
+        count = self[KEY_SPLIT_COUNT] if KEY_SPLIT_COUNT in self else 0  # noqa: SIM401 - no dict, has no get
+        return count if isinstance(count, int) else 0
 
     def __enter__(self) -> GGUFFile:
         return self

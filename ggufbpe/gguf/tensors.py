@@ -260,15 +260,31 @@ def _error(file: GGUFFile, info: TensorInfo, problem: str, missing: int = 0) -> 
 # ---- split models ---------------------------------------------------------------------------------------
 
 
+# The types of the keys of a split model; llama.cpp refuses others, or aborts on them in a later part.
+_SPLIT_TYPES = {
+    KEY_SPLIT_COUNT: GGUFValueType.UINT16,
+    KEY_SPLIT_NO: GGUFValueType.UINT16,
+    KEY_SPLIT_TENSORS: GGUFValueType.INT32,
+}
+_NAMES_THEY_HAD = "give all parts the names that they had"
+
+
 def check_parts(file: GGUFFile, path: str = "") -> None:
     """Raise an error unless the other parts of a split model are there, and llama.cpp accepts them with this one.
 
     `file` is the first part, whose own tensors `check_tensors` checks; for anything else, this does nothing. `path` is
     its path where that of `file` is another, such as the blob behind a link: the others are found by their names
-    (llama_get_list_splits). `ShardError` names the part; of remote files nothing is checked.
+    (llama_get_list_splits). `ShardError` names the part, or the key of a type that llama.cpp does not read; of remote
+    files only the keys are checked.
     """
-    count = file[KEY_SPLIT_COUNT] if KEY_SPLIT_COUNT in file else 0  # noqa: SIM401 - no dict, has no get
-    if not isinstance(count, int) or count <= 1 or not file.is_on_disk:
+    if KEY_SPLIT_COUNT not in file or file.version == 1:
+        return
+    count = _split_number(file, KEY_SPLIT_COUNT)
+    if count <= 1:
+        return
+    _split_number(file, KEY_SPLIT_NO)
+    total = _split_number(file, KEY_SPLIT_TENSORS)
+    if not file.is_on_disk:
         return
     first = os.path.abspath(path or file.path)
     named = re.fullmatch(rf"(.*)-00001(-of-{count:05d}\.gguf)", first, re.DOTALL)
@@ -278,19 +294,40 @@ def check_parts(file: GGUFFile, path: str = "") -> None:
             "cannot find the others",
             path=file.path,
             key=KEY_SPLIT_COUNT,
-            remedy="give all parts the names that they had",
+            remedy=_NAMES_THEY_HAD,
         )
     names = {_c_string(info.name) for info in tensor_infos(file)}
     for number in range(2, count + 1):
         names |= _names_of_part(file, f"{named[1]}-{number:05d}{named[2]}", number, count, names)
-    said = file[KEY_SPLIT_TENSORS] if KEY_SPLIT_TENSORS in file else None  # noqa: SIM401 - no dict, has no get
-    if said != len(names):
+    if total != len(names):
         raise ShardError(
-            f"the parts have {len(names)} tensors together, and the first says {said}",
+            f"the parts have {len(names)} tensors together, and the first says {total}",
             path=file.path,
             key=KEY_SPLIT_TENSORS,
             remedy=DOWNLOAD_AGAIN,
         )
+
+
+def _split_number(file: GGUFFile, key: str) -> int:
+    """The value of a key of a split model; `ShardError` if it is missing or has a type that llama.cpp does not read."""
+    wanted = _SPLIT_TYPES[key]
+    found = file.value_type(key) if key in file else None
+    value = None if found in (None, GGUFValueType.ARRAY, GGUFValueType.STRING) else file[key]
+    if found is wanted:
+        assert isinstance(value, int)
+        return value
+    problem = f"{key} is missing" if found is None else f"{key} is of type {found.name}"
+    remedy = "convert the model again"
+    most = 0 if key == KEY_SPLIT_NO else 0xFFFF  # `fix` changes first parts alone
+    if isinstance(value, int) and 0 <= value <= most:
+        remedy = f"give the key this type with `ggufbpe fix` ({key}={wanted.name}:{value:d}), or {remedy}"
+    raise ShardError(
+        f"{problem}; llama.cpp reads only {wanted.name} there",
+        path=file.path,
+        offset=file.offset(key) if key in file else None,
+        key=key,
+        remedy=remedy,
+    )
 
 
 def _names_of_part(first: GGUFFile, path: str, number: int, count: int, taken: set[bytes]) -> set[bytes]:
@@ -299,21 +336,21 @@ def _names_of_part(first: GGUFFile, path: str, number: int, count: int, taken: s
     names: set[bytes] = set()
     try:
         with GGUFFile(path) as part:
-            if KEY_SPLIT_NO not in part or part[KEY_SPLIT_NO] != number - 1:
-                problem = "it is another part by its metadata"
+            is_number = _split_number(part, KEY_SPLIT_NO) + 1
             check_tensors(part)
             names = {_c_string(info.name) for info in tensor_infos(part)}
+        if is_number != number:
+            problem = f"is part {is_number} by its metadata"
+            remedy = f"{_NAMES_THEY_HAD}, or download this one again"
     except GGUFError as error:
-        problem, remedy = error.problem, error.remedy or remedy
+        problem, remedy = f"is broken: {error.problem}", error.remedy or remedy
     except FileNotFoundError:
-        problem, remedy = "there is no such file", "download this part, too, into the same folder"
+        problem, remedy = "is missing: there is no such file", "download this part, too, into the same folder"
     except OSError as error:
-        problem, remedy = error.strerror or str(error), "make the file readable"
-    if twice := names & taken:
-        problem = f"tensor {quoted_piece(min(twice), 80)} is in an earlier part, too"
+        problem, remedy = f"cannot be read: {error.strerror or error}", "make the file readable"
+    if not problem and (twice := names & taken):
+        problem = f"is broken: tensor {quoted_piece(min(twice), 80)} is in an earlier part, too"
     if problem:
         name = quoted_piece(os.fsencode(os.path.basename(path)), 300)
-        raise ShardError(
-            f"part {number} of {count}, {name}, is broken: {problem}", path=first.path, remedy=remedy
-        )
+        raise ShardError(f"part {number} of {count}, {name}, {problem}", path=first.path, remedy=remedy)
     return names

@@ -16,7 +16,7 @@ from typing import Any
 from .._util.errors import TensorError, printable
 from .._util.utf8 import has_utf8
 from .._util.wording import counted
-from .constants import KEY_ARCHITECTURE, KEY_SPLIT_COUNT, GGUFValueType, TokenizerKey, TokenType
+from .constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey, TokenType
 from .edit import Edit
 from .merges import parts
 from .reader import GGUFFile
@@ -281,8 +281,8 @@ def _require_no_rows(file: GGUFFile, size: int) -> None:
     shown = [f"{info.called} ({info.dimensions})" for info in named[:_SHOWN_TENSORS]]
     if len(named) > len(shown):
         shown.append(f"{len(named) - len(shown)} more")
-    if KEY_SPLIT_COUNT in file and file[KEY_SPLIT_COUNT] > 1:  # type: ignore[operator]
-        shown.append(f"those of the other {counted(file[KEY_SPLIT_COUNT] - 1, 'shard')}")  # type: ignore[operator,arg-type]
+    if file.part_count > 1:
+        shown.append(f"those of the other {counted(file.part_count - 1, 'shard')}")
     if shown:
         raise TensorError(
             f"tensors have a row for each of the {size} tokens and would have to change: {', '.join(shown)}",

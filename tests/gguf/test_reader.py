@@ -552,6 +552,10 @@ def test_first_shard_of_a_split_model_opens_without_the_others() -> None:
         ("a-00001-of-00003.gguf-00002-of-00003.gguf", "a-00001-of-00003.gguf-00001-of-00003.gguf"),
         ("model-00003-of-00003.gguf", "model-00001-of-00003.gguf"),
         ("renamed.gguf", "-00001-of-"),
+        (
+            "model-00001-of-00003.gguf",
+            "its name says that it is the first: give all parts the names that they had",
+        ),
     ],
 )
 def test_later_shard_names_the_one_to_open(tmp_path: Path, name: str, hint: str) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -416,7 +417,7 @@ PARTS: dict[
     "nothing": ({}, ""),
     "a part is missing": (
         {"without": 2},
-        "part 2 of 3, 'model-00002-of-00003.gguf', is broken: there is no such",
+        "part 2 of 3, 'model-00002-of-00003.gguf', is missing: there is no such",
     ),
     "a part is cut off": (
         {"cut": 2},
@@ -428,7 +429,7 @@ PARTS: dict[
     ),
     "parts in another order": (
         {"swapped": True},
-        "part 2 of 3, 'model-00002-of-00003.gguf', is broken: it is another",
+        "part 2 of 3, 'model-00002-of-00003.gguf', is part 3 by its metadata",
     ),
     "a tensor twice": ({"twice": True}, "tensor 'one' is in an earlier part, too"),
     "a wrong number of tensors": ({"total": 7}, "the parts have 3 tensors together, and the first says 7"),
@@ -446,8 +447,12 @@ def split_model(
     twice: bool = False,
     total: int = 3,
     stem: str = "",
+    keys: Mapping[int, Mapping[str, Field | None]] = {},
 ) -> Path:
-    """A model in three parts, of which the first has no data but its metadata. Returns the path of the first."""
+    """A model in three parts, of which the first has no data but its metadata. Returns the path of the first.
+
+    `keys` has other values of the keys of a part, by its number; None for a key that it lacks.
+    """
     names = ["one", "one" if twice else "two", "three"]
     tensors = [[], [Tensor(names[0]), Tensor(names[1])], [Tensor(names[2])]]
     if twice:
@@ -458,6 +463,7 @@ def split_model(
         changes["split.tensors.count"] = Field(T.INT32, total)
         if number > 1:
             changes |= dict.fromkeys(("tokenizer.ggml.model", "tokenizer.ggml.tokens"))
+        changes |= keys.get(number, {})
         data = model_with(tensors[number - 1], changes=changes, cut=number == cut)
         name = stem if stem and number == 1 else f"model-{at:05d}-of-00003.gguf"
         if number != without:
@@ -476,6 +482,67 @@ def test_all_parts_of_a_split_model_are_checked(name: str, tmp_path: Path, oracl
     )
     assert words in (error.problem if error else "")
     assert verdict(oracle, first) == ("refused" if words else "opened")
+
+
+COUNT, NUMBER, TOTAL = "split.count", "split.no", "split.tensors.count"
+ODD_KEYS: dict[str, tuple[int, str, Field | None, str, str]] = {
+    # the part, its key and value, the problem, and llama.cpp's verdict
+    "a count of UINT32": (1, COUNT, Field(T.UINT32, 3), "split.count is of type UINT32", "refused"),
+    "a count of UINT8": (1, COUNT, Field(T.UINT8, 3), "split.count is of type UINT8", "refused"),
+    "a negative count": (1, COUNT, Field(T.INT32, -1), "split.count is of type INT32", "refused"),
+    "a count of 1 of UINT32": (1, COUNT, Field(T.UINT32, 1), "split.count is of type UINT32", "refused"),
+    "a count in words": (1, COUNT, Field(T.STRING, "3"), "split.count is of type STRING", "refused"),
+    "a broken count": (1, COUNT, Field(T.FLOAT32, 3.0), "split.count is of type FLOAT32", "refused"),
+    "a true count": (1, COUNT, Field(T.BOOL, True), "split.count is of type BOOL", "refused"),
+    "several counts": (1, COUNT, Field(T.ARRAY, [3], T.UINT16), "split.count is of type ARRAY", "refused"),
+    "a number of UINT32": (1, NUMBER, Field(T.UINT32, 0), "split.no is of type UINT32", "refused"),
+    "a number in words": (1, NUMBER, Field(T.STRING, "0"), "split.no is of type STRING", "refused"),
+    "a broken number": (1, NUMBER, Field(T.FLOAT32, 0.0), "split.no is of type FLOAT32", "refused"),
+    "no number": (1, NUMBER, None, "split.no is missing", "refused"),
+    "tensors of UINT32": (1, TOTAL, Field(T.UINT32, 3), "split.tensors.count is of type UINT32", "refused"),
+    "tensors of UINT64": (1, TOTAL, Field(T.UINT64, 3), "split.tensors.count is of type UINT64", "refused"),
+    "no tensors": (1, TOTAL, None, "split.tensors.count is missing", "refused"),
+    "part 2 of UINT32": (2, NUMBER, Field(T.UINT32, 1), "is broken: split.no is of type UINT32", "crashed"),
+    "part 2 of BOOL": (2, NUMBER, Field(T.BOOL, True), "is broken: split.no is of type BOOL", "crashed"),
+    "part 2 of FLOAT32": (
+        2,
+        NUMBER,
+        Field(T.FLOAT32, 1.0),
+        "is broken: split.no is of type FLOAT32",
+        "crashed",
+    ),
+    "part 2 without a number": (2, NUMBER, None, "is broken: split.no is missing", "refused"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_KEYS)
+def test_keys_of_parts_have_the_types_that_llama_cpp_reads(name: str, tmp_path: Path, oracle: Oracle) -> None:
+    number, key, value, words, expected = ODD_KEYS[name]
+    first = split_model(tmp_path, keys={number: {key: value}})
+    error, found = error_of(first), tensor_findings(first)
+    assert isinstance(error, ShardError)
+    assert words in error.problem
+    assert [(finding.id, finding.what) for finding in found] == [("parts", error.problem)]
+    assert verdict(oracle, first) == expected
+
+
+@pytest.mark.parametrize("name", [name for name, odd in ODD_KEYS.items() if "UINT" in odd[3] and odd[0] == 1])
+def test_the_remedy_for_a_key_of_another_type_mends_the_model(name: str, tmp_path: Path) -> None:
+    first = split_model(tmp_path, keys={1: {ODD_KEYS[name][1]: ODD_KEYS[name][2]}})
+    error = error_of(first)
+    assert error is not None
+    assert error.remedy is not None
+    given = re.search(r"\((\S+)\)", error.remedy)
+    assert given is not None
+    assert main(["fix", str(first), "--set", given[1], "--in-place"]) == 0
+    assert error_of(first) is None
+
+
+def test_a_part_that_has_the_name_of_another_is_told_from_a_broken_one(tmp_path: Path) -> None:
+    """Nothing needs to be downloaded if two parts have been exchanged."""
+    error = error_of(split_model(tmp_path, swapped=True))
+    assert error is not None
+    assert error.remedy == "give all parts the names that they had, or download this one again"
 
 
 def test_the_first_part_can_be_fixed_without_the_others(tmp_path: Path) -> None:
