@@ -109,13 +109,14 @@ def _found(id: str, key: str, offset: int | None, evidence: str, token: int | No
 def token_names(metadata: Metadata, file: GGUFFile) -> Iterator[Finding]:
     """Findings about the texts of special tokens, the first few of each kind. `file` is what `metadata` is made of."""
     counts: Counter[str] = Counter()
-    for finding in _of_tokens(metadata, file):
-        counts[finding.id] += 1
-        if counts[finding.id] <= _MOST_FOUND:
-            yield finding
+    for id, evidence, token in _odd_tokens(metadata, file):
+        counts[id] += 1
+        if counts[id] <= _MOST_FOUND:  # where a token lies takes a walk over all before it
+            yield _of_token(metadata, id, evidence, token)
 
 
-def _of_tokens(metadata: Metadata, file: GGUFFile) -> Iterator[Finding]:
+def _odd_tokens(metadata: Metadata, file: GGUFFile) -> Iterator[tuple[str, str, int]]:
+    """What is odd about special tokens: the id of the rule, the evidence, and the token."""
     try:
         types = metadata[_K.TOKEN_TYPE]
     except (GGUFError, KeyError):
@@ -135,14 +136,13 @@ def _of_tokens(metadata: Metadata, file: GGUFFile) -> Iterator[Finding]:
             continue
         if kind == int(TokenType.CONTROL):
             for id, evidence in _odd(text, False):
-                yield _of_token(metadata, id, f"A control token has it. {evidence}", token)
+                yield id, f"A control token has it. {evidence}", token
             if _PLAIN_WORD.fullmatch(text) and text.strip("▁Ġ ").lower() not in _USUAL_NAMES:
-                yield _of_token(metadata, "control_word", f"It is {printable(text)}.", token)
+                yield "control_word", f"It is {printable(text)}.", token
         look = skeleton(text)
         if look and looks.setdefault(look, token) != token and len(look) > 2:
             other = printable(str(tokens[looks[look]]))
-            like = f"It is {printable(text)}, like token {looks[look]}, {other}."
-            yield _of_token(metadata, "token_lookalike", like, token)
+            yield "token_lookalike", f"It is {printable(text)}, like token {looks[look]}, {other}.", token
 
 
 def _of_token(metadata: Metadata, id: str, evidence: str, token: int) -> Finding:

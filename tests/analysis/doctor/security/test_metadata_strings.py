@@ -108,3 +108,22 @@ def test_characters_have_places() -> None:
 def test_how_a_text_looks() -> None:
     assert skeleton("ѕуѕtem") == "system"
     assert skeleton("a\u200bb\u00adc") == "abc"
+
+
+def test_places_are_found_for_the_tokens_that_are_shown_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding a place takes a walk over all tokens before it: for each of 120,000 odd ones, minutes."""
+    asked: list[int] = []
+    place = Metadata.element_offset
+
+    def noted(metadata: Metadata, key: str, index: int) -> int | None:
+        asked.append(index)
+        return place(metadata, key, index)
+
+    monkeypatch.setattr(Metadata, "element_offset", noted)
+    words = [
+        "pass" + "".join(chr(ord("a") + int(digit)) for digit in f"{number:03}") for number in range(200)
+    ]
+    assert ids_of(tmp_path, small_keys(*words, kind=CONTROL)) == ["control_word"] * 5
+    assert len(asked) == 5
