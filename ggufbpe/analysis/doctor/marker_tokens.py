@@ -15,6 +15,7 @@ from ..._util.spelling import SPACE
 from ...gguf.constants import TokenType
 from ...models.bpe.merge import BYTE_CHARS, texts_made_by
 from ...models.special_ids import MADE_CONTROL
+from ...models.token_table import tokens_with
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from .token_checks import BARS, BRACKETED, CONTROL_LIKE, NEAR, PADDING, is_written_as_marker, lacks_merges
@@ -23,6 +24,7 @@ _OF_NO_TEXT = frozenset(
     BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))
 )  # bytes that UTF-8 lacks
 _SCORES_OF_ADDED = (0.0, -1000.0)  # of tokens that were added to a vocabulary with scores
+_SHARE_OF_WORDS = 0.1  # of the tokens; they are most tokens of every healthy vocabulary
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 
 
@@ -50,10 +52,15 @@ class MarkerTokens:
         """Check that a token is ordinary text, such as "user", and no special id of the model.
 
         Merges produce it. Without merges, or where most are lost, it has a score that was learned, or ordinary tokens
-        stand behind it: words that are added have the score 0 or -1000, and stand at the end.
+        stand behind it: words that are added have the score 0 or -1000, and stand at the end. Where hardly any token is
+        ordinary, all that are not written as markers are words.
         """
         text = self._tokens[token] if 0 <= token < len(self._tokens) else ""
-        if token in self._special_ids or is_written_as_marker(text) or not text.strip():
+        if token in self._special_ids or is_written_as_marker(text):
+            return False
+        if self.lacks_words:
+            return True
+        if not text.strip():
             return False
         if self._merges and (text in self._results or (len(text) == 1 and text.isascii())):
             return True
@@ -61,11 +68,20 @@ class MarkerTokens:
             return False
         if self._has_scores:
             return bool(text.strip(SPACE)) and self._scores[token] not in _SCORES_OF_ADDED
-        return any(attribute & NORMAL for attribute in self._attributes[token + 1 :])
+        return token < self._plain[-1]
 
     def may_become(self, token: int, kind: str) -> bool:
         """Check that a token may be given a type though that changes what the token decodes to."""
         return token in self or (kind == TokenType.NORMAL.name and self.is_word(token))
+
+    @property
+    def lacks_words(self) -> bool:
+        """Check that hardly any token is ordinary text by its type: then the types do not tell words from markers."""
+        return len(self._plain) <= _SHARE_OF_WORDS * len(self._tokens)
+
+    @cached_property
+    def _plain(self) -> list[int]:
+        return tokens_with(self._attributes, NORMAL)
 
     def _is_marker(self, token: int) -> bool:
         if not self._is_bracketed(token):

@@ -140,7 +140,8 @@ def _unusual_types(
 ) -> Iterator[tuple[int, str]]:
     """Markers that are plain text, and ordinary words that are control tokens or unused.
 
-    User-defined words say nothing: a model may have been trained with them.
+    User-defined words say nothing: a model may have been trained with them. Nor do the markers of a file whose words
+    are special, too.
     """
     assert one.markers is not None
     assert another.markers is not None
@@ -149,15 +150,15 @@ def _unusual_types(
     plain = [token for token in plain if token in another.markers or not _may_be_word(ours.tokens[token])]
     special = [token for token, (a, b) in differing if a & (CONTROL | UNUSED) and b & NORMAL]
     special = [token for token in special if one.markers.is_word(token)]
-    if plain:
+    if plain and not another.markers.lacks_words:
         yield 1, f"{_some(theirs, plain)} {'are' if len(plain) > 1 else 'is'} plain text"
     if special:
         are = (
-            "are not plain text, although they are"
+            "are not plain text, although they are ordinary words"
             if len(special) > 1
-            else "is not plain text, although it is"
+            else "is not plain text, although it is an ordinary word"
         )
-        yield 1, f"{_some(theirs, special)} {are} an ordinary word" + "s" * (len(special) > 1)
+        yield 1, f"{_some(theirs, special)} {are}"
 
 
 def _may_be_word(text: str) -> bool:

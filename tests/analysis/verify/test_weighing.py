@@ -16,12 +16,14 @@ from ggufbpe.analysis.diagnose.chat_causes import NO_TEMPLATE
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.marker_tokens import find_marker_tokens
 from ggufbpe.analysis.doctor.proposal import Trial
+from ggufbpe.analysis.doctor.round_trip_checks import SAMPLES
 from ggufbpe.analysis.verify.weighing import weigh
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.loading import load_vocabulary
 
 pytestmark = pytest.mark.tries_fixes
 
+VOCABS = ROOT / "fixtures" / "vocabs"
 THE = 262  # " the" in GPT-2's vocabulary
 
 
@@ -50,6 +52,24 @@ def test_an_ordinary_word_that_is_special_speaks_against_its_file(
         assert found.fix.startswith(f"ggufbpe fix {bad} ")
         assert f"--set-token-type {THE}=NORMAL" in found.fix
         assert "' the' is not plain text, although it is an ordinary word" in found.reasons
+
+
+@pytest.mark.parametrize(
+    "path", [UNIGRAM, VOCABS / "wpm.gguf", VOCABS / "rwkv.gguf"], ids=lambda path: path.stem
+)
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_file_whose_words_are_all_special_is_the_broken_one(turn: int, path: Path, tmp_path: Path) -> None:
+    """Its markers are no measure for those of the other file, which are plain text in some, as BERT's [unused0] is."""
+    bad, mended = tmp_path / "bad.gguf", tmp_path / "mended.gguf"
+    size = len(load_vocabulary(path).tokens)
+    fix(path, bad, set={"tokenizer.ggml.token_type": [3] * size})
+    found = diff(*(bad, path)[::turn])
+    assert found.suspect == (turn < 0)
+    assert any(reason.endswith("although they are ordinary words") for reason in found.reasons)
+    assert found.proposal is not None
+    assert found.proposal.command, found.proposal.objection
+    fix(bad, mended, token_types=found.proposal.change.types)
+    assert not diff(mended, path, SAMPLES).texts.differences
 
 
 @pytest.mark.parametrize("turn", [1, -1])
