@@ -40,6 +40,7 @@ examples:
   curl http://localhost:8080/tokenize -d '{"content": "Hello world", "with_pieces": true}'
   curl http://localhost:8080/v1/messages/count_tokens -d '{"messages": [{"role": "user", "content": "Hi"}]}'"""
 
+_WORKERS_A_PROCESSOR = 32
 _MEGABYTE = 1 << 20
 
 
@@ -163,6 +164,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--port must be 0 to 65535, not {arguments.port}")
     if "/" in arguments.host or arguments.host.endswith(".sock"):
         raise UsageError("--host takes an address or a name; Unix sockets are not supported")
+    most_workers = _WORKERS_A_PROCESSOR * processors()
+    if arguments.workers > most_workers:
+        raise UsageError(
+            f"--workers must be at most {most_workers} on this machine, {_WORKERS_A_PROCESSOR} for each processor; "
+            f"{arguments.workers} processes would take all of its memory"
+        )
     models = _models(arguments)
     for model in models.values():
         GGUFFile(locate(model).opened()).close()  # reports a missing file now

@@ -104,6 +104,7 @@ def test_a_server_that_others_can_reach(
         (["--port", "65536"], "--port must be 0 to 65535, not 65536"),
         (["--port", "-1"], "--port must be 0 to 65535, not -1"),
         (["--workers", "0"], "argument --workers: must be a whole number of 1 or more, not '0'"),
+        (["--workers", "99999999999999999999"], "--workers must be at most 64 on this machine, 32 for each"),
         (["--max-body", "-1"], "argument --max-body: must be a whole number of 1 or more, not '-1'"),
         (["--timeout", "x"], "argument --timeout: must be a whole number of 1 or more, not 'x'"),
         (["--allowed-origin", "example.org"], "argument --allowed-origin: must be an origin such as https"),
@@ -120,8 +121,14 @@ def test_a_server_that_others_can_reach(
     ],
 )
 def test_values_that_make_no_sense(
-    flags: list[str], words: str, call: Run, started: list[Settings], small_model: Path
+    flags: list[str],
+    words: str,
+    call: Run,
+    started: list[Settings],
+    small_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(serve, "processors", lambda: 2)
     with pytest.raises(UsageError, match=words):
         call(serve, "-m", small_model, *flags)
     assert started == []
