@@ -10,7 +10,7 @@
 # that need packages which the extra `dev` does not have are left out, too, and named at the end. For all of these,
 # `python scripts/reference.py prepare` downloads 75 MB and compiles for some minutes; without it they are skipped and say
 # so, and with CI=true they fail. `--all` also runs the tests of exactness (marked `both_engines`) a second time, with the
-# reference engine. There is a worker more than there are processors, since tests also wait.
+# reference engine. There are two workers more than processors, since tests also wait.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/environment.sh

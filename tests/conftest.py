@@ -82,8 +82,8 @@ collect_ignore = [
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than there are processors: tests also wait, for the processes that they start."""
-    return processors() + 1
+    """Return two workers more than there are processors: tests also wait, for the processes that they start."""
+    return processors() + 2
 
 
 def pytest_collection_finish() -> None:
