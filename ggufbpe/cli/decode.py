@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from .._util.wording import counted
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.document is not None and (arguments.start or arguments.count is not None):
         raise UsageError("--document, or --start and --count, not both")
     start = arguments.start if arguments.document is None else arguments.document
-    count = 10 if arguments.count is None else arguments.count
+    count = 10 if arguments.count is None else min(arguments.count, sys.maxsize)
     if arguments.mask and arguments.ids:
         raise UsageError("--mask shows text: leave out --ids, or give --json for both")
     if start < 0 or count < 0:

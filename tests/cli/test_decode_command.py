@@ -33,6 +33,7 @@ def shards(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--count", "2"], ['     0      4 tokens  "hello\\n0"', '     1      4 tokens  "hello\\n1"']),
         (["--start", "11"], ['    11      5 tokens  "hello\\n11"']),
         (["--start", "12"], []),
+        (["--start", "11", "--count", "99999999999999999999"], ['    11      5 tokens  "hello\\n11"']),
         (["--count", "1", "--ids"], ["     0      4 tokens  259 10 48 267"]),
     ],
 )

@@ -36,6 +36,9 @@ from .training_texts import CorpusOptions, read_training_texts
 from .word_counts import Splitting, count_words, splitting
 
 _ERRORS = ("strict", "replace")
+_MOST_TOKENS = 2**31 - 1  # ids have 32 bits
+_MOST_COUNTED = 2**63 - 1  # what the compiled engine counts with
+_MOST_THREADS = 1 << 16  # each has a table of words
 
 
 def train(
@@ -177,7 +180,7 @@ def _sources(
 ) -> tuple[Iterator[str], Iterable[Mapping[str, int]]]:
     """Texts whose words are counted here, and the counts of others, which come behind them."""
     for word, count in word_counts.items():
-        if count < 0 or not word:
+        if not 0 <= count <= _MOST_COUNTED or not word:
             raise ValueError(f"word_counts: {printable(word)} has the count {count}")
     if ray is None:
         return read_training_texts(corpus, reading), [word_counts]
@@ -234,14 +237,16 @@ def _check(
         raise ValueError(f"ties are {', '.join(TIES)}, not {printable(ties)}")
     if errors not in _ERRORS:
         raise ValueError(f"errors are {' or '.join(_ERRORS)}, not {printable(errors)}")
-    for name, value in (
-        ("vocab_size", vocab_size),
-        ("min_frequency", min_frequency),
-        ("max_token_length", max_token_length),
-        ("threads", threads),
+    for name, value, most in (
+        ("vocab_size", vocab_size, _MOST_TOKENS),
+        ("min_frequency", min_frequency, _MOST_COUNTED),
+        ("max_token_length", max_token_length, _MOST_COUNTED),
+        ("threads", threads, _MOST_THREADS),
     ):
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it must be 1 or more")
+        if value is not None and value > most:
+            raise ValueError(f"{name} is {value}; it must be {most} or less")
 
 
 def _check_seed(
@@ -254,6 +259,8 @@ def _check_seed(
 
 
 def _check_alphabet(split: Splitting, certain: frozenset[str], limit: int | None) -> None:
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit_alphabet is {limit}; it must be 0 or more")
     if (limit is not None or certain) and split.units == "bytes":
         raise ValueError("an alphabet is for units='chars'; with bytes, all 256 are kept")
     if any(len(char) != 1 for char in certain):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import GPT2, missing
@@ -566,6 +567,26 @@ def test_a_corpus_without_a_text_is_told(corpus: list[object], tmp_path: Path) -
         ValueError, match="without merges, and none was learned, since the corpus has no text"
     ):
         found.save(tmp_path / "vocab.gguf")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocab_size": 2**31}, "vocab_size is 2147483648; it must be 2147483647 or less"),
+        ({"vocab_size": 10**20}, "vocab_size is 1000"),
+        ({"min_frequency": 10**20}, "min_frequency is .* or less"),
+        ({"max_token_length": 10**20}, "max_token_length is .* or less"),
+        ({"threads": 2**40}, "threads is 1099511627776; it must be 65536 or less"),
+        ({"word_counts": {"low": 10**20}}, "'low' has the count 1000"),
+        (
+            {"limit_alphabet": -1, "units": "chars", "pre": "words"},
+            "limit_alphabet is -1; it must be 0 or more",
+        ),
+    ],
+)
+def test_numbers_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(["low"], **{"vocab_size": 300, **options})
 
 
 def test_ids_out_of_range_are_refused() -> None:
