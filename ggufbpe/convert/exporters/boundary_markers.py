@@ -121,12 +121,20 @@ def _ways(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]] | None]:
 
 AT_BORDERS: dict[str, Any] = split(BORDER, "Removed", "String")
 """The pre-tokenizer that cuts at borders."""
+WHITE_SPACE_SPLIT: dict[str, Any] = {"type": "WhitespaceSplit"}
+"""The pre-tokenizer that drops white space and cuts there."""
+
+
+def white_space() -> str:
+    """The pattern that puts a border in the place of white space."""
+    pattern = emit(parse(r"\s+"))
+    assert pattern is not None
+    return pattern
 
 
 def border_steps(entry: PreTokenizer, *, drops_white_space: bool = False) -> list[dict[str, Any]]:
     """The normalizers that put borders after words, and everything else in splitting that changes the text."""
-    white_space = parse(r"\s+")
-    dropped = [text for text in [emit(white_space)] if text is not None and drops_white_space]
+    dropped = [white_space()] * drops_white_space
     steps = [replace(pattern, BORDER, "Regex") for pattern in (*dropped, *borders(entry))]
     if entry.prepend_space:
         steps.append({"type": "Prepend", "prepend": BORDER})

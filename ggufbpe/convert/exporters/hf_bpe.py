@@ -20,8 +20,12 @@ from .. import incompatibilities
 from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError, oniguruma
 from ..upstream_patterns import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
-from .boundary_markers import AT_BORDERS, border_steps
+from .boundary_markers import AT_BORDERS, WHITE_SPACE_SPLIT, border_steps
 from .hf_parts import NOT_IN_1, HFParts, Part, byte_pair_model, replace, sequence
+
+ESCAPED_SPACES = replace(" ", SPACE)
+# llama.cpp has one code point for each; of İ, the library makes two
+LOWER_CASE = [replace("\u0130", "i"), {"type": "Lowercase"}]
 
 
 def byte_pair_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
@@ -59,16 +63,14 @@ _MISSING = {
 def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
     """The normalizer and the pre-tokenizer."""
     entry, drops = vocabulary.pre_tokenizer, vocabulary.tokenizer_model.drops_white_space
-    steps = [replace(" ", SPACE)] if entry.escape_whitespaces else []
+    steps = [ESCAPED_SPACES] if entry.escape_whitespaces else []
     if entry.prepend_space and code_points:
         raise NotExpressibleError(
             f"{entry.name} puts a space in front of words, which no pre-tokenizer can do; without "
             "code_points=True a normalizer does it"
         )
     if vocabulary.makes_lower_case:
-        # llama.cpp has one code point for each; of İ, the library makes two
-        steps.append(replace("\u0130", "i"))
-        steps.append({"type": "Lowercase"})
+        steps += LOWER_CASE
     match _way(vocabulary, code_points):
         case _Way.BORDERS:
             steps += border_steps(entry, drops_white_space=drops)
@@ -78,7 +80,7 @@ def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
         case _Way.ORIGINAL:
             splits = [] if _splits_at_white_space(vocabulary) else [*PORTABLE[entry.family]]
     if drops and splits != [AT_BORDERS]:
-        splits.insert(0, {"type": "WhitespaceSplit"})
+        splits.insert(0, WHITE_SPACE_SPLIT)
     if entry.byte_encode and splits[-1]["type"] != "ByteLevel":
         splits.append(_byte_level())
     return sequence("normalizers", steps), sequence("pretokenizers", splits)
@@ -142,10 +144,18 @@ def _other_models(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     if vocabulary.tokenizer_model.has_sequences:
         yield Incompatibility("dna", "sequences between <dna> and </dna> are encoded like any other text")
     if vocabulary.makes_lower_case:
-        yield Incompatibility(
-            "lower_case",
-            "letters that got a lower case after Unicode 15.1 are lowercased by libraries that know it",
-        )
+        yield lower_case_limit()
+
+
+def lower_case_limit(is_dotted_i_replaced: bool = True) -> Incompatibility:
+    """Where the library makes other letters lower case than llama.cpp, or makes them otherwise."""
+    dotted = (
+        "" if is_dotted_i_replaced else ", and İ (U+0130) becomes two characters there and i in llama.cpp"
+    )
+    return Incompatibility(
+        "lower_case",
+        f"letters that got a lower case after Unicode 15.1 are lowercased by libraries that know it{dotted}",
+    )
 
 
 # ---- what only some versions of the library have ----------------------------------------------------------

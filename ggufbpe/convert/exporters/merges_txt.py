@@ -43,6 +43,8 @@ def _recorded(vocabulary: Vocabulary) -> str:
     ids = {key: vocabulary.special_ids[name] for name, key in CONFIG_TOKENS}
     keys = {TokenizerKey.MODEL: vocabulary.model, TokenizerKey.PRE: vocabulary.pre}
     keys |= {key: str(token) for key, token in ids.items() if token in special}
+    if vocabulary.tokenizer_model.makes_lower_case:
+        keys[TokenizerKey.NORMALIZER_LOWERCASE] = str(vocabulary.lowercase).lower()
     return " ".join(f"{key}={value}" for key, value in keys.items())
 
 

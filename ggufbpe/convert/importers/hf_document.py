@@ -12,10 +12,11 @@ from typing import Any
 
 from ..._util.errors import printable
 from ..._util.wording import listed
-from ...gguf.constants import TokenType
+from ...gguf.constants import TokenizerKey, TokenType
+from ...models import tokenizer_model
 from ...models.charsmap import describe_truncation
 from ...models.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
-from ..exporters.boundary_markers import AT_BORDERS, BORDER
+from ..exporters.boundary_markers import AT_BORDERS, BORDER, WHITE_SPACE_SPLIT, white_space
 from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
 from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError
@@ -86,8 +87,9 @@ class HFDocument:
     def _token_list(self) -> tuple[list[str], list[int]]:
         """Tokens and their types by id; an id without a token is unused, as in convert_hf_to_gguf.py."""
         by_id: dict[int, str] = {}
+        hidden = tokenizer_model(self.config.text(TokenizerKey.MODEL)).hidden_suffix
         for text, index in (*self._vocab(), *((token["content"], token["id"]) for token in self.added)):
-            if by_id.setdefault(index, text) != text:
+            if by_id.setdefault(index, text) not in (text, text + hidden):
                 raise NotImportableError(
                     f"two tokens have the id {index}: {printable(by_id[index])} and {printable(text)}"
                 )
@@ -253,7 +255,10 @@ def _without_borders(document: dict[str, Any]) -> dict[str, Any]:
         return document
     steps = flattened_parts(document.get("normalizer"), "normalizers")
     patterns = [step["pattern"]["Regex"] for step in steps if step.get("content") == BORDER]
-    cut = [*map(split, patterns), *(part for part in cut if part != AT_BORDERS)]
+    cut = [
+        *(WHITE_SPACE_SPLIT if pattern == white_space() else split(pattern) for pattern in patterns),
+        *(part for part in cut if part != AT_BORDERS),
+    ]
     steps = [step for step in steps if BORDER not in (step.get("content") or step.get("prepend") or "")]
     return {
         **document,

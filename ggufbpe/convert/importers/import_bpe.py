@@ -6,23 +6,35 @@ Bytes are in GPT-2's alphabet, or tokens are characters with escaped spaces and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._util.errors import printable
 from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.merges import parts
+from ...models import SUPPORTED, tokenizer_model
 from ...models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps
 from ...models.pretokenizers.hf_splitting import DIFFERENCES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import STRIPS_MASK
-from ..exporters.boundary_markers import borders
+from ..exporters.boundary_markers import WHITE_SPACE_SPLIT, borders
+from ..exporters.hf_bpe import ESCAPED_SPACES, LOWER_CASE, lower_case_limit
+from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError
 from ..incompatibilities import NEVER, Incompatibility
 from .hf_document import HFDocument, added_token_limits
 from .recognize import Recognized, listed_patterns, recognize
 
 _K = TokenizerKey
+_NEITHER = "the tokens are neither bytes nor characters with bytes to fall back to"
+
+
+class _Words(NamedTuple):
+    """How words of a text are written in tokens, as `PreTokenizer` and `TokenizerModel` say it."""
+
+    byte_encode: bool
+    escape_whitespaces: bool
+    drops_white_space: bool
 
 
 class BytePairImport:
@@ -31,7 +43,8 @@ class BytePairImport:
     def __init__(self, read: HFDocument, pre: str | None) -> None:
         self._read, self._config = read, read.config
         self._model, self._ids, self._tokens = read.model, read.ids, read.tokens
-        self._byte_level = _is_byte_level(read)
+        self._words = _words_of(read)
+        self._byte_level = self._words.byte_encode
         self.types = self._typed()
         self._lost: list[Incompatibility] = []
         self.merges = self._merge_list()
@@ -40,14 +53,26 @@ class BytePairImport:
 
     def model_name(self) -> str:
         """The tokenizer model: of those that fit the file, the one that was exported."""
-        usual = "gemma4" if self.entry.name == "gemma4" else "gpt2"
-        written = self._config.text(_K.MODEL)
-        return written if written in ("gpt2", "gemma4", "hybriddna") else usual
+        written = tokenizer_model(self._config.text(_K.MODEL))
+        models = [tokenizer_model(name) for name in (self.entry.name, *SUPPORTED)]
+        fitting = (
+            model
+            for model in (written, *models)
+            if model.algorithm == "merges" and model.drops_white_space == self._words.drops_white_space
+        )
+        return next(fitting).name
+
+    @property
+    def lowercase(self) -> bool | None:
+        """Whether words are made lower case; None in a tokenizer model that never does it."""
+        if not self._words.drops_white_space:
+            return None
+        return any(part.get("type") == "Lowercase" for part in self._read.parts("normalizer"))
 
     def limits(self, architecture: str, name: str, keys: dict[str, Any]) -> Iterator[Incompatibility]:
         """What llama.cpp has no place for in a model of these names, whose metadata is `keys`."""
         yield from self._lost
-        yield from _normalizers(self._read, self._byte_level)
+        yield from _normalizers(self._read, self._words)
         yield from self._splitting()
         yield from added_token_limits(self._read, self.entry.name, architecture, name)
         yield from self._flags()
@@ -90,16 +115,13 @@ class BytePairImport:
                 )
             return PRE_TOKENIZERS[given]
         if not self._byte_level:
-            sentence = "its tokens are characters, with spaces escaped"
-            entries = (entry for entry in PRE_TOKENIZERS.values() if entry.escape_whitespaces)
-            bordered = {tuple(borders(entry)): entry.family for entry in entries}
-            family = bordered.get(listed_patterns(self._read.document.get("pre_tokenizer")) or (), "gemma4")
+            family, sentence = self._family_of_characters()
             self.recognized = Recognized(family, "patterns", sentence)
             usual = "sarvam-moe" if family == "gemma4" and "bos" not in self._read.ends()[0] else family
             return self._written_entry(family) or PRE_TOKENIZERS[usual]
         made = {left + right for left, right in map(parts, self.merges)}
         try:
-            self.recognized = recognize(self._read.document.get("pre_tokenizer"), made)
+            self.recognized = recognize(self._splitting_steps(), made)
         except ValueError as error:
             raise NotImportableError(str(error)) from error
         if self.recognized is None:
@@ -109,6 +131,28 @@ class BytePairImport:
             )
         family = self.recognized.family
         return self._written_entry(family) or self._name_in(family)
+
+    def _splitting_steps(self) -> dict[str, Any] | None:
+        """The pre-tokenizer without the step that drops white space, which is the tokenizer model's."""
+        steps = [part for part in self._read.parts("pre_tokenizer") if part != WHITE_SPACE_SPLIT]
+        return sequence("pretokenizers", steps)
+
+    def _family_of_characters(self) -> tuple[str, str]:
+        """The family that splits text whose words are not written in bytes, and why."""
+        escapes, patterns = self._words.escape_whitespaces, listed_patterns(self._splitting_steps())
+        entries = [entry for entry in PRE_TOKENIZERS.values() if not entry.byte_encode]
+        alike = {
+            tuple(borders(entry)): entry.family for entry in entries if entry.escape_whitespaces == escapes
+        }
+        if escapes:
+            family = alike.get(patterns or (), "gemma4")
+            return family, "its tokens are characters, with spaces escaped"
+        if self._words.drops_white_space and not patterns:
+            family = next(entry.family for entry in entries if not entry.escape_whitespaces)
+            return family, "its tokens are characters, and text is split at white space"
+        if patterns in alike:
+            return alike[patterns], "its tokens are characters, and its patterns are known, word for word"
+        raise NotImportableError(_NEITHER)
 
     def _written_entry(self, family: str) -> PreTokenizer | None:
         """The name that was exported, if it belongs to the family of the patterns."""
@@ -210,12 +254,14 @@ class BytePairImport:
         return unmade
 
 
-def _is_byte_level(read: HFDocument) -> bool:
-    """Whether tokens are in GPT-2's alphabet; if not, they must be like Gemma 4's."""
-    kinds = [part.get("type") for part in read.parts("pre_tokenizer")]
+def _words_of(read: HFDocument) -> _Words:
+    """How words are written: in GPT-2's alphabet, like Gemma 4's, or like those of the `whitespace` model."""
+    steps = read.parts("pre_tokenizer")
+    kinds = [part.get("type") for part in steps]
     normalizers = [part.get("type") for part in read.parts("normalizer")]
+    drops_white_space = WHITE_SPACE_SPLIT in steps
     if "ByteLevel" in kinds:
-        return True
+        return _Words(True, False, drops_white_space)
     if "ByteLevel" in normalizers:
         raise NotImportableError(
             "bytes are written as characters before the text is split, which llama.cpp does not do"
@@ -225,24 +271,22 @@ def _is_byte_level(read: HFDocument) -> bool:
             "this is SentencePiece's byte pair encoding, which llama.cpp runs by scores (tokenizer.ggml.model = "
             "llama), and ggufbpe does not"
         )
-    if read.model.get("byte_fallback") and "Replace" in normalizers:
-        return False
-    raise NotImportableError("the tokens are neither bytes nor characters with bytes to fall back to")
+    if not read.model.get("byte_fallback"):
+        raise NotImportableError(_NEITHER)
+    escapes = any(SPACE in (part.get("content") or "") for part in read.parts("normalizer"))
+    return _Words(False, escapes, drops_white_space)
 
 
-def _normalizers(read: HFDocument, byte_level: bool) -> Iterator[Incompatibility]:
-    """Normalizers that change a text; llama.cpp has none except the escaped spaces of Gemma 4."""
-    for part in read.parts("normalizer"):
-        kind = part.get("type")
-        escapes = (
-            not byte_level
-            and kind == "Replace"
-            and part.get("pattern") == {"String": " "}
-            and part.get("content") == SPACE
-        )
-        if not escapes:
+def _normalizers(read: HFDocument, words: _Words) -> Iterator[Incompatibility]:
+    """Normalizers that change a text; llama.cpp has only escaped spaces, and lower case in the `whitespace` model."""
+    carried = [ESCAPED_SPACES] * words.escape_whitespaces + LOWER_CASE * words.drops_white_space
+    parts = read.parts("normalizer")
+    for part in parts:
+        if part not in carried:
             yield Incompatibility(
                 "normalizer",
-                f"the normalizer {kind} changes texts before they are split; llama.cpp does not, so "
+                f"the normalizer {part.get('type')} changes texts before they are split; llama.cpp does not, so "
                 "texts that it would change get other ids",
             )
+    if words.drops_white_space and LOWER_CASE[-1] in parts:
+        yield lower_case_limit(LOWER_CASE[0] in parts)

@@ -125,9 +125,8 @@ def _byte_pairs(read: HFDocument, pre: str | None, architecture: str | None, nam
     for end, key, flag in (("bos", _K.BOS_ID, _K.ADD_BOS), ("eos", _K.EOS_ID, _K.ADD_EOS)):
         # a model may want one that it does not have
         keys[flag] = end in ends or (key not in keys and config.flag(flag) is True)
-    prefix = config.flag(_K.ADD_PREFIX)
-    if prefix is not None:
-        keys[_K.ADD_PREFIX] = prefix
+    flags = {_K.ADD_PREFIX: config.flag(_K.ADD_PREFIX), _K.NORMALIZER_LOWERCASE: model.lowercase}
+    keys.update((key, value) for key, value in flags.items() if value is not None)
     keys = _with_names(keys, config, architecture, name, "llama")
     limits += model.limits(keys[KEY_ARCHITECTURE], keys.get(KEY_NAME, ""), keys)
     recognized: Recognized | None = model.recognized

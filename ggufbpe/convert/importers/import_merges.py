@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..._util.errors import printable
-from ..._util.spelling import SPACE
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from ...models.pretokenizers.families import families, is_byte_level, tied
-from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
+from ..exporters.boundary_markers import WHITE_SPACE_SPLIT
+from ..exporters.hf_bpe import ESCAPED_SPACES, LOWER_CASE
 from ..exporters.hf_config import CONFIG_TOKENS, GGUF_SECTION, HFConfig, looks_special
-from ..exporters.hf_parts import replace
+from ..exporters.hf_parts import sequence
 from ..imported import Imported, NotImportableError, read_json
 from ..incompatibilities import Incompatibility
 from .import_hf import import_tokenizer
@@ -107,8 +108,8 @@ def import_merges(
     read = import_tokenizer(
         {
             "added_tokens": added,
-            "normalizer": None if byte_level else replace(" ", SPACE),
-            "pre_tokenizer": _byte_level(config) if byte_level else None,
+            "normalizer": sequence("normalizers", _normalizer(config, entry)),
+            "pre_tokenizer": sequence("pretokenizers", _pre_tokenizer(config, byte_level)),
             "post_processor": _ends(config, built_in, {token["content"]: token["id"] for token in added}),
             "model": {"type": "BPE", "vocab": vocab, "merges": merges, "byte_fallback": not byte_level},
         },
@@ -117,8 +118,6 @@ def import_merges(
         architecture=architecture,
         name=name,
     )
-    if tokenizer_model(config.text(_K.MODEL)).algorithm == "merges":
-        read.metadata[_K.MODEL] = config.text(_K.MODEL)
     limits = (*read.limits, *_unexplained(vocab, made, added, byte_level))
     return read._replace(recognized=recognized, limits=limits)
 
@@ -174,9 +173,11 @@ def _merges_of(path: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _recorded_in(head: str, size: int) -> dict[str, Any]:
-    """The names and special ids that our own export wrote into the first line, by their keys in a GGUF."""
-    written = dict(re.findall(r"(tokenizer\.ggml\.\w+)=(\S+)", head))
-    names = {key: written[key] for key in RECORDED if key in written}
+    """The names, special ids and lower case that our own export wrote into the first line, by their keys in a GGUF."""
+    written = dict(re.findall(r"(tokenizer\.ggml\.[\w.]+)=(\S+)", head))
+    names: dict[str, Any] = {key: written[key] for key in RECORDED if key in written}
+    if _K.NORMALIZER_LOWERCASE in written:
+        names[_K.NORMALIZER_LOWERCASE] = written[_K.NORMALIZER_LOWERCASE] == "true"
     numbers = {
         key: written[key] for _, key in CONFIG_TOKENS if re.fullmatch("[0-9]{1,9}", written.get(key, ""))
     }
@@ -234,10 +235,21 @@ def _added_tokens(vocab: dict[str, Any], special_texts: list[str], config: HFCon
     return [{**plain, "id": ids[text], "content": text, "special": kind} for text, kind in special.items()]
 
 
-def _byte_level(config: HFConfig) -> dict[str, Any]:
+def _normalizer(config: HFConfig, entry: PreTokenizer | None) -> list[dict[str, Any]]:
+    """The steps that change a text: for escaped spaces, and for lower case in a model that can have it."""
+    steps = [ESCAPED_SPACES] if entry is not None and entry.escape_whitespaces else []
+    lowercase = config.flag(_K.NORMALIZER_LOWERCASE)
+    if tokenizer_model(config.text(_K.MODEL)).makes_lower_case and lowercase is not False:
+        steps += LOWER_CASE if lowercase or entry is None or entry.lowercase else []
+    return steps
+
+
+def _pre_tokenizer(config: HFConfig, byte_level: bool) -> list[dict[str, Any]]:
     """The pre-tokenizer as far as it is not splitting, which the name of the pre-tokenizer gives."""
     prefix = config.config.get("add_prefix_space") is True
-    return {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": False}
+    words = {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": False}
+    drops_white_space = tokenizer_model(config.text(_K.MODEL)).drops_white_space
+    return [WHITE_SPACE_SPLIT] * drops_white_space + [words] * byte_level
 
 
 def _ends(config: HFConfig, built_in: _Class | None, ids: dict[str, int]) -> dict[str, Any]:

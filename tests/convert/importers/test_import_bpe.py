@@ -74,6 +74,36 @@ def test_names_of_pre_tokenizers(pre: str | None, parts: dict[str, Any], name: s
     assert imported(pre, **parts).entry.name == name
 
 
+SPACED = {"type": "WhitespaceSplit"}
+DOTTED_I = {"type": "Replace", "pattern": {"String": "İ"}, "content": "i"}
+WORDS: dict[str, tuple[list[Any], list[Any], tuple[str, str, bool | None]]] = {
+    # the pre-tokenizer, the normalizer: the model, the name of the pre-tokenizer, lower case
+    "words between white space": ([SPACED], [], ("whitespace", "whitespace", False)),
+    "in lower case": ([SPACED], [DOTTED_I, {"type": "Lowercase"}], ("whitespace", "whitespace", True)),
+    "escaped spaces": ([], [ESCAPE], ("gpt2", "sarvam-moe", None)),
+    "white space dropped, spaces escaped": ([SPACED], [ESCAPE], ("whitespace", "sarvam-moe", False)),
+    "in bytes": ([SPACED, BYTE_LEVEL], [{"type": "Lowercase"}], ("whitespace", "gpt-2", True)),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_white_space_that_is_dropped_names_the_model(name: str) -> None:
+    steps, normalizers, expected = WORDS[name]
+    read = imported(
+        model={} if BYTE_LEVEL in steps else {"vocab": RAW, "merges": [], "byte_fallback": True},
+        pre_tokenizer={"type": "Sequence", "pretokenizers": steps},
+        normalizer={"type": "Sequence", "normalizers": normalizers},
+    )
+    assert (read.model_name(), read.entry.name, read.lowercase) == expected
+    assert "normalizer" not in limits(read)
+    dotted = [limit.what for limit in read.limits("llama", "", {"tokenizer.ggml.model": "whitespace"})]
+    assert any("U+0130" in what for what in dotted) == (expected[2] is True and DOTTED_I not in normalizers)
+
+
+def test_another_model_lower_cases_nothing() -> None:
+    assert "normalizer" in limits(imported(normalizer={"type": "Lowercase"}))
+
+
 def test_a_mask_that_strips_white_space_tells_the_name() -> None:
     mask = {"id": 258, "content": "<mask>", "lstrip": True}
     assert imported(added_tokens=[mask]).entry.name in STRIPS_MASK

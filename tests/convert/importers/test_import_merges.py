@@ -62,6 +62,20 @@ def test_the_first_line_of_our_own_export_is_no_file_beside_it(tmp_path: Path) -
     assert "special_tokens" not in {limit.name for limit in read.limits}
 
 
+@pytest.mark.parametrize(
+    ("pre", "written_flag", "lowercase"),
+    [("gpt-2", "", True), ("gpt-2", "false", False), ("whitespace", "", False), ("whitespace", "true", True)],
+)
+def test_the_first_line_gives_lower_case(
+    tmp_path: Path, pre: str, written_flag: str, lowercase: bool
+) -> None:
+    head = f"#version: 0.2 - tokenizer.ggml.model=whitespace tokenizer.ggml.pre={pre}"
+    flag = f" tokenizer.ggml.normalizer.lowercase={written_flag}" if written_flag else ""
+    metadata = import_merges(written(tmp_path, f"{head}{flag}\na b\n"), HFConfig({})).metadata
+    assert metadata["tokenizer.ggml.model"] == "whitespace"
+    assert metadata["tokenizer.ggml.normalizer.lowercase"] is lowercase
+
+
 def test_the_first_line_gives_special_ids(tmp_path: Path) -> None:
     vocab = {**VOCAB, "</s>": len(VOCAB)}
     path = written(tmp_path, f"#version: 0.2 - tokenizer.ggml.eos_token_id={len(VOCAB)}\na b\n", vocab)
