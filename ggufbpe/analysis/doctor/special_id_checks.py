@@ -15,6 +15,9 @@ from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
 _K = TokenizerKey
 
 _TELLING = ("bos", "eos", "eot", "eom")  # the others rarely matter
+_UNKNOWN_WHY = (
+    "Text without a token is encoded as this one, which the model has learned to mean something else."
+)
 _SPECIAL_WHY = "With a wrong or missing special id, answers may never end, or prompts begin wrongly."
 
 
@@ -42,12 +45,28 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                     None,
                     f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}.",
                 )
+            elif _is_other_than_unknown(model, key, token):
+                yield _wrong_kind(model, name, key, token)
             elif model.types and model.is_normal(token):
                 yield _normal_token(model, name, key, token)
-            elif name in _TELLING and _is_no_marker(model, token):
+            elif _is_telling(model, name) and _is_no_marker(model, token):
                 yield _no_marker(model, name, key, token)
             elif model.types and _is_of_wrong_kind(model, key, token):
                 yield _wrong_kind(model, name, key, token)
+
+
+def _is_telling(model: Facts, name: str) -> bool:
+    """Check that a special token is among the ids of every text, or ends a generation."""
+    return name in _TELLING or model.adds(name)
+
+
+def _is_other_than_unknown(model: Facts, key: str, token: int) -> bool:
+    """Check that unknown text becomes a token though another one has the usual text for that, such as [UNK]."""
+    if key != _K.UNK_ID or not model.kind.needs_unknown:
+        return False
+    texts = TEXTS_OF_IDS[key]
+    usual = [model.ids[text] for text in texts if text in model.ids]
+    return model.tokens[token] not in texts and any(not model.is_normal(each) for each in usual)
 
 
 def _is_right(model: Facts, key: str, token: int) -> bool:
@@ -64,7 +83,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
     is_marker = is_family_s or (theirs is None and CONTROL_LIKE.fullmatch(model.tokens[token]))
     family = f" In {model.family.name} files, this token is a marker." if is_family_s and model.family else ""
     return Finding(
-        "warning" if name in _TELLING else "note",
+        "warning" if _is_telling(model, name) else "note",
         "special_id_is_normal",
         f"The file says that {name.upper()} is {model.quoted(token)}, which is ordinary text.",
         "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text.",
@@ -122,12 +141,12 @@ def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
 
 
 def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
-    what = "begin" if name == "bos" else "end"
+    what = {"bos": "begin texts", "unk": "stand for unknown text"}.get(name, "end texts")
     return Finding(
         "warning",
         "special_id_of_wrong_kind",
-        f"The file says that {name.upper()} is {model.quoted(token)}, which does not {what} texts.",
-        _SPECIAL_WHY,
+        f"The file says that {name.upper()} is {model.quoted(token)}, which does not {what}.",
+        _UNKNOWN_WHY if name == "unk" else _SPECIAL_WHY,
         model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,

@@ -59,6 +59,37 @@ def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> 
     assert finding.fix == model.set(K.BOS_ID, SIZE - 3)  # <|endoftext|>
 
 
+WORDPIECE = {"[PAD]": 3, "[UNK]": 2, "[CLS]": 3, "[SEP]": 3, "[unused0]": 1, "▁to": 1, "<mask>": 3}
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ({}, []),
+        ({"seperator_token_id": 5}, ["special_id_is_normal"]),  # it ends every text of BERT
+        ({"unknown_token_id": 4}, ["special_id_of_wrong_kind"]),
+        ({"unknown_token_id": 6}, ["special_id_of_wrong_kind"]),
+        ({"padding_token_id": 5}, []),
+    ],
+)
+def test_ids_that_come_out_of_texts(ids: dict[str, int], expected: list[str], facts_of: FactsOf) -> None:
+    keys: dict[str, Any] = {
+        K.MODEL: "bert",
+        K.LIST: list(WORDPIECE),
+        K.TOKEN_TYPE: list(WORDPIECE.values()),
+        K.BOS_ID: 2,
+        K.SEP_ID: 3,
+        K.UNK_ID: 1,
+        **{f"tokenizer.ggml.{key}": token for key, token in ids.items()},
+    }
+    model = facts_of(keys)
+    grave = [finding for finding in wrong_special_ids(model) if finding.severity != "note"]
+    assert [finding.id for finding in grave] == expected
+    for finding in grave:
+        key = finding.where.key or ""
+        assert finding.fix == model.set(key, {K.SEP_ID: 3, K.UNK_ID: 1}[key])
+
+
 @pytest.mark.parametrize("name", ["bos", "eos", "eot", "eom"])
 def test_no_byte_is_a_marker(name: str, facts_of: FactsOf) -> None:
     keys = small_keys("<0x02>", kind=BYTE, **{f"{name}_token_id": SIZE})
