@@ -28,7 +28,7 @@ from .failures import RequestError
 from .llama_server import template_in_force
 from .other_servers import ollama_model
 from .request_body import given_flag, require_object
-from .served_models import Models, asked
+from .served_models import Models
 
 _PREFIX = "ollama:"
 _LONGEST = 5  # elements of an array that is shown without "verbose"
@@ -47,7 +47,7 @@ def tags_answer(models: Models, body: Any) -> dict[str, Any]:
 
 def _tag(models: Models, name: str) -> dict[str, Any]:
     try:
-        path, size, details = asked(models.paths[name], partial(_facts, models.paths[name]))
+        path, size, details = models.asked(name, _facts)
     except RequestError:
         path, size, details = "", 0, _details("", "")
     digest = re.search(r"sha256-([0-9a-f]{64})$", path)
@@ -87,13 +87,13 @@ def show_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/api/show`: the details, metadata and template of a model; of arrays, the short ones, or all with `verbose`."""
     given = require_object(body)
     name = ollama_model(models, {"model": given.get("model") or given.get("name")})
-    verbose, model = given_flag(given, "verbose", False), models.paths[name]
-    path, _, details = asked(model, partial(_facts, model))
+    verbose = given_flag(given, "verbose", False)
+    path, _, details = models.asked(name, _facts)
     tokenizer = models.named(name)
     return {
         "template": _go_template(name, tokenizer) or template_in_force(tokenizer)[0],
         "details": details,
-        "model_info": asked(model, partial(_metadata, model, verbose)),
+        "model_info": models.asked(name, partial(_metadata, verbose=verbose)),
         "capabilities": ["tokenize"],
         "modified_at": _modified(path),
     }

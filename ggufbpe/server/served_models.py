@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .._util.errors import GGUFError, ModelNameError
 from .._util.wording import short_names
@@ -24,8 +24,6 @@ from .failures import RequestError
 from .request_body import field
 
 T = TypeVar("T")
-
-_UNUSABLE = "the file of the model cannot be used"  # for the log, which has no paths
 
 
 def named_models(given: list[str], located: Callable[[str], T]) -> dict[str, T]:
@@ -62,6 +60,11 @@ def _in_full(name: str) -> str:
         return name
 
 
+class _OpenModel(NamedTuple):
+    tokenizer: Tokenizer
+    facts: dict[str, Any]  # of the file that was opened; another one may be at its path by now
+
+
 class Models:
     """Tokenizers by the names of their models; the `most_open` most recently used ones stay open."""
 
@@ -81,8 +84,7 @@ class Models:
         self._in_full = {_in_full(name): name for name in reversed(self.paths)}
         self._most_open = most_open
         self._overrides = dict(overrides or {})
-        self._open: OrderedDict[str, Tokenizer] = OrderedDict()
-        self._facts: dict[str, dict[str, Any]] = {}
+        self._open: OrderedDict[str, _OpenModel] = OrderedDict()
         self._changing = Lock()
         self._opening = {name: Lock() for name in self.paths}
 
@@ -127,10 +129,10 @@ class Models:
         with self._opening[name]:
             tokenizer = self.if_open(name)
             if tokenizer is None:
-                path = self.paths[name]
-                tokenizer = asked(path, partial(Tokenizer.from_gguf, path, overrides=self._overrides))
+                facts = self.asked(name, partial(_facts, overrides=self._overrides))
+                tokenizer = self.asked(name, partial(Tokenizer.from_gguf, overrides=self._overrides))
                 with self._changing:
-                    self._open[name] = tokenizer
+                    self._open[name] = _OpenModel(tokenizer, facts)
                     while len(self._open) > self._most_open:
                         self._open.popitem(last=False)
         return tokenizer
@@ -138,10 +140,10 @@ class Models:
     def if_open(self, name: str) -> Tokenizer | None:
         """The tokenizer if it is open already."""
         with self._changing:
-            tokenizer = self._open.get(name)
-            if tokenizer is not None:
-                self._open.move_to_end(name)
-            return tokenizer
+            if name not in self._open:
+                return None
+            self._open.move_to_end(name)
+            return self._open[name].tokenizer
 
     @property
     def open_count(self) -> int:
@@ -149,20 +151,27 @@ class Models:
         return len(self._open)
 
     def facts(self, name: str) -> dict[str, Any]:
-        """The field `meta` of `/v1/models`: what the metadata says, without anything about the weights."""
-        if name not in self._facts:
-            self._facts[name] = asked(self.paths[name], partial(_facts, self.paths[name], self._overrides))
-        return self._facts[name]
+        """The field `meta` of `/v1/models`: what the metadata says, without anything about the weights.
 
+        These are facts of the model that is open, else of the file that would be opened now.
+        """
+        with self._changing:
+            model = self._open.get(name)
+        return self.asked(name, partial(_facts, overrides=self._overrides)) if model is None else model.facts
 
-def asked(path: str, ask: Callable[[], T]) -> T:
-    """The result of reading a file. `RequestError` 500 if it cannot be used."""
-    try:
-        return ask()
-    except GGUFError as error:
-        raise RequestError(500, str(error), reason=_UNUSABLE) from None
-    except OSError as error:
-        raise RequestError(500, f"{path}: {error.strerror or error}", reason=_UNUSABLE) from None
+    def asked(self, name: str, ask: Callable[[str], T]) -> T:
+        """The result of reading the file of a model. `RequestError` 500 if the file cannot be used.
+
+        Only the log says why: the words of an error may name other files, which clients must not learn of.
+        """
+        path = self.paths[name]
+        try:
+            return ask(path)
+        except (GGUFError, ModelNameError) as error:
+            why = str(error)
+        except OSError as error:
+            why = f"{path}: {error.strerror or error}"
+        raise RequestError(500, f"the model {name!r} cannot be used; the server's log says why", reason=why)
 
 
 def _facts(path: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
