@@ -60,7 +60,7 @@ BUSY = frozenset({429, 503})
 # the examples of the addresses that take a body, whose models are those of this server, and one that needs weights
 EXAMPLES = {
     path: [
-        {**example, **({"models": ["ordinary", "ordinary"]} if "models" in example else {})}
+        {**example, **{name: ["ordinary", "ordinary"] for name in ("models", "others") if name in example}}
         for example in endpoint.examples
     ]
     for (method, path), endpoint in ENDPOINTS.items()

@@ -38,8 +38,36 @@ class Endpoint(NamedTuple):
         return (self.answer.__doc__ or "").partition(": ")[2].partition("\n")[0]
 
 
-_CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
-_RESPONSE = ({"input": "Hello"}, {"input": _CHAT["messages"]})
+_CHAT: Mapping[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
+_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
+_FUNCTION = {"name": "weather", "description": "The weather of a city.", "parameters": _PARAMETERS}
+_WITH_TOOLS: Mapping[str, Any] = {
+    **_CHAT,
+    "tools": [{"type": "function", "function": _FUNCTION}],
+    "tool_choice": "auto",
+    "add_generation_prompt": True,
+    "chat_template_kwargs": {"enable_thinking": False},
+}
+_OF_ANTHROPIC: Mapping[str, Any] = {
+    **_CHAT,
+    "system": "Answer briefly.",
+    "tools": [{"name": "weather", "description": "The weather of a city.", "input_schema": _PARAMETERS}],
+    "tool_choice": {"type": "auto"},
+    "chat_template_kwargs": {"enable_thinking": False},
+}
+_RESPONSE: tuple[Mapping[str, Any], ...] = (
+    {"input": "Hello"},
+    {
+        "input": _CHAT["messages"],
+        "instructions": "Answer briefly.",
+        "tools": [{"type": "function", **_FUNCTION}],
+        "tool_choice": "auto",
+        "reasoning": {"effort": "low"},
+        "chat_template_kwargs": {"enable_thinking": False},
+    },
+)
+_TEMPLATE = {"chat_template": "known:chatml"}
+_FLAGS = {"add_special": True, "parse_special": True}
 
 
 def _post(
@@ -67,15 +95,26 @@ _ALL = (
         {"content": ["Hello", 1, " world"]},
         {"prompt": "Hello world", "add_special_tokens": True, "return_token_strs": True},
         _CHAT,
+        {**_WITH_TOOLS, **_TEMPLATE},
         is_quick=True,
     ),
     _post("/detokenize", other_servers.detokenize_either, {"tokens": [1, 2, 3]}, is_quick=True),
-    _post("/apply-template", llama_server.apply_template, _CHAT, required=("messages",)),
-    _post("/chat/completions/input_tokens", llama_server.count_chat, _CHAT, required=("messages",)),
-    _post("/v1/chat/completions/input_tokens", llama_server.count_chat, _CHAT, required=("messages",)),
+    _post("/apply-template", llama_server.apply_template, _CHAT, _WITH_TOOLS, required=("messages",)),
+    _post(
+        "/chat/completions/input_tokens", llama_server.count_chat, _CHAT, _WITH_TOOLS, required=("messages",)
+    ),
+    _post(
+        "/v1/chat/completions/input_tokens",
+        llama_server.count_chat,
+        _CHAT,
+        _WITH_TOOLS,
+        required=("messages",),
+    ),
     _post("/responses/input_tokens", llama_server.count_response, *_RESPONSE, required=("input",)),
     _post("/v1/responses/input_tokens", llama_server.count_response, *_RESPONSE, required=("input",)),
-    _post("/v1/messages/count_tokens", llama_server.count_messages, _CHAT, required=("messages",)),
+    _post(
+        "/v1/messages/count_tokens", llama_server.count_messages, _CHAT, _OF_ANTHROPIC, required=("messages",)
+    ),
     _post(
         "/api/tokenize",
         other_servers.ollama_tokenize,
@@ -127,7 +166,7 @@ _ALL = (
     _post(
         "/v1/truncate",
         budgets_api.truncate_answer,
-        {"text": "Hello world", "limit": 1, "side": "right", "marker": "", "at": "character"},
+        {"text": "Hello world", "limit": 1, "side": "right", "marker": "", "at": "character", **_FLAGS},
         is_long=True,
         required=("text", "limit"),
     ),
@@ -142,16 +181,17 @@ _ALL = (
     _post(
         "/v1/fit",
         budgets_api.fit_answer,
-        {**_CHAT, "limit": 4096, "answer": 512, "keep": {"keep_last": 2}, "chat_template": "known:chatml"},
+        {**_WITH_TOOLS, **_TEMPLATE, "limit": 4096, "answer": 512, "keep": {"keep_last": 2}},
         is_long=True,
         required=("messages", "limit"),
     ),
     _post(
         "/v1/explain",
         native_api.explain_answer,
-        {"text": "Hello"},
+        {"text": "Hello", **_FLAGS},
         {"text": "Hello", "why_not": "He"},
         _CHAT,
+        {**_WITH_TOOLS, **_TEMPLATE},
         is_long=True,
     ),
     _post(
@@ -164,31 +204,31 @@ _ALL = (
     _post(
         "/v1/diagnose",
         native_api.diagnose_answer,
-        {"text": "Hello", "ids": [1, 2, 3]},
-        {**_CHAT, "ids": [1, 2, 3]},
+        {"text": "Hello", "ids": [1, 2, 3], "others": ["B"], **_FLAGS},
+        {**_WITH_TOOLS, "ids": [1, 2, 3]},
+        {**_CHAT, "expected_prompt": "<|im_start|>user\nHello<|im_end|>\n"},
         is_long=True,
-        required=("ids",),
     ),
-    _post("/v1/tokens", page_api.tokens_answer, {"text": "Hello"}, {"ids": [1, 2, 3]}, _CHAT),
+    _post("/v1/tokens", page_api.tokens_answer, {"text": "Hello", **_FLAGS}, {"ids": [1, 2, 3]}, _WITH_TOOLS),
     _post("/v1/vocabulary", page_api.vocabulary_answer, {"query": "ell"}, required=("query",)),
     _post(
         "/v1/word",
         page_api.word_answer,
-        {"text": "Hello", "token": 0},
+        {"text": "Hello", "token": 0, **_FLAGS},
         is_long=True,
         required=("text", "token"),
     ),
     _post(
         "/v1/why",
         page_api.why_answer,
-        {"text": "Hello", "piece": "He"},
+        {"text": "Hello", "piece": "He", **_FLAGS},
         is_long=True,
         required=("text", "piece"),
     ),
     _post(
         "/v1/parting",
         page_api.parting_answer,
-        {"models": ["A", "B"], "text": "Hello"},
+        {"models": ["A", "B"], "text": "Hello", **_FLAGS},
         {"text": "Hello", "ids": [1, 2, 3]},
         is_long=True,
         required=("text",),

@@ -55,6 +55,33 @@ def test_types_of_fields() -> None:
     assert properties["texts"] == {"type": ["array", "string"]}  # of both examples
 
 
+TAKE = {
+    ("add_special", "parse_special"): [
+        *("/tokenize", "/v1/count", "/v1/common_prefix", "/v1/fits", "/v1/truncate"),
+        *("/v1/explain", "/v1/diagnose", "/v1/tokens", "/v1/word", "/v1/why", "/v1/parting"),
+    ],
+    ("chat_template",): ["/v1/fit", "/v1/explain", "/tokenize"],
+    ("tools", "tool_choice", "chat_template_kwargs"): [
+        *("/tokenize", "/apply-template", "/v1/fit", "/v1/explain", "/v1/diagnose", "/v1/tokens"),
+        *("/chat/completions/input_tokens", "/v1/chat/completions/input_tokens", "/v1/messages/count_tokens"),
+        *("/responses/input_tokens", "/v1/responses/input_tokens"),
+    ],
+    ("add_generation_prompt",): [
+        "/tokenize",
+        "/apply-template",
+        "/v1/explain",
+        "/chat/completions/input_tokens",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"), [(path, fields) for fields, paths in TAKE.items() for path in paths]
+)
+def test_fields_that_endpoints_take_are_described(path: str, fields: tuple[str, ...]) -> None:
+    assert set(fields) <= set(properties_of(path))
+
+
 def test_fields_of_few_values_have_them() -> None:
     assert properties_of("/v1/truncate")["side"] == {"enum": ["right", "left", "middle"]}
     assert properties_of("/v1/truncate")["at"] == {"enum": ["character", "word"]}

@@ -217,7 +217,7 @@ def test_nesting_is_answered_or_refused_and_never_a_failure(
 
 
 def test_nesting_has_an_end_where_chats_are_measured(app: Application) -> None:
-    [chat] = [each for each in ENDPOINTS["POST", "/v1/diagnose"].examples if "messages" in each]
+    chat = next(each for each in ENDPOINTS["POST", "/v1/diagnose"].examples if "messages" in each)
     answer = ask(app, "/v1/diagnose", nested_request(chat, 260))
     assert (answer.status, answer.json["error"]["message"]) == (400, "the chat is nested too deeply")
 
