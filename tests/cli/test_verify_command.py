@@ -126,8 +126,13 @@ def test_arguments_that_make_no_sense(
 
 
 @posix_only
+@pytest.mark.parametrize("is_json", [False, True])
 def test_ctrl_c_shows_what_was_compared(
-    call: Run, small_model: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+    call: Run,
+    small_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    is_json: bool,
 ) -> None:
     taken: list[int] = []
 
@@ -140,9 +145,13 @@ def test_ctrl_c_shows_what_was_compared(
 
     monkeypatch.setattr("ggufbpe.analysis.verify.id_comparison._random", texts)
     with pytest.raises(KeyboardInterrupt):
-        call(verify, "-m", small_model, "--against", small_model, "--fuzz", "1000")
+        call(verify, "-m", small_model, "--against", small_model, "--fuzz", "1000", *["--json"] * is_json)
     shown = capsysbinary.readouterr()
-    assert shown.out.startswith(b"the ids are the same\n  compared     7 texts")
+    if is_json:
+        found = json.loads(shown.out)
+        assert (found["texts"], found["same"], found["stopped"]) == (7, True, True)
+    else:
+        assert shown.out.startswith(b"the ids are the same\n  compared     7 texts")
     assert b"stopping; what was compared is shown in a moment" in shown.err
     assert len(taken) == 8
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -76,7 +76,8 @@ def verify(
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is called
-    with a `Progress` in texts, which counts "bytes", or in chats. Comparing ends where `stop` returns True.
+    with a `Progress` in texts, which counts "bytes", or in chats. Comparing ends where `stop` returns True, and the
+    result has `is_stopped` then.
     `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts;
     `NotInstalledError` for chats without jinja2.
 
@@ -180,7 +181,8 @@ def ids_compared(
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
         raise OracleError("there is no text to go with the recorded ids")
-    if not stop():
+    job.result.is_stopped = stop()
+    if not job.result.is_stopped:
         oracle.require_all_taken()
     job.examine()
     job.result.model, job.result.note = tokenizer.name, oracle.note

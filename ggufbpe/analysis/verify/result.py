@@ -93,6 +93,7 @@ class Verification:
         self.failures: list[FailureGroup] = []
         self.other_places = 0  # beyond MOST_KINDS
         self.model = ""  # its path
+        self.is_stopped = False  # before all texts were compared
         self.note = ""  # what readers have to know about the oracle
         self.chats: ChatResult | None = None  # their prompts are among the texts
         self.proposal: Proposal | None = None  # the change of the model file that explains most
@@ -141,6 +142,7 @@ class Verification:
             "oracle": self.oracle,
             "note": self.note or None,
             "same": self.same,
+            "stopped": self.is_stopped,
             **chats,
             "texts": self.texts,
             "bytes": self.bytes,
