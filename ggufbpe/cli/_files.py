@@ -69,6 +69,14 @@ def require_free(target: str, source: str | None, force: bool) -> None:
         raise UsageError(f"{printable(target)} already exists; --force overwrites it")
 
 
+def require_path(output: str, kind: str, why: str) -> None:
+    """`UsageError` for `-o -` of a command that needs a file or folder, where others write to standard output."""
+    if output == "-":
+        raise UsageError(
+            f"-o -: nothing goes to standard output, since {why}; give a path (./- for a {kind} of that name)"
+        )
+
+
 def require_folder(target: str) -> None:
     """`UsageError` for a file that cannot be written because of its folder."""
     folder = os.path.dirname(target) or "."

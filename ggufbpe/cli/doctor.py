@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._util.extras import NotInstalledError
-from .._util.files import replacing
 from .._util.shell import visible_command
 from .._util.wording import counted
 from ..analysis.doctor.examination import doctor
@@ -19,6 +18,7 @@ from ..gguf.change import COMMAND, flags_of_command
 from ..hub.model_location import ModelLocation
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_model_first, add_override_kv, overrides_of
+from ._files import write_file
 from ._given_models import required_model
 from ._progress import waiting_for
 
@@ -76,7 +76,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch(
         "--security", help="examine what the template and the metadata can do to their user instead"
     )
-    parser.add_argument("--sarif", metavar="PATH", help="also write the findings to a file, as SARIF 2.1.0")
+    parser.add_argument(
+        "--sarif",
+        metavar="PATH",
+        help="also write the findings to a file, as SARIF 2.1.0; - for standard output, which then has nothing else",
+    )
     parser.add_switch("--strict", help="exit with code 1 for warnings, too")
     parser.add_switch("-v", "--verbose", help="show notes, too")
     parser.add_switch("--json", help="print one object")
@@ -84,6 +88,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.sarif == "-" and arguments.json:
+        raise UsageError("--sarif - and --json: only one of them can be standard output")
     try:
         path = required_model(arguments, "doctor")
     except UsageError:
@@ -95,11 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sarif is not None:
         from ..analysis.views.sarif import sarif_log
 
-        with replacing(arguments.sarif) as (file, _):
-            file.write(terminal.json_bytes(sarif_log(found)))
+        write_file(arguments.sarif, [terminal.json_bytes(sarif_log(found))])
     if arguments.json:
         _output.write_json(answers.examination(found))
-    else:
+    elif arguments.sarif != "-":  # which is standard output: nothing but the log goes there
         _show(arguments, found)
         if not arguments.security:
             _point_to_audit(arguments, path)

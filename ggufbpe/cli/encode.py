@@ -14,7 +14,7 @@ from ..analysis.views.answers import answer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, require_no_models
 from ._chat import add_template_flags, template_of
-from ._files import say_what_was_left_out
+from ._files import require_path, say_what_was_left_out
 from ._given_models import opened_tokenizer
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
@@ -166,6 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
             "standard input cannot be encoded, since shards are resumed and checked with their inputs; write the text "
             "to a file"
         )
+    require_path(arguments.output, "folder", "shards are several files")
     require_no_models(arguments.corpus, "encode", arguments)
     size = _SIZE.fullmatch(arguments.shard_size)
     if size is None:

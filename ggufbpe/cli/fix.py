@@ -29,7 +29,7 @@ from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
-from ._files import require_free
+from ._files import require_free, require_path
 from ._given_models import required_model
 from ._input import read_stdin
 from ._signals import termination_as_exit
@@ -54,8 +54,9 @@ download that was cut off. --force writes both anyway.
 undo record is kept beside the model until that is safely on disk: after a crash, the next `ggufbpe fix MODEL` \
 restores the old metadata. If something else lies in the place of that record, such as a link, \
 nothing is changed. Otherwise the model is replaced by a copy in one step. If that is interrupted or the disk \
-is full, the model is unchanged. On file systems that support it (Btrfs, XFS), a copy shares the tensors with the \
-model and needs no space for them."""
+is full, the model is unchanged. So is a model that another process is changing, or has changed meanwhile: of two \
+changes at once, the second is refused. On file systems that support it (Btrfs, XFS), a copy shares the tensors with \
+the model and needs no space for them."""
 _EXAMPLES = """\
 examples:
   ggufbpe fix model.gguf --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf
@@ -135,6 +136,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"nothing to change: give one of {flags} (see ggufbpe fix --help)")
     if (arguments.output is None) is not arguments.in_place:
         raise UsageError("where should the copy go? Give -o PATH, or --in-place to change the model itself")
+    if arguments.output is not None:
+        require_path(arguments.output, "file", "the copy is examined before it is put in place")
     settings = _settings(source, arguments)
     try:
         with termination_as_exit():

@@ -10,6 +10,7 @@ from .._util.shell import shell_path
 from ..analysis.views.answers import answer
 from . import _output
 from ._arguments import Parser, UsageError
+from ._files import require_path
 
 _DESCRIPTION = """\
 Write the page of `ggufbpe serve` as a static site, which any web server can serve. It shows the tokens of a text in \
@@ -42,6 +43,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from ..server.standalone_page import write_standalone_page
 
+    require_path(arguments.output, "folder", "these are several files")
     folder = Path(arguments.output)
     if folder.is_dir() and any(folder.iterdir()) and not arguments.force:
         raise UsageError(f"{printable(arguments.output)} is not empty; --force writes over its files")

@@ -14,6 +14,7 @@ from ..tokenizer import Tokenizer
 from ..tokenizer.boundaries import BOUNDARIES, KeepSeparator
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources
+from ._files import require_path
 from ._given_models import opened_tokenizer
 from ._input import read_text, settle_stdin
 
@@ -71,6 +72,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.output is not None:
+        require_path(arguments.output, "folder", "parts are several files")
     settle_stdin(arguments, "prompt", "file")
     data = read_text(arguments, "split")
     tokenizer = opened_tokenizer(arguments)

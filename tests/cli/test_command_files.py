@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from commands import Run, run
+from conftest import GPT2
 
 from ggufbpe.cli._arguments import Parser, UsageError, parse_arguments
 from ggufbpe.cli._files import (
@@ -20,6 +22,8 @@ from ggufbpe.cli._files import (
     write_outputs,
 )
 from ggufbpe.data.corpora.corpus_files import ignored_by_git
+
+__all__ = ["run"]  # the fixture
 
 
 def test_a_path_stays_as_it_is_given() -> None:
@@ -148,3 +152,25 @@ def test_standard_output(tmp_path: Path, capfdbinary: pytest.CaptureFixture[byte
     write_outputs({"-": b"\xff1"})
     write_file("-", iter([b"2", b"3"]))
     assert capfdbinary.readouterr().out == b"\xff123"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["fix", GPT2, "--set", "general.name=x"],
+        ["encode", "text.txt"],
+        ["split", "-p", "Hello world"],
+        ["page"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_what_cannot_go_to_standard_output_is_not_written_to_a_file_of_that_name(
+    command: list[str | Path], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("Hello world")
+    result = run(*command, "-o", "-")
+    assert (result.code, result.out, os.listdir()) == (2, b"", ["text.txt"])
+    assert "-o -: nothing goes to standard output, since " in result.err
+    if command != ["page"]:  # which needs its WebAssembly
+        assert run(*command, "-o", "./-").code == 0

@@ -181,6 +181,16 @@ def test_sarif_of_an_examination(call: Run, model: Path) -> None:
     assert run["results"][0]["ruleId"] == "wrong_type"
 
 
+def test_sarif_on_standard_output(call: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(model.parent)
+    write(model, {**small_keys(), K.ADD_BOS: (0, GGUFValueType.UINT8)})
+    [run] = json.loads(call(doctor, model, "--sarif", "-").text)["runs"]
+    assert run["results"][0]["ruleId"] == "wrong_type"
+    assert not Path("-").exists()
+    with pytest.raises(UsageError, match="--sarif - and --json: only one of them"):
+        call(doctor, model, "--sarif", "-", "--json")
+
+
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
