@@ -7,10 +7,14 @@ import os
 from typing import Any, NamedTuple
 
 from .._util.errors import printable
+from ..gguf.constants import GGUFValueType, TokenizerKey
 from ..gguf.schema import as_fields
+from ..gguf.value_types import Field
 from ..gguf.writer import packed_file
 from .importers.recognize import Recognized
 from .incompatibilities import Incompatibility
+
+TEMPLATE_NAMES = "tokenizer.chat_templates"  # the names of all templates but the default one
 
 
 class NotImportableError(ValueError):
@@ -57,4 +61,11 @@ def require_utf8(metadata: dict[str, Any]) -> None:
 
 def pack(metadata: dict[str, Any]) -> bytes:
     """The metadata as a GGUF without tensors."""
-    return packed_file(as_fields(metadata))
+    named = {
+        key: value for key, value in metadata.items() if key.startswith(f"{TokenizerKey.CHAT_TEMPLATE}.")
+    }
+    fields = as_fields({key: value for key, value in metadata.items() if key not in (*named, TEMPLATE_NAMES)})
+    fields |= {key: Field(GGUFValueType.STRING, text) for key, text in named.items()}
+    if TEMPLATE_NAMES in metadata:
+        fields[TEMPLATE_NAMES] = Field(GGUFValueType.ARRAY, metadata[TEMPLATE_NAMES], GGUFValueType.STRING)
+    return packed_file(fields)

@@ -12,6 +12,7 @@ from ..hub.model_location import IMPORTED, ModelLocation
 from ..models.vocabulary import GGUFWarning
 from .imported import NotImportableError, pack
 from .importers.import_files import import_file
+from .incompatibilities import NOT_ABOUT_IDS
 
 _NOTE = "imported in memory: this is the GGUF that `ggufbpe import` would write"
 
@@ -31,8 +32,7 @@ def imported_model(path: str, pre: str | None = None) -> ModelLocation:
     except NotImportableError as error:
         raise NotImportableError(f"{escape_invisible(path)}: {error}") from error
     for limit in imported.limits:
-        message = (
-            f"{escape_invisible(path)}: as a GGUF, it would give other ids for a few texts: {limit.what}"
-        )
+        but = "" if limit.name in NOT_ABOUT_IDS else "as a GGUF, it would give other ids for a few texts: "
+        message = f"{escape_invisible(path)}: {but}{limit.what}"
         warnings.warn(message, GGUFWarning, stacklevel=3)
     return ModelLocation(path, note=_NOTE, source=Source(IMPORTED + path, pack(imported.metadata)))

@@ -6,7 +6,7 @@ llama.cpp's ids for every text that is UTF-8, as far as is known; parity.py test
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .._util.errors import printable
@@ -33,6 +33,10 @@ class Incompatibility(NamedTuple):
     name: str
     what: str
     number: int = 1
+
+
+NOT_ABOUT_IDS = frozenset(("default_ids", "not_read_by_tokenizers_1", "chat_template", "settings"))
+"""The names of limits that no differing ids of a comparison come from."""
 
 
 class Merges(NamedTuple):
@@ -213,6 +217,19 @@ def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
             "user_defined_prefixes",
             f"a text with what {_some(prefixes)} begin with is not normalized there by llama.cpp",
             len(prefixes),
+        )
+
+
+def replaced_tokens(replaced: Mapping[str, str]) -> Iterator[Incompatibility]:
+    """Tokens whose place an added token takes, by the added token's text; "" where none is lost."""
+    lost = {new: old for new, old in replaced.items() if old}
+    if lost:
+        new, old = next(iter(lost.items()))
+        yield Incompatibility(
+            "replaced_tokens",
+            f"{counted(len(lost), 'added token has', 'added tokens have')} the id of another token, which is lost, as "
+            f"in convert_hf_to_gguf.py: {printable(new, 40)} takes the place of {printable(old, 40)}",
+            len(lost),
         )
 
 

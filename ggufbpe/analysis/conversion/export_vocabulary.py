@@ -114,7 +114,7 @@ def export_files(
     vocabulary = tokenizer.vocabulary
     if to == "tiktoken":
         return export_to(to, vocabulary, stem_of(model), renumber=renumber)
-    given = [_chat_template(model)] if TOKENIZER_CONFIG in FORMATS[to].files else []
+    given = [_chat_templates(tokenizer, model)] if TOKENIZER_CONFIG in FORMATS[to].files else []
     options = {"code_points": code_points} if to == "tokenizer.json" else {}
     return export_to(to, vocabulary, *given, **options)
 
@@ -139,7 +139,8 @@ def stem_of(model: ModelName) -> str:
     return plain.removesuffix(".json" if model.is_imported else ".gguf")
 
 
-def _chat_template(model: ModelName) -> str | None:
+def _chat_templates(tokenizer: Tokenizer, model: ModelName) -> dict[str, str]:
+    """The chat templates of the file by name; not what llama.cpp takes for a default one that is missing."""
     with GGUFFile(locate(model).opened()) as file:
-        found = file[TokenizerKey.CHAT_TEMPLATE] if TokenizerKey.CHAT_TEMPLATE in file else None  # noqa: SIM401
-    return found if isinstance(found, str) else None
+        has_default = TokenizerKey.CHAT_TEMPLATE in file
+    return {name: text for name, text in tokenizer.chat_templates.items() if name or has_default}

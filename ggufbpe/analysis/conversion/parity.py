@@ -23,7 +23,7 @@ from ..._util.wording import counted
 from ...convert.character_limits import CHARACTERS
 from ...convert.export_formats import FORMATS, Export
 from ...convert.importers.import_files import detect_format
-from ...convert.incompatibilities import Incompatibility
+from ...convert.incompatibilities import NOT_ABOUT_IDS, Incompatibility
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ..oracles import library_adapters
@@ -313,7 +313,7 @@ def unexplained(found: Agreement | str | None, limits: Iterable[Incompatibility]
     """Whether ids differ although no known limit explains it. False if there was no comparison."""
     if not isinstance(found, Agreement) or found.same:
         return False
-    causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
+    causes = {limit.name for limit in limits} - NOT_ABOUT_IDS
     if causes <= CHARACTERS.keys():
         examples = [example.text for example in found.examples]
         return not (

@@ -30,6 +30,10 @@ from ..imported import NotImportableError
 _K = TokenizerKey
 _UNDEFINED = 0  # what llama.cpp calls any type that it does not know
 LARGEST_FLOAT = 3.4028234663852886e38
+DEFAULT = "default"  # the name of the template that has none in a GGUF
+ChatTemplates = (
+    str | Mapping[str, str] | None
+)  # the default one, or several by name, of which the default one is ""
 GGUF_SECTION, OTHER_TYPES, SCORES = "gguf", "token_types", "scores"
 CONFIG_TOKENS = (
     ("bos", _K.BOS_ID),
@@ -56,7 +60,7 @@ TYPE_OF_ATTRIBUTE = {
 
 def tokenizer_config(
     vocabulary: Vocabulary,
-    chat_template: str | None,
+    chat_template: ChatTemplates,
     told: Sequence[int],
     scores: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
@@ -73,12 +77,21 @@ def tokenizer_config(
             config[f"{named}_token"] = vocabulary.tokens[token]
     config["add_bos_token"], config["add_eos_token"] = vocabulary.add_bos, vocabulary.add_eos
     config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
-    if chat_template is not None:
-        config["chat_template"] = chat_template
+    if chat_template:
+        config["chat_template"] = _as_transformers(chat_template)
     config[GGUF_SECTION] = _gguf_section(vocabulary, told)
     if scores:
         config[GGUF_SECTION][SCORES] = _by_score(scores)
     return config
+
+
+def _as_transformers(templates: str | Mapping[str, str]) -> str | list[dict[str, str]]:
+    """The default template alone as text, several as a list."""
+    if isinstance(templates, str):
+        return templates
+    if templates.keys() == {""}:
+        return templates[""]
+    return [{"name": name or DEFAULT, "template": template} for name, template in templates.items()]
 
 
 def _gguf_section(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, Any]:
@@ -268,13 +281,30 @@ class HFConfig:
         return scores
 
     @property
+    def chat_templates(self) -> dict[str, str]:
+        """The templates by name; the default one is ""."""
+        given = self.config.get("chat_template")
+        entries = [{"name": DEFAULT, "template": given}] if isinstance(given, str) else given
+        named = [part for part in entries if isinstance(part, dict)] if isinstance(entries, list) else []
+        found = [(part.get("name"), part.get("template")) for part in named]
+        return {
+            "" if name == DEFAULT else name: template
+            for name, template in found
+            if isinstance(name, str) and name and isinstance(template, str)
+        }
+
+    @property
     def chat_template(self) -> str | None:
-        """The template; if there are several, the one called "default"."""
-        template = self.config.get("chat_template")
-        if isinstance(template, list):
-            named = {part.get("name"): part.get("template") for part in template if isinstance(part, dict)}
-            template = named.get("default")
-        return template if isinstance(template, str) else None
+        """The default template."""
+        return self.chat_templates.get("")
+
+    @property
+    def lost_templates(self) -> int:
+        """How many templates are neither a text nor a text with a name."""
+        given = self.config.get("chat_template")
+        if given is None:
+            return 0
+        return (len(given) if isinstance(given, list) else 1) - len(self.chat_templates)
 
 
 def _id_of(index: Any) -> int:

@@ -22,7 +22,7 @@ from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
 from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError
-from .hf_config import tokenizer_config
+from .hf_config import ChatTemplates, tokenizer_config
 
 TOKENIZER_MODEL, TOKENIZER_CONFIG = "tokenizer.model", "tokenizer_config.json"
 UNIGRAM, BPE = 1, 2  # TrainerSpec.ModelType
@@ -36,7 +36,7 @@ def protocol() -> Any:
     return imported("sentencepiece.sentencepiece_model_pb2", "sentencepiece", wanted)
 
 
-def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -> Export:
+def to_sentencepiece(vocabulary: Vocabulary, chat_template: ChatTemplates = None) -> Export:
     """tokenizer.model, and a tokenizer_config.json for what it has no place for.
 
     Raises `NotExpressibleError` if sentencepiece would not load it, `NotInstalledError` without the package.

@@ -23,7 +23,7 @@ from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
 from ..portable_patterns import NotExpressibleError
-from .hf_config import tokenizer_config, types_told
+from .hf_config import ChatTemplates, tokenizer_config, types_told
 from .hf_parts import NOT_IN_1, HFParts
 
 __all__ = ["NOT_IN_1", "TOKENIZER_CONFIG", "TOKENIZER_JSON", "Export", "to_tokenizer_json"]
@@ -38,7 +38,7 @@ _PARTS = {  # algorithm: module and function
 
 
 def to_tokenizer_json(
-    vocabulary: Vocabulary, chat_template: str | None = None, *, code_points: bool = False
+    vocabulary: Vocabulary, chat_template: ChatTemplates = None, *, code_points: bool = False
 ) -> Export:
     """tokenizer.json, and the tokenizer_config.json that the `transformers` package reads beside it.
 

@@ -13,13 +13,13 @@ from ..export_formats import Export, json_file, require_expressible
 from ..incompatibilities import Incompatibility
 from ..portable_patterns import NotExpressibleError
 from ..word_pieces import word_pieces
-from .hf_config import tokenizer_config, types_told
+from .hf_config import ChatTemplates, tokenizer_config, types_told
 
 VOCAB_TXT, TOKENIZER_CONFIG = "vocab.txt", "tokenizer_config.json"
 LINE_ENDS = "\n\r"
 
 
-def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Export:
+def to_vocab_txt(vocabulary: Vocabulary, chat_template: ChatTemplates = None) -> Export:
     """vocab.txt, and the tokenizer_config.json that `transformers` reads beside it.
 
     Raises `NotExpressibleError` for tokens that no line can hold.

@@ -7,12 +7,14 @@ chat_template.jinja are read.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from typing import Any
 
 from ..._util.errors import printable
 from ...gguf.constants import TokenizerKey
-from ..exporters.hf_config import HFConfig
+from ..exporters.hf_config import DEFAULT, HFConfig
 from ..imported import Imported, NotImportableError, read_json
 from .import_hf import finished, import_tokenizer, require_no_pre
 from .import_merges import MERGES_NAMES, VOCAB_NAMES, import_merges, is_merges, merges_beside
@@ -21,6 +23,9 @@ from .import_wordpiece import lines_of_pieces, word_pieces_of_lines
 
 _K = TokenizerKey
 NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", FAIRSEQ_NAME, "vocab.txt", *MERGES_NAMES)
+_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+_TEMPLATE, _TEMPLATES = "chat_template.jinja", "additional_chat_templates"
+_RANKS = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} \d+\r?\n){2}")  # bytes in base64 and their rank
 _BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
 
 
@@ -64,10 +69,7 @@ def import_file(
     read, `NotInstalledError` for a sentencepiece model without that package.
     """
     path = file_in(path)
-    if path.endswith(".tiktoken"):
-        raise NotImportableError(
-            f"{path} is a file of tiktoken, which cannot be imported: it has no merges; import reads {', '.join(NAMES)}"
-        )
+    _refuse_tiktoken(path)
     config = config_beside(path)
     kind = detect_format(path)
     if kind == "tokenizer.json":
@@ -102,6 +104,26 @@ def import_file(
         ) from error
 
 
+def files_read(path: str) -> list[str]:
+    """The files that are read for the one at `path`: itself, and those beside it that are there."""
+    folder = os.path.dirname(path)
+    pair = VOCAB_NAMES if detect_format(path) == "merges.txt" else ()
+    there = [os.path.join(folder, name) for name in (*pair, *_SETTINGS, _TEMPLATE)]
+    return [path, *filter(os.path.isfile, there), *_further_templates(folder)]
+
+
+def _refuse_tiktoken(path: str) -> None:
+    """`NotImportableError` for a file of tiktoken, which Llama 3's repository calls tokenizer.model."""
+    is_tiktoken = path.endswith(".tiktoken")
+    if path.endswith(".model"):
+        with open(path, "rb") as file:
+            is_tiktoken = _RANKS.match(file.read(4096)) is not None
+    if is_tiktoken:
+        raise NotImportableError(
+            f"{path} is a file of tiktoken, which cannot be imported: it has no merges; import reads {', '.join(NAMES)}"
+        )
+
+
 def config_beside(path: str) -> HFConfig:
     """The settings in the files beside `path`. `NotImportableError` for one that is not JSON or a text in UTF-8."""
     folder = os.path.dirname(path)
@@ -110,15 +132,26 @@ def config_beside(path: str) -> HFConfig:
         there = os.path.join(folder, name)
         return read_json(there) if os.path.exists(there) else {}
 
-    config = beside("tokenizer_config.json")
-    template = os.path.join(folder, "chat_template.jinja")
+    config, named, added = map(beside, _SETTINGS)
+    template = os.path.join(folder, _TEMPLATE)
     if os.path.exists(template):
-        with open(template, "rb") as file:
-            data = file.read()
-        try:
-            config["chat_template"] = data.decode()
-        except UnicodeDecodeError as error:
-            raise NotImportableError(
-                f"{template} is not UTF-8: {error.reason} at byte {error.start}"
-            ) from None
-    return HFConfig(config, beside("special_tokens_map.json"), beside("added_tokens.json"))
+        others = _further_templates(folder)
+        texts = {os.path.basename(path).removesuffix(".jinja"): _template_in(path) for path in others}
+        texts = {DEFAULT: _template_in(template), **texts}
+        config["chat_template"] = [{"name": name, "template": text} for name, text in texts.items()]
+    return HFConfig(config, named, added)
+
+
+def _further_templates(folder: str) -> list[str]:
+    """The files of the chat templates with names, as transformers writes them."""
+    return sorted(glob.glob(os.path.join(glob.escape(folder), _TEMPLATES, "*.jinja")))
+
+
+def _template_in(path: str) -> str:
+    """The chat template in a file. `NotImportableError` if it is not UTF-8."""
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise NotImportableError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None

@@ -10,13 +10,15 @@ Source of what is written where: convert_hf_to_gguf.py and src/llama-vocab.cpp o
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from ..._util.errors import printable
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...models import SUPPORTED, tokenizer_model
-from ..exporters.hf_config import HFConfig
-from ..imported import Imported, NotImportableError, pack, read_json, require_utf8
+from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
+from ..imported import TEMPLATE_NAMES, Imported, NotImportableError, pack, read_json, require_utf8
 from ..incompatibilities import Incompatibility
 from .hf_document import HFDocument, added_token_limits
 from .import_bpe import BytePairImport
@@ -107,7 +109,7 @@ def finished(
         if flag is not None:
             keys.setdefault(key, flag)
     metadata = _with_names({**head, **keys}, config, architecture, name, model.architecture)
-    return Imported(metadata, pre, None, tuple(dict.fromkeys(limits)))
+    return Imported(metadata, pre, None, tuple(dict.fromkeys([*limits, *_not_heeded(config, metadata)])))
 
 
 def _byte_pairs(read: HFDocument, pre: str | None, architecture: str | None, name: str | None) -> Imported:
@@ -129,6 +131,7 @@ def _byte_pairs(read: HFDocument, pre: str | None, architecture: str | None, nam
     keys.update((key, value) for key, value in flags.items() if value is not None)
     keys = _with_names(keys, config, architecture, name, "llama")
     limits += model.limits(keys[KEY_ARCHITECTURE], keys.get(KEY_NAME, ""), keys)
+    limits += _not_heeded(config, keys)
     recognized: Recognized | None = model.recognized
     return Imported(keys, model.entry.name, recognized, tuple(limits))
 
@@ -145,7 +148,47 @@ def _with_names(
     sep = config.flag(_K.ADD_SEP)
     if sep is not None:
         metadata[_K.ADD_SEP] = sep
-    if config.chat_template is not None:
-        metadata[_K.CHAT_TEMPLATE] = config.chat_template
+    metadata.update(_template_keys(config.chat_templates))
     require_utf8(metadata)
     return metadata
+
+
+def _template_keys(templates: dict[str, str]) -> dict[str, Any]:
+    """The keys of the chat templates, as gguf-py's add_chat_template writes them."""
+    letters = {name: re.sub("[^A-Za-z0-9_]", "", name) for name in templates}
+    keys: dict[str, Any] = {
+        f"{_K.CHAT_TEMPLATE}.{letters[name]}" if name else _K.CHAT_TEMPLATE: text
+        for name, text in templates.items()
+        if not name or letters[name]
+    }
+    names = list(dict.fromkeys(name for name in letters.values() if name))
+    return {**keys, TEMPLATE_NAMES: names} if names else keys
+
+
+def _not_heeded(config: HFConfig, metadata: dict[str, Any]) -> Iterator[Incompatibility]:
+    """What tokenizer_config.json says and the imported `metadata` does not."""
+    if number := config.lost_templates:
+        yield Incompatibility(
+            "chat_template",
+            "tokenizer_config.json has a chat_template that is not read: it is a text, or a list of texts with names",
+            number,
+        )
+    tokens = metadata[_K.LIST]
+    for name, key in CONFIG_TOKENS:
+        text, token = config.token(name), metadata.get(key)
+        taken = "" if token is None else tokens[token]
+        if text and text != taken:
+            instead = f"and {printable(taken)} is taken" if taken else "and no token is taken"
+            why = "the file or its export says so" if text in tokens else "there is no such token"
+            yield Incompatibility(
+                "settings", f"the settings name {printable(text)} as {name.upper()}, {instead}: {why}"
+            )
+    for name, key in (("bos", _K.ADD_BOS), ("eos", _K.ADD_EOS)):
+        wanted = config.config.get(f"add_{name}_token")
+        if isinstance(wanted, bool) and metadata.get(key, wanted) != wanted:
+            does = "does not" if wanted else "does"
+            yield Incompatibility(
+                "settings",
+                f"tokenizer_config.json has add_{name}_token = {str(wanted).lower()}, and the file {does} add "
+                f"{name.upper()}, which is what counts",
+            )

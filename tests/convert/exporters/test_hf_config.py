@@ -108,10 +108,25 @@ def test_added_and_named_tokens() -> None:
     assert config.with_config({"unk_token": "x"}).token("unk") == "x"
 
 
-def test_the_default_of_several_templates() -> None:
-    templates = [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]
-    assert HFConfig({"chat_template": templates}).chat_template == "d"
-    assert HFConfig({"chat_template": templates[:1]}).chat_template is None
+TEMPLATES: list[tuple[Any, dict[str, str], int]] = [
+    ("d", {"": "d"}, 0),
+    (
+        [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}],
+        {"tool_use": "t", "": "d"},
+        0,
+    ),
+    ([{"name": "tool_use", "template": "t"}], {"tool_use": "t"}, 0),
+    ([{"name": "tool_use", "template": 1}, {"template": "d"}, "x", {"name": "", "template": "d"}], {}, 4),
+    (None, {}, 0),
+    (7, {}, 1),
+]
+
+
+@pytest.mark.parametrize(("given", "templates", "lost"), TEMPLATES)
+def test_chat_templates_by_name(given: Any, templates: dict[str, str], lost: int) -> None:
+    config = HFConfig({"chat_template": given})
+    assert (config.chat_templates, config.lost_templates) == (templates, lost)
+    assert config.chat_template == templates.get("")
 
 
 REFUSED: dict[str, Any] = {

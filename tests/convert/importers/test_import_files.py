@@ -459,10 +459,63 @@ def test_known_differences_of_splitting_are_of_recognizable_families() -> None:
     assert set(DIFFERENCES) <= set(one_of_each())
 
 
-def test_chat_template_of_several_is_the_default_one() -> None:
-    templates = [{"name": "tools", "template": "t"}, {"name": "default", "template": "d"}]
-    found = import_tokenizer(document(), {"chat_template": templates}).metadata
-    assert found["tokenizer.chat_template"] == "d"
+def test_chat_templates_with_names() -> None:
+    templates = [
+        {"name": "tool_use", "template": "t"},
+        {"name": "default", "template": "d"},
+        {"name": "a-b", "template": "x"},
+    ]
+    found = import_tokenizer(document(), {"chat_template": templates})
+    assert {key: text for key, text in found.metadata.items() if "chat_template" in key} == {
+        "tokenizer.chat_template": "d",
+        "tokenizer.chat_template.tool_use": "t",
+        "tokenizer.chat_template.ab": "x",
+        "tokenizer.chat_templates": ["tool_use", "ab"],
+    }
+    assert "chat_template" not in names(found.limits)
+    assert "chat_template" in names(import_tokenizer(document(), {"chat_template": 7}).limits)
+
+
+SETTINGS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "as in the file": ({"bos_token": "<s>", "add_bos_token": True, "add_eos_token": False}, []),
+    "another flag": (
+        {"add_bos_token": False},
+        ["tokenizer_config.json has add_bos_token = false, and the file does add BOS, which is what counts"],
+    ),
+    "a flag that nothing follows": (
+        {"add_eos_token": True},
+        [
+            "tokenizer_config.json has add_eos_token = true, and the file does not add EOS, which is what counts"
+        ],
+    ),
+    "another token": (
+        {"bos_token": "ab"},
+        ["the settings name 'ab' as BOS, and '<s>' is taken: the file or its export says so"],
+    ),
+    "no token": (
+        {"eos_token": "<nope>"},
+        ["the settings name '<nope>' as EOS, and no token is taken: there is no such token"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_the_file_contradicts_are_told(name: str) -> None:
+    config, told = SETTINGS[name]
+    adds_bos = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}],
+        "special_tokens": {"<s>": {"ids": [257]}},
+    }
+    found = import_tokenizer(document(post_processor=adds_bos), config)
+    assert [limit.what for limit in found.limits if limit.name == "settings"] == told
+
+
+def test_chat_templates_there_and_back(tmp_path: Path) -> None:
+    templates = {"": "d", "tool_use": "t", "rag": "r"}
+    export = to_tokenizer_json(make_vocabulary([*BYTE_CHARS]), templates)
+    imported = import_tokenizer(*(json.loads(data) for data in export.files.values()))
+    assert loaded(pack(imported.metadata), tmp_path).chat_templates == templates
 
 
 def test_file_that_the_library_trained(tmp_path: Path) -> None:
