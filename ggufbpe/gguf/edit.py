@@ -8,7 +8,8 @@ gguf_init_from_reader).
 
 A file is replaced in one step or not at all: the copy is written beside it under a temporary name, synced to
 disk, examined, and renamed. If a file replaces itself and its new metadata has room before the tensors, only
-the metadata is written (in_place.py); a padding key fills the gap. On file systems whose files can share
+the metadata is written (in_place.py); a padding key fills the gap. Either way such a file is locked
+(file_lock.py), and nothing is written if it is not as it was. On file systems whose files can share
 blocks the copy shares the tensors' with the source, and a padding key aligns them so that this works.
 
 Files of version 1, which llama.cpp no longer reads, are refused. The arguments of --set and --remove are parsed in
@@ -19,10 +20,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import IO, Any, Literal, NamedTuple
 
-from .._util.files import remove_abandoned, replacing, undo_record
+from .._util.files import remove_abandoned, replacing, sync, undo_record
 from .constants import KEY_ALIGNMENT, GGUFValueType
+from .file_lock import FileLock, locked
 from .in_place import CannotRewriteError, rewrite
 from .reader import GGUFFile
 from .source import SHARED_BLOCK, ByteRange
@@ -46,6 +49,7 @@ class Edit(NamedTuple):
     element: GGUFValueType | None = None  # the element type of an array
 
 
+Examine = Callable[[str, bytes | None], None]
 _Part = bytes | ByteRange  # new bytes, or those of the source file
 
 
@@ -53,9 +57,10 @@ def write_edited(
     source: str,
     target: str,
     edits: list[Edit],
-    examine: Callable[[str, bytes | None], None] | None = None,
+    examine: Examine | None = None,
     *,
     overwrite: bool = True,
+    lock: FileLock | None = None,
 ) -> Literal["in place", "shared", "copied"]:
     """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced as a whole.
 
@@ -63,39 +68,59 @@ def write_edited(
     the new metadata, if only that will be written. An `OSError`, such as a full disk, and an interruption leave
     `target` as it was and nothing beside it. Without `overwrite`, `FileExistsError` if there is another file at
     `target` when the copy is whole. Returns how the tensors got there.
+
+    A source that is the target is locked, unless the caller did that, who has read it before: with `lock`.
+    `InterruptedChangeError` if another process is changing it, or has changed it since it was locked.
     """
     for place in (os.path.realpath(target), undo_record(target)):
         remove_abandoned(place)
-    is_itself = os.path.exists(target) and os.path.samefile(source, target)
-    if is_itself and os.stat(source).st_nlink == 1 and _rewritten(source, edits, examine):
-        return "in place"
+    if not (os.path.exists(target) and os.path.samefile(source, target)):
+        return _copied(source, target, edits, examine, overwrite, None)
+    with nullcontext(lock) if lock else locked(source) as held:
+        if os.stat(source).st_nlink == 1 and _rewritten(held, edits, examine):
+            return "in place"
+        return _copied(source, target, edits, examine, True, held)
+
+
+def _copied(
+    source: str,
+    target: str,
+    edits: list[Edit],
+    examine: Examine | None,
+    overwrite: bool,
+    lock: FileLock | None,
+) -> Literal["shared", "copied"]:
+    """Write a copy, and put it in the place of the target; `lock` is that of the target if it is the source."""
     with GGUFFile(source) as model:
         layout = _Layout(model, edits)
-        with replacing(target, overwrite=overwrite or is_itself) as (file, temporary):
+        with replacing(target, overwrite=overwrite) as (file, temporary):
             shares = _copy(model, layout, file)
             model.close()  # the target may be the source, and some systems do not replace an open file
             file.flush()
             if examine is not None and temporary != target:  # not a device or a pipe
                 examine(temporary, None)
+            if lock is not None:
+                sync(file)  # may take long, and is nothing to do any more when the file is replaced
+                lock.require_unchanged()
     return "shared" if shares else "copied"
 
 
-def _rewritten(source: str, edits: list[Edit], examine: Callable[[str, bytes | None], None] | None) -> bool:
+def _rewritten(lock: FileLock, edits: list[Edit], examine: Examine | None) -> bool:
     """Write only the metadata; False if it has no room, or the file can only be replaced.
 
     Of the padding, only what was metadata is written: the rest is padding already, and may be gigabytes.
     """
-    with GGUFFile(source) as model:
+    with GGUFFile(lock.path) as model:
         layout = _Layout(model, edits)
         head = layout.head(layout.data.start)
         if head is None:
             return False
         after = b"".join(_bytes_of(model, head, max(0, layout.infos_end - (head.size - head.padding))))
         if examine is not None:
-            examine(source, after)
+            examine(lock.path, after)
         before = b"".join(model.blocks(ByteRange(0, len(after))))
     try:
-        rewrite(source, 0, before, after)
+        rewrite(lock, 0, before, after)
     except CannotRewriteError:
         return False
     return True

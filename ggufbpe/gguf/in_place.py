@@ -12,13 +12,13 @@ import hashlib
 import os
 import stat
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import IO, Literal, NamedTuple
 
 from .._util.errors import InterruptedChangeError, printable
 from .._util.files import opened_regular, replacing, sync, sync_folder, undo_record
 from .constants import GGUF_MAGIC
+from .file_lock import FileLock, locked
 
 _MAGIC = b"ggufbpe undo 1\n"
 _HEAD = struct.Struct("<QQQQ")  # inode and size of the file, offset and number of the bytes
@@ -49,24 +49,24 @@ def is_half_written(path: str | os.PathLike[str]) -> bool:
     return magic != GGUF_MAGIC or data not in (change.before, change.after)
 
 
-def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: bytes) -> None:
-    """Write `after` over `before`, which has the same length and stands at `offset` of the file.
+def rewrite(lock: FileLock, offset: int, before: bytes, after: bytes) -> None:
+    """Write `after` over `before`, which has the same length and stands at `offset` of the locked file.
 
     An error or an interruption writes `before` again; if that fails, too, the record stays, and `recover` does it
     later. Raises `CannotRewriteError` if the file or its folder cannot be written this way,
-    `InterruptedChangeError` if another process is changing the file or left a change unfinished, or if something else
+    `InterruptedChangeError` if another process has changed the file or left a change unfinished, or if something else
     lies in the place of the record, and `OSError`.
     """
     first, last = _differing(before, after)
     if first == last:
         return
-    with _open_alone(path) as file:
+    path = lock.path
+    lock.require_unchanged()
+    with _opened(lock) as file:
         status = os.fstat(file.fileno())
         change = _Record(status.st_ino, status.st_size, offset + first, before[first:last], after[first:last])
         if _record_of(path) is not None or _found(file, change) != (GGUF_MAGIC, change.before):
-            raise InterruptedChangeError(
-                "another process has changed it in the meantime", path=os.fspath(path)
-            )
+            raise InterruptedChangeError("another process has changed it in the meantime", path=path)
         record = _written(path, change)
         try:
             _write_guarded(file, change.offset, change.after)
@@ -83,10 +83,12 @@ def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | Non
     Raises `InterruptedChangeError` if the change is under way, or the file has neither the old nor the new bytes;
     `OSError`.
     """
-    change = _record_of(path)
-    if change is None:
+    if _record_of(path) is None:
         return None
-    with _open_alone(path) as file:
+    with locked(path) as lock, _opened(lock) as file:
+        change = _record_of(path)
+        if change is None:  # it was the record of another process, which has ended its change
+            return None
         _, data = _found(file, change)
         if not _is_mixed(data, change):
             raise InterruptedChangeError(
@@ -100,25 +102,14 @@ def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | Non
     return "finished" if is_whole else "undone"
 
 
-@contextmanager
-def _open_alone(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """The file, open and locked against other changes of this kind."""
+def _opened(lock: FileLock) -> IO[bytes]:
+    """The locked file, open to be written."""
+    if lock.failure:
+        raise CannotRewriteError(lock.failure)
     try:
-        file = open(path, "r+b", buffering=0)  # noqa: SIM115 - closed below
+        return open(lock.path, "r+b", buffering=0)
     except OSError as error:
         raise CannotRewriteError(str(error)) from error
-    with file:
-        try:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # Windows
-            pass
-        except BlockingIOError:
-            raise InterruptedChangeError("another process is changing it", path=os.fspath(path)) from None
-        except OSError as error:  # a file system without locks
-            raise CannotRewriteError(str(error)) from error
-        yield file
 
 
 def _found(file: IO[bytes], change: _Record) -> tuple[bytes, bytes]:

@@ -10,6 +10,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from ..._util.wording import counted
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.edit import Edit, write_edited
 from ...gguf.edit_arguments import edit_from_value, parse_remove
+from ...gguf.file_lock import FileLock, locked
 from ...gguf.in_place import recover
 from ...gguf.reader import GGUFFile
 from ...gguf.schema import errors_in
@@ -115,7 +117,7 @@ def fix(
     A model given by name is never changed in place: `StoreError`, which says how its program can use a copy.
 
     `ValueError` and `TypeError` for invalid changes, `FileExistsError` if `output` already exists,
-    `InterruptedChangeError` if another process is changing the file, `OSError`.
+    `InterruptedChangeError` if another process is changing the file, or has changed it since it was read; `OSError`.
     """
     source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
     tokens = _token_changes(rename_tokens, add_tokens, token_types, remove_tokens)
@@ -124,14 +126,15 @@ def fix(
     if recovered and not is_change:
         return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
     target = _target(source, output, in_place, force)
-    with GGUFFile(source) as file:
-        edits = _edits(file, set, removed, tokens, chat_template, force)
-        changes = tuple(_change(file, edit) for edit in edits)
-        lost = _lost_markers(file, changes)
-        tensors = file.tensor_count
-        if not force:
-            _require_sound_tensors(file)
-    written = write_fixed(source, target, edits, check=not force, overwrite=force)
+    with locked(source) if in_place else nullcontext() as lock:  # nobody else changes what is read here
+        with GGUFFile(source) as file:
+            edits = _edits(file, set, removed, tokens, chat_template, force)
+            changes = tuple(_change(file, edit) for edit in edits)
+            lost = _lost_markers(file, changes)
+            tensors = file.tensor_count
+            if not force:
+                _require_sound_tensors(file)
+        written = write_fixed(source, target, edits, check=not force, overwrite=force, lock=lock)
     _warn_of_lost_markers(target, lost)
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
 
@@ -305,14 +308,15 @@ def write_fixed(
     *,
     check: bool = True,
     overwrite: bool = True,
+    lock: FileLock | None = None,
 ) -> str:
     """Write `source` with the `edits` to `target`, which may be `source` and is replaced whole.
 
     With `check`, a copy that has an error which `source` does not have, or one in a key that was edited, is discarded
     and the `GGUFError` raised; errors are what prevents opening the tokenizer, and what schema.py calls an error.
     Other problems of the copy, and the warnings of opening it, are `GGUFWarning`s. After an `OSError`, such as a
-    full disk, or an interruption `target` is as before, with nothing beside it. `overwrite` and what is returned, how
-    the tensors were written: see `write_edited`.
+    full disk, or an interruption `target` is as before, with nothing beside it. `overwrite`, `lock` and what is
+    returned, how the tensors were written: see `write_edited`.
     """
     source, target = os.fspath(source), os.fspath(target)
     edits = list(edits)
@@ -321,7 +325,7 @@ def write_fixed(
     def examine(copy: str, metadata: bytes | None) -> None:
         told.extend(_problems(copy, metadata, target, source, {edit.key for edit in edits}))
 
-    done = write_edited(source, target, edits, examine if check else None, overwrite=overwrite)
+    done = write_edited(source, target, edits, examine if check else None, overwrite=overwrite, lock=lock)
     for problem in told:  # not earlier, since a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=frames_to_caller())
     return done
