@@ -28,7 +28,7 @@ from .model_checks import (
 )
 from .pretokenizer_checks import hugging_face_splitting, pre_tokenizer
 from .role_checks import chats_refused, messages_lost, tools_not_shown
-from .round_trip_checks import dropped_spaces, line_break, lost_bytes, round_trips
+from .round_trip_checks import byte_types, dropped_spaces, line_break, lost_bytes, round_trips
 from .special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
 from .template_checks import (
     bos_twice,
@@ -132,6 +132,7 @@ CHECKS: tuple[Check, ...] = (
     scores,
     charsmap,
     unwritable_bytes,
+    byte_types,
     missing_unknown,
     wrong_types,
     duplicates,
@@ -182,7 +183,6 @@ BYTE_PAIR_CHECKS = frozenset(
         lost_bytes,
         round_trips,
         hugging_face_splitting,
-        word_types,
     )
 )
 # Those whose findings depend on tokens and merges, which no proposed change touches, so that a proof (proposal.py) need

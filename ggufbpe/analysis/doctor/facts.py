@@ -59,7 +59,7 @@ TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
         *("<|im_end|>", "<|eot_id|>", "<|end|>"),
     ),
     _K.SEP_ID: ("[SEP]", "</s>"),
-    _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>"),
+    _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>", "<|plamo:unk|>"),
 }
 
 _T = TypeVar("_T")
@@ -174,7 +174,11 @@ class Facts:
     @cached_property
     def byte_tokens(self) -> dict[int, int]:
         """The tokens that are written as bytes, such as "<0x0A>", by byte; none in models without byte fallback."""
-        if not (self.kind.needs_bytes and self.kind.has_scores):  # RWKV writes them as escapes
+        if self.kind.has_pre_tokenizer:
+            has_bytes = not self.entry.byte_encode
+        else:  # RWKV, which has no scores, writes them as escapes
+            has_bytes = self.kind.has_scores and not self.kind.needs_unknown
+        if not has_bytes:
             return {}
         return {byte: self.ids[text] for byte, text in enumerate(BYTE_TOKENS) if text in self.ids}
 

@@ -12,9 +12,9 @@ from ..._util.spelling import SPACE
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
-from ...models.format_detection import models_like
 from .facts import Facts
 from .finding import Finding
+from .likely_models import likely_models
 from .round_trip_checks import UTF8_BYTES
 
 _K = TokenizerKey
@@ -29,8 +29,7 @@ def wrong_model(model: Facts) -> Iterator[Finding]:
     """Tokens that were made for another tokenizer model than the one that is named."""
     if not model.kind.has_vocabulary or not model.model:
         return
-    looks = model.looks
-    likely = models_like(looks, model.model)
+    likely = likely_models(model)
     if not likely:
         return
     said = " or ".join(f"{name} ({tokenizer_model(name).description})" for name in likely)
@@ -41,7 +40,7 @@ def wrong_model(model: Facts) -> Iterator[Finding]:
         "Each tokenizer model splits text in its own way, so the ids are not those that the model was trained with.",
         ", or ".join(model.set(_K.MODEL, name) for name in likely),
         model.key(_K.MODEL),
-        {"likely": likely, "looks": looks._asdict()},
+        {"likely": likely, "looks": model.looks._asdict()},
         f"{_K.MODEL} is {printable(model.model)}, but the tokens look like those of {said}.",
     )
 
@@ -79,7 +78,7 @@ def unconverted_spaces(model: Facts) -> Iterator[Finding]:
     if model.tokenizer is None or model.kind.has_pre_tokenizer or not model.looks.is_telling:
         return
     escapes = model.tokenizer.vocabulary.pre_tokenizer.escape_whitespaces
-    if not escapes or models_like(model.looks, model.model):
+    if not escapes or likely_models(model):
         return
     spaced = tokens_with_spaces(model.tokens)
     if not spaced:
@@ -100,6 +99,8 @@ def unconverted_spaces(model: Facts) -> Iterator[Finding]:
 def scores(model: Facts) -> Iterator[Finding]:
     """Scores that are missing, all the same, or NaN, in models that need them."""
     if not model.kind.has_scores or not model.tokens:
+        return
+    if any(not tokenizer_model(name).has_scores for name in likely_models(model)):
         return
     found = model.array(_K.SCORES)
     if _K.SCORES in model.file and not found:  # of a wrong type, which another check reports

@@ -8,12 +8,14 @@ from typing import Any
 from ..._util.errors import printable
 from ..._util.wording import listed
 from ...gguf.constants import TokenizerKey
+from ...models import tokenizer_model
 from ...models.pretokenizers.families import Family
 from ...models.pretokenizers.hf_splitting import DIFFERENCES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from .facts import Facts
 from .family_checks import splits_like
 from .finding import Finding
+from .likely_models import likely_models
 
 _K = TokenizerKey
 _COSTS_MORE = 0.5  # than the family's own pre-tokenizer, in terms of `Family.cost`
@@ -27,6 +29,8 @@ _SPLIT_WHY = (
 def pre_tokenizer(model: Facts) -> Iterator[Finding]:
     """A name that is missing, unknown, or does not fit the tokens."""
     if model.kind.ignores_pre or not model.tokens:
+        return
+    if any(tokenizer_model(name).ignores_pre for name in likely_models(model)):
         return
     if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8, which other checks report
         return

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from ..._util.errors import printable
 from ..._util.spelling import BYTE_TOKENS
 from ..._util.wording import counted, listed
-from ...gguf.constants import TokenizerKey
+from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.merge import BYTE_CHARS
 from .facts import Facts
 from .finding import Finding
+from .likely_models import likely_models
 
 _K = TokenizerKey
 
@@ -33,7 +34,7 @@ _RARE_BYTES = {*range(0x20), 0x7F, *range(0xF1, 0xF5)} - {9, 10, 13}
 def lost_bytes(model: Facts) -> Iterator[Finding]:
     """Bytes of UTF-8 without a token."""
     tokenizer = model.tokenizer
-    if tokenizer is None or model.kind.drops_white_space:
+    if tokenizer is None or model.kind.drops_white_space or likely_models(model):
         return
     if tokenizer.vocabulary.pre_tokenizer.byte_encode:
         missing = [byte for byte in UTF8_BYTES if BYTE_CHARS[byte] not in model.ids]
@@ -56,10 +57,47 @@ def lost_bytes(model: Facts) -> Iterator[Finding]:
         )
 
 
+def byte_types(model: Facts) -> Iterator[Finding]:
+    """Tokens of bytes that are not of type BYTE, in models that have them beside merges, or need all of them.
+
+    Models that encode by scores need them for other texts, which `unwritable_bytes` reports.
+    """
+    if model.kind.needs_bytes or not (wrong := _wrong_bytes(model)):
+        return
+    is_refused = model.tokenizer is None
+    yield Finding(
+        "error" if is_refused else "warning",
+        "byte_type",
+        "Tokens of bytes are stored as another type.",
+        "llama.cpp takes only tokens of type BYTE for bytes, and refuses the file."
+        if is_refused
+        else "When the model generates such a token, other text is shown than its byte: <0x0A>, or nothing.",
+        model.set_types(BYTE=wrong),
+        model.key(_K.LIST) if is_refused else model.token(wrong[0]),
+        {"count": len(wrong), "ids": wrong[:100]},
+        f"{counted(len(wrong), 'token is written as a byte and is', 'tokens are written as bytes and are')} not of "
+        f"type BYTE: {listed(wrong, len(wrong), shown=model.quoted)}.",
+    )
+
+
+def _wrong_bytes(model: Facts) -> list[int]:
+    """Return the tokens that are written as bytes and decode to something else, ascending.
+
+    In a model that cannot be opened, those of another type, if it has the tokens of all bytes.
+    """
+    tokens, tokenizer = model.byte_tokens, model.tokenizer
+    if tokenizer is None:
+        is_all = len(tokens) == len(BYTE_TOKENS) and not model.kind.has_pre_tokenizer
+        return sorted(each for each in tokens.values() if is_all and model.type_of(each) != TokenType.BYTE)
+    return sorted(each for byte, each in tokens.items() if tokenizer.token_to_piece(each) != bytes((byte,)))
+
+
 def round_trips(model: Facts) -> Iterator[Finding]:
     """Sample texts that decoding does not restore."""
     tokenizer = model.tokenizer
     if tokenizer is None or model.kind.drops_white_space or model.kind.normalizes or model.kind.needs_bytes:
+        return
+    if likely_models(model) or _wrong_bytes(model):
         return
     changed = []
     for sample in SAMPLES:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from conftest import ROOT
 from small_models import MERGES, SPECIAL, UNUSED, FactsOf, K, Keys, facts_of, found, small_keys
 
-from ggufbpe.analysis.doctor.round_trip_checks import dropped_spaces, line_break, lost_bytes, round_trips
+from ggufbpe.analysis.doctor.facts import Facts
+from ggufbpe.analysis.doctor.round_trip_checks import (
+    byte_types,
+    dropped_spaces,
+    line_break,
+    lost_bytes,
+    round_trips,
+)
+from ggufbpe.gguf.constants import TokenType
+from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 
 __all__ = ["facts_of"]  # the fixture
@@ -59,3 +69,22 @@ def test_spaces_that_decoding_drops(pre: str, is_found: bool, facts_of: FactsOf)
 def test_line_breaks(facts_of: FactsOf) -> None:
     assert found(line_break(facts_of(without_bytes(10)))) == [("no_line_break", "warning")]
     assert not list(line_break(facts_of(small_keys())))
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [("gemma4", "warning"), ("plamo2", "error"), ("plamo3", "error"), ("spm", None), ("rwkv", None)],
+)
+@pytest.mark.parametrize("kind", [TokenType.NORMAL, TokenType.CONTROL])
+def test_bytes_of_another_type(name: str, severity: str | None, kind: TokenType) -> None:
+    with GGUFFile(ROOT / "fixtures" / "vocabs" / f"{name}.gguf") as file:
+        types = list(file[K.TOKEN_TYPE])
+        assert not list(byte_types(Facts(file, None)))
+        lost = [int(kind) if each == TokenType.BYTE else each for each in types]
+        model = Facts(file, {K.TOKEN_TYPE: lost})
+        findings = list(byte_types(model))
+        assert found(findings) == ([("byte_type", severity)] if severity else [])
+        if severity:
+            of_bytes = [token for token, each in enumerate(types) if each == TokenType.BYTE]
+            assert findings[0].fix == model.set_types(BYTE=of_bytes)
+            assert not list(round_trips(model))  # which would say nothing else
