@@ -29,6 +29,8 @@ class KnownFamily(NamedTuple):
     last_marker: tuple[int, str] | None = None  # where tokens that do more than fill up come behind `last`
     added_text: range = range(0)  # ids of user-defined tokens of plain text, which merges do not make
     control: range = range(0)  # ids of control tokens, where their texts do not tell that they are in use
+    hidden: tuple[str, ...] = ()  # texts of all control tokens, where usual names do not tell them
+    shown: tuple[str, ...] = ()  # texts of all user-defined markers, which are shown when generated
 
     @property
     def vocabulary(self) -> str:
@@ -155,6 +157,15 @@ KNOWN_FAMILIES = (
     KnownFamily(
         *("Gemma 4", "gemma4", 262144, ("<pad>", "<eos>", "<bos>"), (262143, "<unused6226>"), ("gemma4",)),
         *(True, False, (2, "<bos>"), (1, "<eos>"), r"gemma-?4"),
+        hidden=(
+            *("<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|think|>", "<|tool>", "<tool|>", "<|turn>"),
+            *("<turn|>", "<|image>", "<image|>", "<|image|>", "<|audio>", "<audio|>", "<|audio|>"),
+            "<|video|>",
+        ),
+        shown=(
+            *('<|"|>', "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>"),
+            *("<|tool_response>", "<tool_response|>"),
+        ),
     ),
 )
 

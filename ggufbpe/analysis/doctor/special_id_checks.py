@@ -10,6 +10,7 @@ from ...models.special_ids import END_OF_GENERATION, SPECIAL_IDS
 from ...models.vocabulary import BYTE, UNUSED, Vocabulary
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
+from .marker_types import set_marker_types
 from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
 
 _K = TokenizerKey
@@ -87,7 +88,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
         "special_id_is_normal",
         f"The file says that {name.upper()} is {model.quoted(token)}, which is ordinary text.",
         "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text.",
-        model.set_types(CONTROL=[token])
+        set_marker_types(model, [token])
         if is_marker and not model.is_made_normal(token)
         else model.set_id(key),
         Where(key, token, model.file.offset(key)),

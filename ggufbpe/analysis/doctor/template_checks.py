@@ -18,6 +18,7 @@ from .chat_markers import markers_of, markers_of_prompt, without_comments
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
 from .known_template_check import replacement
+from .marker_types import set_marker_types
 from .sample_prompts import QUESTION, SamplePrompts
 from .template_sources import template_in_settings, transformers_settings
 from .token_checks import bracketed, is_misspelt
@@ -250,7 +251,7 @@ def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Find
         "chat_marker",
         "The chat template uses markers that are stored as ordinary text.",
         why,
-        model.set_types(CONTROL=sorted(tokens)),
+        set_marker_types(model, tokens),
         Where(_K.CHAT_TEMPLATE, tokens[0], model.key(_K.CHAT_TEMPLATE).offset),
         {"markers": markers},
         f"{counted(len(markers), 'marker is a normal token', 'markers are normal tokens')}: "

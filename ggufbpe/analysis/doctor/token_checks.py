@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import compress, islice, repeat, takewhile
 
 from ..._util.wording import counted, listed
@@ -15,6 +15,7 @@ from ...models.token_table import tokens_with
 from ...models.vocabulary import CONTROL, USER_DEFINED, Correction, Vocabulary
 from .facts import Facts
 from .finding import Finding
+from .marker_types import listed_markers, set_marker_types
 
 _K = TokenizerKey
 
@@ -198,9 +199,10 @@ def control_types(model: Facts) -> Iterator[Finding]:
     if model.kind.has_pre_tokenizer and not model.merges and model.pre != WITHOUT_MERGES:
         return
     found = [index for index in marker_like(model) if _is_plain(model, index)]
-    of_family = [index for index in _markers_of_family(model) if model.is_normal(index)]
-    found = sorted({*found, *_beside_markers(model, frozenset(found)), *of_family})
+    of_family = {*_markers_of_family(model), *listed_markers(model)}
+    found = sorted({*found, *_beside_markers(model, frozenset(found)), *filter(model.is_normal, of_family)})
     if found:
+        found = sorted({*found, *_normal_by_type(model, of_family)})
         names = [model.tokens[index] for index in found]
         yield Finding(
             "warning",
@@ -208,12 +210,29 @@ def control_types(model: Facts) -> Iterator[Finding]:
             "Markers that steer the model are stored as ordinary text.",
             "In a prompt, the text of a normal token is encoded like any other, mostly as several tokens, and when the "
             "model generates the token, it is shown as text. (llama.cpp corrects a few that end a generation.)",
-            model.set_types(CONTROL=found),
+            set_marker_types(model, found),
             model.token(found[0]),
             {"count": len(found), "ids": found[:100], "texts": names[:100]},
             counted(len(found), "token looks like a marker and is", "tokens look like markers and are")
             + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}.",
         )
+
+
+def _normal_by_type(model: Facts, of_family: Iterable[int]) -> list[int]:
+    """Return the other markers that the file calls normal, for types are mostly lost together.
+
+    llama.cpp corrects some of them by their texts, and takes an unknown token for text.
+    """
+    unknown = model.unknown_token
+    names = {*marker_like(model), *of_family, *(() if unknown is None else (unknown,))}
+    return [
+        index
+        for index in names
+        if model.type_of(index) == TokenType.NORMAL
+        and is_written_as_marker(model.tokens[index])
+        and not model.is_made_normal(index)
+        and not PADDING.fullmatch(model.tokens[index])
+    ]
 
 
 def _markers_of_family(model: Facts) -> list[int]:

@@ -10,6 +10,7 @@ from ...gguf.edit_arguments import argument_for
 from ...gguf.schema import KEY_TYPES, NOT_REFUSED, has_right_type, wrong_type
 from .facts import Facts
 from .finding import Finding, Where
+from .marker_types import listed_markers, types_of_markers
 from .token_checks import is_name, marker_like
 
 _K = TokenizerKey
@@ -76,11 +77,8 @@ def lengths(model: Facts) -> Iterator[Finding]:
             )
     if model.tokens and _K.TOKEN_TYPE not in model.file and model.kind.is_supported:
         unknown = model.unknown_token
-        types = {
-            "CONTROL": [index for index in marker_like(model) if index != unknown],
-            "UNKNOWN": [] if unknown is None else [unknown],
-            "BYTE": list(model.byte_tokens.values()),
-        }
+        markers = {*marker_like(model), *listed_markers(model), *(() if unknown is None else (unknown,))}
+        types = {**types_of_markers(model, markers), "BYTE": list(model.byte_tokens.values())}
         yield Finding(
             "warning",
             "types_missing",

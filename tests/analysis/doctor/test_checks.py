@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from conftest import GPT2, ROOT, UNIGRAM, missing
 from mending import COMMAND, FIXTURES, done, fixes_that_fail
-from reference import NotPreparedError, vocabulary, with_pre, write_metadata
+from real_vocabularies import cached
+from reference import with_pre, write_metadata
 
 from ggufbpe import ChatError, GGUFError, Tokenizer, diff
 from ggufbpe.analysis.doctor import checks
@@ -59,13 +60,6 @@ FAMILY_OF = {
     "gemma-4": "gemma4",
 }
 OTHERS = ("baichuan", "bert-bge", "llama-spm", "nomic-bert-moe", "phi-3")
-
-
-def cached(name: str) -> Path:
-    try:
-        return vocabulary(name)
-    except NotPreparedError as error:
-        missing(str(error))
 
 
 def read(path: Path) -> Keys:
@@ -875,6 +869,14 @@ OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
     "BERT as RWKV": ("bert-bge", lambda: {K.MODEL: "rwkv"}, "model_doubtful", "warning"),
     "Llama 3 as Llama 2": ("llama-bpe", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
     "GPT-2 as BERT": ("gpt-2", lambda: {K.MODEL: "bert"}, "model_doubtful", "warning"),
+    "Gemma 4, bytes of type user-defined": (
+        "gemma-4",
+        lambda: {K.TOKEN_TYPE: [min(kind, 4) for kind in read(cached("gemma-4"))[K.TOKEN_TYPE]]},
+        "byte_type",
+        "warning",
+    ),
+    "Gemma 4 as GPT-2": ("gemma-4", lambda: {K.MODEL: "gpt2"}, "model_doubtful", "warning"),
+    "Gemma 4 as Llama": ("gemma-4", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
     "GPT-2 as T5": ("gpt-2", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
 }
 
@@ -1026,6 +1028,10 @@ def test_the_table_of_families_has_what_their_files_have(family: KnownFamily) ->
     assert own.tokens[last] == text
     assert family.last_marker is None or all(map(PADDING.fullmatch, own.tokens[last + 1 :]))
     assert {own.attributes[index] for index in family.added_text} <= {USER_DEFINED}
+    if family.hidden:
+        types = read(Path(own.path))[K.TOKEN_TYPE]
+        for kind, texts in ((CONTROL, family.hidden), (USER_DEFINED_TYPE, family.shown)):
+            assert {text for text, own_kind in zip(own.tokens, types) if own_kind == kind} == {*texts}
 
 
 VOCABULARY_OF = {

@@ -1,0 +1,35 @@
+"""Gives the markers of a file the types that they have in sound files, where their own types are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...models.known_families import KNOWN_FAMILIES
+from .facts import Facts
+
+_SHOWN = frozenset(text for family in KNOWN_FAMILIES for text in family.shown)
+
+
+def types_of_markers(model: Facts, markers: Iterable[int]) -> dict[str, list[int]]:
+    """Return the markers, ascending, by the name of the type that each must have.
+
+    Nearly all are control tokens. One that a known family shows, such as the quotation mark of Gemma 4's tool calls, is
+    user-defined: as a control token it would vanish from what the model writes.
+    """
+    found: dict[str, list[int]] = {"CONTROL": [], "USER_DEFINED": [], "UNKNOWN": []}
+    for token in sorted(markers):
+        is_unknown = token == model.unknown_token and model.kind.has_scores
+        kind = "USER_DEFINED" if model.tokens[token] in _SHOWN else "UNKNOWN" if is_unknown else "CONTROL"
+        found[kind].append(token)
+    return found
+
+
+def set_marker_types(model: Facts, markers: Iterable[int]) -> str:
+    """Return the command that gives markers their types."""
+    return model.set_types(**types_of_markers(model, markers))
+
+
+def listed_markers(model: Facts) -> list[int]:
+    """Return the tokens that have the text of a marker of the model's family, where the family lists these."""
+    texts = (*model.family.hidden, *model.family.shown) if model.family else ()
+    return sorted(model.ids[text] for text in texts if text in model.ids)

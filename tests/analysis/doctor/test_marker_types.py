@@ -1,0 +1,82 @@
+"""The types that markers are given where theirs are lost."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ROOT
+from real_vocabularies import cached
+from small_models import FactsOf, K, facts_of, small_keys
+
+from ggufbpe.analysis.doctor.examination import doctor
+from ggufbpe.analysis.doctor.facts import Facts
+from ggufbpe.analysis.doctor.marker_types import listed_markers, set_marker_types, types_of_markers
+from ggufbpe.gguf.change import Change
+from ggufbpe.gguf.constants import TokenType
+from ggufbpe.gguf.metadata import Metadata
+from ggufbpe.gguf.reader import GGUFFile
+
+__all__ = ["facts_of"]  # the fixture
+
+SIZE = len(small_keys()[K.LIST])
+
+
+def test_a_marker_that_a_known_family_shows_is_user_defined(facts_of: FactsOf) -> None:
+    model = facts_of(small_keys('<|"|>', "<|x|>", "<unk>"))
+    assert types_of_markers(model, [SIZE + 2, SIZE + 1, SIZE]) == {
+        "CONTROL": [SIZE + 1, SIZE + 2],
+        "USER_DEFINED": [SIZE],
+        "UNKNOWN": [],  # byte pair encoding has no unknown token
+    }
+    assert set_marker_types(model, [SIZE, SIZE + 1]) == model.set_types(
+        CONTROL=[SIZE + 1], USER_DEFINED=[SIZE]
+    )
+    assert listed_markers(model) == []
+
+
+def test_the_unknown_token_of_a_model_with_scores_is_unknown() -> None:
+    with GGUFFile(ROOT / "fixtures" / "plamo.gguf") as file:
+        model = Facts(file, {K.TOKEN_TYPE: None})
+        found = types_of_markers(model, [0, 1])
+    assert (found["UNKNOWN"], found["CONTROL"]) == ([0], [1])
+
+
+# All types of a file: what is left of them, and the tokens that have another type after the proposed command.
+LOST = {
+    "none": (),
+    "without markers": (TokenType.NORMAL, TokenType.BYTE),
+    "without bytes": (TokenType.NORMAL, TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", LOST.values(), ids=LOST)
+@pytest.mark.parametrize("name", ["gemma-4", "llama-spm", "bert-bge"])
+def test_one_command_brings_back_all_types(name: str, kept: tuple[TokenType, ...]) -> None:
+    path = cached(name)
+    with GGUFFile(path) as file:
+        types = list(file[K.TOKEN_TYPE])
+    lost = [kind if kind in kept else int(TokenType.NORMAL) for kind in types]
+    if lost == types:
+        return
+    found = doctor(path, overrides={K.TOKEN_TYPE: lost})
+    assert {each.id for each in found.findings if each.severity != "note"} <= {
+        *("byte_type", "bytes_missing", "control_type", "chat_marker"),
+        *("special_id_is_normal", "special_id_missing"),
+    }
+    change = Change.of_command(found.fix)
+    assert change is not None
+    given = {token: int(TokenType[kind]) for token, kind in change.types.items()}
+    assert [given.get(token, kind) for token, kind in enumerate(lost)] == types
+
+
+@pytest.mark.parametrize("name", ["plamo2", "plamo3"])
+def test_a_plamo_without_types_is_mended(name: str) -> None:
+    path = ROOT / "fixtures" / "vocabs" / f"{name}.gguf"
+    found = doctor(path, overrides={K.TOKEN_TYPE: None})
+    assert found.findings[0].id == "byte_type"
+    change = Change.of_command(found.fix)
+    assert change is not None
+    with GGUFFile(path) as file:
+        types = Metadata(file)[K.TOKEN_TYPE]
+    of_bytes = {token for token, kind in enumerate(types) if kind == TokenType.BYTE}
+    assert {token for token, kind in change.types.items() if kind == "BYTE"} == of_bytes
