@@ -20,7 +20,9 @@ from .token_edits import TokenChanges, set_token_types, token_edits
 # A command as `model_location.fix_command` writes it.
 PLACEHOLDER = "FILE"  # what stands for a file that is for the user to supply
 _WORDS = r"""(?:'[^']*'|"[^"]*"|[^'"])+?"""  # what stands between quotation marks ends nothing
-COMMAND = re.compile(rf"(?:ggufbpe import {_WORDS} -o vocab\.gguf && )?ggufbpe fix {_WORDS} -o fixed\.gguf")
+_FIRST_PART = r"-00001-of-\d{5}\.gguf"
+_OUTPUT = rf"(?:--in-place|-o (?:fixed\.gguf|'[^']*{_FIRST_PART}'|[^\s']*{_FIRST_PART}))"
+COMMAND = re.compile(rf"(?:ggufbpe import {_WORDS} -o vocab\.gguf && )?ggufbpe fix {_WORDS} {_OUTPUT}")
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def flags_of_command(command: str) -> list[str]:
     words = shlex.split(command)
     if words[1] == "import":  # `ggufbpe import FILE -o vocab.gguf &&`
         del words[:6]
-    return words[3:-2]
+    return words[3:-1] if words[-1] == "--in-place" else words[3:-2]
 
 
 def template_argument(source: str, name: str = "") -> str:

@@ -215,8 +215,9 @@ def _missing(name: str, why: str) -> FileNotFoundError:
 def fix_command(path: str, changes: Iterable[str]) -> str:
     """Return the `ggufbpe fix` that makes `changes` to a copy of a model.
 
-    A remote model is to be downloaded before. Another program's files are imported by a command before it. To be
-    shown, the command goes through `shell.visible_command`.
+    A remote model is to be downloaded before. Another program's files are imported by a command before it. The first
+    part of a split model is changed in place or, where it must not be, keeps its name, by which llama.cpp finds the
+    other parts. To be shown, the command goes through `shell.visible_command`.
     """
     import shlex
 
@@ -231,4 +232,15 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
         if isinstance(reference := parse_name(path), Remote):
             command, model = how_to_download(reference) or ("", "model.gguf")
             first = f"download it first{f' ({command})' * bool(command)}, then "
-    return f"{first}ggufbpe fix {shlex.join((no_flag(model), *changes))} -o fixed.gguf"
+    return f"{first}ggufbpe fix {shlex.join((no_flag(model), *changes, *_output(path, model)))}"
+
+
+def _output(path: str, model: str) -> tuple[str, ...]:
+    """Return the arguments of `ggufbpe fix` for where the changed `model` goes, which is at `path` as far as known."""
+    from .quantization import is_of_several
+
+    name = os.path.basename(model)
+    if not is_of_several(name):
+        return "-o", "fixed.gguf"
+    is_own = os.path.lexists(path) and not os.path.islink(path)  # not a file in another program's store
+    return ("--in-place",) if is_own or name == model else ("-o", no_flag(name))

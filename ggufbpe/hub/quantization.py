@@ -44,7 +44,13 @@ def is_model(file: str) -> bool:
 def is_first_part(file: str) -> bool:
     """Whether this is a whole model or the first part of a split one, which has the metadata."""
     shard = _shard(file)
-    return not shard or int(shard["count"]) <= 1 or int(shard["number"]) == 1
+    return not shard or not is_of_several(file) or int(shard["number"]) == 1
+
+
+def is_of_several(file: str) -> bool:
+    """Whether this is the name of a part of a split model, by which llama.cpp finds the others."""
+    shard = _shard(file)
+    return shard is not None and int(shard["count"]) > 1
 
 
 def quantization(file: str) -> str:
@@ -69,7 +75,7 @@ def _prefix(file: str) -> str:
 def model_parts(file: str, files: Iterable[str]) -> list[str]:
     """The parts in `files` of the same split model as `file`; `file` alone if it is a whole model."""
     shard = _shard(file)
-    if not shard or int(shard["count"]) <= 1:
+    if not shard or not is_of_several(file):
         return [file]
     same = [(other, each) for other in files if (each := _shard(other))]
     return [other for other, each in same if each.group("prefix", "count") == shard.group("prefix", "count")]

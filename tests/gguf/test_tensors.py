@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -543,6 +545,37 @@ def test_a_part_that_has_the_name_of_another_is_told_from_a_broken_one(tmp_path:
     error = error_of(split_model(tmp_path, swapped=True))
     assert error is not None
     assert error.remedy == "give all parts the names that they had, or download this one again"
+
+
+def test_a_copy_of_the_first_part_that_llama_cpp_does_not_open_is_warned_of(
+    tmp_path: Path, oracle: Oracle
+) -> None:
+    first, folder = split_model(tmp_path), tmp_path / "fixed"
+    folder.mkdir()
+    for out, words in (
+        (tmp_path / "fixed.gguf", "does not end in -00001-of-00003"),
+        (folder / first.name, "is missing"),
+    ):
+        with pytest.warns(ggufbpe.GGUFWarning, match=words):
+            ggufbpe.fix(first, out, set={"tokenizer.ggml.pre": "olmo"})
+        assert verdict(oracle, out) == "refused"
+    for part in tmp_path.glob("model-0000[23]*"):
+        shutil.copy(part, folder)
+    ggufbpe.fix(
+        first, folder / first.name, set={"tokenizer.ggml.pre": "olmo"}, force=True
+    )  # without a warning
+    assert verdict(oracle, folder / first.name) == "opened"
+
+
+def test_the_command_for_a_split_model_gives_one_that_llama_cpp_opens(
+    tmp_path: Path, oracle: Oracle, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = split_model(tmp_path, keys={1: {"tokenizer.ggml.add_bos_token": Field(T.UINT32, 0)}})
+    found = ggufbpe.doctor(first)
+    assert found.fix.endswith("--in-place")
+    assert main(shlex.split(found.fix)[1:]) == 0
+    assert ggufbpe.doctor(first).fix == ""
+    assert verdict(oracle, first) == "opened"
 
 
 def test_the_first_part_can_be_fixed_without_the_others(tmp_path: Path) -> None:

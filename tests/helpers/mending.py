@@ -132,7 +132,8 @@ def done(command: str, folder: str | Path) -> Path | None:
     """The file that a command as it is printed makes, in `folder`; None where it is refused."""
     fixed = Path(folder, "fixed.gguf")
     fixed.unlink(missing_ok=True)
-    *arguments, _ = (_template(folder) if word == "FILE" else word for word in shlex.split(command)[1:])
+    words = [_template(folder) if word == "FILE" else word for word in shlex.split(command)[1:]]
+    arguments = [*words[:-1], "-o"] if words[-1] == "--in-place" else words[:-1]
     with redirect_stdout(io.TextIOWrapper(io.BytesIO())), redirect_stderr(io.StringIO()):
         return fixed if main([*arguments, str(fixed)]) == 0 else None
 

@@ -20,6 +20,7 @@ from ..._util.errors import (
     GGUFError,
     InvalidUTF8Error,
     NotGGUFError,
+    ShardError,
     StoreError,
     TensorError,
     UnsupportedTokenizerError,
@@ -35,7 +36,7 @@ from ...gguf.file_lock import FileLock, locked
 from ...gguf.in_place import recover
 from ...gguf.reader import GGUFFile
 from ...gguf.schema import errors_in
-from ...gguf.tensors import check_tensors
+from ...gguf.tensors import check_parts, check_tensors
 from ...gguf.token_edits import USUAL_ADDED, Token, TokenChanges, Tokens, token_edits
 from ...gguf.value_types import Field, Value
 from ...hub.model_location import ModelName, locate
@@ -136,6 +137,8 @@ def fix(
                 _require_sound_tensors(file)
         written = write_fixed(source, target, edits, check=not force, overwrite=force, lock=lock)
     _warn_of_lost_markers(target, lost)
+    if not in_place and not is_special(target):
+        _warn_of_parts(target)
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
 
 
@@ -189,6 +192,18 @@ def _warn_of_lost_markers(path: str, lost: list[str]) -> None:
         shown = ", ".join(map(printable, lost[:5]))
         message = f"{path}: the chat template still has {shown}, which is no token any more"
         warnings.warn(message, GGUFWarning, stacklevel=frames_to_caller())
+
+
+def _warn_of_parts(path: str) -> None:
+    """Warn if `path` is a copy of the first part of a split model from which llama.cpp does not find the others."""
+    with GGUFFile(path) as file:
+        if file.part_count <= 1:
+            return
+        try:
+            check_parts(file)
+        except ShardError as error:
+            needed = "a copy of the first part needs the others beside it, under the names that they had"
+            warnings.warn(f"{path}: {error.problem}; {needed}", GGUFWarning, stacklevel=frames_to_caller())
 
 
 def _token_changes(
