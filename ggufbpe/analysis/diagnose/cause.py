@@ -15,7 +15,7 @@ CAUSES = (
     *("plain_jinja", "template"),
     *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
     *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
-    *("escape_whitespaces", "byte_fallback", "scores", "pre_type", "merges", "vocabulary"),
+    *("escape_whitespaces", "byte_fallback", "unk", "scores", "pre_type", "merges", "vocabulary"),
     *("text_differs", "prompt_differs", "refused", "unknown"),
 )
 

@@ -19,8 +19,10 @@ from ...gguf.metadata import Metadata
 from ...gguf.reader import GGUFFile
 from ...models.format_detection import detect_looks, models_alike, models_like
 from ...models.loading import load
+from ...models.pieces import quoted_token
 from ...models.vocabulary import BYTE, Vocabulary
 from ...tokenizer import Tokenizer
+from ..doctor.facts import TEXTS_OF_IDS
 from ..doctor.model_checks import tokens_with_spaces
 from .cause import Cause
 from .encoding_changes import Encoding, EncodingChange
@@ -70,6 +72,7 @@ def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterat
             yield "charsmap", _of_other("charsmap", vocabulary, other.vocabulary)
     yield from _score_changes(vocabulary, others)
     yield from _byte_changes(vocabulary)
+    yield from _unknown_changes(vocabulary)
 
 
 def _flag_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
@@ -182,6 +185,28 @@ def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
                 way=READ_AS_REFERENCE,
             ),
         )
+
+
+def _unknown_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
+    """Another unknown token, which has a usual text, such as [UNK]."""
+    unknown = vocabulary.special_ids["unk"]
+    if not vocabulary.tokenizer_model.needs_unknown:
+        return
+    for text in TEXTS_OF_IDS[_K.UNK_ID]:
+        token = vocabulary.token_to_id.get(text)
+        if token is None or token == unknown:
+            continue
+        own = "none" if unknown is None else quoted_token(vocabulary, unknown)
+        cause = Cause(
+            "unk",
+            {
+                "what": f"in the given ids, unknown text is {quoted_token(vocabulary, token)}; in the model, {own}",
+                "ours": unknown,
+                "theirs": token,
+            },
+            change=Change({_K.UNK_ID: str(token)}),
+        )
+        yield "unk", _with(cause, special_ids={**vocabulary.special_ids, "unk": token})
 
 
 def _of_other(field: str, vocabulary: Vocabulary, other: Vocabulary) -> EncodingChange:

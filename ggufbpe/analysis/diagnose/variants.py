@@ -205,7 +205,7 @@ def _heeded(vocabulary: Vocabulary, way: str) -> tuple[object, ...]:
     own = vocabulary
     objects = id(own.attributes), id(own.scores), id(own.charsmap)
     flags = own.add_space_prefix, own.remove_extra_whitespaces, own.lowercase, own.strip_accents
-    return (*objects, *flags, own.pre_tokenizer, way)
+    return (*objects, *flags, own.special_ids["unk"], own.pre_tokenizer, way)
 
 
 def _made(vocabulary: Vocabulary, way: str) -> Tokenizer:

@@ -33,7 +33,7 @@ WORDS, MERGES, VOCABULARY, SPECIAL, ENDS, TEXT = (
 STEP_OF_CAUSE = {
     **dict.fromkeys(["pre_type"], WORDS),
     **dict.fromkeys(["ignore_merges", "merges", "scores"], MERGES),
-    **dict.fromkeys(["vocabulary", "model", "byte_fallback", "escape_whitespaces"], VOCABULARY),
+    **dict.fromkeys(["vocabulary", "model", "byte_fallback", "unk", "escape_whitespaces"], VOCABULARY),
     **dict.fromkeys(["parse_special", "special_token_types"], SPECIAL),
     **dict.fromkeys(["bos", "eos", "sep", "truncated"], ENDS),
     **dict.fromkeys(

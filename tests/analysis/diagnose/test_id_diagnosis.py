@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
-from ggufbpe import GGUFError, Tokenizer, cli
+from ggufbpe import GGUFError, Tokenizer, cli, fix
 from ggufbpe.analysis.diagnose import id_diagnosis as diagnosing
 from ggufbpe.analysis.diagnose.agreement import agreeing_share
 from ggufbpe.analysis.diagnose.cause import CAUSES
@@ -575,6 +575,7 @@ def test_a_fix_that_does_not_give_the_ids_is_seen(monkeypatch: pytest.MonkeyPatc
 
 LOWERCASE, ACCENTS = "tokenizer.ggml.normalizer.lowercase", "tokenizer.ggml.normalizer.strip_accents"
 SCORES, SEP = "tokenizer.ggml.scores", "tokenizer.ggml.seperator_token_id"
+UNK = "tokenizer.ggml.unknown_token_id"
 PREFIX, EXTRA = "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.remove_extra_whitespaces"
 CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
 MIXED = "Héllo  World, naïve\n it costs 1234  日本語 \u2603 ABC\ufb01  "
@@ -596,6 +597,8 @@ OTHER_BREAKS: list[tuple[str, str | None, dict[str, Any], list[str], bool]] = [
     ("bert-bge", None, {LOWERCASE: False, ACCENTS: True}, ["lower_case"], True),
     ("bert-bge", None, {ACCENTS: False}, ["accents"], True),
     ("bert-bge", None, {SEP: 100}, ["sep"], True),
+    ("bert-bge", None, {UNK: 3}, ["unk"], True),
+    ("bert-bge", None, {UNK: 3, ACCENTS: False}, ["accents", "unk"], True),
     ("bert-bge", None, {SEP: 100, ACCENTS: False}, ["sep", "accents"], True),
     ("nomic-bert-moe", None, {EXTRA: False}, ["extra_whitespace"], True),
     ("nomic-bert-moe", None, {ADD_EOS: False}, ["eos"], True),
@@ -607,6 +610,15 @@ OTHER_BREAKS: list[tuple[str, str | None, dict[str, Any], list[str], bool]] = [
     ("plamo", None, {"tokenizer.ggml.bos_token_id": 2}, ["bos"], True),
     ("plamo", "llama", {ADD_EOS: True}, ["model", "eos"], True),
 ]
+
+
+def test_another_unknown_token(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    fix(UNIGRAM, broken, set={UNK: 3})
+    right, text = Tokenizer.from_gguf(UNIGRAM), "where are \u2603 and \u65e5 now"
+    best = diagnose(Tokenizer.from_gguf(broken), text.encode(), right.encode(text)).explanations[0]
+    assert [cause.id for cause in best.causes] == ["unk"]
+    assert best.fix == f"ggufbpe fix {broken} --set {UNK}={right.vocabulary.special_ids['unk']} -o fixed.gguf"
 
 
 @pytest.mark.slow
