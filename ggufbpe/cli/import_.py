@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..analysis.conversion.import_vocabulary import ImportedVocabulary, import_vocabulary
-from ..convert.importers.import_files import file_in
+from ..convert.importers.import_files import file_in, files_read
 from . import _output
 from ._arguments import Parser
 from ._convert import add_check, agreement_lines, check_json, converted_answer, lines_of, tell
@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     source = file_in(arguments.path)
     target = arguments.output
     if target != "-":
-        require_free(target, source, arguments.force)
+        for each in files_read(source):
+            require_free(target, each, arguments.force)
     sample = [line for path in arguments.sample for line in lines_of(path)]
     found = import_vocabulary(
         source,

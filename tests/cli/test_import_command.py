@@ -10,7 +10,7 @@ from commands import Run, call
 from panicking import UNREADABLE_BY_THE_LIBRARY
 from small_models import small_model
 
-from ggufbpe import Tokenizer
+from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.cli import export, import_
 from ggufbpe.cli._arguments import UsageError
 
@@ -60,8 +60,24 @@ def test_a_file_that_is_there(call: Run, files: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'vocab\.gguf' already exists; --force overwrites it"):
         call(import_, files, "--no-check")
     assert call(import_, files, "--no-check", "--force").code == 0
-    with pytest.raises(UsageError, match="is the input file"):
-        call(import_, files, "-o", files / "merges.txt", "--no-check", "--force")
+    (files / "tokenizer_config.json").write_text("{}")
+    for name in ("merges.txt", "vocab.json", "tokenizer_config.json"):  # all are read
+        with pytest.raises(UsageError, match="is the input file"):
+            call(import_, files, "-o", files / name, "--no-check", "--force")
+
+
+def test_a_chat_template_that_cannot_be_parsed_is_told(call: Run, files: Path) -> None:
+    (files / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{% for x in"}))
+    found = call(import_, files, "--no-check")
+    assert found.code == 0
+    assert "limit: tokenizer.chat_template cannot be parsed as llama.cpp does it: " in found.text
+
+
+def test_a_vocabulary_that_cannot_be_opened_is_named_by_its_file(call: Run, files: Path) -> None:
+    (files / "tokenizer_config.json").write_text(json.dumps({"gguf": {"token_types": {"6": [0]}}}))
+    with pytest.raises(GGUFError, match=r"files/merges\.txt") as refusal:
+        call(import_, files)
+    assert "vocab.gguf" not in str(refusal.value)
 
 
 def test_a_file_on_which_the_library_panics(

@@ -6,15 +6,21 @@ files -> importers/import_files.py -> Imported (metadata, limits) -> a GGUF -> p
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..._util import files
+from ..._util.errors import ChatError
+from ..._util.extras import NotInstalledError
+from ...chat.bos_eos import BosEos
+from ...chat.render import ChatTemplate
 from ...convert.imported import NotImportableError, pack
 from ...convert.importers.import_files import detect_format, file_in, import_file
 from ...convert.incompatibilities import Incompatibility
-from ...models.loading import load_vocabulary
+from ...gguf.constants import TokenizerKey
+from ...gguf.source import Source
+from ...hub.model_location import IMPORTED
+from ...models.loading import load
 from ...tokenizer import Tokenizer
 from .parity import Agreement, agreement, library_reading, opened_or_reason, unexplained, verdict_on
 
@@ -98,7 +104,7 @@ def import_vocabulary(
         imported.metadata,
         imported.pre,
         how,
-        imported.limits,
+        (*imported.limits, *_broken_templates(imported.metadata)),
         told if isinstance(told, Agreement) else None,
         reason,
     )
@@ -109,15 +115,26 @@ def _agreement(data: bytes, source: str, sample: Iterable[str], check: bool) -> 
 
     Opening the vocabulary also shows that it can be opened.
     """
-    with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
-        path = os.path.join(folder, "vocab.gguf")
-        with open(path, "wb") as file:
-            file.write(data)
-        # No warnings about how llama.cpp treats special tokens: `doctor` reports them.
-        tokenizer = Tokenizer(load_vocabulary(path))
+    # No warnings about how llama.cpp treats special tokens: `doctor` reports them.
+    tokenizer = Tokenizer(load(Source(IMPORTED + source, data))[0])
     if not check:
         return None
     library = opened_or_reason(lambda: library_reading(source, tokenizer.vocabulary))
     if library is None:
         return f"not checked: {_UNSAID[detect_format(source)]}, so ids depend on the program"
     return library if isinstance(library, str) else agreement(tokenizer, library, sample)
+
+
+def _broken_templates(metadata: dict[str, Any]) -> Iterator[Incompatibility]:
+    """Chat templates that cannot be parsed; none if the package that parses them is not installed."""
+    for key, source in metadata.items():
+        if not key.startswith(TokenizerKey.CHAT_TEMPLATE) or not isinstance(source, str):
+            continue
+        try:
+            ChatTemplate(source, BosEos())
+        except NotInstalledError:
+            return
+        except ChatError as error:
+            yield Incompatibility(
+                "chat_template", f"{key} cannot be parsed as llama.cpp does it: {error.reason}"
+            )

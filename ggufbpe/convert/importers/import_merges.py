@@ -7,6 +7,7 @@ pre-tokenizer they were made with.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterator
@@ -127,7 +128,7 @@ def is_merges(path: str) -> bool:
     if os.path.basename(path) in MERGES_NAMES:
         return True
     with open(path, "rb") as file:
-        return file.read(len(HEAD)) == HEAD.encode()
+        return file.read(3 + len(HEAD)).removeprefix(codecs.BOM_UTF8).startswith(HEAD.encode())
 
 
 # ---- the two files --------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def _merges_of(path: str) -> tuple[str, list[tuple[str, str]]]:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        lines = data.decode().split("\n")
+        lines = data.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise NotImportableError(
             f"{path}: byte {error.start} is not UTF-8, so this is not a merges.txt"

@@ -16,7 +16,7 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
 from ..exporters.sentencepiece_model import BPE, UNIGRAM, protocol
 from ..imported import NotImportableError
-from ..incompatibilities import Incompatibility
+from ..incompatibilities import Incompatibility, replaced_tokens
 from .hf_document import require_charsmap
 
 _K = TokenizerKey
@@ -43,8 +43,8 @@ class _Pieces:
             self.scores.append(score)
             self.types.append(kind)
 
-    def put(self, index: int, text: str, kind: int) -> None:
-        """Replace a token, or append one; ids skipped on the way are unused."""
+    def put(self, index: int, text: str, kind: int) -> str:
+        """Replace a token, or append one; ids skipped on the way are unused. Return the text that is lost by it."""
         if index > len(self.texts) + _MOST_ADDED:
             raise NotImportableError(
                 f"an added token has the id {index}, and there are {len(self.texts)} pieces"
@@ -53,7 +53,9 @@ class _Pieces:
             self.texts.append(f"[PAD{empty}]")
             self.scores.append(_PADDED_SCORE)
             self.types.append(int(TokenType.UNUSED))
+        lost = self.texts[index] if self.types[index] != TokenType.UNUSED else text
         self.texts[index], self.scores[index], self.types[index] = text, _ADDED_SCORE, int(kind)
+        return "" if lost == text else lost
 
 
 def read_model(data: bytes) -> Any:
@@ -104,8 +106,7 @@ def import_sentencepiece(
         pieces.types[:3] = [int(kind) for _, kind in _FAIRSEQ]
         pieces.scores[:3] = [0.0] * len(_FAIRSEQ)
         pieces.put(len(pieces.texts), "<mask>", TokenType.CONTROL)
-    for index, text, kind in config.added_tokens():
-        pieces.put(index, text, kind)
+    replaced = {text: pieces.put(index, text, kind) for index, text, kind in config.added_tokens()}
     if len(set(pieces.texts)) < len(pieces.texts):
         twice = next(text for text, count in Counter(pieces.texts).items() if count > 1)
         raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
@@ -123,7 +124,7 @@ def import_sentencepiece(
         if normalizer.precompiled_charsmap:
             keys[_K.PRECOMPILED_CHARSMAP] = array("b", require_charsmap(normalizer.precompiled_charsmap))
     keys.update(_special_ids(model, pieces, config))
-    return algorithm, keys, list(_limits(model, algorithm, pieces))
+    return algorithm, keys, [*_limits(model, algorithm, pieces), *replaced_tokens(replaced)]
 
 
 def _special_ids(model: Any, pieces: _Pieces, config: HFConfig) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ from ...models import tokenizer_model
 from ..exporters.hf_config import HFConfig
 from ..exporters.hf_wordpiece import word_piece_normalizer
 from ..imported import NotImportableError
-from ..incompatibilities import Incompatibility
+from ..incompatibilities import Incompatibility, replaced_tokens
 from ..word_pieces import GOES_ON, as_token
 from .hf_document import HFDocument
 
@@ -73,7 +73,7 @@ def lines_of_pieces(path: str, data: bytes, config: HFConfig) -> list[str]:
     text must be there, under the names that `config` gives them, and only added tokens can have white space in them.
     """
     try:
-        lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
+        lines = data.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise NotImportableError(
             f"{path}: byte {error.start} is not UTF-8, so this is not a vocab.txt"
@@ -111,6 +111,7 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
     """Metadata and incompatibilities of the word pieces in the lines of a vocab.txt."""
     lines, types = lines[:], [int(TokenType.NORMAL)] * len(lines)
     special: set[int] = set()
+    replaced: dict[str, str] = {}
     for index, text, added in config.added_tokens():
         if index > len(lines) + _MOST_ADDED:
             raise NotImportableError(
@@ -119,6 +120,7 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
         lines += [f"[PAD{empty}]" for empty in range(len(lines), index + 1)]
         types += [int(TokenType.UNUSED)] * (len(lines) - len(types))
         if unescape_spaces(lines[index]) != text:
+            replaced[text] = lines[index] if types[index] != TokenType.UNUSED else ""
             lines[index] = text
         types[index] = int(added)
         special.add(index)
@@ -138,7 +140,7 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
     keys[_K.NORMALIZER_STRIP_ACCENTS] = accents if isinstance(accents, bool) else lowercase
     keys[_K.TOKEN_TYPE] = types
     keys[_K.LIST] = _as_tokens(lines, special, types)
-    return keys, [_NORMALIZATION]
+    return keys, [_NORMALIZATION, *replaced_tokens(replaced)]
 
 
 _NORMALIZATION = Incompatibility(

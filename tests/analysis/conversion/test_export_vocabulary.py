@@ -48,6 +48,16 @@ def test_overrides_are_those_of_from_gguf() -> None:
     assert (config["add_bos_token"], config["add_eos_token"]) == (True, False)
 
 
+def test_chat_templates_with_names_come_back(tmp_path: Path) -> None:
+    templates = {"tool_use": "{{ messages[0].content }}B", "": "{{ messages[0].content }}A"}
+    ggufbpe.fix(GPT2, tmp_path / "two.gguf", chat_template=templates)
+    export(tmp_path / "two.gguf", "tokenizer.json", check=False).save(tmp_path / "made")
+    config = json.loads((tmp_path / "made" / "tokenizer_config.json").read_text())
+    assert sorted(part["name"] for part in config["chat_template"]) == ["default", "tool_use"]
+    import_vocabulary(tmp_path / "made", check=False).save(tmp_path / "back.gguf")
+    assert Tokenizer.from_gguf(tmp_path / "back.gguf").chat_templates == templates
+
+
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare on few texts, for these tests are not of what is compared."""

@@ -62,6 +62,13 @@ def test_an_empty_added_token_is_not_what_no_name_means() -> None:
     assert [keys[key] for key in named] == [1, 2, 0]  # BOS, EOS and unknown, which the model has
 
 
+def test_a_token_that_an_added_one_replaces_is_told() -> None:
+    _, keys, told = import_sentencepiece(model(), HFConfig({}, added={"<pad>": 4, "<s>": 1, "<x>": 9}))
+    assert keys["tokenizer.ggml.tokens"][4] == "<pad>"
+    [lost] = [limit for limit in told if limit.name == "replaced_tokens"]
+    assert (lost.number, "'<pad>' takes the place of " in lost.what) == (1, True)
+
+
 def test_ids_of_xlm_roberta() -> None:
     _, keys, _ = import_sentencepiece(model(), HFConfig({}), fairseq=True)
     assert keys["tokenizer.ggml.tokens"] == ["<s>", "<pad>", "</s>", "<unk>", "▁a", "b", "<mask>"]

@@ -87,6 +87,15 @@ def test_a_chat_template_beside_that_is_not_utf8_is_refused(tmp_path: Path) -> N
     assert found["tokenizer.chat_template"] == "{{ 'naïve' }}"
 
 
+def test_further_chat_templates_in_files(tmp_path: Path) -> None:
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates" / "tool_use.jinja").write_text("t")
+    (tmp_path / "chat_template.jinja").write_text("d")
+    (tmp_path / "vocab.txt").write_text(WORD_PIECES)
+    found = import_file(str(tmp_path / "vocab.txt")).metadata
+    assert (found["tokenizer.chat_template"], found["tokenizer.chat_template.tool_use"]) == ("d", "t")
+
+
 @pytest.mark.parametrize(
     ("text", "config"),
     [
@@ -115,12 +124,28 @@ def test_exported_vocab_txt_is_recognized(path: Path, tmp_path: Path) -> None:
     assert main(["import", str(target), "-o", str(tmp_path / "v.gguf")]) == 0
 
 
-def test_ranks_of_tiktoken_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "qwen.tiktoken"
-    path.write_text("IQ== 0\n")
-    with pytest.raises(
-        NotImportableError, match=r"qwen\.tiktoken is a file of tiktoken, which cannot be imported"
-    ):
+def test_a_byte_order_mark_is_in_no_token(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text(WORD_PIECES, encoding="utf-8-sig")
+    found = import_file(str(tmp_path / "vocab.txt")).metadata
+    assert (found["tokenizer.ggml.tokens"][0], found["tokenizer.ggml.padding_token_id"]) == ("[PAD]", 0)
+    written(tmp_path, vocab_json=VOCAB)
+    (tmp_path / "some.txt").write_text(MERGES, encoding="utf-8-sig")
+    assert import_file(str(tmp_path / "some.txt")).metadata["tokenizer.ggml.merges"] == ["a b", "Ġ ab"]
+
+
+def test_a_word_piece_that_an_added_token_replaces_is_told(tmp_path: Path) -> None:
+    written(tmp_path, vocab_txt=WORD_PIECES, added_tokens_json={"<x>": 5, "[PAD]": 0, "<y>": 9})
+    [told] = [
+        limit for limit in import_file(str(tmp_path / "vocab.txt")).limits if limit.name == "replaced_tokens"
+    ]
+    assert (told.number, "'<x>' takes the place of 'play'" in told.what) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["qwen.tiktoken", "tokenizer.model"])
+def test_ranks_of_tiktoken_are_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("IQ== 0\nIg== 1\n")
+    with pytest.raises(NotImportableError, match="is a file of tiktoken, which cannot be imported"):
         import_file(str(path))
 
 
