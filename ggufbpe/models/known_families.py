@@ -29,6 +29,7 @@ class KnownFamily(NamedTuple):
     last_marker: tuple[int, str] | None = None  # where tokens that do more than fill up come behind `last`
     added_text: range = range(0)  # ids of user-defined tokens of plain text, which merges do not make
     control: range = range(0)  # ids of control tokens, where their texts do not tell that they are in use
+    has_charsmap: bool = False  # in all files of the family
     hidden: tuple[str, ...] = ()  # texts of all control tokens, where usual names do not tell them
     shown: tuple[str, ...] = ()  # texts of all user-defined markers, which are shown when generated
 
@@ -81,10 +82,12 @@ KNOWN_FAMILIES = (
     KnownFamily(
         *("XLM-RoBERTa", "t5", 250048, ("<s>", "<pad>", "</s>"), (249999, "ấ"), ()),
         *(True, True, (0, "<s>"), (2, "</s>"), r"xlm-roberta"),
+        has_charsmap=True,
     ),
     KnownFamily(
         *("T5", "t5", 32100, ("<pad>", "</s>", "<unk>"), (31999, "▁Internațional"), ()),
         *(False, True, None, (1, "</s>")),
+        has_charsmap=True,
     ),
     KnownFamily(
         *("umT5", "t5", 256300, ("<pad>", "</s>", "<s>"), (255999, "啕"), ()),

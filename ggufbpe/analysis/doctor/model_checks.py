@@ -203,22 +203,33 @@ def missing_unknown(model: Facts) -> Iterator[Finding]:
     )
 
 
+def _missing_charsmap(model: Facts) -> Finding:
+    """A warning if all files of the model's family have a charsmap, else a note: some models were trained without."""
+    key, family = _K.PRECOMPILED_CHARSMAP, model.family
+    is_lost = family is not None and family.has_charsmap
+    return Finding(
+        "warning" if is_lost else "note",
+        "charsmap_missing",
+        "The file has no table by which text is normalized.",
+        "Characters such as full-width letters then get other ids than those that the model was trained with."
+        if is_lost
+        else "SentencePiece models use it to normalize text, unless they were trained without normalization.",
+        "convert the model again, with the table of its own tokenizer"
+        if is_lost
+        else "nothing to do if the model's own tokenizer normalizes nothing; otherwise convert the model again",
+        model.key(key),
+        None,
+        f"{key} is missing." + (f" {family.name} files have it." if family and is_lost else ""),
+    )
+
+
 def charsmap(model: Facts) -> Iterator[Finding]:
     """A charsmap that is missing, or has an offset beyond its end."""
     if not model.kind.has_charsmap or not model.tokens:
         return
     key = _K.PRECOMPILED_CHARSMAP
     if key not in model.file:
-        yield Finding(
-            "note",
-            "charsmap_missing",
-            "The file has no table by which text is normalized.",
-            "SentencePiece models use it to normalize text, unless they were trained without normalization.",
-            "nothing to do if the model's own tokenizer normalizes nothing; otherwise convert the model again",
-            model.key(key),
-            None,
-            f"{key} is missing.",
-        )
+        yield _missing_charsmap(model)
         return
     from ...models.charsmap import Charsmap
 

@@ -1028,6 +1028,7 @@ def test_the_table_of_families_has_what_their_files_have(family: KnownFamily) ->
     assert own.tokens[last] == text
     assert family.last_marker is None or all(map(PADDING.fullmatch, own.tokens[last + 1 :]))
     assert {own.attributes[index] for index in family.added_text} <= {USER_DEFINED}
+    assert own.charsmap or not family.has_charsmap
     if family.hidden:
         types = read(Path(own.path))[K.TOKEN_TYPE]
         for kind, texts in ((CONTROL, family.hidden), (USER_DEFINED_TYPE, family.shown)):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from charsmaps import charsmap as make_charsmap
 from conftest import ROOT
-from small_models import NORMAL, FactsOf, K, Keys, facts_of, found, small_keys
+from small_models import NORMAL, FactsOf, K, Keys, facts_of, family_keys, found, small_keys
 
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.model_checks import (
@@ -189,6 +189,8 @@ def test_charsmaps(facts_of: FactsOf) -> None:
     assert not list(charsmap(facts_of(unigram_keys(sound))))
     assert found(charsmap(facts_of(unigram_keys(None)))) == [("charsmap_missing", "note")]
     assert not list(charsmap(facts_of(small_keys())))  # a model that has none
+    for family, severity in (("T5", "warning"), ("XLM-RoBERTa", "warning"), ("umT5", "note")):
+        assert found(charsmap(facts_of(family_keys(family)))) == [("charsmap_missing", severity)]
     cut_off = sound[: -len("bb\0")]  # the second replacement
     [finding] = charsmap(facts_of(unigram_keys(cut_off)))
     assert (finding.id, finding.severity) == ("charsmap_damaged", "error")
