@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from ...models.known_families import KNOWN_FAMILIES
 from .facts import Facts
 
-_SHOWN = frozenset(text for family in KNOWN_FAMILIES for text in family.shown)
+# The texts of markers that are user-defined in the files of some family.
+SHOWN = frozenset(text for family in KNOWN_FAMILIES for text in family.shown)
 
 
 def types_of_markers(model: Facts, markers: Iterable[int]) -> dict[str, list[int]]:
@@ -19,7 +20,7 @@ def types_of_markers(model: Facts, markers: Iterable[int]) -> dict[str, list[int
     found: dict[str, list[int]] = {"CONTROL": [], "USER_DEFINED": [], "UNKNOWN": []}
     for token in sorted(markers):
         is_unknown = token == model.unknown_token and model.kind.has_scores
-        kind = "USER_DEFINED" if model.tokens[token] in _SHOWN else "UNKNOWN" if is_unknown else "CONTROL"
+        kind = "USER_DEFINED" if model.tokens[token] in SHOWN else "UNKNOWN" if is_unknown else "CONTROL"
         found[kind].append(token)
     return found
 

@@ -120,6 +120,9 @@ CHAT = ["<|im_start|>", "<|im_end|>", "<think>", "<h2>", "</s>"]
         (CHAT[:3], [NORMAL] * 3, 0, {0: CONTROL, 1: CONTROL}),  # other brackets are another group
         (["<think>", "<h2>"], [NORMAL, NORMAL], 0, {0: CONTROL, 1: CONTROL}),
         (["<|x|>", "  "], [NORMAL, NORMAL], 1, {1: USER_DEFINED}),
+        # the quotation mark of Gemma 4's tool calls is shown
+        (["<|x|>", '<|"|>'], [NORMAL, NORMAL], 0, {0: CONTROL, 1: USER_DEFINED}),
+        (["<|x|>", '<|"|>'], [NORMAL, NORMAL], 1, {0: CONTROL, 1: USER_DEFINED}),
     ],
 )
 def test_markers_get_their_types_as_a_group(
