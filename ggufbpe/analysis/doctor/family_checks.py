@@ -6,6 +6,7 @@ is its evidence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..._util.errors import printable
@@ -52,7 +53,7 @@ def last_tokens_missing(model: Facts) -> Iterator[Finding]:
     """The last tokens of a known vocabulary that a file lacks, beyond those that only fill it up."""
     family = model.family
     named = family_of_names(model.names)
-    if named is not None and _lacks_few_of(model, named[0]):
+    if named is not None and _lacks_few_of(model, named[0]) and not _is_whole(model):
         family = named[0]  # without its last tokens, the vocabulary may look like that of another family
     if family is None or len(model.tokens) > family.last_used[0]:
         return
@@ -69,6 +70,24 @@ def last_tokens_missing(model: Facts) -> Iterator[Finding]:
         f"The file has {counted(first, 'token')}. {family.name} files have more, such as {printable(text)} with id "
         f"{index}.",
     )
+
+
+def _is_whole(model: Facts) -> bool:
+    """Check that a file has all tokens of the family that they are from, and its EOS: only its name is not."""
+    family = model.family
+    if family is None or len(model.tokens) <= family.last_used[0]:
+        return False
+    return family.eos is None or model.scalar(_K.EOS_ID) == family.eos[0]
+
+
+def other_name(model: Facts) -> str:
+    """The command that gives a model of another family a name by which llama.cpp does not take it for a Phi-3.
+
+    "" if llama.cpp does not refuse the name, or the model may be a Phi-3 that has lost its tokens.
+    """
+    if model.refusal is None or model.refusal.key != KEY_NAME or not _is_whole(model):
+        return ""
+    return model.set(KEY_NAME, re.sub(r"(?i)(phi)-?(3)", r"\1 \2", model.text(KEY_NAME)))
 
 
 def _lacks_few_of(model: Facts, family: KnownFamily) -> bool:

@@ -8,7 +8,14 @@ import pytest
 from small_models import FactsOf, K, Keys, facts_of, family_keys, small_keys
 from small_models import known_family as family_of
 
-from ggufbpe.analysis.doctor.family_checks import added_text, known_family, last_tokens_missing, splits_like
+from ggufbpe.analysis.doctor.checks import findings_of
+from ggufbpe.analysis.doctor.family_checks import (
+    added_text,
+    known_family,
+    last_tokens_missing,
+    other_name,
+    splits_like,
+)
 from ggufbpe.analysis.doctor.proposal import changes_of
 from ggufbpe.gguf.constants import KEY_NAME, TokenType
 
@@ -84,13 +91,33 @@ def test_lost_tokens_are_told_from_missing_padding(facts_of: FactsOf) -> None:
 
 def test_lost_tokens_after_which_a_vocabulary_looks_like_another_family(facts_of: FactsOf) -> None:
     phi = family_of("Phi-3")
-    keys = {**family_keys("Llama 2"), KEY_NAME: "Phi 3 mini"}
+    keys = {**family_keys("Llama 2", eos_token_id=32000), KEY_NAME: "Phi 3 mini"}
     [finding] = last_tokens_missing(facts_of(keys))
     assert finding.detail == {"family": "Phi-3", "first": 32000, "last": phi.last_used[0]}
     assert not list(last_tokens_missing(facts_of(family_keys("Llama 2"))))
     assert not list(
         last_tokens_missing(facts_of({**small_keys(), KEY_NAME: "Llama 3 8B"}))
     )  # another vocabulary
+
+
+@pytest.mark.parametrize(("name", "other"), [("phi-3", "phi 3"), ("My Phi3-mini", "'My Phi 3-mini'")])
+@pytest.mark.parametrize("family", ["Llama 2", "BERT"])
+def test_a_whole_vocabulary_of_another_family_gets_another_name(
+    family: str, name: str, other: str, facts_of: FactsOf
+) -> None:
+    keys = {**family_keys(family), KEY_NAME: name}
+    model = facts_of(keys)
+    assert not list(last_tokens_missing(model))
+    [finding] = [
+        each for each in findings_of(model) if each.where.key == KEY_NAME and each.severity == "error"
+    ]
+    [change] = changes_of(finding)
+    assert change.keys == {KEY_NAME: other.strip("'")}
+    assert facts_of({**keys, **change.keys}).refusal is None
+    if family == "Llama 2":  # a Phi-3 that has lost its last tokens
+        lost = facts_of({**keys, K.EOS_ID: 32000})
+        assert lost.refusal is not None
+        assert other_name(lost) == ""
 
 
 def test_added_text_that_is_stored_as_normal_tokens(facts_of: FactsOf) -> None:
