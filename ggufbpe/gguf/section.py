@@ -85,8 +85,8 @@ class Section(Source):
         try:
             self._read_section(self._read_header())
             self._check_unchanged()
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self._close_after(error)
             raise
 
     def strings(self, key: str) -> LazyStrings | None:

@@ -15,7 +15,13 @@ import struct
 from collections.abc import Iterator
 from typing import IO, NamedTuple, Protocol
 
-from .._util.errors import InterruptedChangeError, NotGGUFError, RemoteError, TruncatedFileError
+from .._util.errors import (
+    GGUFError,
+    InterruptedChangeError,
+    NotGGUFError,
+    RemoteError,
+    TruncatedFileError,
+)
 from .._util.files import undo_record
 from .._util.shell import shell_path
 from .constants import GGUF_MAGIC
@@ -229,6 +235,13 @@ class Source:
         self._window = b""
         self._file.close()
 
+    def _close_after(self, error: BaseException) -> None:
+        """Close the file, which could not be read; a `TruncatedFileError` if that is because somebody writes to it."""
+        state = self._state()
+        self.close()
+        if isinstance(error, GGUFError) and state != self._opened:
+            raise self._changed(error.offset or 0) from error
+
     def _read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position` on. Others, a forked process too, may read the same file."""
         if isinstance(self._file, io.FileIO) and hasattr(os, "pread"):
@@ -277,7 +290,7 @@ class Source:
 
     def _changed(self, position: int) -> TruncatedFileError:
         return TruncatedFileError(
-            "the file was truncated or replaced while it was open",
+            "the file was truncated or written to while it was open",
             path=self.path,
             offset=position,
             remedy="try again when nobody writes to it any more",

@@ -463,12 +463,28 @@ def test_a_file_that_changes_while_it_is_opened(
 
     monkeypatch.setattr(GGUFFile, "BLOCK", 16)
     monkeypatch.setattr(GGUFFile, "_read", and_change)
-    with pytest.raises(GGUFError) as caught:
+    with pytest.raises(TruncatedFileError, match="while it was open") as caught:
         Tokenizer.from_gguf(changing)
     assert changed
     assert caught.value.path == str(changing)
-    if change is truncated:
-        assert isinstance(caught.value, TruncatedFileError)
+
+
+def refused(path: Path, is_changed: bool) -> None:
+    """Find fault with the values of a file, which may have changed since it was opened."""
+    with GGUFFile(path):
+        if is_changed:
+            replaced(path, 100)
+        raise CorruptMetadataError("the values are odd", path=path)
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_what_is_wrong_with_values_is_not_said_of_a_file_that_changes(
+    changing: Path, is_changed: bool
+) -> None:
+    """What was read may be of two files."""
+    later(changing)
+    with pytest.raises(GGUFError, match="while it was open" if is_changed else "odd"):
+        refused(changing, is_changed)
 
 
 READS: dict[str, Callable[[GGUFFile, str], object]] = {
