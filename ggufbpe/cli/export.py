@@ -11,6 +11,7 @@ from .._util.errors import printable
 from ..analysis.conversion.export_vocabulary import TOKENIZER_CONFIG, check_export, export_files, stem_of
 from ..analysis.conversion.parity import unexplained
 from ..convert.export_formats import FORMATS
+from ..convert.importers.import_files import file_in, files_read
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
@@ -161,8 +162,17 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str | ModelLocation)
         elif name != TOKENIZER_CONFIG or os.path.basename(path) == main:  # it is only looked for beside that
             paths[name] = os.path.join(folder, name)
     for target in paths.values():
-        require_free(target, os.fspath(model), arguments.force)
+        for source in _sources(model):
+            require_free(target, source, arguments.force)
     return paths
+
+
+def _sources(model: str | ModelLocation) -> list[str]:
+    """The files that the model is read from."""
+    path = os.fspath(model)
+    if isinstance(model, str) or not model.is_imported:
+        return [path]
+    return files_read(file_in(path))
 
 
 def _is_folder(given: str, kind: str, main: str) -> bool:

@@ -66,6 +66,16 @@ def test_the_copy_has_the_same_ids(call: Run, small_model: Path, folder: Path) -
     ).encode(text)
 
 
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+def test_files_that_are_read_are_never_replaced(call: Run, folder: Path) -> None:
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n")
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    with pytest.raises(UsageError, match=r"tokenizer_config\.json' is the input file"):
+        call(export, "vocab.txt", "--to", "tokenizer.json", "-o", ".", *QUICK, "--force")
+    assert (folder / "tokenizer_config.json").read_text() == '{"do_lower_case": false}'
+    assert not (folder / "tokenizer.json").exists()
+
+
 def test_files_are_not_replaced(call: Run, small_model: Path, folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text("mine")
     with pytest.raises(UsageError, match=r"'tokenizer_config\.json' already exists; --force overwrites it"):

@@ -181,7 +181,7 @@ class BytePairImport:
     def _defaults(self, keys: dict[str, Any]) -> Iterator[Incompatibility]:
         wanted = [_K.EOS_ID] + [_K.BOS_ID] * (not self.entry.no_default_bos)
         missing = [key for key in wanted if key not in keys]
-        if missing and keys[_K.MODEL] == "gpt2" and len(self._tokens) > 11:
+        if missing and tokenizer_model(keys[_K.MODEL]).default_ids and len(self._tokens) > 11:
             one = "no BOS" if missing == [_K.BOS_ID] else "no EOS"
             none, them = (one, "it") if len(missing) == 1 else ("neither EOS nor BOS", "them")
             yield Incompatibility(

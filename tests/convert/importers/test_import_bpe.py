@@ -100,6 +100,14 @@ def test_white_space_that_is_dropped_names_the_model(name: str) -> None:
     assert any("U+0130" in what for what in dotted) == (expected[2] is True and DOTTED_I not in normalizers)
 
 
+@pytest.mark.parametrize(("model", "is_told"), [("gpt2", True), ("whitespace", True), ("gemma4", False)])
+def test_models_with_default_ids_take_a_token_for_an_end_that_nothing_names(
+    model: str, is_told: bool
+) -> None:
+    told = [limit.name for limit in imported().limits("llama", "", {"tokenizer.ggml.model": model})]
+    assert ("default_ids" in told) is is_told
+
+
 def test_another_model_lower_cases_nothing() -> None:
     assert "normalizer" in limits(imported(normalizer={"type": "Lowercase"}))
 
