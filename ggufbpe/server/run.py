@@ -16,7 +16,7 @@ from .app import Application
 from .metrics import SHARED_NUMBERS, log_event, log_to_stderr
 from .protocol import Protocol
 from .settings import Settings
-from .worker_processes import WorkerProcesses, check_is_no_worker
+from .worker_processes import WorkerProcesses, check_is_no_worker, stop_with_parent
 
 _WAITING = 2048  # connections in the backlog of the socket
 
@@ -75,6 +75,8 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
 def application(settings: Settings) -> Application:
     """The application of one process."""
     log_to_stderr()
+    if settings.workers > 1:
+        stop_with_parent()
     return Application(settings)
 
 

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import signal
 import socket
+import threading
 import time
 
 import uvicorn
@@ -118,6 +119,22 @@ class WorkerProcesses(Multiprocess):
             return True
         now = time.monotonic()
         return now - self._started.setdefault(worker, now) < _START
+
+
+def stop_with_parent() -> None:
+    """In a worker process, stop as on SIGTERM once the process that started it is gone, however that ended.
+
+    A supervisor that is killed tells its workers nothing: they would serve for ever, and hold the port.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        signal.raise_signal(signal.SIGTERM)
+
+    threading.Thread(target=wait, name="ggufbpe-parent", daemon=True).start()
 
 
 def check_is_no_worker() -> None:

@@ -592,6 +592,17 @@ def test_several_processes() -> None:
 
 
 @pytest.mark.slow
+def test_processes_end_when_the_one_that_started_them_is_killed() -> None:
+    server = Server("--workers", "2")
+    for _ in range(20):  # until both have opened the model
+        server.ask("/tokenize", {"content": "Hello world"})
+    server.process.kill()
+    code, lines = server.ended()  # once all of them have closed the log
+    assert code == -signal.SIGKILL
+    assert [json.loads(line)["event"] for line in lines] == []
+
+
+@pytest.mark.slow
 def test_a_restart_replaces_the_processes_while_the_server_answers() -> None:
     server = Server("--workers", "2")
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
