@@ -19,13 +19,14 @@ from ..gguf.reader import GGUFFile
 from ..native.lazy_strings import made_once
 
 _SAMPLE = 20000  # tokens
-_LEAST = 500  # tokens that a vocabulary must have to be telling
+_LEAST = 500  # tokens that a vocabulary must have to be telling, unless it has names or escapes that only one model has
 _SOME = 0.1  # of the tokens must have a trait
 _BYTE_LEVEL_SPACE = "\u0120"
 
 _BERT_NAMES = ("[CLS]", "[SEP]", "[UNK]")
 _PLAMO_NAMES = ("<|plamo:bos|>", "<|plamo:eos|>")
-_NAMES = frozenset((*BYTE_TOKENS, *_BERT_NAMES, *_PLAMO_NAMES))
+_ESCAPED_BYTES = tuple(f"\\x{byte:02x}" for byte in range(0x80, 0x100))  # as RWKV has them
+_NAMES = frozenset((*BYTE_TOKENS, *_ESCAPED_BYTES, *_BERT_NAMES, *_PLAMO_NAMES))
 
 
 class Looks(NamedTuple):
@@ -74,13 +75,17 @@ def _looks_of_tokens(file: GGUFFile | Metadata) -> Looks:
 
 def _traits(tokens: Sequence[Any]) -> Looks:
     sample = list(islice(tokens, 0, None, max(len(tokens) // _SAMPLE, 1)))
-    if len(tokens) < _LEAST or not all(isinstance(token, str) for token in sample):
+    if not all(isinstance(token, str) for token in sample):
         return Looks()
 
     def some(of: Sequence[bool]) -> bool:
         return sum(of) > _SOME * len(sample)
 
     known = _NAMES.intersection(tokens)
+    if len(tokens) < _LEAST and not any(
+        map(known.issuperset, (_ESCAPED_BYTES, (*_PLAMO_NAMES, *BYTE_TOKENS)))
+    ):
+        return Looks()
     return Looks(
         is_telling=True,
         begins_words=some([token.startswith(SPACE) for token in sample]),

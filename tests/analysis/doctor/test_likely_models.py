@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from real_vocabularies import cached
 from small_models import FactsOf, K, Keys, facts_of
 
 from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.likely_models import likely_models
+from ggufbpe.gguf.constants import KEY_ARCHITECTURE
 from ggufbpe.gguf.reader import GGUFFile
 
 __all__ = ["facts_of"]  # the fixture
@@ -43,6 +45,20 @@ def spaced_keys(**keys: Any) -> Keys:
 )
 def test_what_tokens_with_spaces_point_to(keys: Keys, expected: list[str], facts_of: FactsOf) -> None:
     assert likely_models(facts_of(spaced_keys(**keys))) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("rwkv", "gpt2"),
+        *((name, each) for name in ("rwkv", "plamo2", "plamo3") for each in ("llama", "t5", "bert")),
+    ],
+)
+def test_names_and_escapes_tell_in_small_vocabularies_too(name: str, named: str) -> None:
+    with GGUFFile(ROOT / "fixtures" / "vocabs" / f"{name}.gguf") as file:
+        own = {KEY_ARCHITECTURE: name}
+        assert likely_models(Facts(file, own)) == []
+        assert likely_models(Facts(file, {**own, K.MODEL: named})) == [name]
 
 
 @pytest.mark.slow

@@ -72,6 +72,22 @@ def test_a_file_whose_words_are_all_special_is_the_broken_one(turn: int, path: P
     assert not diff(mended, path, SAMPLES).texts.differences
 
 
+@pytest.mark.parametrize("name", ["plamo2", "plamo3"])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_the_architecture_tells_which_of_two_models_with_like_tokens_is_right(
+    turn: int, name: str, tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good.gguf", tmp_path / "bad.gguf"
+    other = {"plamo2": "plamo3", "plamo3": "plamo2"}[name]
+    keys = {"general.architecture": name, "tokenizer.ggml.model": name}
+    fix(VOCABS / f"{name}.gguf", good, set=keys)
+    fix(good, bad, set={"tokenizer.ggml.model": other})
+    found = diff(*(bad, good)[::turn])
+    assert found.suspect == (turn < 0)
+    assert found.reasons == (f"its tokenizer model is {other}, although its architecture is {name}",)
+    assert found.fix == f"ggufbpe fix {bad} --set tokenizer.ggml.model={name} -o fixed.gguf"
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 def test_a_user_defined_word_speaks_against_neither_file(turn: int, tmp_path: Path) -> None:
     """A model may have been trained with it."""
