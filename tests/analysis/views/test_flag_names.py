@@ -27,6 +27,7 @@ COMMANDS = {
     "analysis/verify/upstream_chats.py": "flags of a command that is put together",
     "data/corpora/corpus_files.py": "git's flags",
     "gguf/change.py": "the command that a change is",
+    "hub/model_location.py": "the command that changes a model",
     "hub/stores/all_stores.py": "commands of other programs",
     "hub/stores/ollama_store.py": "commands of other programs",
     "hub/remote/huggingface.py": "a whole command, in backticks",
