@@ -73,7 +73,9 @@ class MarkerTokens:
 
     def may_become(self, token: int, kind: str) -> bool:
         """Check that a token may be given a type though that changes what the token decodes to."""
-        return token in self or (kind == TokenType.NORMAL.name and self.is_word(token))
+        if kind == TokenType.NORMAL.name or (kind == TokenType.USER_DEFINED.name and self.lacks_words):
+            return token in self or self.is_word(token)
+        return token in self
 
     @property
     def lacks_words(self) -> bool:
