@@ -160,16 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
     keys = [stripped for key in keys if (stripped := key.strip())]  # as the values of headers
     if (arguments.api_key or arguments.api_key_file) and not keys:
         raise UsageError("--api-key and --api-key-file contain no key")
-    if not 0 <= arguments.port < 1 << 16:
-        raise UsageError(f"--port must be 0 to 65535, not {arguments.port}")
-    if "/" in arguments.host or arguments.host.endswith(".sock"):
-        raise UsageError("--host takes an address or a name; Unix sockets are not supported")
-    most_workers = _WORKERS_A_PROCESSOR * processors()
-    if arguments.workers > most_workers:
-        raise UsageError(
-            f"--workers must be at most {most_workers} on this machine, {_WORKERS_A_PROCESSOR} for each processor; "
-            f"{arguments.workers} processes would take all of its memory"
-        )
+    _check_process(arguments)
     models = _models(arguments)
     for model in models.values():
         GGUFFile(locate(model).opened()).close()  # reports a missing file now
@@ -211,6 +202,19 @@ def run(arguments: argparse.Namespace) -> int:
             ) from None
         raise
     return 0
+
+
+def _check_process(arguments: argparse.Namespace) -> None:
+    if not 0 <= arguments.port < 1 << 16:
+        raise UsageError(f"--port must be 0 to 65535, not {arguments.port}")
+    if "/" in arguments.host or arguments.host.endswith(".sock"):
+        raise UsageError("--host takes an address or a name; Unix sockets are not supported")
+    most_workers = _WORKERS_A_PROCESSOR * processors()
+    if arguments.workers > most_workers:
+        raise UsageError(
+            f"--workers must be at most {most_workers} on this machine, {_WORKERS_A_PROCESSOR} for each processor; "
+            f"{arguments.workers} processes would take all of its memory"
+        )
 
 
 def _models(arguments: argparse.Namespace) -> dict[str, ModelName]:

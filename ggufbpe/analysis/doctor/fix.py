@@ -131,14 +131,12 @@ def fix(
         with GGUFFile(source) as file:
             edits = _edits(file, set, removed, tokens, chat_template, force)
             changes = tuple(_change(file, edit) for edit in edits)
-            lost = _lost_markers(file, changes)
-            tensors = file.tensor_count
+            lost, tensors = _lost_markers(file, changes), file.tensor_count
             if not force:
                 _require_sound_tensors(file)
         written = write_fixed(source, target, edits, check=not force, overwrite=force, lock=lock)
     _warn_of_lost_markers(target, lost)
-    if not in_place and not is_special(target):
-        _warn_of_parts(target)
+    _warn_of_parts(target, in_place)
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
 
 
@@ -194,8 +192,10 @@ def _warn_of_lost_markers(path: str, lost: list[str]) -> None:
         warnings.warn(message, GGUFWarning, stacklevel=frames_to_caller())
 
 
-def _warn_of_parts(path: str) -> None:
+def _warn_of_parts(path: str, in_place: bool) -> None:
     """Warn if `path` is a copy of the first part of a split model from which llama.cpp does not find the others."""
+    if in_place or is_special(path):
+        return
     with GGUFFile(path) as file:
         if file.part_count <= 1:
             return
