@@ -132,8 +132,7 @@ def fix(
             edits = _edits(file, set, removed, tokens, chat_template, force)
             changes = tuple(_change(file, edit) for edit in edits)
             lost, tensors = _lost_markers(file, changes), file.tensor_count
-            if not force:
-                _require_sound_tensors(file)
+            _check_tensors(file, force)
         written = write_fixed(source, target, edits, check=not force, overwrite=force, lock=lock)
     _warn_of_lost_markers(target, lost)
     _warn_of_parts(target, in_place)
@@ -233,11 +232,13 @@ def _added(
     return [(each, USUAL_ADDED) if isinstance(each, str) else each for each in given]
 
 
-def _require_sound_tensors(file: GGUFFile) -> None:
-    """Raise the error of `check_tensors`, and say what `force` does."""
+def _check_tensors(file: GGUFFile, force: bool) -> None:
+    """Raise the error of `check_tensors` unless `force` is given, and say what that does."""
     try:
         check_tensors(file)
     except TensorError as error:
+        if force:
+            return
         error.remedy = f"{error.remedy} (nothing was written; force=True writes it)"
         raise
 
