@@ -79,17 +79,16 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
     const Poll poll = [&] { lock.poll(); };
     const SplitPoints points(rules, self.encoder, splitter, parse_special);
     Boundaries boundaries(bytes.data, bytes.size, std::move(given), at_start, poll);
-    // An escaped space has three bytes, each of which may become a token.
+    // An escaped space has three bytes, each of which may become a token; a small letter may have more than its capital.
     const auto space_is_token = [&] {
         const unsigned char space = ' ';
         try {
-            return ignores_first_space && self.encoder.count({&space, 1, true}, {false, false, true}, 1, poll) == 1;
+            return ignores_first_space && !drops_spaces && self.encoder.count({&space, 1, true}, {false, false, true}, 1, poll) == 1;
         } catch (const std::invalid_argument &) {  // the vocabulary has no token for it, and the text may have no space
             return false;
         }
     };
-    // Where white space is dropped (WordPiece), each token stands for a character at least.
-    const bool is_byte_level = splitter ? !rules.escapes_spaces && !rules.is_before_space : drops_spaces || space_is_token();
+    const bool is_byte_level = splitter ? !rules.escapes_spaces && !rules.is_before_space : space_is_token();
     const std::string_view ignored = !ignores_first_space || rules.strips ? "" : drops_spaces ? " \t\n\v\f\r" : " ";
     const PartOptions options{size, overlap, strips, parse_special, splitter != nullptr, is_byte_level, ignored};
     auto spans = TextParts(self.encoder, points, boundaries, bytes, lengths, options, poll).spans();
