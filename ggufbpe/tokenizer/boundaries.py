@@ -183,7 +183,7 @@ class SplitRequest(NamedTuple):
     split_point_rules: tuple[bool, bool, bool, bool, bool, int]  # SplitPoints.rules
     token_lengths: bytes  # int32, in bytes of text, -1 for unknown; empty if tokens may stand for other text
     drops_spaces: (
-        bool  # the lengths are those in plain ASCII, and have BEGINS_WORD if white space may come before
+        bool  # the lengths are those in unchanged text, and have BEGINS_WORD if white space may come before
     )
     ignores_first_space: bool  # a space before a text changes none of its ids
 

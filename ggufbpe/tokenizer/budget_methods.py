@@ -221,7 +221,7 @@ class BudgetMethods:
         """The bytes of text that each token stands for, as int32; empty if the model changes text.
 
         The unknown token stands for any character, whatever the bytes of its name are: it has -1. Where tokens begin
-        words, the bytes are those of plain ASCII, and `BEGINS_WORD` is set.
+        words, the bytes are those of text that the model does not change, and `BEGINS_WORD` is set.
         """
         tokenizer = cast("Tokenizer", self)
         model = tokenizer.vocabulary.tokenizer_model

@@ -17,7 +17,7 @@ from conftest import ROOT
 from synthetic import make_vocabulary
 
 from ggufbpe import BoundaryLevel, Tokenizer
-from ggufbpe.models.vocabulary import UNKNOWN
+from ggufbpe.models.vocabulary import UNKNOWN, USER_DEFINED
 from ggufbpe.tokenizer.boundaries import BOUNDARIES
 from ggufbpe.tokenizer.splitting import is_character_start
 
@@ -254,6 +254,30 @@ def test_tokens_that_stand_for_other_text_do_not_measure_it(name: str, text: str
     spans = native.split(text, size, boundaries="word")
     assert spans == reference.split(text, size, boundaries="word")
     assert all(native.fits(text[start:end], size) for start, end in spans)
+
+
+@pytest.mark.parametrize("text", ["b b bb. ", "bab aab ab abc\n", "ab ♥b♥ x中中 b\n\n"])
+def test_words_may_begin_with_a_token_of_their_own(text: str) -> None:
+    """Where U+2581 alone is a token, a word has a token more than characters. ♥ is one only where a word begins."""
+    tokens = ["[UNK]", "▁", "▁a", "a", "b", "c", ".", "▁.", "▁♥", "中", "▁中", "x", "▁x"]
+    vocabulary = make_vocabulary(tokens, attributes={"[UNK]": UNKNOWN}, model="bert", special_ids={"unk": 0})
+    native, reference = Tokenizer(vocabulary, "native"), Tokenizer(vocabulary, "reference")
+    for size in (3, 9, 40):
+        spans = native.split(200 * text, size)
+        assert spans == reference.split(200 * text, size)
+        assert all(native.fits((200 * text)[start:end], size) for start, end in spans)
+
+
+@pytest.mark.parametrize("boundaries", ["sentence", "word", "token"])
+def test_special_tokens_may_begin_with_a_space(boundaries: Any) -> None:
+    """A part may begin within one: then its text is not special."""
+    tokens = ["[UNK]", "▁a", "a", "▁b", "b", "▁c", "c", " a"]
+    special = {"[UNK]": UNKNOWN, " a": USER_DEFINED}
+    vocabulary = make_vocabulary(tokens, attributes=special, model="bert", special_ids={"unk": 0})
+    native, reference = Tokenizer(vocabulary, "native"), Tokenizer(vocabulary, "reference")
+    text = 60 * "babaaba abc aaabbaaa bc "
+    for size in (4, 9, 30):
+        assert native.split(text, size, 0, boundaries) == reference.split(text, size, 0, boundaries)
 
 
 def test_a_space_may_have_no_token() -> None:

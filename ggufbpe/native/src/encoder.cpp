@@ -319,6 +319,7 @@ void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, 
 
 void Encoder::encode_with_words(const Text &text, const EncodeOptions &options, Ids &ids, WordStarts &words,
                                 const Poll &poll) const {
+    if (text.size >= LONG_TEXT) model_->prepare_for(text.size, poll);
     Sink sink(ids, words);
     TextModel::Lease scratch(*model_);
     encode_alone(text, options, *scratch, sink, poll);

@@ -19,8 +19,8 @@ inline size_t first_from(const size_t *places, size_t count, size_t place, size_
         low = high + 1;
         high += std::min(count - high, step);
     }
-    // The place is among the last `left` ones of those from `low` to `high`. Which half it is in is unpredictable; compilers make
-    // a branch of a choice, but not of a mask.
+    // The answer is from `low` to `low + left`. In which half is unpredictable; compilers make a branch of a choice, but not of
+    // a mask.
     for (size_t left = high - low; left > 0;) {
         const size_t half = (left + 1) / 2;
         low += half & (0 - size_t(places[low + half - 1] < place));

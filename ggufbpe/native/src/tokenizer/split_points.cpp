@@ -53,13 +53,12 @@ bool SplitPoints::is_free(const unsigned char *text, size_t size, size_t at) con
 
 namespace {
 
-// The first of the special tokens in a text that begins at a place or behind it.
-SplitPoints::SpecialSpans::const_iterator first_special(const SplitPoints::SpecialSpans &special, size_t place) {
+}  // namespace
+
+SplitPoints::SpecialSpans::const_iterator SplitPoints::first_special(const SpecialSpans &special, size_t place) {
     const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t at) { return span.first < at; };
     return std::lower_bound(special.begin(), special.end(), place, begins_before);
 }
-
-}  // namespace
 
 bool SplitPoints::begins_between(const SpecialSpans &special, size_t start, size_t end) {
     const auto found = first_special(special, start);

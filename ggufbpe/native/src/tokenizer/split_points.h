@@ -50,6 +50,8 @@ public:
 
     // Whether one of the special tokens in a text begins between two places.
     static bool begins_between(const SpecialSpans &special, size_t start, size_t end);
+    // The first of the special tokens that begins at a place or behind it; the end of them all if there is none.
+    static SpecialSpans::const_iterator first_special(const SpecialSpans &special, size_t place);
 
 private:
     size_t find(const unsigned char *text, size_t size, size_t start, const Poll &poll) const;

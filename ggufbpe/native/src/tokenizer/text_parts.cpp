@@ -110,7 +110,7 @@ size_t TextParts::place_behind(size_t start, size_t end) {
         return start;
     }
     if (start > 1 && options_.ignored.find(static_cast<char>(text_.data[start - 1])) != std::string_view::npos &&
-        !SplitPoints::begins_between(special_, start, start + 1) && is_place(start - 1)) {
+        !SplitPoints::begins_between(special_, start - 1, start + 1) && is_place(start - 1)) {
         return start - 1;
     }
     const size_t found = places_.next(text_.data, end, start + 1, special_, poll_);

@@ -67,7 +67,7 @@ bool TokenStarts::encode_next() {
         unused_ = 0;
     }
     size_t end = end_of_block(from, BLOCK);
-    const bool may_add_up = this->may_add_up(from, end);
+    const bool may_add_up = ends_before_changes(from, end);
     const Text block{text_.data + from, end - from, text_.is_valid};
     const EncodeOptions options{false, parse_special_, true, !SplitPoints::begins_between(special_, from, end)};
     encoded_ = end;
@@ -86,21 +86,31 @@ bool TokenStarts::encode_next() {
     return true;
 }
 
-size_t TokenStarts::end_of_block(size_t from, size_t size) const {
+size_t TokenStarts::end_of_block(size_t from, size_t size) {
     if (text_.size - from <= size + size / 4) return text_.size;
-    return places_.next(text_.data, text_.size, from + size, special_, poll_);
+    return next_place(from + size);
 }
 
-// Whether no token can stand for more bytes than it has in the text. Where some stand for more (a space that is put behind a
-// special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance. So where the model
-// changes a character of a block, or there is a special token, the block ends before it, or else soon behind it.
-bool TokenStarts::may_add_up(size_t from, size_t &end) {
-    constexpr size_t SHORT = 64, NEAR_BY = 256;
+// The first place from `from` on; the size of the text if there is none. What was searched is not searched again: blocks that
+// end early begin in it.
+size_t TokenStarts::next_place(size_t from) {
+    if (from < searched_ || from > found_) {
+        found_ = places_.next(text_.data, text_.size, from, special_, poll_);
+        searched_ = from;
+    }
+    return found_;
+}
+
+// Whether no token of a block can stand for more bytes than it has in the text. Where some stand for more (a space that is put
+// behind a special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance. So where
+// the model changes a character, or there is a special token, `end` is brought forward: before that, or else soon behind it.
+bool TokenStarts::ends_before_changes(size_t from, size_t &end) {
+    constexpr size_t SHORT = 128, NEAR_BY = 256;
     if (!lengths_.size || !is_utf8_) return false;
     const SplitPointRules &rules = places_.rules();
     if (!rules.strips && !rules.is_kept_behind && !lengths_.are_of_words) return true;
     const auto unchanged_length = [&](size_t at, size_t size) {
-        const auto special = std::lower_bound(special_.begin(), special_.end(), std::make_pair(at, size_t(0)));
+        const auto special = SplitPoints::first_special(special_, at);
         if (special != special_.end()) size = std::min(size, special->first - at);
         return lengths_.are_of_words ? unchanged_.length(text_.data + at, size, pace_) : size;
     };
@@ -112,18 +122,24 @@ bool TokenStarts::may_add_up(size_t from, size_t &end) {
         end = at;
         return true;
     }
-    size_t at = other;
-    for (size_t next; at < end; at = next) {
-        pace_.count(SHORT);
-        next = std::min(at + SHORT, end);
-        while (next < end && (text_.data[next] & 0xC0) == 0x80) ++next;
-        if (next < end && unchanged_length(at, next - at) == next - at) break;
+    size_t at = other;  // behind what is changed, as soon as nothing is for a while
+    while (at < end) {
+        const auto special = SplitPoints::first_special(special_, at);
+        at = special != special_.end() && special->first == at ? special->second : at + 1;
+        const auto to_character = [&](size_t place) {
+            while (place < end && (text_.data[place] & 0xC0) == 0x80) ++place;
+            return std::min(place, end);
+        };
+        at = to_character(at);
+        const size_t size = to_character(at + SHORT) - at, ahead = unchanged_length(at, size);
+        if (ahead == size) break;
+        at += ahead;
     }
-    if (at < end) end = std::min(end, places_.next(text_.data, text_.size, at, special_, poll_));
+    if (at < end) end = std::min(end, next_place(at));
     return false;
 }
 
-// Both add nothing and give false if the tokens do not stand for the text from `from` to `end`.
+// Both give false if the tokens do not stand for the text from `from` on, and then add nothing.
 bool TokenStarts::add_by_length(const Ids &ids, size_t from, size_t end) {
     return add(ids, end - from, [&](const int32_t *some, size_t count, size_t *to, uint64_t at) {
         for (size_t i = 0; i < count; ++i) {
@@ -138,7 +154,8 @@ bool TokenStarts::add_by_word(const Ids &ids, size_t from) {
     const size_t words = words_.places.size();
     words_.places.resize(std::max(words, ids.size()));  // so that there is one for each token that may begin a word
     const size_t *const word_starts = words_.places.data();
-    size_t next = 0, between = from;  // words that have begun; white space before the last of them, and what is before the block
+    const size_t known = starts_.size();
+    size_t next = 0, between = from;  // the words that have begun; how far the text is ahead of the bytes of tokens
     const bool add_up = add(ids, words_.bytes, [&](const int32_t *some, size_t count, size_t *to, uint64_t at) {
         const LengthArray lengths = lengths_;  // in registers
         for (size_t i = 0; i < count; ++i) {
@@ -152,6 +169,7 @@ bool TokenStarts::add_by_word(const Ids &ids, size_t from) {
         }
         return at;
     });
+    if (add_up && next != words) starts_.resize(known);
     return add_up && next == words;
 }
 

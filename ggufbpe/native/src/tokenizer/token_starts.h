@@ -54,8 +54,9 @@ public:
 
 private:
     bool encode_next();
-    size_t end_of_block(size_t from, size_t size) const;
-    bool may_add_up(size_t from, size_t &end);
+    size_t end_of_block(size_t from, size_t size);
+    size_t next_place(size_t from);
+    bool ends_before_changes(size_t from, size_t &end);
     bool add_by_length(const Ids &ids, size_t from, size_t end);
     bool add_by_word(const Ids &ids, size_t from);
     template <typename Write>
@@ -76,6 +77,7 @@ private:
     UnchangedText unchanged_;
     bool is_utf8_;
     size_t encoded_ = 0;            // bytes
+    size_t searched_ = 0, found_ = 0;    // there is no place from searched_ on and before found_
     LargeVector<size_t> starts_;    // of the tokens from number forgotten_ on
     size_t forgotten_ = 0, unused_ = 0;  // unused_ of starts_ are forgotten, too
     size_t near_[2] = {0, 0};       // numbers that were found lately

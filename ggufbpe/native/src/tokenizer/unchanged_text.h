@@ -26,7 +26,7 @@ private:
     struct {
         uint32_t code_point;  // 0 for none
         bool is_unchanged;
-    } known_[64]{};  // characters beyond ASCII, by their lowest bits
+    } known_[512]{};  // characters beyond ASCII, by their lowest bits
 };
 
 }  // namespace ggufbpe
