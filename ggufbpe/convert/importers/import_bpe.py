@@ -133,7 +133,7 @@ class BytePairImport:
         return self._written_entry(family) or self._name_in(family)
 
     def _splitting_steps(self) -> dict[str, Any] | None:
-        """The pre-tokenizer without the step that drops white space, which is the tokenizer model's."""
+        """The pre-tokenizer without `WhitespaceSplit`: it is the tokenizer model's, or behind bytes splits nothing."""
         steps = [part for part in self._read.parts("pre_tokenizer") if part != WHITE_SPACE_SPLIT]
         return sequence("pretokenizers", steps)
 
@@ -223,11 +223,12 @@ class BytePairImport:
             )
         if model.get("dropout"):
             yield Incompatibility("dropout", "merges are dropped at random, which llama.cpp never does")
-        for part in self._read.parts("pre_tokenizer"):
-            if part.get("type") == "ByteLevel" and part.get("add_prefix_space"):
+        for place, part in enumerate(self._read.parts("pre_tokenizer")):
+            if _puts_spaces(part):
                 yield Incompatibility(
                     "add_prefix_space",
-                    "a space is put before a text that begins without one; llama.cpp puts none",
+                    f"a space is put before {'each word' if place else 'a text'} that begins without one; llama.cpp "
+                    "puts none",
                 )
         if bool(model.get("ignore_merges")) != entry.ignore_merges:
             unmade = self._unmade()
@@ -259,7 +260,14 @@ def _words_of(read: HFDocument) -> _Words:
     steps = read.parts("pre_tokenizer")
     kinds = [part.get("type") for part in steps]
     normalizers = [part.get("type") for part in read.parts("normalizer")]
-    drops_white_space = WHITE_SPACE_SPLIT in steps
+    # behind ByteLevel there is no white space any more
+    before_bytes = steps[: kinds.index("ByteLevel")] if "ByteLevel" in kinds else steps
+    drops_white_space = WHITE_SPACE_SPLIT in before_bytes
+    if drops_white_space and any(map(_puts_spaces, steps)):
+        raise NotImportableError(
+            "text is split at white space, and ByteLevel then puts a space before each word (add_prefix_space), which "
+            "llama.cpp does not do"
+        )
     if "ByteLevel" in kinds:
         return _Words(True, False, drops_white_space)
     if "ByteLevel" in normalizers:
@@ -275,6 +283,11 @@ def _words_of(read: HFDocument) -> _Words:
         raise NotImportableError(_NEITHER)
     escapes = any(SPACE in (part.get("content") or "") for part in read.parts("normalizer"))
     return _Words(False, escapes, drops_white_space)
+
+
+def _puts_spaces(part: dict[str, Any]) -> bool:
+    """Whether a step puts a space before each part of a text that begins without one; by default ByteLevel does."""
+    return part.get("type") == "ByteLevel" and bool(part.get("add_prefix_space", True))
 
 
 def _normalizers(read: HFDocument, words: _Words) -> Iterator[Incompatibility]:

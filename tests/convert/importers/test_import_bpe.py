@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+import tokenizers
 
+from ggufbpe import Tokenizer
 from ggufbpe.convert.exporters.hf_config import HFConfig
-from ggufbpe.convert.imported import NotImportableError
+from ggufbpe.convert.imported import NotImportableError, pack
 from ggufbpe.convert.importers import import_bpe
 from ggufbpe.convert.importers.hf_document import HFDocument
 from ggufbpe.convert.importers.import_bpe import BytePairImport
+from ggufbpe.convert.importers.import_hf import import_tokenizer
 from ggufbpe.convert.importers.recognize import Recognized
 from ggufbpe.gguf.constants import TokenType
+from ggufbpe.gguf.source import Source
 from ggufbpe.models.bpe.merge import BYTE_CHARS
+from ggufbpe.models.loading import load
 from ggufbpe.models.special_ids import STRIPS_MASK
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -39,14 +45,12 @@ def imported(
     return BytePairImport(HFDocument(document, HFConfig(config or {})), pre)
 
 
+FULL = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 0}
+
+
 def limits(read: BytePairImport) -> list[str]:
     """The names of what cannot be carried."""
-    keys = {
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.bos_token_id": 0,
-        "tokenizer.ggml.eos_token_id": 0,
-    }
-    return [limit.name for limit in read.limits("gpt2", "", keys)]
+    return [limit.name for limit in read.limits("gpt2", "", FULL)]
 
 
 def test_merges_and_pre_tokenizer() -> None:
@@ -98,6 +102,46 @@ def test_white_space_that_is_dropped_names_the_model(name: str) -> None:
     assert "normalizer" not in limits(read)
     dotted = [limit.what for limit in read.limits("llama", "", {"tokenizer.ggml.model": "whitespace"})]
     assert any("U+0130" in what for what in dotted) == (expected[2] is True and DOTTED_I not in normalizers)
+
+
+PUTS_SPACES = {**BYTE_LEVEL, "add_prefix_space": True}
+ORDERS: dict[
+    str, tuple[list[Any], str | None]
+] = {  # the steps, and the model of the same ids; None if refused
+    "white space first": ([SPACED, BYTE_LEVEL], "whitespace"),
+    "a space before each word": ([SPACED, PUTS_SPACES], None),
+    "bytes first": ([BYTE_LEVEL, SPACED], "gpt2"),
+    "bytes behind, too": ([SPACED, BYTE_LEVEL, PUTS_SPACES], None),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_white_space_is_dropped_only_before_bytes(name: str) -> None:
+    steps, model = ORDERS[name]
+    document = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "model": {"type": "BPE", "vocab": VOCAB, "merges": [["a", "b"], ["Ġ", "a"]]},
+    }
+    if model is None:
+        with pytest.raises(NotImportableError, match=r"a space before each word"):
+            import_tokenizer(document)
+        return
+    imported = import_tokenizer(document)
+    assert imported.metadata["tokenizer.ggml.model"] == model
+    library = tokenizers.Tokenizer.from_str(json.dumps(document))
+    ours = Tokenizer(load(Source("imported", pack(imported.metadata)))[0])
+    for text in ("ab ab", "a  ab\n", " ab\u3000a"):
+        assert ours.encode(text) == library.encode(text).ids
+
+
+def test_a_space_is_put_before_each_word_that_steps_before_bytes_make() -> None:
+    digits = {"type": "Digits", "individual_digits": True}
+    for steps, where in (([PUTS_SPACES], "before a text "), ([digits, PUTS_SPACES], "before each word ")):
+        read = imported("gpt-2", pre_tokenizer={"type": "Sequence", "pretokenizers": steps})
+        [told] = [each.what for each in read.limits("gpt2", "", FULL) if each.name == "add_prefix_space"]
+        assert where in told
 
 
 @pytest.mark.parametrize(("model", "is_told"), [("gpt2", True), ("whitespace", True), ("gemma4", False)])
@@ -176,6 +220,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     },
     "this is SentencePiece's byte pair encoding": {"pre_tokenizer": {"type": "Metaspace"}},
     "the tokens are neither bytes nor characters": {"pre_tokenizer": None},
+    "ByteLevel then puts a space before each word": {
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [SPACED, {"type": "ByteLevel"}]}
+    },
 }
 
 
