@@ -14,8 +14,6 @@ from ..gguf.writer import packed_file
 from .importers.recognize import Recognized
 from .incompatibilities import Incompatibility
 
-TEMPLATE_NAMES = "tokenizer.chat_templates"  # the names of all templates but the default one
-
 
 class NotImportableError(ValueError):
     """A file that llama.cpp has no place for, or that is not sound; the message says why."""
@@ -61,11 +59,13 @@ def require_utf8(metadata: dict[str, Any]) -> None:
 
 def pack(metadata: dict[str, Any]) -> bytes:
     """The metadata as a GGUF without tensors."""
-    named = {
-        key: value for key, value in metadata.items() if key.startswith(f"{TokenizerKey.CHAT_TEMPLATE}.")
-    }
-    fields = as_fields({key: value for key, value in metadata.items() if key not in (*named, TEMPLATE_NAMES)})
-    fields |= {key: Field(GGUFValueType.STRING, text) for key, text in named.items()}
-    if TEMPLATE_NAMES in metadata:
-        fields[TEMPLATE_NAMES] = Field(GGUFValueType.ARRAY, metadata[TEMPLATE_NAMES], GGUFValueType.STRING)
+    template = f"{TokenizerKey.CHAT_TEMPLATE}."
+    fields = {}
+    for key, value in metadata.items():
+        if key.startswith(template):
+            fields[key] = Field(GGUFValueType.STRING, value)
+        elif key == TokenizerKey.CHAT_TEMPLATES:
+            fields[key] = Field(GGUFValueType.ARRAY, value, GGUFValueType.STRING)
+        else:
+            fields |= as_fields({key: value})
     return packed_file(fields)

@@ -104,6 +104,7 @@ class TokenizerKey:
     PRECOMPILED_CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
     TOKEN_TYPE_COUNT = "tokenizer.ggml.token_type_count"
     CHAT_TEMPLATE = "tokenizer.chat_template"
+    CHAT_TEMPLATES = "tokenizer.chat_templates"
     ADD_SEP = "tokenizer.ggml.add_sep_token"
     FIM_PRE_ID = "tokenizer.ggml.fim_pre_token_id"
     FIM_SUF_ID = "tokenizer.ggml.fim_suf_token_id"

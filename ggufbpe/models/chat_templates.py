@@ -11,9 +11,7 @@ from .._util.errors import GGUFError
 from ..gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
 from ..gguf.metadata import Metadata
 
-_NAMES = "tokenizer.chat_templates"  # the names that follow the key and a dot
 _ASKED_FOR = ("tool_use", "rerank")  # llama.cpp looks for them, listed or not
-
 
 # What llama.cpp puts in the place of a template that Mistral-Small-2503 does not have: a name that only its older
 # engine knows, so that llama-server's prompts consist of it.
@@ -47,10 +45,11 @@ def _is_small_tekken(file: Metadata) -> bool:
 
 
 def _listed(file: Metadata) -> Iterator[str]:
-    if _NAMES not in file or file.element_type(_NAMES) is not GGUFValueType.STRING:
+    key = TokenizerKey.CHAT_TEMPLATES
+    if key not in file or file.element_type(key) is not GGUFValueType.STRING:
         return
     try:
-        names = file[_NAMES]
+        names = file[key]
     except GGUFError:
         return
     yield from (name for name in names if name)  # type: ignore[union-attr, misc]

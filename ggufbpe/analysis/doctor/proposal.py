@@ -43,7 +43,6 @@ _K = TokenizerKey
 ENDS = "what is around a text"  # BOS and EOS, as a unit that is compared
 _WIDENINGS = 2
 _SAMPLE = 4096  # tokens whose bytes are compared where a change may affect all of them
-_TEMPLATE_NAMES = "tokenizer.chat_templates"  # a list that llama.cpp does not read
 
 
 class Proposal(NamedTuple):
@@ -161,7 +160,7 @@ class Trial:
         return {
             edit.key: None if edit.type is None else edit.value
             for edit in edits
-            if edit.key != _TEMPLATE_NAMES
+            if edit.key != _K.CHAT_TEMPLATES  # llama.cpp does not read the list
         }
 
     @cached_property

@@ -20,7 +20,6 @@ from ...tokenizer.inputs import TextOrPath
 from .template_sources import template_text
 
 _T = GGUFValueType
-NAMES_KEY = "tokenizer.chat_templates"
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _UNWRITTEN = "nothing was written; force=True writes it"
 
@@ -51,7 +50,7 @@ def template_edits(file: GGUFFile, given: ChatTemplates, *, check: bool = True) 
         )
     listed = _listed(file)
     if new := [name for name in named if name not in listed]:
-        yield Edit(NAMES_KEY, _T.ARRAY, [*listed, *new], _T.STRING)
+        yield Edit(TokenizerKey.CHAT_TEMPLATES, _T.ARRAY, [*listed, *new], _T.STRING)
 
 
 def try_template(text: str, name: str) -> None:
@@ -73,9 +72,10 @@ def try_template(text: str, name: str) -> None:
 
 def _listed(file: GGUFFile) -> list[Any]:
     """The names of the templates that the file lists."""
-    if NAMES_KEY not in file or file.element_type(NAMES_KEY) is not _T.STRING:
+    key = TokenizerKey.CHAT_TEMPLATES
+    if key not in file or file.element_type(key) is not _T.STRING:
         return []
     try:
-        return list(file[NAMES_KEY])  # type: ignore[arg-type]
+        return list(file[key])  # type: ignore[arg-type]
     except GGUFError:
         return []

@@ -18,7 +18,7 @@ from ..._util.errors import printable
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...models import SUPPORTED, tokenizer_model
 from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
-from ..imported import TEMPLATE_NAMES, Imported, NotImportableError, pack, read_json, require_utf8
+from ..imported import Imported, NotImportableError, pack, read_json, require_utf8
 from ..incompatibilities import Incompatibility
 from .hf_document import HFDocument, added_token_limits
 from .import_bpe import BytePairImport
@@ -162,7 +162,7 @@ def _template_keys(templates: dict[str, str]) -> dict[str, Any]:
         if not name or letters[name]
     }
     names = list(dict.fromkeys(name for name in letters.values() if name))
-    return {**keys, TEMPLATE_NAMES: names} if names else keys
+    return {**keys, _K.CHAT_TEMPLATES: names} if names else keys
 
 
 def _not_heeded(config: HFConfig, metadata: dict[str, Any]) -> Iterator[Incompatibility]:

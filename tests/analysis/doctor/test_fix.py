@@ -770,7 +770,7 @@ def test_a_wrong_flag_mended_is_what_llama_cpp_takes(gpt2_path: Path, tmp_path: 
 
 # ---- chat templates -------------------------------------------------------------------------------------
 
-TEMPLATE, NAMES = TokenizerKey.CHAT_TEMPLATE, "tokenizer.chat_templates"
+TEMPLATE, NAMES = TokenizerKey.CHAT_TEMPLATE, TokenizerKey.CHAT_TEMPLATES
 PLAIN = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
 ONLY_WITH_TOOLS = "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}" + PLAIN
 QWEN = "Qwen-Qwen3-0.6B"

@@ -8,12 +8,12 @@ import pytest
 from small_models import CHATML, FactsOf, K, facts_of, small_keys
 
 from ggufbpe import ChatError
-from ggufbpe.analysis.doctor.template_edits import NAMES_KEY, template_edits
+from ggufbpe.analysis.doctor.template_edits import template_edits
 from ggufbpe.chat.known_templates import known_template
 
 __all__ = ["facts_of"]  # the fixture
 
-DEFAULT = K.CHAT_TEMPLATE
+DEFAULT, NAMES = K.CHAT_TEMPLATE, K.CHAT_TEMPLATES
 QWEN = "Qwen-Qwen3-0.6B"
 NO_TOOLS = "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}"
 
@@ -23,19 +23,19 @@ NO_TOOLS = "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}"
     [
         (CHATML, None, {DEFAULT: CHATML}),
         ({"default": CHATML}, None, {DEFAULT: CHATML}),
-        ({"": CHATML, "rag": "x"}, None, {DEFAULT: CHATML, f"{DEFAULT}.rag": "x", NAMES_KEY: ["rag"]}),
+        ({"": CHATML, "rag": "x"}, None, {DEFAULT: CHATML, f"{DEFAULT}.rag": "x", NAMES: ["rag"]}),
         ({"rag": "x"}, ["rag", "old"], {f"{DEFAULT}.rag": "x"}),  # listed already
-        ({"rag": "x"}, ["old"], {f"{DEFAULT}.rag": "x", NAMES_KEY: ["old", "rag"]}),
+        ({"rag": "x"}, ["old"], {f"{DEFAULT}.rag": "x", NAMES: ["old", "rag"]}),
         (
             {"tool_use": NO_TOOLS},
             None,
-            {f"{DEFAULT}.tool_use": NO_TOOLS, NAMES_KEY: ["tool_use"]},
+            {f"{DEFAULT}.tool_use": NO_TOOLS, NAMES: ["tool_use"]},
         ),  # given tools
         (f"known:{QWEN}", None, {DEFAULT: known_template(QWEN).source}),
     ],
 )
 def test_edits(given: Any, listed: list[str] | None, expected: dict[str, Any], facts_of: FactsOf) -> None:
-    file = facts_of({**small_keys(), **({NAMES_KEY: listed} if listed else {})}).source
+    file = facts_of({**small_keys(), **({NAMES: listed} if listed else {})}).source
     assert {edit.key: edit.value for edit in template_edits(file, given)} == expected
 
 
