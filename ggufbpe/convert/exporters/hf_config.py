@@ -188,6 +188,17 @@ class HFConfig:
         """These settings with some keys of tokenizer_config.json replaced."""
         return HFConfig({**self.config, **changes}, self._named, self._added)
 
+    def with_templates(self, texts: Mapping[str, str]) -> HFConfig:
+        """These settings with templates from files: each replaces the one of its name, and a default one replaces all.
+
+        So it is in transformers, except that there the others also replace all.
+        """
+        replaced = list(texts)  # not a set: names in the settings may be anything
+        kept = [] if DEFAULT in texts else self._template_entries
+        kept = [entry for entry in kept if not (isinstance(entry, dict) and entry.get("name") in replaced)]
+        new = [{"name": name, "template": text} for name, text in texts.items()]
+        return self.with_config({"chat_template": [*kept, *new]}) if texts else self
+
     def with_defaults(self, named: Mapping[str, str]) -> HFConfig:
         """These settings with special tokens for the keys that neither file names, such as "eos_token"."""
         return HFConfig(self.config, {**named, **self._named}, self._added)
@@ -283,10 +294,8 @@ class HFConfig:
     @property
     def chat_templates(self) -> dict[str, str]:
         """The templates by name; the default one is ""."""
-        given = self.config.get("chat_template")
-        entries = [{"name": DEFAULT, "template": given}] if isinstance(given, str) else given
-        named = [part for part in entries if isinstance(part, dict)] if isinstance(entries, list) else []
-        found = [(part.get("name"), part.get("template")) for part in named]
+        named = [entry for entry in self._template_entries if isinstance(entry, dict)]
+        found = [(entry.get("name"), entry.get("template")) for entry in named]
         return {
             "" if name == DEFAULT else name: template
             for name, template in found
@@ -301,10 +310,15 @@ class HFConfig:
     @property
     def lost_templates(self) -> int:
         """How many templates are neither a text nor a text with a name."""
+        return len(self._template_entries) - len(self.chat_templates)
+
+    @property
+    def _template_entries(self) -> list[Any]:
+        """What stands for the chat templates, sound or not: each is to be an object with a name and a text."""
         given = self.config.get("chat_template")
-        if given is None:
-            return 0
-        return (len(given) if isinstance(given, list) else 1) - len(self.chat_templates)
+        if isinstance(given, str):
+            return [{"name": DEFAULT, "template": given}]
+        return given if isinstance(given, list) else [] if given is None else [given]
 
 
 def _id_of(index: Any) -> int:

@@ -1,8 +1,8 @@
 """Imports a vocabulary from a folder of tokenizer files, choosing which files are read.
 
 tokenizer.json comes first, since it says most; then sentencepiece's model under its usual names, then vocab.txt, then
-merges.txt with vocab.json. Beside each, tokenizer_config.json, special_tokens_map.json, added_tokens.json and
-chat_template.jinja are read.
+merges.txt with vocab.json. Beside each, tokenizer_config.json, special_tokens_map.json, added_tokens.json,
+chat_template.jinja and additional_chat_templates/*.jinja are read.
 """
 
 from __future__ import annotations
@@ -134,12 +134,10 @@ def config_beside(path: str) -> HFConfig:
 
     config, named, added = map(beside, _SETTINGS)
     template = os.path.join(folder, _TEMPLATE)
-    if os.path.exists(template):
-        others = _further_templates(folder)
-        texts = {os.path.basename(path).removesuffix(".jinja"): _template_in(path) for path in others}
-        texts = {DEFAULT: _template_in(template), **texts}
-        config["chat_template"] = [{"name": name, "template": text} for name, text in texts.items()]
-    return HFConfig(config, named, added)
+    texts = {DEFAULT: _template_in(template)} if os.path.exists(template) else {}
+    for further in _further_templates(folder):
+        texts[os.path.basename(further).removesuffix(".jinja")] = _template_in(further)
+    return HFConfig(config, named, added).with_templates(texts)
 
 
 def _further_templates(folder: str) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..._util.errors import printable
+from ..._util.wording import listed
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...models import SUPPORTED, tokenizer_model
 from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
@@ -155,14 +156,27 @@ def _with_names(
 
 def _template_keys(templates: dict[str, str]) -> dict[str, Any]:
     """The keys of the chat templates, as gguf-py's add_chat_template writes them."""
-    letters = {name: re.sub("[^A-Za-z0-9_]", "", name) for name in templates}
-    keys: dict[str, Any] = {
-        f"{_K.CHAT_TEMPLATE}.{letters[name]}" if name else _K.CHAT_TEMPLATE: text
-        for name, text in templates.items()
-        if not name or letters[name]
-    }
-    names = list(dict.fromkeys(name for name in letters.values() if name))
+    keys: dict[str, Any] = {_template_key(name): text for name, text in templates.items()}
+    names = [key.removeprefix(f"{_K.CHAT_TEMPLATE}.") for key in keys if key != _K.CHAT_TEMPLATE]
     return {**keys, _K.CHAT_TEMPLATES: names} if names else keys
+
+
+def _template_key(name: str) -> str:
+    return f"{_K.CHAT_TEMPLATE}.{re.sub('[^A-Za-z0-9_]', '_', name)}" if name else _K.CHAT_TEMPLATE
+
+
+def _templates_of_one_key(templates: dict[str, str]) -> Iterator[Incompatibility]:
+    """Chat templates that the keys of a GGUF do not tell apart."""
+    by_key: dict[str, list[str]] = {}
+    for name in templates:
+        by_key.setdefault(_template_key(name), []).append(name)
+    for key, names in by_key.items():
+        if len(names) > 1:
+            yield Incompatibility(
+                "chat_template",
+                f"the chat templates {listed(names, len(names))} have the same key, {key}: the last is kept",
+                len(names) - 1,
+            )
 
 
 def _not_heeded(config: HFConfig, metadata: dict[str, Any]) -> Iterator[Incompatibility]:
@@ -173,6 +187,7 @@ def _not_heeded(config: HFConfig, metadata: dict[str, Any]) -> Iterator[Incompat
             "tokenizer_config.json has a chat_template that is not read: it is a text, or a list of texts with names",
             number,
         )
+    yield from _templates_of_one_key(config.chat_templates)
     tokens = metadata[_K.LIST]
     for name, key in CONFIG_TOKENS:
         text, token = config.token(name), metadata.get(key)

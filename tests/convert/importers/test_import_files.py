@@ -14,6 +14,7 @@ import pytest
 import tokenizers
 from conftest import GPT2, ROOT, missing
 from fixture_texts import texts as fixture_texts
+from gguf import GGUFWriter
 from random_texts import RandomTexts
 from reference import Crash, NotPreparedError, Oracle, vocabulary
 from synthetic import make_vocabulary
@@ -464,16 +465,34 @@ def test_chat_templates_with_names() -> None:
         {"name": "tool_use", "template": "t"},
         {"name": "default", "template": "d"},
         {"name": "a-b", "template": "x"},
+        {"name": "日本", "template": "j"},
     ]
     found = import_tokenizer(document(), {"chat_template": templates})
     assert {key: text for key, text in found.metadata.items() if "chat_template" in key} == {
         "tokenizer.chat_template": "d",
         "tokenizer.chat_template.tool_use": "t",
-        "tokenizer.chat_template.ab": "x",
-        "tokenizer.chat_templates": ["tool_use", "ab"],
+        "tokenizer.chat_template.a_b": "x",
+        "tokenizer.chat_template.__": "j",
+        "tokenizer.chat_templates": ["tool_use", "a_b", "__"],
     }
     assert "chat_template" not in names(found.limits)
     assert "chat_template" in names(import_tokenizer(document(), {"chat_template": 7}).limits)
+
+
+def test_named_chat_templates_are_those_of_gguf_py(tmp_path: Path) -> None:
+    templates = [{"name": name, "template": name} for name in ("tool-use", "default", "é.1", "x", "tool_use")]
+    writer = GGUFWriter(None, "llama")
+    writer.add_chat_template(templates)
+    theirs = {key: field.value for key, field in writer.kv_data[0].items() if "chat_template" in key}
+    found = import_tokenizer(document(), {"chat_template": templates})
+    ours = {key: value for key, value in found.metadata.items() if "chat_template" in key}
+    names_key = "tokenizer.chat_templates"  # in gguf-py a set
+    assert set(ours.pop(names_key)) == set(theirs.pop(names_key))
+    assert ours == theirs
+    assert [limit.what for limit in found.limits if limit.name == "chat_template"] == [
+        "the chat templates 'tool-use', 'tool_use' have the same key, tokenizer.chat_template.tool_use: the last "
+        "is kept"
+    ]
 
 
 SETTINGS: dict[str, tuple[dict[str, Any], list[str]]] = {

@@ -97,6 +97,27 @@ def test_further_chat_templates_in_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("beside", "default", "number_lost"),
+    [
+        (None, None, 0),
+        ("d", "d", 0),
+        ([{"name": "default", "template": "d"}, {"name": "tool_use", "template": "old"}], "d", 0),
+        (7, None, 1),
+    ],
+)
+def test_named_chat_templates_in_files_without_a_default_one(
+    beside: Any, default: str | None, number_lost: int, tmp_path: Path
+) -> None:
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates" / "tool_use.jinja").write_text("t")
+    written(tmp_path, vocab_txt=WORD_PIECES, tokenizer_config_json={"chat_template": beside})
+    found = import_file(str(tmp_path / "vocab.txt"))
+    assert found.metadata.get("tokenizer.chat_template") == default
+    assert found.metadata["tokenizer.chat_template.tool_use"] == "t"
+    assert sum(limit.number for limit in found.limits if limit.name == "chat_template") == number_lost
+
+
+@pytest.mark.parametrize(
     ("text", "config"),
     [
         (WORD_PIECES, {}),
