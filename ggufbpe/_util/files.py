@@ -90,15 +90,13 @@ def remove_abandoned(place: str) -> None:
 
 
 def _remove_unlocked(path: str) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows, where no open file is deleted
+    if os.name == "nt":  # where no open file is deleted
         os.unlink(path)
         return
     with os.fdopen(os.open(path, os.O_RDWR | _NOT_FOLLOWED | os.O_NONBLOCK), "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, path)
             if os.path.samestat(os.lstat(path), status):
                 os.unlink(path)
 
@@ -132,12 +130,27 @@ def _locked(temporary: str, mode: int) -> IO[bytes]:
             os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED | _BINARY, mode), "wb"
         )
         with suppress(ImportError, OSError):
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, temporary)
         if os.path.lexists(temporary):
             return file
         file.close()  # another process deleted it before it was locked
+
+
+def lock(file: IO[bytes], path: str) -> None:
+    """Lock an open file, which is at `path`; `OSError` if that fails. `ImportError` on Windows.
+
+    On SMB a locked file can be read and written only through the descriptor that locked it (flock(2), since Linux
+    5.5), and here other descriptors are used, too: such a file is not locked, which is an `OSError`.
+    """
+    import fcntl
+
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        with opened_regular(path) as other:
+            other.read(1)
+    except OSError as error:
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+        raise OSError(errno.ENOLCK, "a locked file cannot be read here", path) from error
 
 
 def _put(path: str, place: str, overwrite: bool) -> None:

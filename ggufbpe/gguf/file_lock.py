@@ -7,12 +7,16 @@ file systems without locks, leave the comparison with the file as it was at firs
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, NamedTuple
+from contextlib import contextmanager, nullcontext, suppress
+from typing import IO, Literal, NamedTuple
 
 from .._util.errors import InterruptedChangeError
+from .._util.files import lock
+
+_ATTEMPTS = 10  # to lock a file before another one has its name
 
 
 class FileLock(NamedTuple):
@@ -38,39 +42,41 @@ def locked(path: str | os.PathLike[str]) -> Iterator[FileLock]:
 
     `InterruptedChangeError` at once if another process has locked it; `OSError` if it cannot be opened.
     """
-    path = os.fspath(path)
-    if os.name == "nt" or not os.path.isfile(
-        path
-    ):  # Windows replaces no open file; a pipe waits for a writer
-        yield FileLock(path, os.stat(path), "")
-        return
-    while True:
-        with _opened(path) as file:
-            failure, status = _locked(file, path), os.fstat(file.fileno())
-            if os.path.samestat(status, os.stat(path)):
-                yield FileLock(path, status, failure)
-                return
+    path, file, failure = os.fspath(path), None, ""
+    if os.name != "nt" and os.path.isfile(path):  # a pipe would wait for a writer
+        try:
+            file = _locked(path)
+        except OSError as error:  # then it is closed: some systems, like Windows, replace no open file
+            failure = str(error)
+    with file or nullcontext():
+        yield FileLock(path, os.stat(file.fileno() if file else path), failure)
 
 
-def _opened(path: str) -> IO[bytes]:
-    """The file, open for writing where that is allowed: NFS locks no other."""
+def _locked(path: str) -> IO[bytes]:
+    """The file at `path`, open and locked. `InterruptedChangeError` if that is not possible now, `OSError` if never."""
+    for _ in range(_ATTEMPTS):
+        file = _opened(path, "rb")
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        file.close()
+    raise InterruptedChangeError("another file has its name each time that it is locked", path=path)
+
+
+def _opened(path: str, mode: Literal["rb", "r+b"]) -> IO[bytes]:
+    """A file that was at `path`, open and locked."""
+    file = open(path, mode, buffering=0)  # noqa: SIM115 - the caller closes it
     try:
-        return open(path, "r+b", buffering=0)
-    except OSError:
-        return open(path, "rb", buffering=0)
-
-
-def _locked(file: IO[bytes], path: str) -> str:
-    """Lock an open file. Returns why its file system cannot, or ""."""
-    import fcntl
-
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock(file, path)
+    except (BlockingIOError, PermissionError):  # the second is what SMB says
+        file.close()
         raise InterruptedChangeError("another process is changing it", path=path) from None
     except OSError as error:
-        return str(error)
-    return ""
+        file.close()
+        if error.errno == errno.EBADF and mode == "rb":  # NFS
+            return _opened(path, "r+b")  # not at once: overlayfs then copies the whole file
+        raise
+    return file
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int, int]:
