@@ -95,12 +95,12 @@ def _copied(
         layout = _Layout(model, edits)
         with replacing(target, overwrite=overwrite) as (file, temporary):
             shares = _copy(model, layout, file)
-            model.close()  # the target may be the source, and some systems do not replace an open file
+            model.close()  # the target may be the source, and some systems replace no open file
             file.flush()
             if examine is not None and temporary != target:  # not a device or a pipe
                 examine(temporary, None)
             if lock is not None:
-                sync(file)  # may take long, and is nothing to do any more when the file is replaced
+                sync(file)  # slow, so done before the check, which must come just before the rename
                 lock.require_unchanged()
     return "shared" if shares else "copied"
 
