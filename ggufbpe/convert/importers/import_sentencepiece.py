@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..._util.errors import printable
+from ..._util.spelling import unescape_spaces
 from ...gguf.constants import TokenizerKey, TokenType
 from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
 from ..exporters.sentencepiece_model import BPE, UNIGRAM, protocol
@@ -55,7 +56,7 @@ class _Pieces:
             self.types.append(int(TokenType.UNUSED))
         lost = self.texts[index] if self.types[index] != TokenType.UNUSED else text
         self.texts[index], self.scores[index], self.types[index] = text, _ADDED_SCORE, int(kind)
-        return "" if lost == text else lost
+        return "" if unescape_spaces(lost) == unescape_spaces(text) else lost
 
 
 def read_model(data: bytes) -> Any:

@@ -119,7 +119,7 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
             )
         lines += [f"[PAD{empty}]" for empty in range(len(lines), index + 1)]
         types += [int(TokenType.UNUSED)] * (len(lines) - len(types))
-        if unescape_spaces(lines[index]) != text:
+        if unescape_spaces(lines[index]) != unescape_spaces(text):
             replaced[text] = lines[index] if types[index] != TokenType.UNUSED else ""
             lines[index] = text
         types[index] = int(added)

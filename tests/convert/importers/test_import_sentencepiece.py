@@ -10,6 +10,7 @@ from ggufbpe.convert.exporters.hf_config import HFConfig
 from ggufbpe.convert.exporters.sentencepiece_model import BPE, UNIGRAM, protocol
 from ggufbpe.convert.imported import NotImportableError
 from ggufbpe.convert.importers.import_sentencepiece import import_sentencepiece, read_model
+from ggufbpe.convert.incompatibilities import NOT_ABOUT_IDS
 from ggufbpe.gguf.constants import TokenType
 
 PIECES = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3), ("▁a", -1.0, 1), ("b", -2.0, 1)]
@@ -66,7 +67,17 @@ def test_a_token_that_an_added_one_replaces_is_told() -> None:
     _, keys, told = import_sentencepiece(model(), HFConfig({}, added={"<pad>": 4, "<s>": 1, "<x>": 9}))
     assert keys["tokenizer.ggml.tokens"][4] == "<pad>"
     [lost] = [limit for limit in told if limit.name == "replaced_tokens"]
-    assert (lost.number, "'<pad>' takes the place of " in lost.what) == (1, True)
+    assert (lost.number, "'<pad>' takes the place of 'b'" in lost.what) == (1, True)
+    assert lost.name not in NOT_ABOUT_IDS  # a text with the lost token has other ids than in sentencepiece
+
+
+def test_a_token_written_with_spaces_is_the_piece_with_escaped_ones() -> None:
+    """Gemma's runs of spaces are pieces, and tokens in added_tokens_decoder as well."""
+    pieces = [*PIECES, ("▁▁", 0.0, 4), ("▁▁▁", 0.0, 4), ("<｜a▁b｜>", 0.0, 3)]
+    beside = {"5": {"content": "  "}, "6": {"content": "▁▁▁"}, "7": {"content": "<｜a▁b｜>"}}
+    _, keys, told = import_sentencepiece(model(pieces=pieces), HFConfig({"added_tokens_decoder": beside}))
+    assert keys["tokenizer.ggml.tokens"][5:] == ["  ", "   ", "<｜a▁b｜>"]
+    assert "replaced_tokens" not in [limit.name for limit in told]
 
 
 def test_ids_of_xlm_roberta() -> None:

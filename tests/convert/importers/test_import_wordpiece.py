@@ -104,6 +104,13 @@ def test_added_tokens_beside_a_vocab_txt() -> None:
     assert keys["tokenizer.ggml.token_type"][6:] == [int(TokenType.UNUSED), int(TokenType.USER_DEFINED)]
 
 
+def test_an_added_token_that_a_vocab_txt_has_at_its_id_replaces_none() -> None:
+    config = HFConfig({}, added={"a▁b": 6, "play": 4})
+    keys, told = word_pieces_of_lines([*LINES, "a▁b"], config)
+    assert keys["tokenizer.ggml.tokens"][4:] == ["play", "ing", "a▁b"]
+    assert "replaced_tokens" not in [limit.name for limit in told]
+
+
 REFUSED = {
     b"\xff": "byte 0 is not UTF-8",
     b"[CLS]\nplay\n": "no line is '[UNK]'",
