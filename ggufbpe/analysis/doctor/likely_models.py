@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...gguf.constants import KEY_ARCHITECTURE
 from ...models import tokenizer_model
 from ...models.format_detection import Looks, models_like
 from ...models.known_families import family_of_tokens
@@ -27,9 +26,8 @@ def likely_models(model: Facts) -> list[str]:
         return [] if is_own or tokenizer_model(family.model).recognizes(looks) is False else [family.model]
     likely = models_like(looks, model.model)
     if kind.algorithm == "merges" and not _has_learned_scores(looks):
-        likely = [name for name in likely if not tokenizer_model(name).has_scores]
-    architecture = model.text(KEY_ARCHITECTURE)
-    return [architecture] if architecture in likely else likely  # the tokens of PLaMo 2 and 3 look alike
+        return [name for name in likely if not tokenizer_model(name).has_scores]
+    return likely
 
 
 def _has_learned_scores(looks: Looks) -> bool:

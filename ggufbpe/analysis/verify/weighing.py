@@ -14,9 +14,8 @@ from typing import NamedTuple
 from ..._util.errors import printable
 from ..._util.wording import counted
 from ...gguf.change import COMMAND, Change, all_of
-from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
+from ...gguf.constants import KEY_NAME, TokenizerKey, TokenType
 from ...gguf.schema import ids_out_of_range
-from ...models.format_detection import models_alike
 from ...models.pieces import quoted_token
 from ...models.special_ids import SPECIAL_IDS
 from ...models.token_table import tokens_that_differ, tokens_with
@@ -89,8 +88,6 @@ def _unusual(one: Trial, another: Trial, told: Container[str | None]) -> Iterato
     if own.tokenizer is None or other.tokenizer is None:
         return
     ours, theirs = own.tokenizer.vocabulary, other.tokenizer.vocabulary
-    if other.model == own.text(KEY_ARCHITECTURE) and other.model in models_alike(own.looks, own.model):
-        yield 1, f"its tokenizer model is {own.model}, although its architecture is {other.model}"
     yield from _unusual_pre(own, ours, theirs)
     for field, usual in _usual_flags(own, other, ours).items():
         value = getattr(ours, field)

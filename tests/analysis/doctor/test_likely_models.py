@@ -48,17 +48,21 @@ def test_what_tokens_with_spaces_point_to(keys: Keys, expected: list[str], facts
 
 
 @pytest.mark.parametrize(
-    ("name", "named"),
+    ("name", "named", "expected"),
     [
-        ("rwkv", "gpt2"),
-        *((name, each) for name in ("rwkv", "plamo2", "plamo3") for each in ("llama", "t5", "bert")),
+        *(("rwkv", named, ["rwkv"]) for named in ("gpt2", "llama", "t5", "bert")),
+        *(
+            (name, named, ["plamo2", "plamo3"])  # the converter of 0c1e57098 writes plamo2 for both
+            for name in ("plamo2", "plamo3")
+            for named in ("llama", "t5", "bert")
+        ),
     ],
 )
-def test_names_and_escapes_tell_in_small_vocabularies_too(name: str, named: str) -> None:
+def test_names_and_escapes_tell_in_small_vocabularies_too(name: str, named: str, expected: list[str]) -> None:
     with GGUFFile(ROOT / "fixtures" / "vocabs" / f"{name}.gguf") as file:
         own = {KEY_ARCHITECTURE: name}
         assert likely_models(Facts(file, own)) == []
-        assert likely_models(Facts(file, {**own, K.MODEL: named})) == [name]
+        assert likely_models(Facts(file, {**own, K.MODEL: named})) == expected
 
 
 @pytest.mark.slow
