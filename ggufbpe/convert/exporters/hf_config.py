@@ -169,13 +169,18 @@ def _by_score(scores: Mapping[int, float]) -> dict[str, list[int]]:
 class HFConfig:
     """A tokenizer_config.json, which may lack anything, and two older files beside it.
 
-    `named` is special_tokens_map.json, `added` is added_tokens.json: an id by the text of each token.
+    `named` is special_tokens_map.json, `added` is added_tokens.json: an id by the text of each token. `beside` is the
+    name of the file that they are beside.
     """
 
     def __init__(
-        self, config: dict[str, Any], named: dict[str, Any] | None = None, added: dict[str, Any] | None = None
+        self,
+        config: dict[str, Any],
+        named: dict[str, Any] | None = None,
+        added: dict[str, Any] | None = None,
+        beside: str = "tokenizer.json",
     ) -> None:
-        self.config, self._named, self._added = config, named or {}, added or {}
+        self.config, self._named, self._added, self.beside = config, named or {}, added or {}, beside
         section = config.get(GGUF_SECTION)
         self.section: dict[str, Any] = section if isinstance(section, dict) else {}
 
@@ -186,7 +191,7 @@ class HFConfig:
 
     def with_config(self, changes: dict[str, Any]) -> HFConfig:
         """These settings with some keys of tokenizer_config.json replaced."""
-        return HFConfig({**self.config, **changes}, self._named, self._added)
+        return HFConfig({**self.config, **changes}, self._named, self._added, self.beside)
 
     def with_templates(self, texts: Mapping[str, str]) -> HFConfig:
         """These settings with templates from files: each replaces the one of its name, and a default one replaces all.
@@ -201,7 +206,7 @@ class HFConfig:
 
     def with_defaults(self, named: Mapping[str, str]) -> HFConfig:
         """These settings with special tokens for the keys that neither file names, such as "eos_token"."""
-        return HFConfig(self.config, {**named, **self._named}, self._added)
+        return HFConfig(self.config, {**named, **self._named}, self._added, self.beside)
 
     def text(self, key: str) -> str:
         """A string that an export recorded; "" if there is none."""
@@ -215,10 +220,15 @@ class HFConfig:
 
     def token(self, name: str) -> str:
         """The text of a special token; where the file names no BOS or EOS, CLS and SEP stand for them."""
-        token = self._token(name)
-        return token if token or self.section else self._token({"bos": "cls", "eos": "sep"}.get(name, name))
+        token = self.written_token(name)
+        return (
+            token
+            if token or self.section
+            else self.written_token({"bos": "cls", "eos": "sep"}.get(name, name))
+        )
 
-    def _token(self, name: str) -> str:
+    def written_token(self, name: str) -> str:
+        """The text of the special token that the files name so; "" if they name none."""
         for place in (self.config, self._named):
             token = place.get(f"{name}_token")
             content = token.get("content") if isinstance(token, dict) else token  # a string or an object
@@ -228,7 +238,9 @@ class HFConfig:
 
     def named_tokens(self) -> Iterator[str]:
         """The texts of all special tokens that tokenizer_config.json and special_tokens_map.json name."""
-        yield from filter(None, (self._token(name) for name in (*(name for name, _ in CONFIG_TOKENS), "cls")))
+        yield from filter(
+            None, (self.written_token(name) for name in (*(name for name, _ in CONFIG_TOKENS), "cls"))
+        )
         for place in (self.config, self._named):
             for token in place.get("additional_special_tokens") or ():
                 text = token.get("content") if isinstance(token, dict) else token

@@ -137,7 +137,7 @@ def config_beside(path: str) -> HFConfig:
     texts = {DEFAULT: _template_in(template)} if os.path.exists(template) else {}
     for further in _further_templates(folder):
         texts[os.path.basename(further).removesuffix(".jinja")] = _template_in(further)
-    return HFConfig(config, named, added).with_templates(texts)
+    return HFConfig(config, named, added, os.path.basename(path)).with_templates(texts)
 
 
 def _further_templates(folder: str) -> list[str]:

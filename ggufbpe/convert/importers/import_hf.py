@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..._util.errors import printable
+from ..._util.spelling import SPACE
 from ..._util.wording import listed
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...models import SUPPORTED, tokenizer_model
-from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
+from ..exporters.hf_config import CONFIG_TOKENS, GGUF_SECTION, HFConfig
 from ..imported import Imported, NotImportableError, pack, read_json, require_utf8
 from ..incompatibilities import Incompatibility
+from ..word_pieces import as_token
 from .hf_document import HFDocument, added_token_limits
 from .import_bpe import BytePairImport
 from .import_scores import goes_by_scores, import_scores
@@ -188,22 +190,49 @@ def _not_heeded(config: HFConfig, metadata: dict[str, Any]) -> Iterator[Incompat
             number,
         )
     yield from _templates_of_one_key(config.chat_templates)
-    tokens = metadata[_K.LIST]
-    for name, key in CONFIG_TOKENS:
-        text, token = config.token(name), metadata.get(key)
-        taken = "" if token is None else tokens[token]
-        if text and text != taken:
-            instead = f"and {printable(taken)} is taken" if taken else "and no token is taken"
-            why = "the file or its export says so" if text in tokens else "there is no such token"
-            yield Incompatibility(
-                "settings", f"the settings name {printable(text)} as {name.upper()}, {instead}: {why}"
-            )
-    for name, key in (("bos", _K.ADD_BOS), ("eos", _K.ADD_EOS)):
+    yield from _tokens_not_taken(config, metadata)
+    for name, key, token in (("bos", _K.ADD_BOS, _K.BOS_ID), ("eos", _K.ADD_EOS, _K.EOS_ID)):
         wanted = config.config.get(f"add_{name}_token")
         if isinstance(wanted, bool) and metadata.get(key, wanted) != wanted:
-            does = "does not" if wanted else "does"
             yield Incompatibility(
                 "settings",
-                f"tokenizer_config.json has add_{name}_token = {str(wanted).lower()}, and the file {does} add "
-                f"{name.upper()}, which is what counts",
+                f"tokenizer_config.json has add_{name}_token = {str(wanted).lower()}, but "
+                f"{_other_flag(config, metadata, name, token, wanted)}",
             )
+
+
+def _tokens_not_taken(config: HFConfig, metadata: dict[str, Any]) -> Iterator[Incompatibility]:
+    """Special tokens that the settings name and `metadata` does not have under that name."""
+    tokens, has_word_pieces = metadata[_K.LIST], _has_word_pieces(metadata)
+    for name, key in CONFIG_TOKENS:
+        text, token = config.written_token(name), metadata.get(key)
+        forms = {text, as_token(text)} if has_word_pieces else {text}
+        taken = "" if token is None else tokens[token]
+        if not text or taken in forms:
+            continue
+        why = f"{config.beside} says so"
+        if forms.isdisjoint(tokens):
+            why = "there is no such token"
+        elif has_word_pieces and name in ("bos", "eos"):
+            why = "texts of word pieces begin with CLS and end with SEP"
+        shown = taken.removeprefix(SPACE) if has_word_pieces else taken
+        instead = f"and {printable(shown)} is taken" if taken else "and no token is taken"
+        yield Incompatibility(
+            "settings", f"the settings name {printable(text)} as {name.upper()}, {instead}: {why}"
+        )
+
+
+def _other_flag(config: HFConfig, metadata: dict[str, Any], name: str, token: str, wanted: bool) -> str:
+    """What says whether BOS or EOS is added, if not the flag that is `wanted`."""
+    winner = config.beside
+    if _has_word_pieces(metadata) or (not wanted and token not in metadata):  # one that it does not have
+        winner = f'its entry "{GGUF_SECTION}"'
+    elif winner.endswith((".txt", ".bpe")):  # merges, which say nothing of it
+        if wanted and token not in metadata:
+            return f"no token of the vocabulary is named as {name.upper()}"
+        winner = str(config.config.get("tokenizer_class"))
+    return f"{winner} {'does not add' if wanted else 'adds'} {name.upper()}, and that is what is imported"
+
+
+def _has_word_pieces(metadata: dict[str, Any]) -> bool:
+    return tokenizer_model(metadata[_K.MODEL]).algorithm == "word pieces"

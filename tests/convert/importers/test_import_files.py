@@ -499,17 +499,20 @@ SETTINGS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "as in the file": ({"bos_token": "<s>", "add_bos_token": True, "add_eos_token": False}, []),
     "another flag": (
         {"add_bos_token": False},
-        ["tokenizer_config.json has add_bos_token = false, and the file does add BOS, which is what counts"],
+        [
+            "tokenizer_config.json has add_bos_token = false, but tokenizer.json adds BOS, and that is what is imported"
+        ],
     ),
     "a flag that nothing follows": (
         {"add_eos_token": True},
         [
-            "tokenizer_config.json has add_eos_token = true, and the file does not add EOS, which is what counts"
+            "tokenizer_config.json has add_eos_token = true, but tokenizer.json does not add EOS, and that is what is "
+            "imported"
         ],
     ),
     "another token": (
         {"bos_token": "ab"},
-        ["the settings name 'ab' as BOS, and '<s>' is taken: the file or its export says so"],
+        ["the settings name 'ab' as BOS, and '<s>' is taken: tokenizer.json says so"],
     ),
     "no token": (
         {"eos_token": "<nope>"},

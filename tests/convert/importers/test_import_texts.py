@@ -162,6 +162,46 @@ def test_a_word_piece_that_an_added_token_replaces_is_told(tmp_path: Path) -> No
     assert (told.number, "'<x>' takes the place of 'play'" in told.what) == (1, True)
 
 
+BERT_NAMES = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+IGNORED: dict[str, tuple[dict[str, Any], str]] = {  # beside a vocab.txt: the settings that are told
+    "no EOS": ({"special_tokens_map_json": BERT_NAMES}, ""),
+    "SEP as EOS": ({"tokenizer_config_json": {**BERT_NAMES, "bos_token": "[CLS]", "eos_token": "[SEP]"}}, "EOS"),
+    "another BOS": (
+        {"tokenizer_config_json": {"bos_token": "play"}},
+        "the settings name 'play' as BOS, and '[CLS]' is taken: texts of word pieces begin with CLS and end with SEP",
+    ),
+    "no such token": (
+        {"tokenizer_config_json": {"mask_token": "<m>"}},
+        "the settings name '<m>' as MASK, and no token is taken: there is no such token",
+    ),
+    "an older export": (
+        {"tokenizer_config_json": {"add_bos_token": False, "gguf": {"tokenizer.ggml.add_bos_token": True}}},
+        'tokenizer_config.json has add_bos_token = false, but its entry "gguf" adds BOS, and that is what is imported',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IGNORED)
+def test_settings_beside_a_vocab_txt_that_are_not_imported(name: str, tmp_path: Path) -> None:
+    beside, told = IGNORED[name]
+    written(tmp_path, vocab_txt=WORD_PIECES, **beside)
+    found = [
+        limit.what for limit in import_file(str(tmp_path / "vocab.txt")).limits if limit.name == "settings"
+    ]
+    assert len(found) == bool(told)
+    assert all(told in what for what in found)
+
+
+def test_special_tokens_that_are_not_added_tokens_of_a_tokenizer_json(tmp_path: Path) -> None:
+    vocab = {text: token for token, text in enumerate(WORD_PIECES.split())}
+    model = {"type": "WordPiece", "vocab": vocab, "unk_token": "[UNK]"}
+    for beside, told in ((BERT_NAMES, []), ({**BERT_NAMES, "unk_token": "play"}, ["'[UNK]' is taken"])):
+        written(tmp_path, tokenizer_json={"model": model}, tokenizer_config_json=beside)
+        found = import_file(str(tmp_path / "tokenizer.json")).limits
+        settings = [limit.what for limit in found if limit.name == "settings"]
+        assert [part in what for part, what in zip(told, settings, strict=True)] == [True] * len(told)
+
+
 @pytest.mark.parametrize("name", ["qwen.tiktoken", "tokenizer.model"])
 def test_ranks_of_tiktoken_are_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
@@ -272,6 +312,30 @@ def test_roberta_puts_both_ends_around_a_text(tmp_path: Path) -> None:
     )
     tok = opened(import_file(str(tmp_path / "merges.txt")), tmp_path)
     assert tok.encode("ab") == [0, vocab["ab"], 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"tokenizer_class": "RobertaTokenizer", "add_eos_token": False},
+            "but RobertaTokenizer adds EOS, and that is what is imported",
+        ),
+        ({"add_eos_token": True}, "but no token of the vocabulary is named as EOS"),
+        (
+            {"add_bos_token": False, "gguf": {"tokenizer.ggml.add_bos_token": True}},
+            'but its entry "gguf" adds BOS, and that is what is imported',
+        ),
+    ],
+)
+def test_settings_beside_merges_that_are_not_imported(
+    settings: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    vocab = {"<s>": 0, "</s>": 1, **{text: token + 2 for text, token in VOCAB.items()}}
+    written(tmp_path, merges_txt=MERGES, vocab_json=vocab, tokenizer_config_json=settings)
+    found = import_file(str(tmp_path / "merges.txt")).limits
+    [what] = [limit.what for limit in found if limit.name == "settings"]
+    assert told in what
 
 
 def test_tokens_that_only_a_configuration_could_explain_are_told(tmp_path: Path) -> None:
