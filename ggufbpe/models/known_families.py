@@ -11,6 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from .special_ids import PHI_3
+
+_NEARLY_ALL = 0.9  # of the tokens are in a file that has lost some
+
 
 class KnownFamily(NamedTuple):
     """What the files of one family of models have."""
@@ -56,6 +60,16 @@ class KnownFamily(NamedTuple):
         index, text = self.last
         return len(tokens) > index and tokens[index] == text and self.begins(tokens)
 
+    def lacks_few(self, tokens: Sequence[str]) -> bool:
+        """Check that a vocabulary has nearly as many tokens as those of the family, and none that contradicts them."""
+        known = filter(None, (self.bos, self.eos, self.last, self.last_marker))
+        has_others = any(index < len(tokens) and tokens[index] != text for index, text in known)
+        return self.begins(tokens) and _NEARLY_ALL * self.size <= len(tokens) <= self.size and not has_others
+
+    def is_whole(self, tokens: Sequence[str], eos: object) -> bool:
+        """Check that a vocabulary is complete and has its family's EOS, so that only the model's name is wrong."""
+        return len(tokens) > self.last_used[0] and (self.eos is None or eos == self.eos[0])
+
 
 _SPM = ("<unk>", "<s>", "</s>")
 _GPT2 = ("!", '"', "#")
@@ -64,7 +78,7 @@ _GPT2 = ("!", '"', "#")
 KNOWN_FAMILIES = (
     KnownFamily(
         *("Phi-3", "llama", 32064, _SPM, (32001, "<|assistant|>"), ()),
-        *(True, False, (1, "<s>"), (32000, "<|endoftext|>"), r"phi-?3"),
+        *(True, False, (1, "<s>"), (32000, "<|endoftext|>"), f".*({'|'.join(PHI_3)})"),  # as for llama.cpp
         last_marker=(32010, "<|user|>"),
     ),
     KnownFamily(

@@ -13,7 +13,7 @@ from ...gguf.constants import TokenizerKey
 from ...models import SUPPORTED
 from .bos_checks import bos_is_eos, bos_switched_off
 from .facts import Facts
-from .family_checks import added_text, known_family, last_tokens_missing, other_name
+from .family_checks import added_text, fix_of_name, known_family, last_tokens_missing
 from .finding import SEVERITIES, Finding, Where
 from .known_template_check import template_differs
 from .merge_checks import exchanged_tokens, merge_parts, unreachable
@@ -98,7 +98,7 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
         name,
         "llama.cpp cannot load this tokenizer.",
         "llama.cpp refuses the file, or aborts on it.",
-        other_name(model) or error.remedy or "convert the model again",
+        fix_of_name(model) or error.remedy or "convert the model again",
         Where(error.key, None, error.offset),
         None,
         key + error.problem,

@@ -25,7 +25,7 @@ from ...models import tokenizer_model
 from ...models.bpe.merge import texts_made_by
 from ...models.chat_templates import chat_templates
 from ...models.format_detection import Looks, detect_looks
-from ...models.known_families import KnownFamily, family_of_tokens
+from ...models.known_families import KnownFamily, family_of_names, family_of_tokens
 from ...models.loading import load_from
 from ...models.pieces import quoted_text
 from ...models.pretokenizers.families import Evidence, evidence
@@ -167,9 +167,15 @@ class Facts:
 
     @cached_property
     def family(self) -> KnownFamily | None:
-        """The known family of models that the tokens are from; None if it is not known."""
-        found = family_of_tokens(self.tokens)
-        return found if found is not None and found.model == self.model else None
+        """The known family of models that the tokens are from; None if it is not known.
+
+        Without its last tokens, a vocabulary may look like that of another family: then the name of the model decides.
+        """
+        found, named = family_of_tokens(self.tokens), family_of_names(self.names)
+        own = found if found is not None and found.model == self.model else None
+        if named is None or named[0].model != self.model or not named[0].lacks_few(self.tokens):
+            return own
+        return own if own and own.is_whole(self.tokens, self.scalar(_K.EOS_ID)) else named[0]
 
     @cached_property
     def byte_tokens(self) -> dict[int, int]:
@@ -343,7 +349,7 @@ class Facts:
         """How to set a special id: the command if the family or a usual text tells which, otherwise a sentence."""
         if (theirs := self.id_of_family(key)) is not None:
             return self.set(key, theirs)
-        if lost := self._lost_token_of_family(key):
+        if lost := self.lost_token_of_family(key):
             return f"convert the model again: {lost} is missing"
         texts = TEXTS_OF_IDS.get(key, ())
         found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
@@ -362,7 +368,7 @@ class Facts:
             return None
         return expected[0]
 
-    def _lost_token_of_family(self, key: str) -> str:
+    def lost_token_of_family(self, key: str) -> str:
         """The text of the family's BOS or EOS, quoted, where the file ends before its id; "" where it does not."""
         expected = {_K.BOS_ID: self.family.bos, _K.EOS_ID: self.family.eos}.get(key) if self.family else None
         return "" if expected is None or expected[0] < len(self.tokens) else printable(expected[1])

@@ -14,11 +14,11 @@ from ..._util.wording import counted, listed
 from ...gguf.constants import KEY_NAME, TokenizerKey
 from ...models.known_families import KnownFamily, family_of_names
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.special_ids import PHI_3
 from .facts import Facts
 from .finding import Finding
 
 _K = TokenizerKey
-_NEARLY_ALL = 0.9  # of the tokens are in a file that has lost some
 
 
 def known_family(model: Facts) -> Iterator[Finding]:
@@ -52,9 +52,6 @@ def known_family(model: Facts) -> Iterator[Finding]:
 def last_tokens_missing(model: Facts) -> Iterator[Finding]:
     """The last tokens of a known vocabulary that a file lacks, beyond those that only fill it up."""
     family = model.family
-    named = family_of_names(model.names)
-    if named is not None and _lacks_few_of(model, named[0]) and not _is_whole(model):
-        family = named[0]  # without its last tokens, the vocabulary may look like that of another family
     if family is None or len(model.tokens) > family.last_used[0]:
         return
     first = len(model.tokens)
@@ -72,28 +69,21 @@ def last_tokens_missing(model: Facts) -> Iterator[Finding]:
     )
 
 
-def _is_whole(model: Facts) -> bool:
-    """Check that a file has all tokens of the family that they are from, and its EOS: only its name is not."""
-    family = model.family
-    if family is None or len(model.tokens) <= family.last_used[0]:
-        return False
-    return family.eos is None or model.scalar(_K.EOS_ID) == family.eos[0]
+def fix_of_name(model: Facts) -> str:
+    """How to mend a model that llama.cpp refuses because its name says Phi-3; "" if no better way than usual is known.
 
-
-def other_name(model: Facts) -> str:
-    """The command that gives a model of another family a name by which llama.cpp does not take it for a Phi-3.
-
-    "" if llama.cpp does not refuse the name, or the model may be a Phi-3 that has lost its tokens.
+    A whole vocabulary of another family gets another name. Under another name, the markers of a Phi-3 would no longer
+    take the spaces behind them, so that chats would get other ids.
     """
-    if model.refusal is None or model.refusal.key != KEY_NAME or not _is_whole(model):
+    family = model.family
+    if family is None or model.refusal is None or model.refusal.key != KEY_NAME:
         return ""
-    return model.set(KEY_NAME, re.sub(r"(?i)(phi)-?(3)", r"\1 \2", model.text(KEY_NAME)))
-
-
-def _lacks_few_of(model: Facts, family: KnownFamily) -> bool:
-    """Check that a vocabulary begins as those of the family do, and has nearly as many tokens."""
-    has_most = _NEARLY_ALL * family.size <= len(model.tokens) <= family.size
-    return has_most and family.model == model.model and family.begins(model.tokens)
+    if family.name.lower() in PHI_3:
+        return "convert the model again"
+    if not family.is_whole(model.tokens, model.scalar(_K.EOS_ID)):
+        return ""
+    name = re.sub("|".join(PHI_3), lambda found: f"{found[0][:3]} 3", model.text(KEY_NAME), flags=re.I | re.A)
+    return model.set(KEY_NAME, name)
 
 
 def added_text(model: Facts) -> Iterator[Finding]:

@@ -72,7 +72,7 @@ def _is_other_than_unknown(model: Facts, key: str, token: int) -> bool:
 
 def _is_right(model: Facts, key: str, token: int) -> bool:
     """Check that a default fits the vocabulary: that of GPT-2 is 11, which is a comma in most models."""
-    if token >= len(model.tokens) or model.is_normal(token):
+    if token >= len(model.tokens) or model.is_normal(token) or model.lost_token_of_family(key):
         return False
     return token == model.id_of_family(key) or model.tokens[token] in TEXTS_OF_IDS.get(key, ())
 

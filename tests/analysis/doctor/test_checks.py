@@ -1060,6 +1060,7 @@ VOCABULARY_OF = {
         (["My model", "Qwen2.5 7B Instruct"], "Qwen 2"),
         (["Llama 2 7B Chat"], "Llama 2"),
         (["Phi 3 mini"], "Phi-3"),
+        (["My Phi3-mini"], "Phi-3"),  # llama.cpp looks for it anywhere in a name
         (["Falcon3 7B"], None),
         (["Not a Llama 3"], None),
         ([], None),

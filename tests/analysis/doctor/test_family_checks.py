@@ -11,9 +11,9 @@ from small_models import known_family as family_of
 from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.family_checks import (
     added_text,
+    fix_of_name,
     known_family,
     last_tokens_missing,
-    other_name,
     splits_like,
 )
 from ggufbpe.analysis.doctor.proposal import changes_of
@@ -100,24 +100,52 @@ def test_lost_tokens_after_which_a_vocabulary_looks_like_another_family(facts_of
     )  # another vocabulary
 
 
+@pytest.mark.parametrize("name", ["Phi-3 mini", "Phi 3 mini", "My Phi3-mini"])
+def test_no_proposed_change_hides_lost_tokens(name: str, facts_of: FactsOf) -> None:
+    keys = {**family_keys("Llama 2", eos_token_id=32000), KEY_NAME: name}
+    findings = {finding.id: finding for finding in findings_of(facts_of(keys))}
+    assert findings["special_id_out_of_range"].fix == "convert the model again: '<|endoftext|>' is missing"
+    for change in (change for finding in findings.values() for change in changes_of(finding)):
+        keys |= change.keys
+    assert "lost_tokens" in findings
+    assert list(last_tokens_missing(facts_of(keys)))
+
+
+def test_tokens_of_its_own_behind_those_of_llama_2_are_none_that_phi_3_lost(facts_of: FactsOf) -> None:
+    keys = {**family_keys("Llama 2", eos_token_id=32001), KEY_NAME: "Phi 3 style Llama 2 chat"}
+    keys[K.LIST] = [*keys[K.LIST], "<|im_start|>", "<|im_end|>"]
+    keys[K.TOKEN_TYPE] = [*keys[K.TOKEN_TYPE], *[int(TokenType.CONTROL)] * 2]
+    model = facts_of(keys)
+    assert model.family == family_of("Llama 2")
+    assert not list(last_tokens_missing(model))
+
+
 @pytest.mark.parametrize(("name", "other"), [("phi-3", "phi 3"), ("My Phi3-mini", "'My Phi 3-mini'")])
-@pytest.mark.parametrize("family", ["Llama 2", "BERT"])
+@pytest.mark.parametrize("family", ["Llama 2", "BERT", "Phi-3"])
 def test_a_whole_vocabulary_of_another_family_gets_another_name(
     family: str, name: str, other: str, facts_of: FactsOf
 ) -> None:
     keys = {**family_keys(family), KEY_NAME: name}
+    if family == "Phi-3":  # whose markers would not take the spaces behind them under another name
+        more = range(len(keys[K.LIST]), family_of(family).last_used[0] + 1)
+        keys[K.LIST] = [*keys[K.LIST], *(f"<|placeholder{index}|>" for index in more)]
+        keys[K.TOKEN_TYPE] = [*keys[K.TOKEN_TYPE], *(int(TokenType.CONTROL) for _ in more)]
+        keys[K.LIST][32000] = "<|finetune_pad|>"
     model = facts_of(keys)
     assert not list(last_tokens_missing(model))
     [finding] = [
         each for each in findings_of(model) if each.where.key == KEY_NAME and each.severity == "error"
     ]
+    if family == "Phi-3":
+        assert finding.fix == "convert the model again"
+        return
     [change] = changes_of(finding)
     assert change.keys == {KEY_NAME: other.strip("'")}
     assert facts_of({**keys, **change.keys}).refusal is None
     if family == "Llama 2":  # a Phi-3 that has lost its last tokens
         lost = facts_of({**keys, K.EOS_ID: 32000})
         assert lost.refusal is not None
-        assert other_name(lost) == ""
+        assert fix_of_name(lost) == "convert the model again"
 
 
 def test_added_text_that_is_stored_as_normal_tokens(facts_of: FactsOf) -> None:
