@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -216,8 +217,9 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
     """Return the `ggufbpe fix` that makes `changes` to a copy of a model.
 
     A remote model is to be downloaded before. Another program's files are imported by a command before it. The first
-    part of a split model is changed in place or, where it must not be, keeps its name, by which llama.cpp finds the
-    other parts. To be shown, the command goes through `shell.visible_command`.
+    part of a split model is changed in place or, where it must not be, keeps its name in a folder into which the other
+    parts are to be linked before: llama.cpp finds those by its name. To be shown, the command goes through
+    `shell.visible_command`.
     """
     import shlex
 
@@ -232,15 +234,26 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
         if isinstance(reference := parse_name(path), Remote):
             command, model = how_to_download(reference) or ("", "model.gguf")
             first = f"download it first{f' ({command})' * bool(command)}, then "
-    return f"{first}ggufbpe fix {shlex.join((no_flag(model), *changes, *_output(path, model)))}"
-
-
-def _output(path: str, model: str) -> tuple[str, ...]:
-    """Return the arguments of `ggufbpe fix` for where the changed `model` goes, which is at `path` as far as known."""
     from .quantization import is_of_several
 
-    name = os.path.basename(model)
-    if not is_of_several(name):
-        return "-o", "fixed.gguf"
-    is_own = os.path.lexists(path) and not os.path.islink(path)  # not a file in another program's store
-    return ("--in-place",) if is_own or name == model else ("-o", no_flag(name))
+    name, output = os.path.basename(model), ["-o", "fixed.gguf"]
+    if is_of_several(name) and _may_change(path, model):
+        output = ["--in-place"]
+    elif is_of_several(name):
+        first += "link the other parts into a folder named fixed, then "
+        output = ["-o", f"fixed/{name}"]
+    return f"{first}ggufbpe fix {shlex.join((no_flag(model), *changes, *output))}"
+
+
+def _may_change(path: str, model: str) -> bool:
+    """Whether `fix` may change `model` in place: a file at `path` that is no blob, or a download to this folder."""
+    return not is_blob(path) if os.path.lexists(path) else os.path.basename(model) == model
+
+
+_BLOB = re.compile(r"(sha256-)?([0-9a-f]{40}|[0-9a-f]{64})")
+
+
+def is_blob(path: str) -> bool:
+    """Whether a file is named by the digest of its content, as in Ollama's store and the hub's cache."""
+    folder, file = os.path.split(os.path.realpath(path))
+    return os.path.basename(folder) == "blobs" and _BLOB.fullmatch(file) is not None

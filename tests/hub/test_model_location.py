@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
+from conftest import GPT2
 
+from ggufbpe.cli import main
 from ggufbpe.gguf.change import COMMAND, Change
+from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.hub.model_location import IMPORTED, fix_command
 
 
@@ -33,6 +38,19 @@ def test_a_path_that_begins_with_a_dash_is_no_flag(tmp_path: Path, monkeypatch: 
 
 
 PART = "m-00001-of-00003.gguf"
+LINK = "link the other parts into a folder named fixed, then "
+
+
+def place_model(name: str, content: bytes = b"") -> Path:
+    """A file at the path `name`, or a link to one elsewhere: in the folder cache to a blob, as in the hub's cache."""
+    folder, path = Path(name).parent, Path(name)
+    file = {"link": Path("elsewhere", path.name), "cache": Path("blobs", "0" * 64)}.get(folder.name, path)
+    for each in (path, file):
+        each.parent.mkdir(exist_ok=True)
+    file.write_bytes(content)
+    if file != path:
+        path.symlink_to(file.absolute())
+    return path
 
 
 @pytest.mark.parametrize(
@@ -40,9 +58,11 @@ PART = "m-00001-of-00003.gguf"
     [
         (PART, f"ggufbpe fix {PART} --set a=b --in-place"),
         (f"a b/{PART}", f"ggufbpe fix 'a b/{PART}' --set a=b --in-place"),
-        (f"blobs/{PART}", f"ggufbpe fix blobs/{PART} --set a=b -o {PART}"),  # a link, as in the hub's cache
-        ("blobs/my m-00001-of-00003.gguf", "-o 'my m-00001-of-00003.gguf'"),
-        (f"hf:owner/repo/{PART}", f"then ggufbpe fix hf:owner/repo/{PART} --set a=b -o {PART}"),
+        (f"link/{PART}", f"ggufbpe fix link/{PART} --set a=b --in-place"),
+        (f"cache/{PART}", f"{LINK}ggufbpe fix cache/{PART} --set a=b -o fixed/{PART}"),
+        ("cache/my m-00001-of-00003.gguf", "-o 'fixed/my m-00001-of-00003.gguf'"),
+        (f"hf:owner/repo/{PART}", f"then {LINK}ggufbpe fix hf:owner/repo/{PART} --set a=b -o fixed/{PART}"),
+        (f"lmstudio:owner/repo/{PART}", f"ggufbpe fix lmstudio:owner/repo/{PART} --set a=b -o fixed/{PART}"),
         (f"https://example.org/{PART}", f"then ggufbpe fix {PART} --set a=b --in-place"),
         ("m-00001-of-00001.gguf", "ggufbpe fix m-00001-of-00001.gguf --set a=b -o fixed.gguf"),
     ],
@@ -52,15 +72,30 @@ def test_the_first_part_of_a_split_model_keeps_its_name(
 ) -> None:
     """llama.cpp finds the other parts by its name."""
     monkeypatch.chdir(tmp_path)
-    if "://" not in name and not name.startswith("hf:"):
-        Path(name).parent.mkdir(exist_ok=True)
-        Path("0" * 64).touch()
-        if name.startswith("blobs/"):
-            Path(name).symlink_to(Path("0" * 64))
-        else:
-            Path(name).touch()
+    if ":" not in name:
+        place_model(name)
     command = fix_command(name, ["--set", "a=b"])
     assert command.endswith(expected)
     command = command.rpartition("then ")[2]
     assert COMMAND.findall(f"either {command}, or {command}") == [command, command]
     assert Change.of_command(command) == Change({"a": "b"})
+
+
+@pytest.mark.parametrize("place", ["link", "cache"])
+@pytest.mark.parametrize("given", [PART, f"./{PART}", "absolute"])
+def test_the_command_for_a_link_in_the_current_folder_runs(
+    place: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = place_model(f"{place}/{PART}", GPT2.read_bytes()).parent
+    monkeypatch.chdir(folder)
+    command = fix_command(
+        os.path.abspath(PART) if given == "absolute" else given, ["--set", "general.name=x"]
+    )
+    if command.startswith(LINK):
+        os.mkdir("fixed")
+    assert main(shlex.split(command.removeprefix(LINK))[1:]) == 0
+    assert Path(PART).is_symlink()
+    changed = Path("fixed", PART) if place == "cache" else Path("..", "elsewhere", PART)
+    with GGUFFile(changed) as file:
+        assert file["general.name"] == "x"

@@ -9,7 +9,7 @@ import builtins
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -118,18 +118,34 @@ def fix(
     A model given by name is never changed in place: `StoreError`, which says how its program can use a copy.
 
     `ValueError` and `TypeError` for invalid changes, `FileExistsError` if `output` already exists,
-    `InterruptedChangeError` if another process is changing the file, or has changed it since it was read; `OSError`.
+    `InterruptedChangeError` if another process is changing the file, or has changed it since it was read (Windows and
+    some network shares have no locks: there, let one change of a model end before the next begins); `OSError`.
     """
     source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
     tokens = _token_changes(rename_tokens, add_tokens, token_types, remove_tokens)
-    is_change = bool(set or removed or tokens or chat_template is not None)
-    recovered = (recover(source) or "") if in_place or not is_change else ""
-    if recovered and not is_change:
+    if not (set or removed or tokens or chat_template is not None) and (recovered := recover(source)):
         return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
+
+    def edits(file: GGUFFile) -> list[Edit]:
+        return edits_for(file, set, removed, tokens, chat_template, force)
+
+    return write_changes(source, output, edits, in_place=in_place, force=force)
+
+
+def write_changes(
+    source: str,
+    output: str | os.PathLike[str] | None,
+    edits_of: Callable[[GGUFFile], list[Edit]],
+    *,
+    in_place: bool,
+    force: bool,
+) -> Fixed:
+    """`fix` with the edits that `edits_of` returns for the open file: in place, nobody else changes that meanwhile."""
+    recovered = (recover(source) or "") if in_place else ""
     target = _target(source, output, in_place, force)
-    with locked(source) if in_place else nullcontext() as lock:  # nobody else changes what is read here
+    with locked(source) if in_place else nullcontext() as lock:
         with GGUFFile(source) as file:
-            edits = _edits(file, set, removed, tokens, chat_template, force)
+            edits = edits_of(file)
             changes = tuple(_change(file, edit) for edit in edits)
             lost, tensors = _lost_markers(file, changes), file.tensor_count
             _check_tensors(file, force)
@@ -139,7 +155,7 @@ def fix(
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
 
 
-def _edits(
+def edits_for(
     file: GGUFFile,
     changed: Mapping[str, Value | Field],
     removed: Iterable[str],
