@@ -14,6 +14,7 @@ from reference import write_metadata
 from synthetic import make_vocabulary
 
 from ggufbpe import Tokenizer
+from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.finding import Finding
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
@@ -56,6 +57,21 @@ def small_keys(
         **{f"tokenizer.ggml.{name}": value for name, value in keys.items()},
     }
     return {key: value for key, value in made.items() if value is not None}
+
+
+def scored_keys(words: Iterable[str], added: Iterable[str] = ()) -> Keys:
+    """The keys of a sound model with scores: special tokens, bytes, `words`, and the control tokens `added`."""
+    words, added = list(words), list(added)
+    tokens = ["<unk>", "<s>", "</s>", *BYTE_TOKENS, *words, *added]
+    of_bytes = [int(TokenType.BYTE)] * len(BYTE_TOKENS)
+    types = [int(TokenType.UNKNOWN), CONTROL, CONTROL, *of_bytes, *[NORMAL] * len(words)]
+    return {
+        "general.architecture": "llama",
+        K.MODEL: "llama",
+        K.LIST: tokens,
+        K.TOKEN_TYPE: [*types, *[CONTROL] * len(added)],
+        K.SCORES: [-float(index) for index in range(len(tokens))],
+    }
 
 
 def with_template(template: str, *added: str, **keys: Any) -> Keys:

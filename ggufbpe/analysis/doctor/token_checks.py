@@ -37,12 +37,27 @@ NEAR = 64  # ids: how far apart markers of one group may be
 _BRACKETS = ("<", "[", ">")  # what markers begin with
 _SHARE_LACKING = 0.1  # of the tokens; vocabularies have less than 1 % that no merge produces
 _SAMPLE = 4096  # tokens by which the share is told
+_MOST_WORDS = 0.5  # of the words; vocabularies have less than 1 % that are not of type NORMAL
+_FEWEST_WORDS = 40  # by which a share tells anything
 _HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i> and <b>
 
 
 def is_written_as_marker(text: str) -> bool:
     """Check that a text has the form of a marker, or is one that llama.cpp takes for a control token."""
     return text in MADE_CONTROL or any(form.fullmatch(text) for form in (BRACKETED, CONTROL_LIKE))
+
+
+def are_most_words(tokens: Sequence[str], some: Iterable[int]) -> bool:
+    """Check that `some` are most words of a vocabulary: tokens that are not written as markers, padding or bytes.
+
+    Their types are then lost. There may be more markers than words, which are special in sound files as well. Of a few
+    words, nothing can be said.
+    """
+    found = sum(not is_written_as_marker(tokens[token]) for token in some)
+    if found <= _MOST_WORDS * _FEWEST_WORDS:
+        return False
+    words = sum(not is_written_as_marker(text) for text in tokens)
+    return words >= _FEWEST_WORDS and found > _MOST_WORDS * words
 
 
 def is_misspelt(marker: str, other: str) -> bool:

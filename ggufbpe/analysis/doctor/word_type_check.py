@@ -2,7 +2,7 @@
 
 A word is a token that merges make and that is not written as a marker. In llama.cpp's vocabularies, all of these are of
 type NORMAL, unless they are special ids. Without merges, nothing tells a single word from a marker without brackets, so
-that only a file is reported in which most tokens have such a type.
+that only a file is reported in which most words have such a type.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenType
-from ...models.special_ids import MADE_CONTROL, SPECIAL_IDS
+from ...models.special_ids import SPECIAL_IDS
 from .facts import Facts
 from .finding import Finding
-from .token_checks import BARS, is_name, is_written_as_marker
+from .token_checks import are_most_words, is_written_as_marker, marker_like
 
 _TAKEN_OUT = "llama.cpp takes it out of a prompt before the text around it is split, so that other ids follow"
 _WHY = {
@@ -27,8 +27,6 @@ _CALLED = {
     TokenType.USER_DEFINED: "user-defined tokens",
     TokenType.UNUSED: "unused tokens",
 }
-
-_MOST = 0.5  # of the tokens: vocabularies have less than 1 % of control tokens
 
 
 def word_types(model: Facts) -> Iterator[Finding]:
@@ -54,23 +52,18 @@ def word_types(model: Facts) -> Iterator[Finding]:
 
 def _words_of_type(model: Facts, kind: TokenType) -> list[int]:
     named = {model.scalar(key) for _, keys, _ in SPECIAL_IDS for key in keys}  # which other checks look at
-    of_type = [token for token, (_, own) in enumerate(zip(model.tokens, model.types)) if own == kind]
+    of_type = [token for token, own in enumerate(model.types[: len(model.tokens)]) if own == kind]
     if model.kind.has_pre_tokenizer:
         words = [token for token in of_type if model.tokens[token] in model.merged]
         return [
             token for token in words if token not in named and not is_written_as_marker(model.tokens[token])
         ]
-    if len(of_type) <= _MOST * len(model.tokens):
+    if not are_most_words(model.tokens, of_type):
         return []
-    apart = {*named, *model.byte_tokens.values(), *model.kind.default_ids.values()}
-    return [token for token in of_type if token not in apart and not _may_be_marker(model.tokens[token])]
-
-
-def _may_be_marker(text: str) -> bool:
-    """Check that a text is a usual marker, or has bars in brackets, or only fills up the vocabulary."""
-    if not is_written_as_marker(text):
-        return False
-    return text in MADE_CONTROL or bool(is_name(text) or BARS.search(text))
+    words = [token for token in of_type if not is_written_as_marker(model.tokens[token])]
+    apart = {*named, *model.byte_tokens.values(), *model.kind.default_ids.values(), *marker_like(model)}
+    # between words, "<h2>" is text as well: markers without usual names stand before or behind all of them
+    return [token for token in of_type if words[0] <= token <= words[-1] and token not in apart]
 
 
 def _counted(model: Facts, number: int) -> str:

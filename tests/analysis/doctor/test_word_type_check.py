@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 from conftest import ROOT
 from real_vocabularies import cached
-from small_models import CONTROL, MERGES, NORMAL, UNUSED, FactsOf, K, facts_of, found, small_keys
+from small_models import (
+    CONTROL,
+    MERGES,
+    NORMAL,
+    UNUSED,
+    FactsOf,
+    K,
+    facts_of,
+    found,
+    scored_keys,
+    small_keys,
+)
 
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.word_type_check import word_types
@@ -47,7 +58,7 @@ def test_a_special_id_is_left_to_other_checks(facts_of: FactsOf) -> None:
     assert not list(word_types(facts_of(keys)))
 
 
-@pytest.mark.parametrize("name", ["spm", "wpm", "rwkv", "plamo2", "jina-bert-v3"])
+@pytest.mark.parametrize("name", ["wpm", "rwkv", "plamo2"])
 @pytest.mark.parametrize("kind", [CONTROL, UNUSED, USER_DEFINED])
 def test_most_tokens_of_a_model_without_merges_are_words(name: str, kind: int) -> None:
     with GGUFFile(ROOT / "fixtures" / "vocabs" / f"{name}.gguf") as file:
@@ -55,6 +66,48 @@ def test_most_tokens_of_a_model_without_merges_are_words(name: str, kind: int) -
         assert not list(word_types(Facts(file, None)))
         [finding] = word_types(Facts(file, {K.TOKEN_TYPE: [kind] * len(types)}))
     assert (finding.id, finding.severity) == ("word_type", "note" if kind == USER_DEFINED else "warning")
+
+
+def numbered(form: str, count: int) -> list[str]:
+    return [form.format(number) for number in range(count)]
+
+
+WORDS = 900
+OF_SPEECH = scored_keys(numbered("▁word{}", WORDS), numbered("<audio_{}>", 1500))
+FIRST = OF_SPEECH[K.LIST].index("▁word0")
+
+
+@pytest.mark.parametrize("model", ["llama", "t5"])
+def test_more_markers_than_words_may_be_control_tokens(model: str, facts_of: FactsOf) -> None:
+    """As in models of speech and images."""
+    assert not list(word_types(facts_of({**OF_SPEECH, K.MODEL: model})))
+
+
+@pytest.mark.parametrize("kind", [CONTROL, USER_DEFINED])
+@pytest.mark.parametrize(
+    ("words", "of_kind", "is_found"),
+    [(900, 450, False), (900, 451, True), (40, 40, True), (39, 39, False), (0, 0, False)],
+)
+def test_only_the_types_of_most_words_tell_that_they_are_lost(
+    words: int, of_kind: int, kind: int, is_found: bool, facts_of: FactsOf
+) -> None:
+    keys = scored_keys(numbered("▁word{}", words), numbered("<audio_{}>", 1500))
+    lost = range(FIRST, FIRST + of_kind)
+    keys[K.TOKEN_TYPE][lost.start : lost.stop] = [kind] * of_kind
+    model = facts_of(keys)
+    fixes = [finding.fix for finding in word_types(model)]
+    assert len(fixes) == is_found
+    assert all(fix.endswith(model.set_types(NORMAL=lost)) for fix in fixes)
+
+
+def test_what_looks_like_a_marker_between_words_is_text(facts_of: FactsOf) -> None:
+    """As Baichuan's "<h2>"; what stands before or behind all words is a marker."""
+    words = numbered("▁word{}", WORDS)
+    keys = scored_keys(["[control_1]", *words[:1], "<h2>", *words[1:]], ["<audio_1>"])
+    keys[K.TOKEN_TYPE] = [CONTROL] * len(keys[K.LIST])
+    model = facts_of(keys)
+    [finding] = word_types(model)
+    assert finding.fix == model.set_types(NORMAL=range(FIRST + 1, FIRST + WORDS + 2))
 
 
 @pytest.mark.slow
