@@ -19,13 +19,21 @@ from ...models.token_table import tokens_with
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from .marker_types import SHOWN
-from .token_checks import BARS, BRACKETED, CONTROL_LIKE, NEAR, PADDING, is_written_as_marker, lacks_merges
+from .token_checks import (
+    BARS,
+    BRACKETED,
+    CONTROL_LIKE,
+    NEAR,
+    PADDING,
+    are_most_words,
+    is_written_as_marker,
+    lacks_merges,
+)
 
 _OF_NO_TEXT = frozenset(
     BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))
 )  # bytes that UTF-8 lacks
 _SCORES_OF_ADDED = (0.0, -1000.0)  # of tokens that were added to a vocabulary with scores
-_SHARE_OF_WORDS = 0.1  # of the tokens; they are most tokens of every healthy vocabulary
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 
 
@@ -53,8 +61,8 @@ class MarkerTokens:
         """Check that a token is ordinary text, such as "user", and no special id of the model.
 
         Merges produce it. Without merges, or where most are lost, it has a score that was learned, or ordinary tokens
-        stand behind it: words that are added have the score 0 or -1000, and stand at the end. Where hardly any token is
-        ordinary, all that are not written as markers are words.
+        stand behind it: words that are added have the score 0 or -1000, and stand at the end. Where most words are
+        special, all tokens that are not written as markers are words.
         """
         text = self._tokens[token] if 0 <= token < len(self._tokens) else ""
         if token in self._special_ids or is_written_as_marker(text):
@@ -69,7 +77,7 @@ class MarkerTokens:
             return False
         if self._has_scores:
             return bool(text.strip(SPACE)) and self._scores[token] not in _SCORES_OF_ADDED
-        return token < self._plain[-1]
+        return token < self._last_plain
 
     def may_become(self, token: int, kind: str) -> bool:
         """Check that a token may be given a type though that changes what the token decodes to."""
@@ -77,14 +85,15 @@ class MarkerTokens:
             return token in self or self.is_word(token)
         return token in self
 
-    @property
+    @cached_property
     def lacks_words(self) -> bool:
-        """Check that hardly any token is ordinary text by its type: then the types do not tell words from markers."""
-        return len(self._plain) <= _SHARE_OF_WORDS * len(self._tokens)
+        """Check that most words are not plain text by their types: these then do not tell words from markers."""
+        special = (token for token, attribute in enumerate(self._attributes) if not attribute & NORMAL)
+        return are_most_words(self._tokens, special)
 
     @cached_property
-    def _plain(self) -> list[int]:
-        return tokens_with(self._attributes, NORMAL)
+    def _last_plain(self) -> int:
+        return max(tokens_with(self._attributes, NORMAL), default=-1)
 
     def _is_marker(self, token: int) -> bool:
         if not self._is_bracketed(token):
