@@ -9,10 +9,11 @@ from typing import Any
 
 from .._util.errors import printable
 from .._util.wording import counted
-from ..analysis.doctor.fix import Fixed, KeyChange, fix, whole_file
+from ..analysis.doctor.fix import Fixed, KeyChange, edits_for, whole_file, write_changes
 from ..analysis.doctor.template_sources import template_source
 from ..analysis.views import answers, terminal
 from ..gguf.constants import TokenizerKey, TokenType
+from ..gguf.edit import Edit
 from ..gguf.edit_arguments import (
     parse_added_token,
     parse_renamed_token,
@@ -23,7 +24,7 @@ from ..gguf.edit_arguments import (
 from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
-from ..gguf.token_edits import Token
+from ..gguf.token_edits import TokenChanges
 from ..gguf.value_types import Field
 from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
@@ -137,21 +138,15 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.output is None) is not arguments.in_place:
         raise UsageError("where should the copy go? Give -o PATH, or --in-place to change the model itself")
     if arguments.output is not None:
-        require_path(arguments.output, "file", "the copy is examined before it is put in place")
-    settings = _settings(source, arguments)
+        require_path(arguments.output, "this command examines the copy before it puts it in place", "path")
+    templates = _chat_templates(arguments.chat_template)
     try:
         with termination_as_exit():
-            done = fix(
-                model,
+            done = write_changes(
+                source,
                 arguments.output,
+                lambda file: _edits(file, arguments, templates),
                 in_place=arguments.in_place,
-                set=settings,
-                remove=arguments.remove,
-                token_types=map(parse_token_type, arguments.set_token_type),
-                chat_template=_chat_templates(arguments.chat_template),
-                add_tokens=map(parse_added_token, arguments.add_token),
-                remove_tokens=map(parse_token, arguments.remove_token),
-                rename_tokens=_renamed(source, arguments.rename_token),
                 force=arguments.force,
             )
     except FileExistsError:
@@ -188,12 +183,17 @@ def _chat_templates(given: list[str]) -> dict[str, TextOrPath] | None:
     return found or None
 
 
-def _renamed(source: str, given: list[str]) -> list[tuple[Token, str]]:
-    """The tokens of --rename-token with their new texts."""
-    if not given:
-        return []
-    with GGUFFile(source) as file:
-        return [parse_renamed_token(file, argument) for argument in given]
+def _edits(
+    file: GGUFFile, arguments: argparse.Namespace, templates: dict[str, TextOrPath] | None
+) -> list[Edit]:
+    """The edits of this file that the arguments mean: the ids and texts in them are those of its tokens."""
+    tokens = TokenChanges(
+        rename=[parse_renamed_token(file, argument) for argument in arguments.rename_token],
+        add=list(map(parse_added_token, arguments.add_token)),
+        types=list(map(parse_token_type, arguments.set_token_type)),
+        remove=list(map(parse_token, arguments.remove_token)),
+    )
+    return edits_for(file, _settings(file, arguments), arguments.remove, tokens, templates, arguments.force)
 
 
 def _recovered(source: str) -> str | None:
@@ -205,12 +205,9 @@ def _recovered(source: str) -> str | None:
     return found
 
 
-def _settings(source: str, arguments: argparse.Namespace) -> dict[str, Field]:
+def _settings(file: GGUFFile, arguments: argparse.Namespace) -> dict[str, Field]:
     """The values of --set and --override-kv with their types."""
-    if not (arguments.set or arguments.override_kv):
-        return {}
-    with GGUFFile(source) as file:
-        edits = [parse_set(file, argument) for argument in arguments.set]
+    edits = [parse_set(file, argument) for argument in arguments.set]
     overrides = as_fields(overrides_of(arguments))
     given = {edit.key: Field(edit.type, edit.value, edit.element) for edit in edits if edit.type is not None}
     keys = [*(edit.key for edit in edits), *overrides]

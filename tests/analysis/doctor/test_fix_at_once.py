@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fix_cases import PRE, metadata, write_model
+from fix_cases import EOS, PRE, metadata, write_model
 
 import ggufbpe
 from ggufbpe import InterruptedChangeError
@@ -80,17 +80,17 @@ def test_a_second_change_is_refused_while_the_first_one_reads(
     """The new types of tokens are an array, made of the one that was read."""
     from ggufbpe.analysis.doctor import fix as fix_module
 
-    inner, refused = fix_module._edits, []
+    inner, refused = fix_module.edits_for, []
 
     def later(*arguments: Any) -> Any:
-        monkeypatch.setattr(fix_module, "_edits", inner)
+        monkeypatch.setattr(fix_module, "edits_for", inner)
         edits = inner(*arguments)
         with pytest.raises(InterruptedChangeError, match="another process is changing it"):
             ggufbpe.fix(model, in_place=True, token_types={3: "CONTROL"})
         refused.append(True)
         return edits
 
-    monkeypatch.setattr(fix_module, "_edits", later)
+    monkeypatch.setattr(fix_module, "edits_for", later)
     ggufbpe.fix(model, in_place=True, token_types={4: "CONTROL"}, set={NAME: name})
     assert refused
 
@@ -119,6 +119,37 @@ def test_what_another_program_did_meanwhile_stays(
         ggufbpe.fix(model, in_place=True, set={NAME: name})
     assert after == [model.read_bytes() if model.exists() else None]
     assert os.listdir(model.parent) == [model.name] * model.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "meanwhile", "expected"),
+    [
+        (["--set", f"{EOS}=<|a|>"], {13: "<|c|>", 14: "<|a|>"}, (["<|c|>", "<|a|>", "<a"], 14)),
+        (["--rename-token", "<a=b=<c"], {15: "<a=b"}, (["<|a|>", "<|b|>", "<c"], 0)),
+    ],
+)
+def test_arguments_mean_what_they_mean_in_the_locked_file(
+    flags: list[str],
+    meanwhile: dict[int | str, str],
+    expected: object,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another process changes tokens just before the file is locked."""
+    from ggufbpe.analysis.doctor import fix as fix_module
+
+    ggufbpe.fix(model, in_place=True, add_tokens={"<|a|>": "CONTROL", "<|b|>": "CONTROL", "<a": "CONTROL"})
+    inner = fix_module.locked
+
+    def locked(path: str) -> Any:
+        monkeypatch.setattr(fix_module, "locked", inner)
+        ggufbpe.fix(path, in_place=True, rename_tokens=meanwhile)
+        return inner(path)
+
+    monkeypatch.setattr(fix_module, "locked", locked)
+    assert main(["fix", str(model), *flags, "--in-place"]) == 0
+    found = metadata(model)
+    assert (found["tokenizer.ggml.tokens"][13:], found[EOS]) == expected
 
 
 def test_a_change_that_ended_meanwhile_needs_no_recovery(
