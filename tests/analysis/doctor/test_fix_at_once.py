@@ -165,6 +165,14 @@ def test_a_change_that_ended_meanwhile_needs_no_recovery(
     assert (model.read_bytes(), os.path.exists(undo_record(model))) == (before, False)
 
 
+REFUSALS = (  # which one depends on when the other change is seen
+    "another process is changing it",
+    "another process has changed it in the meantime",
+    "a change of this file was interrupted, or is under way",
+    "the file was truncated or written to while it was open",
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [(SHORT, SHORT), (SHORT, LONG), (LONG, LONG)])
 def test_of_two_processes_at_once_none_loses_what_it_says_is_written(
@@ -176,14 +184,21 @@ def test_of_two_processes_at_once_none_loses_what_it_says_is_written(
         command = [sys.executable, "-m", "ggufbpe", "fix", str(model), "--in-place", "--set"]
         runs = [
             subprocess.Popen(
-                [*command, f"{key}=STRING:{name}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                [*command, f"{key}=STRING:{name}"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
             )
             for key, name in zip(keys, names)
         ]
-        told = [run.communicate(timeout=60)[1] for run in runs]
+        try:
+            told = [run.communicate(timeout=600)[1] for run in runs]
+        finally:
+            for run in runs:
+                run.kill()
         for key, name, run, error in zip(keys, names, runs, told):
             if run.returncode == 0:
                 assert metadata(model)[key] == name
             else:
-                assert b"another process is changing it" in error
+                assert any(refusal in error for refusal in REFUSALS), error
         assert 0 in [run.returncode for run in runs]
