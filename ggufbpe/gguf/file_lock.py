@@ -1,8 +1,9 @@
 """Locks a file while it is read, changed and written again, so that of two changes at once none is lost.
 
 A lock belongs to the file that was opened, not to its name: a change may replace the file by a copy, and whoever waited
-with the old one open would change a file that is gone. So the name is asked again once the lock is held. Windows, and
-file systems without locks, leave the comparison with the file as it was at first.
+with the old one open would change a file that is gone. So the name is asked again once the lock is held. On file
+systems without locks a file is only replaced, and first compared with what it was. On Windows nothing is locked: a
+change in place is noticed only by its undo record, which `recover` takes for that of an interrupted one.
 """
 
 from __future__ import annotations
