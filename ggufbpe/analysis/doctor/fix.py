@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
@@ -39,7 +38,7 @@ from ...gguf.schema import errors_in
 from ...gguf.tensors import check_parts, check_tensors
 from ...gguf.token_edits import USUAL_ADDED, Token, TokenChanges, Tokens, token_edits
 from ...gguf.value_types import Field, Value
-from ...hub.model_location import ModelName, locate
+from ...hub.model_location import ModelName, is_blob, locate
 from ...models.loading import load
 from ...models.vocabulary import GGUFWarning
 from .template_edits import ChatTemplates, template_edits, try_template
@@ -293,13 +292,9 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
     return found.path
 
 
-_BLOB = re.compile(r"(sha256-)?([0-9a-f]{40}|[0-9a-f]{64})")
-
-
 def _check_no_blob(path: str, name: str) -> None:
-    """`StoreError` for a file that is named by the digest of its content, as in Ollama's store and the hub's cache."""
-    folder, file = os.path.split(os.path.realpath(path))
-    if os.path.basename(folder) == "blobs" and _BLOB.fullmatch(file):
+    """`StoreError` for a file that is named by the digest of its content."""
+    if is_blob(path):
         raise StoreError(
             "this file is named by the digest of its content, so it is not changed",
             path=name,
