@@ -12,6 +12,7 @@ from ...models.bpe.merge import BYTE_CHARS
 from .facts import Facts
 from .finding import Finding
 from .likely_models import likely_models
+from .template_checks import makes_embeddings
 
 _K = TokenizerKey
 
@@ -64,15 +65,17 @@ def byte_types(model: Facts) -> Iterator[Finding]:
     """
     if model.kind.needs_bytes or not (wrong := _wrong_bytes(model)):
         return
-    is_refused = model.tokenizer is None
+    is_refused, writes_nothing = model.tokenizer is None, makes_embeddings(model)
     yield Finding(
-        "error" if is_refused else "warning",
+        "error" if is_refused else "note" if writes_nothing else "warning",
         "byte_type",
         "Tokens of bytes are stored as another type.",
         "llama.cpp takes only tokens of type BYTE for bytes, and refuses the file."
         if is_refused
-        else "When the model generates such a token, other text is shown than its byte: <0x0A>, or nothing.",
-        model.set_types(BYTE=wrong),
+        else "When the model generates such a token, the text <0x0A>, or nothing, is shown instead of the byte.",
+        "nothing to do: a model of embeddings generates no tokens"
+        if writes_nothing and not is_refused
+        else model.set_types(BYTE=wrong),
         model.key(_K.LIST) if is_refused else model.token(wrong[0]),
         {"count": len(wrong), "ids": wrong[:100]},
         f"{counted(len(wrong), 'token is written as a byte and is', 'tokens are written as bytes and are')} not of "

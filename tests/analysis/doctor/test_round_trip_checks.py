@@ -87,4 +87,26 @@ def test_bytes_of_another_type(name: str, severity: str | None, kind: TokenType)
         if severity:
             of_bytes = [token for token, each in enumerate(types) if each == TokenType.BYTE]
             assert findings[0].fix == model.set_types(BYTE=of_bytes)
+        if severity == "warning":  # otherwise there is no tokenizer
             assert not list(round_trips(model))  # which would say nothing else
+
+
+@pytest.mark.parametrize(
+    ("keys", "severity"),
+    [
+        ({}, "warning"),
+        ({"general.name": "granite-embedding-311m"}, "note"),
+        ({"bert.pooling_type": 1}, "note"),
+    ],
+)
+def test_a_model_of_embeddings_may_have_bytes_as_normal_tokens(
+    keys: Keys, severity: str, facts_of: FactsOf
+) -> None:
+    with GGUFFile(ROOT / "fixtures" / "vocabs" / "sarvam-moe.gguf") as file:
+        own = {key: file[key] for key in file}
+    types = [int(TokenType.NORMAL) if kind == TokenType.BYTE else kind for kind in own[K.TOKEN_TYPE]]
+    model = facts_of({**own, K.TOKEN_TYPE: types, "general.architecture": "bert", **keys})
+    [finding] = byte_types(model)
+    assert (finding.id, finding.severity) == ("byte_type", severity)
+    assert ("--set-token-type" in finding.fix) == (severity == "warning")
+    assert not list(round_trips(model))
