@@ -17,16 +17,16 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..gguf.reader import GGUFFile
 from ..native.lazy_strings import made_once
+from .known_families import family_of_tokens, splits_like
 
 _SAMPLE = 20000  # tokens
-_LEAST = 500  # tokens that a vocabulary must have to be telling, unless it has names or escapes that only one model has
+_LEAST = 500  # tokens that a vocabulary must have to be telling
 _SOME = 0.1  # of the tokens must have a trait
 _BYTE_LEVEL_SPACE = "\u0120"
 
 _BERT_NAMES = ("[CLS]", "[SEP]", "[UNK]")
 _PLAMO_NAMES = ("<|plamo:bos|>", "<|plamo:eos|>")
-_ESCAPED_BYTES = tuple(f"\\x{byte:02x}" for byte in range(0x80, 0x100))  # as RWKV has them
-_NAMES = frozenset((*BYTE_TOKENS, *_ESCAPED_BYTES, *_BERT_NAMES, *_PLAMO_NAMES))
+_NAMES = frozenset((*BYTE_TOKENS, *_BERT_NAMES, *_PLAMO_NAMES))
 
 
 class Looks(NamedTuple):
@@ -75,17 +75,13 @@ def _looks_of_tokens(file: GGUFFile | Metadata) -> Looks:
 
 def _traits(tokens: Sequence[Any]) -> Looks:
     sample = list(islice(tokens, 0, None, max(len(tokens) // _SAMPLE, 1)))
-    if not all(isinstance(token, str) for token in sample):
+    if len(tokens) < _LEAST or not all(isinstance(token, str) for token in sample):
         return Looks()
 
     def some(of: Sequence[bool]) -> bool:
         return sum(of) > _SOME * len(sample)
 
     known = _NAMES.intersection(tokens)
-    if len(tokens) < _LEAST and not any(
-        map(known.issuperset, (_ESCAPED_BYTES, (*_PLAMO_NAMES, *BYTE_TOKENS)))
-    ):
-        return Looks()
     return Looks(
         is_telling=True,
         begins_words=some([token.startswith(SPACE) for token in sample]),
@@ -98,13 +94,30 @@ def _traits(tokens: Sequence[Any]) -> Looks:
     )
 
 
-def models_like(looks: Looks, own: str) -> list[str]:
-    """The models that the file was likely made for, if its looks speak against `own`; else none."""
+def likely_models(tokens: Sequence[str], looks: Looks, own: str, pre: str | None) -> list[str]:
+    """The models that a file was likely made for, if its tokens speak against `own`; else none.
+
+    A known family decides, then the looks. Where merges are missing, tokens without learned scores may be those of byte
+    pair encoding as well as those of a model with scores, so that nothing tells which it is.
+    """
     from . import SUPPORTED, tokenizer_model
 
-    if not looks.is_telling or tokenizer_model(own).recognizes(looks) is not False:
+    kind = tokenizer_model(own)
+    recognized = kind.recognizes(looks)
+    is_unclear = recognized is None and (kind.own_pre or kind.has_sequences or not kind.is_supported)
+    if recognized or is_unclear or not looks.is_telling:
         return []
-    return [name for name in SUPPORTED if tokenizer_model(name).recognizes(looks)]
+    family = family_of_tokens(tokens)
+    if family is not None:
+        is_own = family.model == own or (kind.has_pre_tokenizer and splits_like(pre, family))
+        return [] if is_own or tokenizer_model(family.model).recognizes(looks) is False else [family.model]
+    if recognized is None:
+        return []
+    likely = [name for name in SUPPORTED if tokenizer_model(name).recognizes(looks)]
+    has_learned_scores = looks.has_ranks or looks.has_logarithms or looks.has_charsmap
+    if kind.algorithm == "merges" and not has_learned_scores:
+        return [name for name in likely if not tokenizer_model(name).has_scores]
+    return likely
 
 
 def models_alike(looks: Looks, own: str) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from .pretokenizers.registry import PRE_TOKENIZERS
 from .special_ids import PHI_3
 
 _NEARLY_ALL = 0.9  # of the tokens are in a file that has lost some
@@ -208,3 +209,9 @@ def family_of_names(names: Iterable[str]) -> tuple[KnownFamily, str] | None:
             if family.named and re.match(family.named, word):
                 return family, name
     return None
+
+
+def splits_like(pre: str | None, family: KnownFamily) -> bool:
+    """Check that a name in `tokenizer.ggml.pre` splits texts as the family's files do."""
+    entry = PRE_TOKENIZERS.get(pre or "")
+    return entry is not None and any(PRE_TOKENIZERS[name].family == entry.family for name in family.pres)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2
+from conftest import GPT2, ROOT
 from reference import write_metadata
 
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.models.format_detection import Looks, detect_looks, models_alike, models_like
+from ggufbpe.models.format_detection import Looks, detect_looks, likely_models, models_alike
 
 T = "tokenizer.ggml."
 PLAIN = [f"t{number}" for number in range(500)]
@@ -59,23 +59,67 @@ def test_detect_looks(tmp_path: Path, name: str) -> None:
 
 def test_a_real_file_looks_like_its_own_model() -> None:
     with GGUFFile(GPT2) as file:
-        looks = detect_looks(file)
+        looks, tokens = detect_looks(file), file.strings(T + "tokens")
     assert (looks.is_byte_level, looks.has_merges) == (True, True)
-    assert models_like(looks, "gpt2") == []
-    assert "gpt2" in models_like(looks, "bert")
+    assert likely_models(tokens, looks, "gpt2", "gpt-2") == []
+    assert likely_models(tokens, looks, "bert", None) == ["gpt2"]
 
 
-LIKE = [
+SPACED = FILES["ranks and bytes"][1]
+FLAT = SPACED._replace(has_ranks=False)  # scores that all are the same, or none
+LIKELY = [
     (FILES["BERT's own"][1], "gpt2", ["bert"]),
     (FILES["BERT's own"][1], "bert", []),
-    (FILES["ranks and bytes"][1], "t5", ["llama"]),
+    (SPACED, "llama", []),
+    (SPACED, "t5", ["llama"]),
+    (SPACED, "gpt2", ["llama"]),
+    (SPACED, "unheard-of", []),
+    (SPACED._replace(has_merges=True), "gpt2", []),
     (FILES["logarithms"][1], "bert", ["t5"]),
+    # merges are lost, or scores: nothing tells which
+    (FLAT, "gpt2", []),
+    (FLAT, "gemma4", []),
+    (FLAT, "t5", ["llama"]),
     (Looks(), "bert", []),
 ]
 
 
-@pytest.mark.parametrize(("looks", "own", "models"), LIKE)
-def test_models_like(looks: Looks, own: str, models: list[str]) -> None:
-    assert models_like(looks, own) == models
+@pytest.mark.parametrize(("looks", "own", "models"), LIKELY)
+def test_likely_models_by_looks(looks: Looks, own: str, models: list[str]) -> None:
+    assert likely_models(PLAIN, looks, own, None) == models
     for model in models:
         assert own not in models_alike(looks, model)
+
+
+GEMMA_4 = ["<pad>", "<eos>", "<bos>", *(f"▁t{number}" for number in range(262140)), "<unused6226>"]
+OF_GEMMA_4 = Looks(is_telling=True, begins_words=True, has_bytes=True, has_merges=True)
+
+
+@pytest.mark.parametrize(
+    ("looks", "own", "pre", "models"),
+    [
+        (OF_GEMMA_4, "gemma4", None, []),
+        (OF_GEMMA_4, "gpt2", None, ["gemma4"]),
+        (OF_GEMMA_4, "gpt2", "gemma4", []),  # which splits alike
+        (OF_GEMMA_4, "llama", None, ["gemma4"]),
+        (OF_GEMMA_4._replace(has_merges=False), "gemma4", None, []),
+        (OF_GEMMA_4._replace(has_merges=False), "gpt2", None, []),
+    ],
+)
+def test_a_known_family_decides(looks: Looks, own: str, pre: str | None, models: list[str]) -> None:
+    assert likely_models(GEMMA_4, looks, own, pre) == models
+
+
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [("rwkv", ["rwkv"]), ("plamo2", ["plamo2", "plamo3"]), ("plamo3", ["plamo2", "plamo3"])],
+)
+def test_escapes_and_names_tell_their_models(name: str, models: list[str], tmp_path: Path) -> None:
+    with GGUFFile(ROOT / "fixtures" / "vocabs" / f"{name}.gguf") as file:
+        tokens = [*file[T + "tokens"], *PLAIN]
+        assert detect_looks(file) == Looks()  # too few tokens
+    with GGUFFile(write_metadata(tmp_path / "m.gguf", {T + "tokens": tokens})) as file:
+        looks = detect_looks(file)
+    assert likely_models(tokens, looks, name, None) == []
+    for own in ("llama", "t5", "bert"):
+        assert likely_models(tokens, looks, own, None) == models

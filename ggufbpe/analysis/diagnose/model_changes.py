@@ -17,7 +17,7 @@ from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
 from ...gguf.reader import GGUFFile
-from ...models.format_detection import detect_looks, models_alike, models_like
+from ...models.format_detection import detect_looks, likely_models, models_alike
 from ...models.loading import load
 from ...models.pieces import quoted_token
 from ...models.vocabulary import BYTE, Vocabulary
@@ -251,7 +251,8 @@ def _opened_as_others(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause
             looks = detect_looks(Metadata(file))
     except (OSError, GGUFError):
         return
-    others, alike = models_like(looks, vocabulary.model), models_alike(looks, vocabulary.model)
+    others = likely_models(vocabulary.tokens, looks, vocabulary.model, vocabulary.named_pre)
+    alike = models_alike(looks, vocabulary.model)
     for name in (*others, *alike):
         try:
             found = load(vocabulary.path, {_K.MODEL: name})[0]

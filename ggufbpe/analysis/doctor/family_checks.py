@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from ..._util.errors import printable
 from ..._util.wording import counted, listed
 from ...gguf.constants import KEY_NAME, TokenizerKey
-from ...models.known_families import KnownFamily, family_of_names
-from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.known_families import KnownFamily, family_of_names, splits_like
 from ...models.special_ids import PHI_3
 from .facts import Facts
 from .finding import Finding
@@ -151,9 +150,3 @@ def other_values(model: Facts) -> Iterator[str]:
         if expected is not None and token != expected[0]:
             shown = "missing" if token is None else f"token {token}, {model.quoted(token)},"
             yield f"{name} is {shown} instead of {expected[0]}, {printable(expected[1])}"
-
-
-def splits_like(pre: str | None, family: KnownFamily) -> bool:
-    """Check that a name in `tokenizer.ggml.pre` splits texts as the family's files do."""
-    entry = PRE_TOKENIZERS.get(pre or "")
-    return entry is not None and any(PRE_TOKENIZERS[name].family == entry.family for name in family.pres)

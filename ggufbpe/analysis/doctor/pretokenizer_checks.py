@@ -9,11 +9,11 @@ from ..._util.errors import printable
 from ..._util.wording import listed
 from ...gguf.constants import TokenizerKey
 from ...models import tokenizer_model
+from ...models.known_families import splits_like
 from ...models.pretokenizers.families import Family
 from ...models.pretokenizers.hf_splitting import DIFFERENCES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from .facts import Facts
-from .family_checks import splits_like
 from .finding import Finding
 from .likely_models import likely_models
 

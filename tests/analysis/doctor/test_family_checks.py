@@ -14,7 +14,6 @@ from ggufbpe.analysis.doctor.family_checks import (
     fix_of_name,
     known_family,
     last_tokens_missing,
-    splits_like,
 )
 from ggufbpe.analysis.doctor.proposal import changes_of
 from ggufbpe.gguf.constants import KEY_NAME, TokenType
@@ -53,21 +52,6 @@ def test_a_file_named_after_a_family_whose_tokens_it_lacks(facts_of: FactsOf) ->
 @pytest.mark.parametrize("name", ["Mine", "Llama 2 7B"])  # Llama 2 has another tokenizer model
 def test_an_unknown_vocabulary_is_not_remarked_on(name: str, facts_of: FactsOf) -> None:
     assert not list(known_family(facts_of({**small_keys(), KEY_NAME: name})))
-
-
-@pytest.mark.parametrize(
-    ("pre", "family", "expected"),
-    [
-        ("llama-bpe", "Llama 3", True),
-        ("llama3", "Llama 3", True),  # a name of the same family
-        ("gpt-2", "Llama 3", False),
-        ("qwen35", "Qwen 2", True),  # the second of two
-        ("no such name", "Qwen 2", False),
-        (None, "Qwen 2", False),
-    ],
-)
-def test_names_that_split_as_the_family_does(pre: str | None, family: str, expected: bool) -> None:
-    assert splits_like(pre, family_of(family)) is expected
 
 
 def with_tokens(count: int, **keys: Any) -> Keys:
