@@ -69,12 +69,10 @@ def require_free(target: str, source: str | None, force: bool) -> None:
         raise UsageError(f"{printable(target)} already exists; --force overwrites it")
 
 
-def require_path(output: str, kind: str, why: str) -> None:
+def require_path(output: str, why: str = "this command writes several files", needed: str = "folder") -> None:
     """`UsageError` for `-o -` of a command that needs a file or folder, where others write to standard output."""
     if output == "-":
-        raise UsageError(
-            f"-o -: nothing goes to standard output, since {why}; give a path (./- for a {kind} of that name)"
-        )
+        raise UsageError(f"-o -: {why}, so it cannot write to standard output; give a {needed}")
 
 
 def require_folder(target: str) -> None:

@@ -166,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
             "standard input cannot be encoded, since shards are resumed and checked with their inputs; write the text "
             "to a file"
         )
-    require_path(arguments.output, "folder", "shards are several files")
+    require_path(arguments.output)
     require_no_models(arguments.corpus, "encode", arguments)
     size = _SIZE.fullmatch(arguments.shard_size)
     if size is None:

@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from ..server.standalone_page import write_standalone_page
 
-    require_path(arguments.output, "folder", "these are several files")
+    require_path(arguments.output)
     folder = Path(arguments.output)
     if folder.is_dir() and any(folder.iterdir()) and not arguments.force:
         raise UsageError(f"{printable(arguments.output)} is not empty; --force writes over its files")

@@ -73,7 +73,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
-        require_path(arguments.output, "folder", "parts are several files")
+        require_path(arguments.output)
     settle_stdin(arguments, "prompt", "file")
     data = read_text(arguments, "split")
     tokenizer = opened_tokenizer(arguments)
