@@ -40,7 +40,6 @@ examples:
   curl http://localhost:8080/tokenize -d '{"content": "Hello world", "with_pieces": true}'
   curl http://localhost:8080/v1/messages/count_tokens -d '{"messages": [{"role": "user", "content": "Hi"}]}'"""
 
-_WORKERS_A_PROCESSOR = 32
 _MEGABYTE = 1 << 20
 
 
@@ -205,16 +204,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_process(arguments: argparse.Namespace) -> None:
+    from ..server.run import check_workers
+
     if not 0 <= arguments.port < 1 << 16:
         raise UsageError(f"--port must be 0 to 65535, not {arguments.port}")
     if "/" in arguments.host or arguments.host.endswith(".sock"):
         raise UsageError("--host takes an address or a name; Unix sockets are not supported")
-    most_workers = _WORKERS_A_PROCESSOR * processors()
-    if arguments.workers > most_workers:
-        raise UsageError(
-            f"--workers must be at most {most_workers} on this machine, {_WORKERS_A_PROCESSOR} for each processor; "
-            f"{arguments.workers} processes would take all of its memory"
-        )
+    try:
+        check_workers(arguments.workers)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
 
 
 def _models(arguments: argparse.Namespace) -> dict[str, ModelName]:

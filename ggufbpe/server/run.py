@@ -12,10 +12,11 @@ from functools import partial
 
 import uvicorn
 
+from .._util.processors import processors
 from .app import Application
 from .metrics import SHARED_NUMBERS, log_event, log_to_stderr
 from .protocol import Protocol
-from .settings import Settings
+from .settings import MOST_WORKERS, Settings
 from .worker_processes import WorkerProcesses, check_is_no_worker, stop_with_parent
 
 _WAITING = 2048  # connections in the backlog of the socket
@@ -28,9 +29,11 @@ _LISTENERS = 16
 def serve(settings: Settings, listening: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; `listening` is told the address.
 
-    `OSError` if it cannot be bound, `ChildProcessError` if no worker process can start or this is one.
+    `ValueError` for more workers than this machine may have, `OSError` if the address cannot be bound,
+    `ChildProcessError` if no worker process can start or this is one.
     """
     check_is_no_worker()
+    check_workers(settings.workers)
     listeners = listening_sockets(settings)
     log_to_stderr()
     config = uvicorn.Config(
@@ -70,6 +73,13 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
         for each in listeners:
             each.close()
     log_event(logging.INFO, "stopped")
+
+
+def check_workers(workers: int) -> None:
+    """Raise a `ValueError` for more worker processes than this machine may have."""
+    most = MOST_WORKERS * processors()
+    if workers > most:
+        raise ValueError(f"workers must be at most {most} on this machine: {MOST_WORKERS} for each processor")
 
 
 def application(settings: Settings) -> Application:

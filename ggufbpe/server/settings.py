@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+MOST_WORKERS = 32  # for each processor
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -17,7 +19,7 @@ class Settings:
     media_path: str | None = None  # the folder of images and audio that requests may name
     host: str = "127.0.0.1"
     port: int = 8080
-    workers: int = 1  # processes
+    workers: int = 1  # processes, at most `MOST_WORKERS` for each processor
     threads: int = 2  # in each process
     most_open: int = 8  # models
     api_keys: tuple[str, ...] = ()

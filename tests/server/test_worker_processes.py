@@ -16,6 +16,8 @@ import uvicorn
 from conftest import GPT2
 
 from ggufbpe.server.metrics import SHARED_NUMBERS
+from ggufbpe.server.run import check_workers, serve
+from ggufbpe.server.settings import Settings
 from ggufbpe.server.worker_processes import WorkerProcesses, check_is_no_worker
 
 MODULE = "ggufbpe.server.worker_processes"
@@ -44,6 +46,16 @@ def test_workers_that_cannot_start_end_the_server(tmp_path: Path) -> None:
 
 def test_this_process_may_start_a_server() -> None:
     check_is_no_worker()
+
+
+def test_more_workers_than_a_machine_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistyped number would take all memory of the machine."""
+    monkeypatch.setattr("ggufbpe.server.run.processors", lambda: 2)
+    check_workers(64)
+    with pytest.raises(
+        ValueError, match=r"^workers must be at most 64 on this machine: 32 for each processor$"
+    ):
+        serve(Settings({"a": str(GPT2)}, workers=10**6), print)
 
 
 class Worker:
