@@ -27,6 +27,7 @@ from .recognize import Recognized, listed_patterns, recognize
 
 _K = TokenizerKey
 _NEITHER = "the tokens are neither bytes nor characters with bytes to fall back to"
+_WITHIN_WORDS = ("Digits", "Punctuation")  # steps to which white space beside a word makes no difference
 
 
 class _Words(NamedTuple):
@@ -195,6 +196,14 @@ class BytePairImport:
 
     def _splitting(self) -> Iterator[Incompatibility]:
         """Where llama.cpp is known to split differently from the patterns."""
+        steps = self._read.parts("pre_tokenizer")
+        before = steps[: steps.index(WHITE_SPACE_SPLIT)] if self._words.drops_white_space else ()
+        if any(part.get("type") not in _WITHIN_WORDS for part in before):
+            yield Incompatibility(
+                "splitting",
+                "patterns split the text before it is split at white space, and llama.cpp drops white space first: "
+                "words beside it can be others",
+            )
         if self.recognized is None or self.recognized.exact or not self._byte_level:
             return
         for difference in DIFFERENCES.get(self.entry.family, ()):

@@ -104,6 +104,12 @@ def test_white_space_that_is_dropped_names_the_model(name: str) -> None:
     assert any("U+0130" in what for what in dotted) == (expected[2] is True and DOTTED_I not in normalizers)
 
 
+PATTERN = {
+    "type": "Split",
+    "pattern": {"Regex": r".?\p{L}+| ?[^\s\p{L}]+"},
+    "behavior": "Isolated",
+    "invert": False,
+}
 PUTS_SPACES = {**BYTE_LEVEL, "add_prefix_space": True}
 ORDERS: dict[
     str, tuple[list[Any], str | None]
@@ -134,6 +140,19 @@ def test_white_space_is_dropped_only_before_bytes(name: str) -> None:
     ours = Tokenizer(load(Source("imported", pack(imported.metadata)))[0])
     for text in ("ab ab", "a  ab\n", " ab\u3000a"):
         assert ours.encode(text) == library.encode(text).ids
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_told"),
+    [
+        ([SPACED, PATTERN, BYTE_LEVEL], False),
+        ([PATTERN, SPACED, BYTE_LEVEL], True),  # there " !a" is " !" and "a", and without the space a word
+        ([{"type": "Digits", "individual_digits": True}, SPACED, BYTE_LEVEL], False),
+    ],
+)
+def test_patterns_that_see_white_space_before_it_is_dropped_are_told(steps: list[Any], is_told: bool) -> None:
+    read = imported("llama-bpe", pre_tokenizer={"type": "Sequence", "pretokenizers": steps})
+    assert ("splitting" in limits(read)) is is_told
 
 
 def test_a_space_is_put_before_each_word_that_steps_before_bytes_make() -> None:
