@@ -242,11 +242,11 @@ def _meta(models: Models, name: str) -> dict[str, Any] | None:
 def props_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/props`: the model's chat template with its capabilities, BOS and EOS; nothing about sampling."""
     name = models.chosen(body)
-    tokenizer = models.named(name)
+    tokenizer, facts = models.opened(name)
     source, capabilities = template_in_force(tokenizer)
     ends, mmproj = tokenizer.chats.ends, models.mmproj_of(name)
     answer = {
-        "default_generation_settings": {"params": {}, "n_ctx": models.facts(name)["n_ctx"]},
+        "default_generation_settings": {"params": {}, "n_ctx": facts["n_ctx"]},
         "total_slots": 0,
         "model_alias": name,
         "model_path": models.paths[name],

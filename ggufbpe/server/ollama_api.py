@@ -47,7 +47,7 @@ def tags_answer(models: Models, body: Any) -> dict[str, Any]:
 
 def _tag(models: Models, name: str) -> dict[str, Any]:
     try:
-        path, size, details = models.asked(name, _facts)
+        path, size, details = models.known_of_file(name, _facts)
     except RequestError:
         path, size, details = "", 0, _details("", "")
     digest = re.search(r"sha256-([0-9a-f]{64})$", path)
@@ -64,12 +64,11 @@ def _tag(models: Models, name: str) -> dict[str, Any]:
     }
 
 
-def _facts(model: str) -> tuple[str, int, dict[str, Any]]:
+def _facts(file: GGUFFile) -> tuple[str, int, dict[str, Any]]:
     """The path of a model's file, "" if it is not on this machine, its size, and its details."""
-    location = locate(model)
-    with GGUFFile(location.opened()) as file:
-        family = file[KEY_ARCHITECTURE] if KEY_ARCHITECTURE in file else ""  # noqa: SIM401 - no dict, has no get
-        return location.path, file.size, _details(str(family), (file_type(file) or "").partition(" ")[0])
+    family = file[KEY_ARCHITECTURE] if KEY_ARCHITECTURE in file else ""  # noqa: SIM401 - no dict, has no get
+    path = file.path if file.is_on_disk else ""
+    return path, file.size, _details(str(family), (file_type(file) or "").partition(" ")[0])
 
 
 def _details(family: str, quantization: str) -> dict[str, Any]:
@@ -88,7 +87,7 @@ def show_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     name = ollama_model(models, {"model": given.get("model") or given.get("name")})
     verbose = given_flag(given, "verbose", False)
-    path, _, details = models.asked(name, _facts)
+    path, _, details = models.known_of_file(name, _facts)
     tokenizer = models.named(name)
     return {
         "template": _go_template(name, tokenizer) or template_in_force(tokenizer)[0],

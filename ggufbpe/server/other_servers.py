@@ -33,8 +33,7 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
     """`/tokenize`: the ids of `content` as in llama-server, or of `prompt` or `messages` as in vLLM."""
     if has_field(body, "content") or not (has_field(body, "prompt") or has_field(body, "messages")):
         return tokenize_answer(models, body)
-    name = models.chosen(body)
-    tokenizer = models.named(name)
+    tokenizer, facts = models.opened(models.chosen(body))
     if has_field(body, "messages"):
         ids = tokenizer.encode_to_numpy(
             render_chat(models, tokenizer, body, given_template(body, tokenizer.chat_templates))
@@ -45,7 +44,7 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
     with_texts = field(body, "return_token_strs", False)
     return {
         "count": len(ids),
-        "max_model_len": models.facts(name)["n_ctx_train"],
+        "max_model_len": facts["n_ctx_train"],
         "tokens": ids,
         "token_strs": Items(ids, tokenizer.id_to_token) if with_texts else None,
     }

@@ -5,6 +5,7 @@ A request names a model; only the paths given at the start are ever opened.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,6 +20,8 @@ from ..gguf.reader import GGUFFile
 from ..hub.model_location import locate
 from ..hub.name_grammar import PREFIXES, parse_name
 from ..models import tokenizer_model
+from ..models.loading import load
+from ..models.vocabulary import emit_warnings
 from ..tokenizer import Tokenizer
 from .failures import RequestError
 from .request_body import field
@@ -60,9 +63,20 @@ def _in_full(name: str) -> str:
         return name
 
 
-class _OpenModel(NamedTuple):
+class OpenModel(NamedTuple):
+    """A tokenizer and the facts of the file that it was opened from; another file may be at its path by now."""
+
     tokenizer: Tokenizer
-    facts: dict[str, Any]  # of the file that was opened; another one may be at its path by now
+    facts: dict[str, Any]
+
+
+class _FileState(NamedTuple):
+    """What changes when a file is replaced or written to."""
+
+    path: str
+    inode: int
+    size: int
+    modified: int  # nanoseconds
 
 
 class Models:
@@ -84,7 +98,10 @@ class Models:
         self._in_full = {_in_full(name): name for name in reversed(self.paths)}
         self._most_open = most_open
         self._overrides = dict(overrides or {})
-        self._open: OrderedDict[str, _OpenModel] = OrderedDict()
+        self._facts = partial(_facts, overrides=self._overrides)
+        self._open: OrderedDict[str, OpenModel] = OrderedDict()
+        # what was read of files, with their states before that, by model and by what read it
+        self._known: dict[tuple[str, Callable[[GGUFFile], Any]], tuple[_FileState | None, Any]] = {}
         self._changing = Lock()
         self._opening = {name: Lock() for name in self.paths}
 
@@ -123,27 +140,46 @@ class Models:
 
     def named(self, name: str) -> Tokenizer:
         """The tokenizer of a model, opened if need be. `RequestError` 500 if its file cannot be used."""
-        tokenizer = self.if_open(name)
-        if tokenizer is not None:
-            return tokenizer
+        return self.opened(name).tokenizer
+
+    def opened(self, name: str) -> OpenModel:
+        """A model with its facts, opened if need be. `RequestError` 500 if its file cannot be used."""
+        model = self._used(name)
+        if model is not None:
+            return model
         with self._opening[name]:
-            tokenizer = self.if_open(name)
-            if tokenizer is None:
-                facts = self.asked(name, partial(_facts, overrides=self._overrides))
-                tokenizer = self.asked(name, partial(Tokenizer.from_gguf, overrides=self._overrides))
+            model = self._used(name)
+            if model is None:
+                model = self.asked(name, self._opened_at)
                 with self._changing:
-                    self._open[name] = _OpenModel(tokenizer, facts)
+                    self._open[name] = model
                     while len(self._open) > self._most_open:
                         self._open.popitem(last=False)
-        return tokenizer
+        return model
+
+    def _opened_at(self, path: str) -> OpenModel:
+        """The model at `path`, with the facts of the same file."""
+        location = locate(path)
+        state = _file_state(location.path)
+        with GGUFFile(location.opened()) as file:
+            facts = self._facts(file)
+            vocabulary, metadata = load(file, self._overrides)
+        emit_warnings(vocabulary)
+        self._known[path, self._facts] = state, facts
+        return OpenModel(Tokenizer(vocabulary, metadata=metadata, name=location.name), facts)
 
     def if_open(self, name: str) -> Tokenizer | None:
         """The tokenizer if it is open already."""
+        model = self._used(name)
+        return None if model is None else model.tokenizer
+
+    def _used(self, name: str) -> OpenModel | None:
+        """The model if it is open already, which makes it the most recently used one."""
         with self._changing:
             if name not in self._open:
                 return None
             self._open.move_to_end(name)
-            return self._open[name].tokenizer
+            return self._open[name]
 
     @property
     def open_count(self) -> int:
@@ -153,11 +189,29 @@ class Models:
     def facts(self, name: str) -> dict[str, Any]:
         """The field `meta` of `/v1/models`: what the metadata says, without anything about the weights.
 
-        These are facts of the model that is open, else of the file that would be opened now.
+        These are facts of the model that is open, else of the file that would be opened now; of a remote model those
+        of its last opening.
         """
         with self._changing:
             model = self._open.get(name)
-        return self.asked(name, partial(_facts, overrides=self._overrides)) if model is None else model.facts
+        return self.known_of_file(name, self._facts) if model is None else model.facts
+
+    def known_of_file(self, name: str, read: Callable[[GGUFFile], T]) -> T:
+        """What `read` returns for the file of a model, which is opened only if it has changed since the last time.
+
+        A remote file is opened once. `RequestError` 500 if the file cannot be used.
+        """
+        return self.asked(name, partial(self._known_at, read=read))
+
+    def _known_at(self, path: str, read: Callable[[GGUFFile], T]) -> T:
+        location = locate(path)
+        state = _file_state(location.path)
+        known = self._known.get((path, read))
+        if known is None or known[0] != state:
+            with GGUFFile(location.opened()) as file:
+                known = self._known[path, read] = state, read(file)
+        found: T = known[1]
+        return found
 
     def asked(self, name: str, ask: Callable[[str], T]) -> T:
         """The result of reading the file of a model. `RequestError` 500 if the file cannot be used.
@@ -174,21 +228,27 @@ class Models:
         raise RequestError(500, f"the model {name!r} cannot be used; the server's log says why", reason=why)
 
 
-def _facts(path: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    with GGUFFile(locate(path).opened()) as file:
+def _file_state(path: str) -> _FileState | None:
+    """The state of the file at `path`; None for a remote one, which has no path."""
+    if not path:
+        return None
+    status = os.stat(path)
+    return _FileState(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
-        def value(key: str) -> Any:
-            if key in overrides:
-                return overrides[key]
-            return file[key] if key in file else None  # noqa: SIM401 - a GGUFFile has no get
 
-        architecture = value(KEY_ARCHITECTURE)
-        model = tokenizer_model(str(value(TokenizerKey.MODEL)))
-        n_ctx = value(f"{architecture}.context_length")
-        return {
-            "vocab_type": model.vocab_type,
-            "n_vocab": file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else 0,
-            "n_ctx": n_ctx,
-            "n_ctx_train": n_ctx,
-            "n_embd": value(f"{architecture}.embedding_length"),
-        }
+def _facts(file: GGUFFile, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    def value(key: str) -> Any:
+        if key in overrides:
+            return overrides[key]
+        return file[key] if key in file else None  # noqa: SIM401 - a GGUFFile has no get
+
+    architecture = value(KEY_ARCHITECTURE)
+    model = tokenizer_model(str(value(TokenizerKey.MODEL)))
+    n_ctx = value(f"{architecture}.context_length")
+    return {
+        "vocab_type": model.vocab_type,
+        "n_vocab": file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else 0,
+        "n_ctx": n_ctx,
+        "n_ctx_train": n_ctx,
+        "n_embd": value(f"{architecture}.embedding_length"),
+    }

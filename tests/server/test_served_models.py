@@ -11,9 +11,14 @@ import pytest
 from conftest import GPT2, RAW_UTF8
 
 from ggufbpe import ModelNameError, fix
+from ggufbpe.chat.request.capabilities import Capabilities
+from ggufbpe.gguf import source
+from ggufbpe.gguf.source import Source
+from ggufbpe.hub.model_location import ModelLocation
 from ggufbpe.server.failures import RequestError
-from ggufbpe.server.llama_server import props_answer, tokenize_answer
-from ggufbpe.server.ollama_api import show_answer
+from ggufbpe.server.llama_server import list_models, props_answer, tokenize_answer
+from ggufbpe.server.ollama_api import show_answer, tags_answer
+from ggufbpe.server.other_servers import tokenize_either
 from ggufbpe.server.served_models import Models
 
 GPT2_CONTEXT, OTHER_CONTEXT = 1024, 77
@@ -30,6 +35,20 @@ def models(tmp_path: Path) -> Models:
 def replace_a(models: Models) -> None:
     """Put another model at the path of the first one."""
     fix(RAW_UTF8, models.paths["a"], set={"gemma4.context_length": OTHER_CONTEXT}, force=True)
+
+
+@pytest.fixture
+def opened(models: Models, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of models that are opened."""
+    paths: list[str] = []
+    real = source._open_file
+
+    def open_file(path: str) -> Any:
+        paths.append(path)
+        return real(path)
+
+    monkeypatch.setattr(source, "_open_file", open_file)
+    return paths
 
 
 def facts_of_a(models: Models) -> tuple[int, int]:
@@ -54,6 +73,82 @@ def test_facts_of_a_model_that_is_not_open_are_those_of_its_file(models: Models)
     assert facts_of_a(models) == (50257, GPT2_CONTEXT)
     replace_a(models)
     assert facts_of_a(models) == (2200, OTHER_CONTEXT)
+
+
+@pytest.mark.parametrize("answer", [list_models, tags_answer])
+def test_a_file_that_stays_as_it_is_is_read_once_for_lists(
+    answer: Callable[..., Any], models: Models, opened: list[str]
+) -> None:
+    listed = "data" if answer is list_models else "models"
+    first = answer(models, None)[listed]
+    assert [answer(models, None)[listed], opened] == [first, list(models.paths.values())]
+    replace_a(models)
+    opened.clear()
+    [a, b] = answer(models, None)[listed]
+    assert (a != first[0], b, opened) == (True, first[1], [models.paths["a"]])
+
+
+def test_facts_of_a_remote_model_are_those_of_its_last_opening(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it has changed could only be asked over the network."""
+
+    def located(model: str) -> ModelLocation:
+        with open(model, "rb") as file:
+            return ModelLocation(model, source=Source(model, file.read()))
+
+    monkeypatch.setattr("ggufbpe.server.served_models.locate", located)
+    assert facts_of_a(models) == (50257, GPT2_CONTEXT)
+    replace_a(models)
+    assert facts_of_a(models) == (50257, GPT2_CONTEXT)
+    models.named("a")
+    models.named("b")  # closes a
+    assert facts_of_a(models) == (2200, OTHER_CONTEXT)
+
+
+def test_the_facts_of_an_open_model_are_of_the_file_that_was_opened(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = source._open_file
+
+    def replaced_when_opened(path: str) -> Any:
+        file = real(path)
+        if path == models.paths["a"]:
+            monkeypatch.undo()
+            replace_a(models)
+        return file
+
+    monkeypatch.setattr(source, "_open_file", replaced_when_opened)
+    assert len(models.named("a")) == 50257
+    assert facts_of_a(models) == (50257, GPT2_CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("answer", "body", "called", "context"),
+    [
+        (props_answer, {}, "llama_server.template_in_force", ["default_generation_settings", "n_ctx"]),
+        (tokenize_either, {"messages": []}, "other_servers.render_chat", ["max_model_len"]),
+    ],
+    ids=["props", "tokenize"],
+)
+def test_an_answer_is_about_one_file_though_the_model_is_closed_meanwhile(
+    answer: Callable[..., Any],
+    body: dict[str, Any],
+    called: str,
+    context: list[str],
+    models: Models,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def close_a(*_: object) -> Any:
+        models.named("b")
+        replace_a(models)
+        return ("", Capabilities()) if answer is props_answer else "Hello"
+
+    monkeypatch.setattr(f"ggufbpe.server.{called}", close_a)
+    found: Any = answer(models, {"model": "a", **body})
+    for key in context:
+        found = found[key]
+    assert found == GPT2_CONTEXT
 
 
 # ---- a file that cannot be used -------------------------------------------------------------------------
@@ -101,7 +196,7 @@ def test_a_name_that_fits_several_models_is_no_fault_of_the_client(
     def located(model: object) -> None:
         raise ModelNameError("'a' fits 2 models; type one of secret, secret2", ["secret", "secret2"])
 
-    monkeypatch.setattr("ggufbpe.tokenizer.locate", located)
+    monkeypatch.setattr("ggufbpe.server.served_models.locate", located)
     with pytest.raises(RequestError) as refusal:
         models.named("a")
     assert (refusal.value.status, "secret" in refusal.value.message) == (500, False)
