@@ -578,6 +578,24 @@ def test_the_command_for_a_split_model_gives_one_that_llama_cpp_opens(
     assert verdict(oracle, first) == "opened"
 
 
+def test_the_command_for_a_split_model_of_the_hubs_cache_gives_one_that_llama_cpp_opens(
+    tmp_path: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = split_model(tmp_path, keys={1: {"tokenizer.ggml.add_bos_token": Field(T.UINT32, 0)}})
+    for folder in ("blobs", "snapshot", "here", "here/fixed"):
+        (tmp_path / folder).mkdir()
+    for number, part in enumerate(sorted(tmp_path.glob("model-0000*"))):
+        blob = part.rename(tmp_path / "blobs" / f"{number:064}")
+        (tmp_path / "snapshot" / part.name).symlink_to(blob)
+        if part != first:
+            (tmp_path / "here" / "fixed" / part.name).symlink_to(blob)
+    monkeypatch.chdir(tmp_path / "here")
+    words, _, command = ggufbpe.doctor(tmp_path / "snapshot" / first.name).fix.partition("ggufbpe ")
+    assert words == "link the other parts into a folder named fixed, then "
+    assert main(shlex.split(command)) == 0
+    assert verdict(oracle, tmp_path / "here" / "fixed" / first.name) == "opened"
+
+
 def test_the_first_part_can_be_fixed_without_the_others(tmp_path: Path) -> None:
     first = split_model(tmp_path, without=2)
     ggufbpe.fix(first, in_place=True, set={"tokenizer.ggml.pre": "olmo"})
