@@ -44,6 +44,7 @@ from .token_checks import (
     corrections,
     duplicates,
     empty_tokens,
+    hidden_markers,
     made_control,
     padding_tokens,
 )
@@ -146,6 +147,7 @@ CHECKS: tuple[Check, ...] = (
     word_types,
     added_text,
     control_shown,
+    hidden_markers,
     made_control,
     template_errors,
     template_is_settings,

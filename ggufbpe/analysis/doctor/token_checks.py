@@ -290,6 +290,30 @@ def control_shown(model: Facts) -> Iterator[Finding]:
         )
 
 
+def hidden_markers(model: Facts) -> Iterator[Finding]:
+    """Control tokens that are user-defined in files of the family, and so shown: by their own types in the file.
+
+    llama.cpp makes Gemma 4's <|tool_response> a control token whatever its type is.
+    """
+    if model.family is None:
+        return
+    shown = sorted(model.ids[text] for text in model.family.shown if text in model.ids)
+    found = [index for index in shown if model.type_of(index) == TokenType.CONTROL]
+    if found:
+        yield Finding(
+            "warning",
+            "marker_hidden",
+            "Markers that belong to the text of an answer are stored as control tokens.",
+            "When the model generates a control token, nothing is shown, so that programs which read the text cannot "
+            "tell tool calls and reasoning from the answer.",
+            set_marker_types(model, found),
+            model.token(found[0]),
+            {"count": len(found), "ids": found, "texts": [model.tokens[index] for index in found]},
+            f"{counted(len(found), 'token is', 'tokens are')} of type CONTROL, and USER_DEFINED in "
+            f"{model.family.name} files: {listed(found, len(found), shown=model.quoted)}.",
+        )
+
+
 def _is_added(model: Facts, token: int) -> bool:
     """Check that a token with the name of a marker is one: by bars in the name, or by a special token near it."""
     near = range(max(token - NEAR, 0), min(token + NEAR + 1, len(model.tokens)))

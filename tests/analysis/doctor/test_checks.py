@@ -875,6 +875,12 @@ OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
         "byte_type",
         "warning",
     ),
+    "Gemma 4, shown markers of type control": (
+        "gemma-4",
+        lambda: {K.TOKEN_TYPE: [3 if kind == 4 else kind for kind in read(cached("gemma-4"))[K.TOKEN_TYPE]]},
+        "marker_hidden",
+        "warning",
+    ),
     "Gemma 4 as GPT-2": ("gemma-4", lambda: {K.MODEL: "gpt2"}, "model_doubtful", "warning"),
     "Gemma 4 as Llama": ("gemma-4", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
     "GPT-2 as T5": ("gpt-2", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from real_vocabularies import cached
 from small_models import (
     CONTROL,
     NORMAL,
@@ -16,12 +17,14 @@ from small_models import (
     small_keys,
 )
 
+from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.token_checks import (
     control_shown,
     control_types,
     corrections,
     duplicates,
     empty_tokens,
+    hidden_markers,
     is_name,
     lacks_merges,
     made_control,
@@ -29,6 +32,7 @@ from ggufbpe.analysis.doctor.token_checks import (
     padding_tokens,
 )
 from ggufbpe.gguf.constants import TokenType
+from ggufbpe.gguf.reader import GGUFFile
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -77,6 +81,17 @@ def test_markers_of_a_family(kind: int, text: str, checks: list[object], facts_o
     assert [check for check, findings in found_by.items() if findings] == checks
     for check in checks:
         assert found_by[check][0].fix == model.set_types(CONTROL=[128004])
+
+
+@pytest.mark.slow
+def test_markers_that_gemma_4_shows_are_no_control_tokens() -> None:
+    with GGUFFile(cached("gemma-4")) as file:
+        assert not list(hidden_markers(Facts(file, None)))
+        types = file[K.TOKEN_TYPE]
+        model = Facts(file, {K.TOKEN_TYPE: [CONTROL if kind == USER_DEFINED else kind for kind in types]})
+        [finding] = hidden_markers(model)
+        shown = [token for token, kind in enumerate(types) if kind == USER_DEFINED]
+        assert finding.fix == model.set_types(USER_DEFINED=shown)
 
 
 @pytest.mark.parametrize(
