@@ -27,13 +27,13 @@ from exporting import (
     in_library,
     in_tiktoken,
     names,
-    real,
     sample,
     tokenizer,
 )
 from hf_splitting import SURROUNDINGS, code_points
 from make_tiny_model import make_tiny_model
 from random_texts import RandomTexts
+from real_vocabularies import cached
 from reference import TOKENIZERS_1, NotPreparedError, Oracle
 from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, make_vocabulary, tokenizer_as
 
@@ -327,7 +327,7 @@ def test_limits_are_real(stem: str, text: str, flags: tuple[bool, bool]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_vocabularies_in_the_library(name: str) -> None:
-    tok = tokenizer(real(name))
+    tok = tokenizer(cached(name))
     export = to_tokenizer_json(tok.vocabulary)
     library = parity.hugging_face(export.files["tokenizer.json"])
     known = {"falcon": NO_BYTES | OVERLAPPING, "refact": NO_BYTES, "starcoder": NO_BYTES}
@@ -362,7 +362,7 @@ def test_version_1_gives_our_ids_or_refuses_as_the_limits_say(tmp_path: Path) ->
             cases[name] = tokenizer_as(name.split()[-1])
         else:
             fixture = ROOT / "fixtures" / "vocabs" / f"{name}.gguf"
-            cases[name] = tokenizer(fixture if fixture.exists() else real(name))
+            cases[name] = tokenizer(fixture if fixture.exists() else cached(name))
         export = to_tokenizer_json(cases[name].vocabulary)
         limits[name] = names(export.limits)
         file = tmp_path / f"{name}.json"
@@ -476,7 +476,7 @@ def test_ids_of_tiktoken_are_ours_or_it_says_why_not(path: Path) -> None:
     ],
 )
 def test_real_vocabularies_in_tiktoken(name: str, limits: set[str]) -> None:
-    tok = tokenizer(real(name))
+    tok = tokenizer(cached(name))
     export = to_tiktoken(tok.vocabulary, name)
     assert names(export.limits) == limits
     texts = sample(tok, 150)
@@ -615,7 +615,7 @@ def test_gguf_of_metadata_alone_leaves_out_tensors_and_what_speaks_of_them(tmp_p
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma-4"])
 def test_llama_cpp_loads_it_and_gives_the_same_ids(name: str, tmp_path: Path) -> None:
-    path, target = real(name), tmp_path / "vocab.gguf"
+    path, target = cached(name), tmp_path / "vocab.gguf"
     target.write_bytes(to_vocab_gguf(path).files["vocab.gguf"])
     tok = tokenizer(path)
     texts = sample(tok, 50)
@@ -893,7 +893,7 @@ def test_formats_that_are_named_instead_accept_the_vocabulary(path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["falcon", "gemma-4", "gpt-2", "mpt", "refact"])
 def test_formats_that_are_named_instead_accept_real_vocabularies(name: str) -> None:
-    require_true_advice(tokenizer(real(name)).vocabulary)
+    require_true_advice(tokenizer(cached(name)).vocabulary)
 
 
 @pytest.mark.parametrize(

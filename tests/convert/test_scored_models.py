@@ -19,7 +19,8 @@ import sentencepiece
 import tokenizers
 from charsmaps import charsmap
 from conftest import ROOT, UNIGRAM, missing, prepared
-from exporting import FIXTURES, asked_of_version_1, differing, ids_or_none, names, real, sample, tokenizer
+from exporting import FIXTURES, asked_of_version_1, differing, ids_or_none, names, sample, tokenizer
+from real_vocabularies import cached
 from reference import T5, NotPreparedError, Oracle, published_tokenizer, vocabulary
 from sentencepiece import sentencepiece_model_pb2 as protocol
 from tokenizer_json_cases import mutations
@@ -55,7 +56,7 @@ CASES = [
 
 
 def path_of(name: str | Path) -> Path:
-    return real(name) if isinstance(name, str) else name
+    return cached(name) if isinstance(name, str) else name
 
 
 @cache
@@ -159,7 +160,7 @@ NEVER_SEEN = {"order_of_equal_scores"}  # told, but these models' ids are ours o
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), IN_LIBRARIES)
 def test_real_vocabularies_in_their_library(name: str, kind: str) -> None:
-    tok, export = tokenizer(real(name)), exported(name, kind)
+    tok, export = tokenizer(cached(name)), exported(name, kind)
     assert export is not None
     assert names(export.limits) == IN_LIBRARIES[name, kind]
     library = parity.library_for(kind, export)
@@ -279,7 +280,7 @@ def test_limits_of_composition_are_real(kind: str, limit: str, text: str) -> Non
 @pytest.mark.slow
 def test_sums_in_sentencepiece_are_almost_equal_where_ids_differ() -> None:
     """What the limit `rounded_sums` says: both paths have the same sum but for rounding."""
-    tok, export = tokenizer(real("nomic-bert-moe")), exported("nomic-bert-moe", "sentencepiece")
+    tok, export = tokenizer(cached("nomic-bert-moe")), exported("nomic-bert-moe", "sentencepiece")
     assert export is not None
     assert names(export.limits) == {"rounded_sums", "unused_tokens"}
     library = parity.sentencepiece(*export.files.values())
@@ -338,7 +339,7 @@ def test_limits_are_real(stem: str, kind: str, limit: str, text: str) -> None:
 
 @pytest.mark.slow
 def test_lists_of_code_points_leave_only_newer_characters() -> None:
-    tok = tokenizer(real("bert-bge"))
+    tok = tokenizer(cached("bert-bge"))
     export = export_to("tokenizer.json", tok.vocabulary, code_points=True)
     assert names(export.limits) == {"newer_unicode", "escaped_spaces", "not_read_by_tokenizers_1"}
     library = parity.library_for("tokenizer.json", export)
@@ -520,7 +521,7 @@ def test_order_of_composition(steps: str, nfc: bool, limit: str) -> None:
 
 def test_merges_alone_are_enough(tmp_path: Path) -> None:
     """tokenizer.json of Llama 2 without the file beside it."""
-    tok, export = tokenizer(real("llama-spm")), exported("llama-spm", "tokenizer.json")
+    tok, export = tokenizer(cached("llama-spm")), exported("llama-spm", "tokenizer.json")
     assert export is not None
     imported = import_file(str(written(export, tmp_path, without="tokenizer_config.json")))
     assert names(imported.limits) == set()
@@ -537,7 +538,7 @@ def test_merges_alone_are_enough(tmp_path: Path) -> None:
     [("llama-spm", "sentencepiece"), ("nomic-bert-moe", "tokenizer.json"), ("bert-bge", "vocab.txt")],
 )
 def test_llama_cpp_loads_what_was_imported(name: str, kind: str, tmp_path: Path) -> None:
-    tok, export = tokenizer(real(name)), exported(name, kind)
+    tok, export = tokenizer(cached(name)), exported(name, kind)
     assert export is not None
     target = tmp_path / "v.gguf"
     target.write_bytes(pack(import_file(str(written(export, tmp_path))).metadata))

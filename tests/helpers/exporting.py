@@ -15,7 +15,7 @@ from typing import Any
 from conftest import ROOT, missing
 from fixture_texts import texts as fixture_texts
 from random_texts import RandomTexts
-from reference import NotPreparedError, tokenizers_1, vocabulary
+from reference import NotPreparedError, tokenizers_1
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe._util.utf8 import is_utf8
@@ -44,13 +44,6 @@ def tokenizer(path: Path) -> Tokenizer:
     found = opened(path)
     assert found is not None
     return found
-
-
-def real(name: str) -> Path:
-    try:
-        return vocabulary(name)
-    except NotPreparedError as error:
-        missing(str(error))
 
 
 def sample(tok: Tokenizer, count: int) -> list[str]:

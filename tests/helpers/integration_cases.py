@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, ROOT, missing
-from reference import NotPreparedError, vocabulary
+from conftest import GPT2, ROOT
+from real_vocabularies import cached
 
 import ggufbpe
 from ggufbpe import Tokenizer
@@ -28,10 +28,7 @@ def library(module: str) -> Any:
 
 def real(name: str) -> Tokenizer:
     """The tokenizer of a real vocabulary of llama.cpp's. Without these the test is skipped, or fails in CI."""
-    try:
-        return Tokenizer.from_gguf(vocabulary(name))
-    except NotPreparedError as error:
-        missing(str(error))
+    return Tokenizer.from_gguf(cached(name))
 
 
 TOK = Tokenizer.from_gguf(GPT2)

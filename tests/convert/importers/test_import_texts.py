@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import GPT2, ROOT
-from exporting import FIXTURES, names, real, sample, tokenizer
+from exporting import FIXTURES, names, sample, tokenizer
+from real_vocabularies import cached
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
@@ -263,7 +264,7 @@ def test_what_names_the_pre_tokenizer_of_merges(
 
 
 def test_tokens_tell_the_pre_tokenizer_where_nothing_names_it(tmp_path: Path) -> None:
-    export = to_merges_txt(tokenizer(real("deepseek-coder")).vocabulary)
+    export = to_merges_txt(tokenizer(cached("deepseek-coder")).vocabulary)
     text = export.files["merges.txt"].decode()
     written(tmp_path, merges_txt="#version: 0.2\n" + text.partition("\n")[2])
     (tmp_path / "vocab.json").write_bytes(export.files["vocab.json"])
@@ -367,7 +368,7 @@ MERGING = [p for p in FIXTURES if tokenizer(p).vocabulary.tokenizer_model.algori
 @pytest.mark.parametrize("source", [GPT2, *MERGING, *REAL], ids=lambda s: s if isinstance(s, str) else s.stem)
 def test_own_export_gives_the_same_ids(source: Path | str, tmp_path: Path) -> None:
     """Of the text between special tokens: merges.txt and vocab.json do not say all that a GGUF says about these."""
-    before = tokenizer(source if isinstance(source, Path) else real(source))
+    before = tokenizer(source if isinstance(source, Path) else cached(source))
     try:
         export = to_merges_txt(before.vocabulary)
     except NotExpressibleError:
