@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from reference import vocabulary
 
-from ggufbpe import Tokenizer
+from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.token_checks import PADDING
 from ggufbpe.chat.known_templates import known_template
@@ -50,7 +50,7 @@ class Base:
     """A healthy vocabulary, which the broken copies are made of.
 
     `keys` are added to the file, so that it is as published models have it. `lacks` are the defects that change nothing
-    of such a vocabulary, or that make a file which cannot be opened.
+    of such a vocabulary, that cannot be told, or that make a file which cannot be opened.
     """
 
     name: str
@@ -124,7 +124,8 @@ def _real(name: str) -> Callable[[], Path]:
     return lambda: vocabulary(name)
 
 
-_BPE_LACKS = ("space_prefix", "scores")
+_NO_UNKNOWN = ("unk_id", "sep_id")  # neither comes out of a text
+_BPE_LACKS = ("space_prefix", "scores", *_NO_UNKNOWN)
 _OTHERS_LACK = ("pre_wrong", "pre_missing", "merges_cut", "types_missing")
 _TYPES = ("types_all", "types_some", "types_missing")  # llama.cpp makes <|endoftext|> a control token anyway
 
@@ -148,22 +149,27 @@ BASES = (
     Base("starcoder", "BPE", _real("starcoder"), lacks=(*_BPE_LACKS, "tokens_lost")),
     Base("falcon", "BPE", _real("falcon"), lacks=(*_BPE_LACKS, *_TYPES, "tokens_lost")),
     Base("command-r", "BPE", _real("command-r"), lacks=_BPE_LACKS),
-    Base("llama-spm", "SPM", _real("llama-spm"), lacks=(*_OTHERS_LACK, "tokens_lost")),
-    Base("phi-3", "SPM", _real("phi-3"), lacks=_OTHERS_LACK),
-    Base("baichuan", "SPM", _real("baichuan"), lacks=(*_OTHERS_LACK, "tokens_lost")),
+    Base("llama-spm", "SPM", _real("llama-spm"), lacks=(*_OTHERS_LACK, *_NO_UNKNOWN, "tokens_lost")),
+    Base("phi-3", "SPM", _real("phi-3"), lacks=(*_OTHERS_LACK, *_NO_UNKNOWN)),
+    Base("baichuan", "SPM", _real("baichuan"), lacks=(*_OTHERS_LACK, *_NO_UNKNOWN, "tokens_lost")),
     Base(
         "bert-bge",
         "WPM",
         _real("bert-bge"),
         lacks=(*_OTHERS_LACK, "bos_flag", "eos_flag", "space_prefix", "scores", "tokens_lost"),
     ),
-    Base("t5", "UGM", _real("t5"), lacks=(*_OTHERS_LACK, "bos_flag", "space_prefix", "tokens_lost")),
+    Base(
+        "t5", "UGM", _real("t5"), lacks=(*_OTHERS_LACK, "bos_flag", "space_prefix", "tokens_lost", "sep_id")
+    ),
     Base(
         "rwkv",
         "RWKV",
         lambda: ROOT / "fixtures" / "vocabs" / "rwkv.gguf",
         {_K.BOS_ID: 0, _K.EOS_ID: 0},
-        lacks=(*_OTHERS_LACK, *_TYPES, "bos_flag", "eos_flag", "space_prefix", "scores", "tokens_lost"),
+        lacks=(
+            *(*_OTHERS_LACK, *_TYPES, "bos_flag", "eos_flag", "space_prefix", "scores", "tokens_lost"),
+            *(*_NO_UNKNOWN, "model_wrong"),  # it has too few tokens to tell its model
+        ),
     ),
 )
 
@@ -199,6 +205,18 @@ def _pre_wrong(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
 
 def _pre_missing(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
     return {_K.PRE: None} if _K.PRE in base.values else None
+
+
+def _model_wrong(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
+    """The name of another tokenizer model, as which the file can be opened."""
+    others = []
+    for name in ("gpt2", "llama", "bert", "t5", "rwkv"):
+        try:
+            base.opened({_K.MODEL: name})
+        except GGUFError:
+            continue
+        others.append(name)
+    return {_K.MODEL: dice.choice([name for name in others if name != base.values[_K.MODEL]])}
 
 
 def _flag(key: str, attribute: str) -> Callable[[Base, Random, Sequence[str]], Keys | None]:
@@ -341,6 +359,11 @@ DEFECTS = (
 OTHER_DEFECTS = (
     Defect("word_special", "types", _word_special, True, _TYPES_NAMED),
     Defect("types_exchanged", "types", _types_exchanged, True, _TYPES_NAMED),
+    Defect(
+        "model_wrong", "model", _model_wrong, True, r"tokenizer\.ggml\.model|tokenizer model|the model is"
+    ),
+    Defect("unk_id", "unk id", _special_id(_K.UNK_ID), True, r"\bunk|unknown"),
+    Defect("sep_id", "sep id", _special_id(_K.SEP_ID), True, r"\bsep|seperator_token_id"),
 )
 BY_NAME = {defect.name: defect for defect in (*DEFECTS, *OTHER_DEFECTS)}
 

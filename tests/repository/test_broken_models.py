@@ -151,6 +151,18 @@ def test_the_broken_model_has_its_defect(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm", "bert-bge", "t5"])
+def test_another_model_or_special_id_changes_the_ids(name: str) -> None:
+    base = next(base for base in BASES if base.name == name)
+    for defect in {"model_wrong", "unk_id", "sep_id"}.difference(base.lacks):
+        broken = made(base, defect)
+        right, wrong = (
+            opened.encode_batch(broken.compared) for opened in (base.tokenizer, base.opened(broken.broken()))
+        )
+        assert right != wrong, defect
+
+
+@pytest.mark.slow
 def test_the_table_counts_outcomes(tmp_path: Path) -> None:
     with Trial(made(GPT2, "pre_missing"), tmp_path) as trial:
         found = [trial.asked("doctor")]
