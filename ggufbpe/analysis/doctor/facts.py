@@ -195,7 +195,13 @@ class Facts:
             return None
         if isinstance(token := self.scalar(_K.UNK_ID), int) and 0 <= token < len(self.tokens):
             return token
-        return next((self.ids[text] for text in TEXTS_OF_IDS[_K.UNK_ID] if text in self.ids), None)
+        return next(iter(self.usual_ids(_K.UNK_ID)), None)
+
+    def usual_ids(self, key: str) -> list[int]:
+        """The tokens that have a usual text for a special id, the likeliest first: for UNK, the model's default."""
+        found = [self.ids[text] for text in TEXTS_OF_IDS.get(key, ()) if text in self.ids]
+        default = self.kind.default_ids.get("unk") if key == _K.UNK_ID else None
+        return sorted(found, key=lambda token: token != default)
 
     @cached_property
     def names(self) -> list[str]:
@@ -351,13 +357,9 @@ class Facts:
             return self.set(key, theirs)
         if lost := self.lost_token_of_family(key):
             return f"convert the model again: {lost} is missing"
-        texts = TEXTS_OF_IDS.get(key, ())
-        found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
-        return (
-            self.set(key, found[0])
-            if found
-            else f"set {key} to the id of the right token (`ggufbpe fix` with --set)"
-        )
+        if usual := [token for token in self.usual_ids(key) if not self.is_normal(token)]:
+            return self.set(key, usual[0])
+        return f"set {key} to the id of the right token (`ggufbpe fix` with --set)"
 
     def id_of_family(self, key: str) -> int | None:
         """The id that the files of the model's family have under BOS or EOS; None if it is not known."""

@@ -17,8 +17,9 @@ _K = TokenizerKey
 
 _TELLING = ("bos", "eos", "eot", "eom")  # the others rarely matter
 _UNKNOWN_WHY = (
-    "Text without a token is encoded as this one, which the model has learned to mean something else."
+    "llama.cpp encodes unknown text as this token, and the model learned another meaning for the token."
 )
+_SEP_WHY = "SEP ends every text, so every text gets another last id."
 _SPECIAL_WHY = "With a wrong or missing special id, answers may never end, or prompts begin wrongly."
 
 
@@ -46,7 +47,7 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                     None,
                     f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}.",
                 )
-            elif _is_other_than_unknown(model, key, token):
+            elif key == _K.UNK_ID and _written_as_unknown(model, token) is not None:
                 yield _wrong_kind(model, name, key, token)
             elif model.types and model.is_normal(token):
                 yield _normal_token(model, name, key, token)
@@ -61,13 +62,18 @@ def _is_telling(model: Facts, name: str) -> bool:
     return name in _TELLING or model.adds(name)
 
 
-def _is_other_than_unknown(model: Facts, key: str, token: int) -> bool:
-    """Check that unknown text becomes a token though another one has the usual text for that, such as [UNK]."""
-    if key != _K.UNK_ID or not model.kind.needs_unknown:
-        return False
-    texts = TEXTS_OF_IDS[key]
-    usual = [model.ids[text] for text in texts if text in model.ids]
-    return model.tokens[token] not in texts and any(not model.is_normal(each) for each in usual)
+def _written_as_unknown(model: Facts, unknown: int) -> int | None:
+    """Return the token that is written as UNK, such as [UNK], if UNK is another token; None if there is no such."""
+    if not model.kind.needs_unknown or model.tokens[unknown] in TEXTS_OF_IDS[_K.UNK_ID]:
+        return None
+    return next((each for each in model.usual_ids(_K.UNK_ID) if not model.is_normal(each)), None)
+
+
+def _why(model: Facts, name: str) -> str:
+    """Why a wrong token matters for one of the special ids."""
+    if name == "unk":
+        return _UNKNOWN_WHY
+    return _SEP_WHY if name == "sep" and model.adds(name) else _SPECIAL_WHY
 
 
 def _is_right(model: Facts, key: str, token: int) -> bool:
@@ -81,13 +87,17 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
     """An id of a token that stands for its own text: the id is wrong, or if the token is a marker, its type is."""
     theirs = model.id_of_family(key)
     is_family_s = theirs == token
-    is_marker = is_family_s or (theirs is None and CONTROL_LIKE.fullmatch(model.tokens[token]))
+    text = model.tokens[token]
+    is_usual = CONTROL_LIKE.fullmatch(text) or text in TEXTS_OF_IDS.get(key, ())
+    is_marker = is_family_s or (theirs is None and is_usual)
     family = f" In {model.family.name} files, this token is a marker." if is_family_s and model.family else ""
     return Finding(
         "warning" if _is_telling(model, name) else "note",
         "special_id_is_normal",
         f"The file says that {name.upper()} is {model.quoted(token)}, which is ordinary text.",
-        "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text.",
+        "In a prompt, such a token is encoded like other text, and when it is generated, it is shown as text."
+        if is_marker or name != "sep"
+        else _why(model, name),
         set_marker_types(model, [token])
         if is_marker and not model.is_made_normal(token)
         else model.set_id(key),
@@ -114,7 +124,7 @@ def _no_marker(model: Facts, name: str, key: str, token: int) -> Finding:
         "special_id_of_wrong_kind",
         f"The file says that {name.upper()} is {model.quoted(token)}, which is "
         f"{'a byte of text' if is_byte else 'marked as unused'}.",
-        _SPECIAL_WHY,
+        _why(model, name),
         model.set_types(CONTROL=[token]) if is_marker and not is_byte else model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,
@@ -147,12 +157,18 @@ def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
         "warning",
         "special_id_of_wrong_kind",
         f"The file says that {name.upper()} is {model.quoted(token)}, which does not {what}.",
-        _UNKNOWN_WHY if name == "unk" else _SPECIAL_WHY,
+        _why(model, name),
         model.set_id(key),
         Where(key, token, model.file.offset(key)),
         None,
-        f"{key} is {token}." + _family_has(model, key),
+        f"{key} is {token}." + (_unknown_is(model, token) if name == "unk" else _family_has(model, key)),
     )
+
+
+def _unknown_is(model: Facts, unknown: int) -> str:
+    """A sentence about the token that is written as UNK, "" if there is no other than `unknown`."""
+    written = _written_as_unknown(model, unknown)
+    return "" if written is None else f" {model.quoted(written)} is token {written}."
 
 
 def _family_has(model: Facts, key: str) -> str:
@@ -164,10 +180,13 @@ def _family_has(model: Facts, key: str) -> str:
 
 
 def missing_special_ids(model: Facts) -> Iterator[Finding]:
-    """BOS and EOS without a key, and those that would be added but do not exist."""
+    """BOS, EOS and UNK without a key, and those that would be added but do not exist."""
     if model.tokenizer is None:
         return
     vocabulary = model.tokenizer.vocabulary
+    unknown = vocabulary.special_ids["unk"]
+    if _K.UNK_ID not in model.file and unknown is not None:
+        yield from _wrong_default_of_unknown(model, unknown)
     added = {name for names in model.kind.added_names(True, True) for name in names}
     for name, key in (("bos", _K.BOS_ID), ("eos", _K.EOS_ID), ("sep", _K.SEP_ID)):
         token = vocabulary.special_ids[name]
@@ -204,6 +223,21 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
                 fix,
                 model.key(key),
             )
+
+
+def _wrong_default_of_unknown(model: Facts, unknown: int) -> Iterator[Finding]:
+    """A default that is UNK although another token is written as one."""
+    if told := _unknown_is(model, unknown):
+        yield Finding(
+            "warning",
+            "special_id_missing",
+            f"The file does not say which token is UNK, so llama.cpp uses {model.quoted(unknown)}.",
+            _UNKNOWN_WHY,
+            model.set_id(_K.UNK_ID),
+            model.key(_K.UNK_ID),
+            None,
+            f"{_K.UNK_ID} is missing, so UNK is {unknown}.{told}",
+        )
 
 
 def _added_by(vocabulary: Vocabulary) -> tuple[Sequence[str], Sequence[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import CONTROL, NORMAL, UNUSED, FactsOf, K, facts_of, family_keys, found, small_keys
+from small_models import CONTROL, NORMAL, UNUSED, FactsOf, K, Keys, facts_of, family_keys, found, small_keys
 
 from ggufbpe.analysis.doctor.special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
 from ggufbpe.gguf.constants import TokenType
@@ -62,6 +62,20 @@ def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> 
 WORDPIECE = {"[PAD]": 3, "[UNK]": 2, "[CLS]": 3, "[SEP]": 3, "[unused0]": 1, "‚ñÅto": 1, "<mask>": 3}
 
 
+def wordpiece_keys(*added: str, **ids: int | None) -> Keys:
+    """The keys of a small BERT with `added` as more normal tokens; `ids` are its special ids, None to leave one out."""
+    keys = {
+        K.MODEL: "bert",
+        K.LIST: [*WORDPIECE, *added],
+        K.TOKEN_TYPE: [*WORDPIECE.values(), *[NORMAL] * len(added)],
+        K.BOS_ID: 2,
+        K.SEP_ID: 3,
+        K.UNK_ID: 1,
+        **{f"tokenizer.ggml.{key}": token for key, token in ids.items()},
+    }
+    return {key: value for key, value in keys.items() if value is not None}
+
+
 @pytest.mark.parametrize(
     ("ids", "expected"),
     [
@@ -73,21 +87,49 @@ WORDPIECE = {"[PAD]": 3, "[UNK]": 2, "[CLS]": 3, "[SEP]": 3, "[unused0]": 1, "‚ñ
     ],
 )
 def test_ids_that_come_out_of_texts(ids: dict[str, int], expected: list[str], facts_of: FactsOf) -> None:
-    keys: dict[str, Any] = {
-        K.MODEL: "bert",
-        K.LIST: list(WORDPIECE),
-        K.TOKEN_TYPE: list(WORDPIECE.values()),
-        K.BOS_ID: 2,
-        K.SEP_ID: 3,
-        K.UNK_ID: 1,
-        **{f"tokenizer.ggml.{key}": token for key, token in ids.items()},
-    }
-    model = facts_of(keys)
+    model = facts_of(wordpiece_keys(**ids))
     grave = [finding for finding in wrong_special_ids(model) if finding.severity != "note"]
     assert [finding.id for finding in grave] == expected
     for finding in grave:
         key = finding.where.key or ""
         assert finding.fix == model.set(key, {K.SEP_ID: 3, K.UNK_ID: 1}[key])
+        if key == K.SEP_ID:
+            assert finding.why == "SEP ends every text, so every text gets another last id."
+        else:
+            assert finding.evidence == f"{key} is {finding.where.token}. '[UNK]' is token 1."
+
+
+def test_the_default_of_unk_is_wrong_where_another_token_is_written_as_unk(facts_of: FactsOf) -> None:
+    more = [f"word{index}" for index in range(len(WORDPIECE), 110)]
+    model = facts_of(wordpiece_keys(*more, unknown_token_id=None))
+    [finding] = missing_special_ids(model)
+    assert (finding.id, finding.severity, finding.where.key) == ("special_id_missing", "warning", K.UNK_ID)
+    assert finding.what.startswith("The file does not say which token is UNK, so llama.cpp uses ")
+    assert finding.evidence == f"{K.UNK_ID} is missing, so UNK is 100. '[UNK]' is token 1."
+    assert finding.fix == model.set(K.UNK_ID, 1)
+    more[100 - len(WORDPIECE)] = "<unk>"
+    assert not list(missing_special_ids(facts_of(wordpiece_keys(*more, unknown_token_id=None))))
+
+
+def test_of_an_unk_that_is_written_as_one_the_type_is_wrong(facts_of: FactsOf) -> None:
+    keys = wordpiece_keys()
+    keys[K.TOKEN_TYPE][1] = NORMAL
+    model = facts_of(keys)
+    [finding] = wrong_special_ids(model)
+    assert (finding.id, finding.fix) == ("special_id_is_normal", model.set_types(CONTROL=[1]))
+
+
+@pytest.mark.parametrize(("usual", "expected"), [("[UNK]", 100), ("word", 7)])
+def test_of_two_tokens_that_are_written_as_unk_it_is_the_default(
+    usual: str, expected: int, facts_of: FactsOf
+) -> None:
+    keys = wordpiece_keys(*[f"word{index}" for index in range(len(WORDPIECE), 110)], unknown_token_id=None)
+    keys[K.LIST][1], keys[K.LIST][7], keys[K.LIST][100] = "[unused1]", "<unk>", usual
+    for token in (7, 100):
+        keys[K.TOKEN_TYPE][token] = CONTROL
+    model = facts_of(keys)
+    assert model.unknown_token == expected
+    assert model.set_id(K.UNK_ID) == model.set(K.UNK_ID, expected)
 
 
 @pytest.mark.parametrize("name", ["bos", "eos", "eot", "eom"])
