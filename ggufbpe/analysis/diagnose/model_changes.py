@@ -196,11 +196,11 @@ def _unknown_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
         token = vocabulary.token_to_id.get(text)
         if token is None or token == unknown:
             continue
-        own = "none" if unknown is None else quoted_token(vocabulary, unknown)
+        own = "has no unknown token" if unknown is None else f"uses {quoted_token(vocabulary, unknown)}"
         cause = Cause(
             "unk",
             {
-                "what": f"in the given ids, unknown text is {quoted_token(vocabulary, token)}; in the model, {own}",
+                "what": f"the given ids use {quoted_token(vocabulary, token)} for unknown text; the model {own}",
                 "ours": unknown,
                 "theirs": token,
             },

@@ -612,12 +612,24 @@ OTHER_BREAKS: list[tuple[str, str | None, dict[str, Any], list[str], bool]] = [
 ]
 
 
-def test_another_unknown_token(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "changes", "what"),
+    [
+        (UNIGRAM, {"set": {UNK: 3}}, "use '<unk>' for unknown text; the model uses '<sep>'"),
+        (
+            ROOT / "fixtures/vocabs/wpm.gguf",
+            {"remove": [UNK]},
+            "use '[UNK]' for unknown text; the model has no unknown token",
+        ),
+    ],
+    ids=["another", "none"],
+)
+def test_another_unknown_token(path: Path, changes: dict[str, Any], what: str, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
-    fix(UNIGRAM, broken, set={UNK: 3})
-    right, text = Tokenizer.from_gguf(UNIGRAM), "where are \u2603 and \u65e5 now"
+    fix(path, broken, **changes)
+    right, text = Tokenizer.from_gguf(path), "where are \u2603 and \u65e5 now"
     best = diagnose(Tokenizer.from_gguf(broken), text.encode(), right.encode(text)).explanations[0]
-    assert [cause.id for cause in best.causes] == ["unk"]
+    assert [(cause.id, cause.detail["what"]) for cause in best.causes] == [("unk", f"the given ids {what}")]
     assert best.fix == f"ggufbpe fix {broken} --set {UNK}={right.vocabulary.special_ids['unk']} -o fixed.gguf"
 
 
