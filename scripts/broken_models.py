@@ -208,12 +208,12 @@ def _pre_missing(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
 
 
 def _model_wrong(base: Base, dice: Random, texts: Sequence[str]) -> Keys | None:
-    """The name of another tokenizer model, as which the file can be opened."""
+    """The name of another tokenizer model, as which the file can be opened and encodes the texts."""
     others = []
     for name in ("gpt2", "llama", "bert", "t5", "rwkv"):
         try:
-            base.opened({_K.MODEL: name})
-        except GGUFError:
+            base.opened({_K.MODEL: name}).encode_batch(texts)
+        except (GGUFError, ValueError):  # a byte without a token
             continue
         others.append(name)
     return {_K.MODEL: dice.choice([name for name in others if name != base.values[_K.MODEL]])}
