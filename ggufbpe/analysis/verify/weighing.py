@@ -140,8 +140,8 @@ def _unusual_types(
 ) -> Iterator[tuple[int, str]]:
     """Markers that are plain text, and ordinary words that are control tokens or unused.
 
-    User-defined words say nothing: a model may have been trained with them. Nor do the markers of a file whose words
-    are special, too.
+    User-defined words say nothing: a model may have been trained with them. Markers are no evidence if the other file
+    has stored its words as special tokens as well.
     """
     assert one.markers is not None
     assert another.markers is not None
