@@ -19,8 +19,8 @@ is printed is run in a scratch folder, and the model that it writes is compared 
     nothing      no command was printed, although one could mend the model, and a cause has not been named
     too little   the command leaves a difference that a command could have mended
     unnamed      no command can mend what the texts show, and the cause has not been named
-    harm         something that was right before is wrong after: ids, decoded text, or a new finding of `doctor`; or
-                 the healthy model is to be changed
+    harm         something that was right before is wrong after: ids, decoded text, or a new finding of `doctor` that
+                 is not left where everything is mended that can be; or the healthy model is to be changed
 
 A text is not harmed whose ids are those of the model in which everything is mended that a command can mend: where most
 merges are lost, a wrong pre-tokenizer that takes whole words without merging hides that in some texts.
@@ -280,7 +280,8 @@ class Trial:
                 return f"a text that was right has other ids: {text[:40]!r}"
         if worse := self._other_pieces(fixed, before, texts):
             return worse
-        if new := self._found(path, like=self._broken) - self._found_before:
+        new = self._found(path, like=self._broken) - self._found_before
+        if new and (new := new - self._found_in_best):
             return f"doctor has new findings: {', '.join(sorted(new))}"
         return ""
 
@@ -310,6 +311,16 @@ class Trial:
     @cached_property
     def _found_before(self) -> set[str]:
         return {finding.id for finding in grave_findings(self._broken, ())}
+
+    @cached_property
+    def _found_in_best(self) -> set[str]:
+        """What `doctor` warns of where all is mended that a command can mend; other defects may have hidden it."""
+        mendable = [defect.name for defect in self.case.defects if defect.is_fixable]
+        path = self.case.base.copy(self.folder / "best.gguf", self.case.broken(but=mendable))
+        try:
+            return self._found(path, like=self._broken)
+        finally:
+            path.unlink()
 
     def _found(self, path: Path, like: Facts) -> set[str]:
         """The ids of what `doctor` warns of in a file."""

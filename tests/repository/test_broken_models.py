@@ -123,6 +123,13 @@ def test_a_fix_that_makes_another_finding_of_doctor_is_harm(tmp_path: Path) -> N
         assert trial.judged(0, command).detail.startswith("doctor has new findings: ")
 
 
+def test_a_finding_that_another_defect_hid_is_no_harm(tmp_path: Path) -> None:
+    command = f"merges differ: ggufbpe fix bad.gguf --set {K.MODEL}=gpt2 -o fixed.gguf"
+    with Trial(made(GPT2, "model_wrong", "merges_cut"), tmp_path) as trial:
+        judged = trial.judged(0, command)
+    assert judged.outcome == "mended", judged.detail
+
+
 @pytest.mark.slow
 def test_an_id_of_a_lost_token_is_no_defect(tmp_path: Path) -> None:
     """Wherever the id would be of a token that is lost with it, the file cannot be opened."""
