@@ -43,6 +43,7 @@ from synthetic import tokenizer_as
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.oracles.oracle import Answer, Failure, Oracle
 from ggufbpe.analysis.oracles.recorded_ids import OtherModel
+from ggufbpe.analysis.verify import side_by_side
 from ggufbpe.analysis.verify.align import Placed, align, own_row, place
 from ggufbpe.analysis.verify.fuzz import texts_for
 from ggufbpe.analysis.verify.given_texts import cut_into_texts
@@ -161,6 +162,15 @@ def test_ids_are_laid_where_the_engine_has_them(name: str) -> None:
         assert [i for span in spans for i in range(*span.right)] == list(range(len(right)))
         differing += not all(span.same for span in spans)
     assert differing > 100, "or nothing was tried"
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")  # no newline character
+def test_text_without_a_token_has_an_empty_piece(gpt2: Tokenizer) -> None:
+    """RWKV without an unknown token gives -1 there, as llama.cpp does."""
+    other = Tokenizer.from_gguf(GPT2, overrides={"tokenizer.ggml.model": "rwkv"})
+    assert own_row(other, b"a b", add_special=False, parse_special=True)[1] == Placed(-1, b"", 1, 2)
+    assert [each.tokens for each in side_by_side.compare([other, gpt2], b"a b").stretches]
+    assert verify(other, OtherModel(gpt2), ["a b"]).differences
 
 
 def test_ids_of_no_place_share_the_text(gpt2: Tokenizer) -> None:
