@@ -6,6 +6,6 @@ from ...models import format_detection
 from .facts import Facts
 
 
-def likely_models(model: Facts) -> list[str]:
+def likely_models_for(model: Facts) -> list[str]:
     """Return the models that the file was likely made for, if its tokens speak against the one that it names."""
     return format_detection.likely_models(model.tokens, model.looks, model.model, model.pre)

@@ -105,7 +105,7 @@ def _cuts(row: Row, end: int) -> dict[int, tuple[int, int]]:
 def own_row(tokenizer: Tokenizer, text: bytes, *, add_special: bool, parse_special: bool) -> Row:
     """The row of `Tokenizer.encode`."""
     ids, spans = tokenizer.encode_with_offsets(text, add_special=add_special, parse_special=parse_special)
-    pieces = {token: piece_of(tokenizer, token) for token in set(ids)}
+    pieces = {token: piece_or_nothing(tokenizer, token) for token in set(ids)}
     return [Placed(token, pieces[token], start, end) for token, (start, end) in zip(ids, spans)]
 
 
@@ -116,7 +116,7 @@ def place(tokenizer: Tokenizer, text: bytes, ids: Sequence[int], like: Row) -> R
     range has an empty piece. Where the pieces do not match the text, the ids up to where they match again share that
     stretch of the text.
     """
-    pieces_by_id = {token: piece_of(tokenizer, token) for token in set(ids)}
+    pieces_by_id = {token: piece_or_nothing(tokenizer, token) for token in set(ids)}
     pieces = [pieces_by_id[token] for token in ids]
     ours, theirs = (_run_of(tokenizer.bos_id, row) for row in ([token.id for token in like], ids))
     row: Row = []
@@ -128,7 +128,7 @@ def place(tokenizer: Tokenizer, text: bytes, ids: Sequence[int], like: Row) -> R
     return row + _Placing(text, like[skipped:]).places(ids[len(row) :], pieces[len(row) :])
 
 
-def piece_of(tokenizer: Tokenizer, token: int) -> bytes:
+def piece_or_nothing(tokenizer: Tokenizer, token: int) -> bytes:
     """The piece of a token; empty for an id out of range, such as the -1 of models without an unknown token."""
     return tokenizer.token_to_piece(token) if 0 <= token < tokenizer.vocab_size else b""
 

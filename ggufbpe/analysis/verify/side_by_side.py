@@ -18,7 +18,7 @@ from ...data.training.trace_text import trace_text
 from ...data.training.trained_vocabulary import TrainedVocabulary
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, TextOrPath, opened_by_name, text_of, tokenizer_of
-from .align import piece_of
+from .align import piece_or_nothing
 from .stretches import SplittingModel, Stretches
 
 
@@ -92,7 +92,7 @@ def _splits(model: Tokenizer | TrainedVocabulary, parse_special: bool) -> Splitt
     if isinstance(model, Tokenizer):
         encode = model.encode_with_offsets_to_numpy
         return SplittingModel(
-            partial(encode, add_special=False, parse_special=parse_special), partial(piece_of, model)
+            partial(encode, add_special=False, parse_special=parse_special), partial(piece_or_nothing, model)
         )
 
     def offsets(text: bytes) -> tuple[Any, Any]:
