@@ -56,7 +56,7 @@ undo record is kept beside the model until that is safely on disk: after a crash
 restores the old metadata. If something else lies in the place of that record, such as a link, \
 nothing is changed. Otherwise the model is replaced by a copy in one step. If that is interrupted or the disk \
 is full, the model is unchanged. So is a model that another process is changing, or has changed meanwhile: of two \
-changes at once, the second is refused. Windows and some network shares cannot lock a file: there, let one change \
+changes at once, the second is refused. On Windows, on SMB shares and where files cannot be locked, let one change \
 of a model end before the next begins. On file systems that support it (Btrfs, XFS), a copy shares the tensors with \
 the model and needs no space for them."""
 _EXAMPLES = """\

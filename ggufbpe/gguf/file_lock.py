@@ -2,8 +2,9 @@
 
 A lock belongs to the file that was opened, not to its name: a change may replace the file by a copy, and whoever waited
 with the old one open would change a file that is gone. So the name is asked again once the lock is held. On file
-systems without locks a file is only replaced, and first compared with what it was. On Windows nothing is locked: a
-change in place is noticed only by its undo record, which `recover` takes for that of an interrupted one.
+systems without locks, and on SMB shares, a file is only replaced, and first compared with what it was. On Windows
+nothing is locked: a change in place is noticed only by its undo record, which `recover` takes for that of an
+interrupted one.
 """
 
 from __future__ import annotations
@@ -69,11 +70,10 @@ def _opened(path: str, mode: Literal["rb", "r+b"]) -> IO[bytes]:
     file = open(path, mode, buffering=0)  # noqa: SIM115 - the caller closes it
     try:
         lock(file, path)
-    except (BlockingIOError, PermissionError):  # the second is what SMB says
-        file.close()
-        raise InterruptedChangeError("another process is changing it", path=path) from None
     except OSError as error:
         file.close()
+        if error.errno in (errno.EAGAIN, errno.EACCES):  # the second is what SMB says
+            raise InterruptedChangeError("another process is changing it", path=path) from None
         if error.errno == errno.EBADF and mode == "rb":  # NFS
             return _opened(path, "r+b")  # not at once: overlayfs then copies the whole file
         raise

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -246,14 +247,18 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
 
 
 def _may_change(path: str, model: str) -> bool:
-    """Whether `fix` may change `model` in place: a file at `path` that is no blob, or a download to this folder."""
-    return not is_blob(path) if os.path.lexists(path) else os.path.basename(model) == model
+    """Whether `fix` may change `model` in place: a file at `path` that is no blob, or a download to this folder.
 
-
-_BLOB = re.compile(r"(sha256-)?([0-9a-f]{40}|[0-9a-f]{64})")
+    Other stores that name files by their content, as DVC's, link to files that nobody may write to.
+    """
+    if not os.path.lexists(path):
+        return os.path.basename(model) == model
+    is_kept = os.path.islink(path) and os.path.exists(path) and not os.stat(path).st_mode & stat.S_IWUSR
+    return not is_blob(path) and not is_kept
 
 
 def is_blob(path: str) -> bool:
     """Whether a file is named by the digest of its content, as in Ollama's store and the hub's cache."""
     folder, file = os.path.split(os.path.realpath(path))
-    return os.path.basename(folder) == "blobs" and _BLOB.fullmatch(file) is not None
+    is_digest = re.fullmatch(r"(sha256-)?([0-9a-f]{40}|[0-9a-f]{64})", file) is not None
+    return os.path.basename(folder) == "blobs" and is_digest

@@ -37,6 +37,7 @@ class KnownFamily(NamedTuple):
     has_charsmap: bool = False  # in all files of the family
     hidden: tuple[str, ...] = ()  # texts of all control tokens, where usual names do not tell them
     shown: tuple[str, ...] = ()  # texts of all user-defined markers, which are shown when generated
+    inner: tuple[int, str] | None = None  # a token that tells the family where the last ones are lost
 
     @property
     def vocabulary(self) -> str:
@@ -63,7 +64,7 @@ class KnownFamily(NamedTuple):
 
     def lacks_few(self, tokens: Sequence[str]) -> bool:
         """Check that a vocabulary has nearly as many tokens as those of the family, and none that contradicts them."""
-        known = filter(None, (self.bos, self.eos, self.last, self.last_marker))
+        known = filter(None, (self.bos, self.eos, self.inner, self.last, self.last_marker))
         has_others = any(index < len(tokens) and tokens[index] != text for index, text in known)
         return self.begins(tokens) and _NEARLY_ALL * self.size <= len(tokens) <= self.size and not has_others
 
@@ -79,8 +80,9 @@ _GPT2 = ("!", '"', "#")
 KNOWN_FAMILIES = (
     KnownFamily(
         *("Phi-3", "llama", 32064, _SPM, (32001, "<|assistant|>"), ()),
-        *(True, False, (1, "<s>"), (32000, "<|endoftext|>"), f".*({'|'.join(PHI_3)})"),  # as for llama.cpp
+        *(True, False, (1, "<s>"), (32000, "<|endoftext|>"), f".*({'|'.join(PHI_3)})"),
         last_marker=(32010, "<|user|>"),
+        inner=(31999, "给"),
     ),
     KnownFamily(
         *("Llama 2", "llama", 32000, _SPM, (31999, "给"), ()),

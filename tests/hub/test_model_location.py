@@ -81,6 +81,21 @@ def test_the_first_part_of_a_split_model_keeps_its_name(
     assert Change.of_command(command) == Change({"a": "b"})
 
 
+def test_what_a_store_protects_is_not_changed_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DVC and git-annex name files by their content, too, and make them read-only."""
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "ab" / "cdef"
+    kept.parent.mkdir()
+    kept.write_bytes(GPT2.read_bytes())
+    kept.chmod(0o444)
+    Path(PART).symlink_to(kept)
+    assert fix_command(PART, ["--set", "a=b"]).endswith(f" -o fixed/{PART}")
+    kept.chmod(0o644)
+    assert fix_command(PART, ["--set", "a=b"]).endswith(" --in-place")
+
+
 @pytest.mark.parametrize("place", ["link", "cache"])
 @pytest.mark.parametrize("given", [PART, f"./{PART}", "absolute"])
 def test_the_command_for_a_link_in_the_current_folder_runs(

@@ -117,8 +117,8 @@ def fix(
     A model given by name is never changed in place: `StoreError`, which says how its program can use a copy.
 
     `ValueError` and `TypeError` for invalid changes, `FileExistsError` if `output` already exists,
-    `InterruptedChangeError` if another process is changing the file, or has changed it since it was read (Windows and
-    some network shares have no locks: there, let one change of a model end before the next begins); `OSError`.
+    `InterruptedChangeError` if another process is changing the file, or has changed it since it was read (on
+    Windows, on SMB shares and where files cannot be locked, let one change end before the next begins); `OSError`.
     """
     source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
     tokens = _token_changes(rename_tokens, add_tokens, token_types, remove_tokens)

@@ -104,6 +104,14 @@ def test_tokens_of_its_own_behind_those_of_llama_2_are_none_that_phi_3_lost(fact
     assert not list(last_tokens_missing(model))
 
 
+def test_a_vocabulary_of_its_own_is_no_phi_3_by_a_name_like_dolphi_3(facts_of: FactsOf) -> None:
+    keys = {**family_keys("Llama 2"), KEY_NAME: "Dolphi 3B"}
+    keys[K.LIST] = [*keys[K.LIST][:31999], "mine"]
+    model = facts_of(keys)
+    assert model.family is None
+    assert not list(last_tokens_missing(model))
+
+
 @pytest.mark.parametrize(("name", "other"), [("phi-3", "phi 3"), ("My Phi3-mini", "'My Phi 3-mini'")])
 @pytest.mark.parametrize("family", ["Llama 2", "BERT", "Phi-3"])
 def test_a_whole_vocabulary_of_another_family_gets_another_name(
