@@ -24,7 +24,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._util import utf8
-from .._util.errors import VocabularyError
 from .._util.lazy import cached_property
 from .._util.llama_cpp_states import PLAMO2_ADDS_TOKENS, lacks
 from .._util.unicode_classes import CLASSES, STARTS
@@ -32,7 +31,7 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .pretokenizers.registry import PreTokenizer
 from .suffixes import INVALID_SCORE, NO_TOKEN, NOT_LOOKED_UP, Suffixes
-from .tokenizer_model import TextModel, TokenizerModel, Warn, first_attributes
+from .tokenizer_model import TextModel, TokenizerModel, Warn, first_attributes, misconverted
 
 if TYPE_CHECKING:
     from .format_detection import Looks
@@ -74,14 +73,9 @@ class Plamo2Model(TokenizerModel):
         missing = [byte for byte, token in enumerate(byte_tokens(vocabulary)) if token <= 0]
         if missing:
             some = ", ".join(f"0x{byte:02X}" for byte in missing[:5]) + (" …" if missing[5:] else "")
-            raise VocabularyError(
-                f"no token of type BYTE stands for {some}"
-                + ("; the token 0 counts as none" if 0 in byte_tokens(vocabulary) else ""),
-                path=file.path,
-                offset=file.offset(TokenizerKey.LIST),
-                key=TokenizerKey.LIST,
-                remedy="convert the model again",
-            )
+            but = "; the token 0 counts as none" if 0 in byte_tokens(vocabulary) else ""
+            problem = f"no token of type BYTE stands for {some}{but}"
+            raise misconverted(file, TokenizerKey.LIST, problem)
 
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
         """The ids before and after a text that the file asks for; before b11549, PLaMo-2 has none."""

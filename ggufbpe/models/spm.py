@@ -26,7 +26,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .._util import utf8
-from .._util.errors import VocabularyError
 from .._util.lazy import cached_property
 from .._util.spelling import BYTE_TOKENS, SPACE, escape_spaces
 from ..gguf.constants import TokenizerKey
@@ -34,7 +33,7 @@ from ..gguf.metadata import Metadata
 from ..native.lazy_strings import as_dict, made_once
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import TextModel, TokenizerModel, Warn
+from .tokenizer_model import TextModel, TokenizerModel, Warn, misconverted
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
@@ -81,13 +80,8 @@ class SpmModel(TokenizerModel):
         """`VocabularyError` for a score that is not a number."""
         wrong = first_nan(vocabulary.scores)
         if wrong >= 0:
-            raise VocabularyError(
-                f"the score of token {wrong} is not a number",
-                path=file.path,
-                offset=file.element_offset(TokenizerKey.SCORES, wrong),
-                key=TokenizerKey.SCORES,
-                remedy="convert the model again",
-            )
+            problem = f"the score of token {wrong} is not a number"
+            raise misconverted(file, TokenizerKey.SCORES, problem, wrong)
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
         """Whether there is a token of the newline's byte, or of the character."""

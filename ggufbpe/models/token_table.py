@@ -15,7 +15,7 @@ from .._util.errors import VocabularyError, printable
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey, TokenType
 from ..gguf.metadata import Metadata
-from .tokenizer_model import Warn
+from .tokenizer_model import Warn, misconverted
 from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 ATTRIBUTE_OF_TYPE = {
@@ -101,13 +101,7 @@ def _check_parallel(file: Metadata, key: str, token_count: int) -> bool:
     if not typed.has(file, key):
         return False
     if file.array_length(key) < token_count:
-        raise VocabularyError(
-            f"has {file.array_length(key)} elements for {token_count} tokens",
-            path=file.path,
-            offset=file.offset(key),
-            key=key,
-            remedy="convert the model again",
-        )
+        raise misconverted(file, key, f"has {file.array_length(key)} elements for {token_count} tokens")
     return True
 
 
@@ -115,10 +109,5 @@ def check_byte_tokens(file: Metadata, tokens: Sequence[str], attributes: array[i
     """`VocabularyError` for a byte token that is too short to name one."""
     for index in tokens_with(attributes, BYTE):
         if len(tokens[index].encode()) < 3:
-            raise VocabularyError(
-                f"token {index}, {printable(tokens[index])}, has the type BYTE but not the form <0xXX>",
-                path=file.path,
-                offset=file.element_offset(TokenizerKey.LIST, index),
-                key=TokenizerKey.LIST,
-                remedy="convert the model again",
-            )
+            problem = f"token {index}, {printable(tokens[index])}, has the type BYTE but not the form <0xXX>"
+            raise misconverted(file, TokenizerKey.LIST, problem, index)

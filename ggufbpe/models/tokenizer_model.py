@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
+from .._util.errors import VocabularyError
 from .._util.spelling import unescape_spaces
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ def unknown_id(vocabulary: Vocabulary) -> int:
     """The unknown token; `NO_TOKEN` if there is none."""
     unknown = vocabulary.special_ids["unk"]
     return NO_TOKEN if unknown is None else unknown
+
+
+def misconverted(file: Metadata, key: str, problem: str, element: int | None = None) -> VocabularyError:
+    """Return the error for the value of a key, or an element of it, that only another conversion mends."""
+    offset = file.offset(key) if element is None else file.element_offset(key, element)
+    remedy = "convert the model again"
+    return VocabularyError(problem, path=file.path, offset=offset, key=key, remedy=remedy)
 
 
 class TextModel(Protocol):

@@ -13,13 +13,12 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from .._util.errors import VocabularyError
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from .charsmap import Charsmap, describe_truncation
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import TokenizerModel, Warn, first_attributes
+from .tokenizer_model import TokenizerModel, Warn, first_attributes, misconverted
 from .vocabulary import Correct, Correction
 
 if TYPE_CHECKING:
@@ -63,9 +62,7 @@ class UnigramModel(TokenizerModel):
             return b""
         data = file.numbers(key).tobytes()
         if problem := describe_truncation(data):
-            raise VocabularyError(
-                problem, path=file.path, offset=file.offset(key), key=key, remedy="convert the model again"
-            )
+            raise misconverted(file, key, problem)
         return data
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
@@ -88,13 +85,7 @@ class UnigramModel(TokenizerModel):
                 f"the token of a line break is {self.line_break(vocabulary)}, and there are {size} tokens"
             )
         if problem:
-            raise VocabularyError(
-                f"{problem}; llama.cpp refuses it",
-                path=file.path,
-                offset=file.offset(key),
-                key=key,
-                remedy="convert the model again",
-            )
+            raise misconverted(file, key, f"{problem}; llama.cpp refuses it")
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int] = ()) -> int:
         """What "\\n" becomes before the file's special ids are known: with T5's own, for unknown and for none."""
