@@ -22,6 +22,7 @@ from .trace_types import (
     Tracer,
     Word,
     WordToken,
+    among_changes,
     joined,
     word_lattice,
 )
@@ -41,16 +42,8 @@ class PlamoTracer(Tracer):
         read = self._text.read(fragment)
         yield Fragment("text", start, start + read.bounds[-1])
         segments = list(self._text.segments(read.text))
-        changes = joined(_changes(read, segments, start))
-        change = next(changes, None)
-        for first, end in segments:
-            while change is not None and change.start < start + read.bounds[end]:
-                yield change
-                change = next(changes, None)
-            yield self._word(read, first, end, start)
-        if change is not None:
-            yield change
-            yield from changes
+        words = (self._word(read, first, end, start) for first, end in segments)
+        yield from among_changes(words, joined(_changes(read, segments, start)))
 
     def _word(self, read: Characters, first: int, end: int, start: int) -> EncodedWord:
         data = [read.seen(at) for at in range(first, end)]

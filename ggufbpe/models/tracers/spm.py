@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..._util import utf8
 from ..._util.spelling import SPACE, escape_spaces
 from .bpe import MergeTracer
-from .trace_types import Fragment, RewrittenText, Step
+from .trace_types import Fragment, RewrittenText, Step, among_changes
 
 if TYPE_CHECKING:
     from ..spm import SpmText
@@ -28,13 +28,11 @@ class SpmTracer(MergeTracer):
         yield Fragment("text", start, start + utf8.byte_length(fragment))
         if self._text.prefix:
             yield RewrittenText(start, start, b"", self._text.prefix, ("space_prefix",))
-        changes = self._spaces(fragment, start)
-        change = next(changes, None)
-        for word, bounds in self._words(fragment, start):
-            while change is not None and change.start < bounds[-1]:
-                yield change
-                change = next(changes, None)
-            yield self._word(word, 0, utf8.Offsets(word, bounds), ())
+        words = (
+            self._word(word, 0, utf8.Offsets(word, bounds), ())
+            for word, bounds in self._words(fragment, start)
+        )
+        yield from among_changes(words, self._spaces(fragment, start))
 
     def _words(self, fragment: str | bytes, start: int) -> Iterator[tuple[str, list[int]]]:
         """Yields each word, and where its characters begin and the last one ends; lazily, since a text may be long."""

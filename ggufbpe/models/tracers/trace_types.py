@@ -10,7 +10,7 @@ lattice. A model that keeps a table of the best sum for each position reports it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from math import fsum
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -292,6 +292,19 @@ def joined(changes: Iterator[RewrittenText]) -> Iterator[RewrittenText]:
             )
     if last is not None:
         yield last
+
+
+def among_changes(words: Iterable[EncodedWord], changes: Iterator[RewrittenText]) -> Iterator[Step]:
+    """Yield each word after the changes that begin before its end, and last the changes that are left."""
+    change = next(changes, None)
+    for step in words:
+        while change is not None and change.start < step.word.end:
+            yield change
+            change = next(changes, None)
+        yield step
+    if change is not None:
+        yield change
+        yield from changes
 
 
 _LEAST = -1.7976931348623157e308  # the total of an unreachable position

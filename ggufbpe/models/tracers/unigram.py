@@ -23,6 +23,7 @@ from .trace_types import (
     Tracer,
     Word,
     WordToken,
+    among_changes,
     joined,
     word_lattice,
 )
@@ -46,15 +47,7 @@ class UnigramTracer(Tracer):
         yield Fragment("text", start, start + len(data))
         normalized = self._normalizer.normalize(data)
         changes = joined(self._changes(data, normalized, start))
-        change = next(changes, None)
-        for step in self._words(normalized, start):
-            while change is not None and change.start < step.word.end:
-                yield change
-                change = next(changes, None)
-            yield step
-        if change is not None:
-            yield change
-            yield from changes
+        yield from among_changes(self._words(normalized, start), changes)
 
     def _words(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:
         text, starts, ends = normalized
