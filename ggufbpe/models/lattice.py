@@ -36,19 +36,9 @@ class Lattice(NamedTuple):
         size = len(text)
         sums = [0.0, *(_LEAST,) * size]
         starts, ids = [0] * (size + 1), [self.unknown] * (size + 1)
-        at = 0
-        while at < size:
-            after = min(at + _CODE_UNITS[text[at] >> 4], size)
-            so_far = sums[at]
-            is_found = False
-            for token, end in self.tokens.tried(text, at)[0]:
-                is_found = is_found or end == after
-                sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
-                if sum_here > sums[end]:
-                    sums[end], starts[end], ids[end] = sum_here, at, token
-            if not is_found and so_far + self.unknown_score > sums[after]:
-                sums[after], starts[after], ids[after] = so_far + self.unknown_score, at, self.unknown
-            at = after
+        for token, at, end, score in self.ways(text):
+            if sums[at] + score > sums[end]:
+                sums[end], starts[end], ids[end] = sums[at] + score, at, token
         path: list[tuple[int, int, int]] = []
         end = size
         while end:
