@@ -29,25 +29,16 @@ def _joined(items: Iterable[Any], between: str = "") -> str | None:
     return between.join(texts)
 
 
+_METHODS = (
+    *("lower", "upper", "title", "capitalize", "swapcase", "strip", "lstrip", "rstrip"),
+    *("removeprefix", "removesuffix", "split"),
+)
 _OF_TEXT: dict[str, Callable[..., Any]] = {
-    "lower": lambda text: text.lower(),
-    "upper": lambda text: text.upper(),
-    "title": lambda text: text.title(),
-    "capitalize": lambda text: text.capitalize(),
-    "swapcase": lambda text: text.swapcase(),
-    "trim": lambda text, *chars: text.strip(*chars),
-    "strip": lambda text, *chars: text.strip(*chars),
-    "lstrip": lambda text, *chars: text.lstrip(*chars),
-    "rstrip": lambda text, *chars: text.rstrip(*chars),
+    **{name: getattr(str, name) for name in _METHODS},
+    **dict.fromkeys(("string", "safe", "escape", "e"), str),
+    "trim": str.strip,
     "replace": lambda text, old, new, *_: text.replace(old, new) if len(text) * len(new) < _MOST else text,
     "reverse": lambda text: text[::-1],
-    "string": lambda text: text,
-    "safe": lambda text: text,
-    "escape": lambda text: text,
-    "e": lambda text: text,
-    "removeprefix": lambda text, part: text.removeprefix(part),
-    "removesuffix": lambda text, part: text.removesuffix(part),
-    "split": lambda text, *by: text.split(*by),
     "list": list,
     "first": lambda text: text[0],
     "last": lambda text: text[-1],

@@ -51,6 +51,7 @@ _NO_ANSWER = frozenset(
     assistant model think final analysis message ai bot chatbot response role
     """.split()
 )
+_Told = tuple[str, str]  # the id of a rule, and what shows that it applies
 
 
 def prompt_checks(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
@@ -66,68 +67,54 @@ def prompt_checks(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
             "It takes too long." if is_slow else f"It says {printable(refused.removeprefix(WRAPPED), 120)}."
         )
         yield template_finding(source, "not_run", None, told, "warning" if is_slow else "")
-    if probes.plain.parts and probes.tricks.parts:
-        yield from _of_contents(source, probes)
-        yield from _of_roles(source, probes)
-        yield from _of_answers(source, probes)
-    elif not probes.plain.refusal:
-        yield template_finding(source, "text_lost", None, "The prompt of a question is empty.")
-    yield from _growth(source, probes)
+    for id, evidence in _of_prompts(probes):
+        yield template_finding(source, id, None, evidence)
     for name in sorted(probes.members - inside_names(source)):
-        yield template_finding(
-            source, "sandbox_escape", None, f"Running, it asks for the member {printable(name)}."
-        )
+        told = f"Running, it asks for the member {printable(name)}."
+        yield template_finding(source, "sandbox_escape", None, told)
+
+
+def _of_prompts(probes: Probes) -> Iterator[_Told]:
+    if probes.plain.parts and probes.tricks.parts:
+        yield from _of_contents(probes)
+        yield from _of_roles(probes)
+        yield from _of_answers(probes)
+    elif not probes.plain.refusal:
+        yield "text_lost", "The prompt of a question is empty."
+    yield from _growth(probes)
 
 
 # ---- contents -------------------------------------------------------------------------------------------
 
 
-def _of_contents(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
+def _of_contents(probes: Probes) -> Iterator[_Told]:
     plain, tricks = probes.plain, probes.tricks
     for answer in (plain, tricks, probes.turns):
         for marker, fields in made_markers(answer):
             if "content" in fields and marker.lower() not in TRICKS.lower():
-                yield template_finding(
-                    source,
-                    "control_from_content",
-                    None,
-                    f"A prompt has {printable(marker)}, partly of a message's text.",
-                )
+                yield "control_from_content", f"A prompt has {printable(marker)}, partly of a message's text."
                 break
     before, after = plain.own, tricks.own
     if before != after:
         added = _added(before, after)
         id = "control_from_content" if _counts(before) != _counts(after) else "content_condition"
-        yield template_finding(
-            source, id, None, f"With another question, the template writes {printable(added)}."
-        )
+        yield id, f"With another question, the template writes {printable(added)}."
     if TRICKS.strip() not in tricks.text and tricks.has_content(0):
         lost = _added(tricks.text, TRICKS)
-        yield template_finding(
-            source, "content_replaced", None, f"Of a question, the prompt lacks {printable(lost)}."
-        )
-    yield from _lost(source, probes)
+        yield "content_replaced", f"Of a question, the prompt lacks {printable(lost)}."
+    yield from _lost(probes)
     if _MARKER in probes.answer(user(f"{PLAIN} {_MARKER}")).text.replace(plain.own, ""):
-        yield template_finding(
-            source, "content_as_control", None, "Nothing takes control tokens out of messages."
-        )
-    yield from _invented(source, probes)
+        yield "content_as_control", "Nothing takes control tokens out of messages."
+    yield from _invented(probes)
     long = probes.long
     order = [part.origin.index or 0 for part in long.parts if part.origin.field.startswith("content")]
     if order != sorted(order):
-        yield template_finding(
-            source, "order_changed", None, "The messages of a chat are in another order in the prompt."
-        )
+        yield "order_changed", "The messages of a chat are in another order in the prompt."
     if long.parts and (new := _new_words(long, probes.turns)):
-        yield template_finding(
-            source,
-            "length_condition",
-            None,
-            f"In a longer chat, the template writes {printable(' '.join(new))}.",
-        )
+        yield "length_condition", f"In a longer chat, the template writes {printable(' '.join(new))}."
 
 
-def _lost(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
+def _lost(probes: Probes) -> Iterator[_Told]:
     """Messages of which nothing is in a prompt, the first."""
     for answer, roles in (
         (probes.plain, ["user"]),
@@ -142,28 +129,24 @@ def _lost(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
                 told = (
                     f"Of {len(roles)} messages, number {index + 1}, of the role {role}, is not in the prompt."
                 )
-                yield template_finding(source, "text_lost", None, told)
+                yield "text_lost", told
                 return
     bare = probes.bare(message("system", SYSTEM), user(PLAIN))
     if not bare or SYSTEM in bare:
         return
     if bare == probes.bare(user(PLAIN)):  # as in Phi-3
-        yield template_finding(
-            source, "no_system_role", None, "The template writes nothing for a system message."
-        )
+        yield "no_system_role", "The template writes nothing for a system message."
     else:
         told = "In place of the text of a system message, the template writes another text, or none."
-        yield template_finding(source, "text_lost", None, told)
+        yield "text_lost", told
 
 
-def _invented(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
+def _invented(probes: Probes) -> Iterator[_Told]:
     """Headers of messages that are in the prompt of a question more often than there are messages."""
-    for text, answer, most in ((PLAIN, probes.plain, 1), (ANSWER, probes.turns, 1)):
+    for text, answer in ((PLAIN, probes.plain), (ANSWER, probes.turns)):
         before = answer.text.partition(text)[0] if text in answer.text else ""
-        if (match := _ROLE_WORD.search(before[-60:])) and probes.plain.text.count(match[0]) > most:
-            yield template_finding(
-                source, "turn_invented", None, f"The prompt of one message has {printable(match[0])} again."
-            )
+        if (match := _ROLE_WORD.search(before[-60:])) and probes.plain.text.count(match[0]) > 1:
+            yield "turn_invented", f"The prompt of one message has {printable(match[0])} again."
             return
 
 
@@ -207,7 +190,7 @@ def _new_words(long: ProbeResult, short: ProbeResult) -> list[str]:
 # ---- roles ----------------------------------------------------------------------------------------------
 
 
-def _of_roles(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
+def _of_roles(probes: Probes) -> Iterator[_Told]:
     for answer, text, wrong in (
         (probes.plain, PLAIN, (*_OF_SYSTEM, *_OF_MODEL)),
         (probes.turns, ANSWER, (*_OF_SYSTEM, *_OF_USER)),
@@ -215,24 +198,15 @@ def _of_roles(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
         (probes.system, PLAIN, (*_OF_SYSTEM, *_OF_MODEL)),
     ):
         if (header := _header(answer, text)) in wrong:
-            yield template_finding(
-                source, "role_confused", None, f"A message is written as one of the role {header}."
-            )
+            yield "role_confused", f"A message is written as one of the role {header}."
             break
     unknown = probes.role(_ROLE)
     if not unknown.parts:
         return
     if _header(unknown, OTHER) in _OF_SYSTEM:
-        yield template_finding(
-            source,
-            "role_confused",
-            None,
-            "A message of an unknown role is written as one of the role system.",
-        )
+        yield "role_confused", "A message of an unknown role is written as one of the role system."
     if _ROLE in unknown.text:
-        yield template_finding(
-            source, "role_not_checked", None, f"A message of the role {_ROLE} is in the prompt as such."
-        )
+        yield "role_not_checked", f"A message of the role {_ROLE} is in the prompt as such."
 
 
 def _header(answer: ProbeResult, text: str) -> str:
@@ -245,19 +219,17 @@ def _header(answer: ProbeResult, text: str) -> str:
 # ---- what follows, and growth ---------------------------------------------------------------------------
 
 
-def _of_answers(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
+def _of_answers(probes: Probes) -> Iterator[_Told]:
     begun = "".join(part.text for part in probes.plain.parts if part.origin.kind == "generation_prompt")
     said = _TAG.sub(" ", begun)
     words = [word for word in _WORD.findall(said) if word.lower() not in _NO_ANSWER]
     if words and not is_known(said):
-        yield template_finding(source, "answer_begun", None, f"The prompt ends with {printable(begun)}.")
+        yield "answer_begun", f"The prompt ends with {printable(begun)}."
     if len(probes.plain.text) > _LARGE_PROMPT:
-        yield template_finding(
-            source, "steep_growth", None, f"A prompt for one word has {len(probes.plain.text):,} characters."
-        )
+        yield "steep_growth", f"A prompt for one word has {len(probes.plain.text):,} characters."
 
 
-def _growth(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
+def _growth(probes: Probes) -> Iterator[_Told]:
     turn = [user("a few words of a question"), message("assistant", "and of its answer")]
     by_turns = [probes.costs(turn * rounds) for rounds in _ROUNDS]
     by_words = [probes.costs([user("word " * size)]) for size in _SIZES]
@@ -265,19 +237,13 @@ def _growth(source: TemplateSource, probes: Probes) -> Iterator[Finding]:
         known = [each for each in costs if each is not None]
         if len(known) < len(costs):
             if known:
-                yield template_finding(
-                    source, "template_runaway", None, f"It fails for a chat of many {what}, but not of few."
-                )
+                yield "template_runaway", f"It fails for a chat of many {what}, but not of few."
             continue
         for number, name in enumerate(("work", "prompt")):
             first, second = _increases([each[number] for each in known])
             if second > _LEAST_GROWTH and second > _STEEP * first:
-                yield template_finding(
-                    source,
-                    "steep_growth",
-                    None,
-                    f"For twice the {what}, the {name} grows {second / max(first, 1):.1f} times as much.",
-                )
+                more = second / max(first, 1)
+                yield "steep_growth", f"For twice the {what}, the {name} grows {more:.1f} times as much."
                 break
 
 
