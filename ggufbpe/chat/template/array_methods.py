@@ -6,7 +6,7 @@ Source: value_array_t::get_builtins, value_object_t::get_builtins and selectattr
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from typing import TYPE_CHECKING
 
 from .call_arguments import Arguments, as_int, truth
@@ -54,7 +54,7 @@ def like(array: Value, items: list[Value]) -> Value:
     return tuple(items) if isinstance(array, tuple) else items
 
 
-def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
+def _items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     """The items that have an attribute, or pass a test, or whose attribute does; or the others."""
     arguments.need(2, 4)
     arguments.need_kinds(list, str)
@@ -76,14 +76,8 @@ def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     return out
 
 
-def select(run: Runtime, arguments: Arguments) -> Value:
-    """The items that pass."""
-    return items_where(run, arguments, True)
-
-
-def reject(run: Runtime, arguments: Arguments) -> Value:
-    """The items that do not."""
-    return items_where(run, arguments, False)
+select = partial(_items_where, keep=True)
+reject = partial(_items_where, keep=False)
 
 
 def as_list(run: Runtime, arguments: Arguments) -> Value:
@@ -103,12 +97,6 @@ def last(run: Runtime, arguments: Arguments) -> Value:
     """The last item, or undefined."""
     arguments.need_kinds(list)
     return arguments[0][-1] if arguments[0] else Undefined()
-
-
-def item_count(run: Runtime, arguments: Arguments) -> Value:
-    """How many items there are."""
-    arguments.need_kinds(list)
-    return len(arguments[0])
 
 
 def join(run: Runtime, arguments: Arguments) -> Value:
@@ -216,7 +204,7 @@ def reverse(run: Runtime, arguments: Arguments) -> Value:
     return arguments[0][::-1]
 
 
-def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
+def _extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
     """The smallest or greatest item, the first among equals; undefined for an empty array."""
     arguments.need(1, 4)
     arguments.need_kinds(list)
@@ -235,14 +223,8 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
     return result
 
 
-def least(run: Runtime, arguments: Arguments) -> Value:
-    """The smallest item."""
-    return extreme(run, arguments, "lt")
-
-
-def greatest(run: Runtime, arguments: Arguments) -> Value:
-    """The greatest item."""
-    return extreme(run, arguments, "gt")
+least = partial(_extreme, how="lt")
+greatest = partial(_extreme, how="gt")
 
 
 # ---- objects ------------------------------------------------------------------------------------
@@ -277,12 +259,6 @@ def items(run: Runtime, arguments: Arguments) -> Value:
     arguments.need_kinds(dict)
     run.items(8 * len(arguments[0]))
     return list(arguments[0].items())
-
-
-def member_count(run: Runtime, arguments: Arguments) -> Value:
-    """How many members there are."""
-    arguments.need_kinds(dict)
-    return len(arguments[0])
 
 
 def dictsort(run: Runtime, arguments: Arguments) -> Value:

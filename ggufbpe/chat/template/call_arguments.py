@@ -75,6 +75,16 @@ class Arguments(list[Value]):
 _MISSING = Undefined()
 
 
+def size_of(kind: type) -> Builtin:
+    """A method of one type: how many bytes of UTF-8, items or members there are."""
+
+    def size(run: Runtime, arguments: Arguments) -> Value:
+        arguments.need_kinds(kind)
+        return len(arguments[0])
+
+    return size
+
+
 def is_a(value: Value, kind: type) -> bool:
     """Whether a value is of llama.cpp's type for `kind`: a tuple is an array, a bool is no int."""
     if kind is list:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import array_methods as arrays
 from . import string_methods as strings
-from .call_arguments import Arguments, Builtin, Table, as_int, is_a, truth
+from .call_arguments import Arguments, Builtin, Table, as_int, is_a, size_of, truth
 from .operators import cast_to_int, negated, slice_of
 from .value_tests import TESTS
 from .values import (
@@ -188,7 +188,7 @@ _STRING: Table = {
     "lstrip": strings.lstrip,
     "title": strings.title,
     "capitalize": strings.capitalize,
-    "length": strings.byte_count,
+    "length": size_of(str),
     "startswith": strings.startswith,
     "endswith": strings.endswith,
     "split": strings.split_at,
@@ -209,7 +209,7 @@ _ARRAY: Table = {
     "list": arrays.as_list,
     "first": arrays.first,
     "last": arrays.last,
-    "length": arrays.item_count,
+    "length": size_of(list),
     "slice": sliced,
     "selectattr": arrays.select,
     "select": arrays.select,
@@ -234,7 +234,7 @@ _OBJECT: Table = {
     "items": arrays.items,
     "tojson": tojson,
     "string": written,
-    "length": arrays.member_count,
+    "length": size_of(dict),
     "dictsort": arrays.dictsort,
     "join": strings.not_implemented("object join"),
 }

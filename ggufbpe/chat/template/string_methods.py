@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .call_arguments import Arguments, as_float, as_int, is_a, truth
@@ -22,26 +23,20 @@ _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _WORD = re.compile(r"[^ \t\n\v\f\r]+")
 
 
-def upper_case(run: Runtime, arguments: Arguments) -> Value:
-    """The text in upper case."""
-    arguments.need_kinds(str)
-    run.scan(len(arguments[0]))
-    return _in_case(arguments[0], "upper", _UPPER)
-
-
-def lower_case(run: Runtime, arguments: Arguments) -> Value:
-    """The text in lower case."""
-    arguments.need_kinds(str)
-    run.scan(len(arguments[0]))
-    return _in_case(arguments[0], "lower", _LOWER)
-
-
-def _in_case(text: str, case: str, table: Mapping[int, int]) -> str:
+def _in_case(
+    run: Runtime, arguments: Arguments, change: Callable[[bytes], bytes], table: Mapping[int, int]
+) -> Value:
     """The text with its ASCII letters in one case, by way of bytes: `str.translate` is slow with all others."""
+    arguments.need_kinds(str)
+    text = arguments[0]
+    run.scan(len(text))
     if text.isascii() or type(text) is not str:
         return text.translate(table)
-    changed: bytes = getattr(text.encode("latin-1"), case)()
-    return changed.decode("latin-1")
+    return change(text.encode("latin-1")).decode("latin-1")
+
+
+upper_case = partial(_in_case, change=bytes.upper, table=_UPPER)
+lower_case = partial(_in_case, change=bytes.lower, table=_LOWER)
 
 
 def capitalize(run: Runtime, arguments: Arguments) -> Value:
@@ -67,13 +62,14 @@ def _characters(arguments: Arguments) -> str:
     return WHITE_SPACE if isinstance(characters, Undefined) else "".join(set(as_string(characters)))
 
 
-def _stripped(run: Runtime, arguments: Arguments, how: str) -> str:
+def _stripped(run: Runtime, arguments: Arguments, how: str) -> Value:
+    """The text without white space, or without the given bytes, at one end or at both."""
+    arguments.need_kinds(str)
     text = arguments[0]
     run.scan(
         len(text) if len(arguments) == 1 else sum(len(each) for each in arguments if isinstance(each, str))
     )
-    kept: str = getattr(text, how)(_characters(arguments))
-    return kept
+    return getattr(text, how)(_characters(arguments))
 
 
 def strip(run: Runtime, arguments: Arguments) -> Value:
@@ -83,22 +79,8 @@ def strip(run: Runtime, arguments: Arguments) -> Value:
     return _stripped(run, arguments, "strip")
 
 
-def rstrip(run: Runtime, arguments: Arguments) -> Value:
-    """A string without white space, or given characters, at its end."""
-    arguments.need_kinds(str)
-    return _stripped(run, arguments, "rstrip")
-
-
-def lstrip(run: Runtime, arguments: Arguments) -> Value:
-    """A string without white space, or given characters, at its start."""
-    arguments.need_kinds(str)
-    return _stripped(run, arguments, "lstrip")
-
-
-def byte_count(run: Runtime, arguments: Arguments) -> Value:
-    """How many bytes of UTF-8 there are."""
-    arguments.need_kinds(str)
-    return len(arguments[0])
+rstrip = partial(_stripped, how="rstrip")
+lstrip = partial(_stripped, how="lstrip")
 
 
 def startswith(run: Runtime, arguments: Arguments) -> Value:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ggufbpe.chat.template import string_methods as strings
-from ggufbpe.chat.template.call_arguments import Arguments
+from ggufbpe.chat.template.call_arguments import Arguments, size_of
 from ggufbpe.chat.template.runtime import Runtime
 from ggufbpe.chat.template.values import Keyword, TemplateError
 
@@ -30,7 +30,7 @@ RESULTS: list[tuple[Method, tuple[Any, ...], Any]] = [
     (strings.strip, ("xxabxx", "x"), "ab"),
     (strings.rstrip, ("  a  ",), "  a"),
     (strings.lstrip, ("-=a", Keyword("chars", "=-")), "a"),
-    (strings.byte_count, ("\xc3\xa9",), 2),
+    (size_of(str), ("\xc3\xa9",), 2),
     (strings.startswith, ("abc", "ab"), True),
     (strings.endswith, ("abc", "ab"), False),
     (strings.split_at, ("a  b",), ["a", "", "b"]),
