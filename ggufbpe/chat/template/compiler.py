@@ -192,7 +192,7 @@ class _Emitter(Expressions):
         """The rows of a loop over an expression."""
         if names or not isinstance(node, nodes.Call) or not isinstance(node.node, nodes.Name):
             return f"run.rows({self.expression(node)}, {names})"
-        return f"run.rows_of_call({self.scope}, [{self.arguments(node)}], {self.expression(node.node)})"
+        return f"run.rows_of_call({self.scope}, [{self.several(node.args)}], {self.expression(node.node)})"
 
     def filtered(self, node: nodes.For, rows: str, row: str, scope: str, bind: str) -> None:
         """`for x in y if test`: the test has a scope of its own for each row."""
@@ -304,7 +304,7 @@ class _Emitter(Expressions):
         self.line(f"{calling} = run.copied({self.scope})")
         self.line(f"{calling}['caller'] = Macro('caller', {function})")
         called = self.expression(node.call.node)
-        called = f"C({calling}, [{self.arguments(node.call)}], {called})"
+        called = f"C({calling}, [{self.several(node.call.args)}], {called})"
         self.line(f"{self.write}({self.text(called)})")
 
     def filter_block(self, node: nodes.FilterBlock) -> None:

@@ -116,10 +116,6 @@ class Expressions:
         """Expressions with commas between them."""
         return ", ".join(self.expression(item) for item in items)
 
-    def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
-        """The arguments of a call, including those given by name."""
-        return self.several(node.args)
-
     def attribute(self, node: nodes.Getattr, left: str) -> str:
         if isinstance(node.node, nodes.Name) and node.node.name == "loop":
             return _member("Loop", "A", left, node.attr)
@@ -139,13 +135,13 @@ class Expressions:
         return f"I({left}, {self.expression(node.arg)})"
 
     def call(self, node: nodes.Call, left: str) -> str:
-        arguments = f"{self.scope}, [{self.arguments(node)}]"  # before the function
+        arguments = f"{self.scope}, [{self.several(node.args)}]"  # before the function
         if isinstance(node.node, nodes.Getattr):
             return f"M({arguments}, {self.expression(node.node.node)}, {node.node.attr!r})"
         return f"C({arguments}, {self.expression(node.node)})"
 
     def filter(self, node: nodes.Filter, left: str) -> str:
-        name, arguments = _ALIASES.get(node.name, node.name), self.arguments(node)
+        name, arguments = _ALIASES.get(node.name, node.name), self.several(node.args)
         if name in _FILTERS and not arguments:
             condition, source = _FILTERS[name]
             return f"({source} if {condition.format(left)} else F(t, {name!r}, []))"
@@ -154,7 +150,7 @@ class Expressions:
         return f"F({left}, {name!r}, [{arguments}])"
 
     def test(self, node: nodes.Test, left: str) -> str:
-        rest = self.arguments(node)
+        rest = self.several(node.args)
         if node.name in _TESTS and not rest:
             return f"({_TESTS[node.name]} if type(t := {left}) in K else T({node.name!r}, [t]))"
         return f"T({node.name!r}, [{left}{', ' + rest if rest else ''}])"
