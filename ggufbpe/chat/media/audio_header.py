@@ -10,6 +10,7 @@ ma_dr_mp3_init_internal in vendor/miniaudio/miniaudio.h.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -87,10 +88,7 @@ def _wav_length(form: bytes, size: int) -> AudioLength:
     """The length of so many bytes of samples of this format."""
     if len(form) < 16:
         raise _unreadable("the format of the WAV file is missing or damaged")
-    tag, channels, rate, _, block, bits = (
-        int.from_bytes(form[start:end], "little")
-        for start, end in ((0, 2), (2, 4), (4, 8), (8, 12), (12, 14), (14, 16))
-    )
+    tag, channels, rate, _, block, bits = struct.unpack_from("<HHIIHH", form)
     if tag == _EXTENSIBLE:
         if len(form) != 40 or form[16:18] != b"\x16\0":
             raise _unreadable("the format of the WAV file is damaged")

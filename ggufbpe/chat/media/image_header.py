@@ -9,6 +9,7 @@ Source: mtmd_helper_bitmap_init_from_buf in tools/mtmd/mtmd-helper.cpp, and the 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -55,22 +56,22 @@ def image_size(data: bytes) -> ImageSize:
 def _png(data: bytes) -> ImageSize | None:
     if len(data) < 24 or data[12:16] != b"IHDR":
         return None
-    return ImageSize(int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
+    return ImageSize(*struct.unpack_from(">II", data, 16))
 
 
 def _gif(data: bytes) -> ImageSize | None:
     if len(data) < 10:
         return None
-    return ImageSize(int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little"))
+    return ImageSize(*struct.unpack_from("<HH", data, 6))
 
 
 def _bmp(data: bytes) -> ImageSize | None:
     if len(data) < 26:
         return None
     if int.from_bytes(data[14:18], "little") == 12:  # the first version of the header
-        return ImageSize(int.from_bytes(data[18:20], "little"), int.from_bytes(data[20:22], "little"))
-    height = int.from_bytes(data[22:26], "little", signed=True)  # below zero: from the top down
-    return ImageSize(int.from_bytes(data[18:22], "little", signed=True), abs(height))
+        return ImageSize(*struct.unpack_from("<HH", data, 18))
+    width, height = struct.unpack_from("<ii", data, 18)
+    return ImageSize(width, abs(height))  # a height below zero: from the top down
 
 
 def _jpeg(data: bytes) -> ImageSize | None:
@@ -82,9 +83,8 @@ def _jpeg(data: bytes) -> ImageSize | None:
             return None
         marker, length = data[at], int.from_bytes(data[at + 1 : at + 3], "big")
         if marker in _FRAMES:
-            return ImageSize(
-                int.from_bytes(data[at + 6 : at + 8], "big"), int.from_bytes(data[at + 4 : at + 6], "big")
-            )
+            height, width = struct.unpack_from(">HH", data, at + 4)
+            return ImageSize(width, height)
         if marker == 0xDA or (marker not in _WITHOUT_LENGTH and length < 2):
             return None
         at += 1 if marker in _WITHOUT_LENGTH else 1 + length
@@ -102,9 +102,8 @@ def _webp(data: bytes) -> ImageSize | None:
         return ImageSize(1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)) if data[20] == 0x2F else None
     if data[23:26] != b"\x9d\x01\x2a":
         return None
-    return ImageSize(
-        int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
-    )
+    width, height = struct.unpack_from("<HH", data, 26)
+    return ImageSize(width & 0x3FFF, height & 0x3FFF)
 
 
 _FORMATS: tuple[tuple[re.Pattern[bytes], Callable[[bytes], ImageSize | None]], ...] = (

@@ -20,6 +20,7 @@ from .image_header import ImageSize
 _F = np.float32
 _MOST_INT = (1 << 31) - 1
 _MOST_SLICES = 1 << 16
+_MOST_OF_GRID = 9  # slices, of MiniCPM-V's images
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,9 @@ def _nearest(value: np.float32) -> int:
     return _rounded(float(value))
 
 
-def _keeping_ratio(
-    size: ImageSize, unit: int, min_pixels: int = 0, max_pixels: int = 0, longest_edge: int = 0
-) -> ImageSize:
+def _keeping_ratio(settings: VisionSettings, size: ImageSize, unit: int) -> ImageSize:
     """A size in multiples of `unit` within the limits. Source: calc_size_preserved_ratio."""
+    min_pixels, max_pixels, longest_edge = settings.min_pixels, settings.max_pixels, settings.longest_edge
     of_width, of_height, step = _F(size.width), _F(size.height), _F(unit)
 
     def ceiled(value: np.float32) -> int:
@@ -109,13 +109,7 @@ def _fixed(settings: VisionSettings, size: ImageSize) -> ImageParts:
 
 
 def _dynamic(settings: VisionSettings, size: ImageSize) -> ImageParts:
-    return _single(*_keeping_ratio(size, settings.unit, settings.min_pixels, settings.max_pixels))
-
-
-def _longest_edge(settings: VisionSettings, size: ImageSize) -> ImageParts:
-    return _single(
-        *_keeping_ratio(size, settings.unit, settings.min_pixels, settings.max_pixels, settings.longest_edge)
-    )
+    return _single(*_keeping_ratio(settings, size, settings.unit))
 
 
 def _fixed_or_slices(settings: VisionSettings, size: ImageSize) -> ImageParts:
@@ -167,14 +161,14 @@ def _multiple(length: int, unit: int) -> int:
     return max(int(_F(_nearest(_F(length) / _F(unit))) * _F(unit)), unit)
 
 
-def _best_grid(size: ImageSize, side: int, most: int = 9) -> tuple[int, int]:
+def _best_grid(size: ImageSize, side: int) -> tuple[int, int]:
     """Columns and rows of slices, nearest to the image's ratio. Source: get_best_grid."""
     ratio = np.log(_F(size.width) / _F(size.height))
     pixels = _F(size.width) * _F(size.height) / _F(side * side)
-    wanted = min(math.ceil(pixels), most)
+    wanted = min(math.ceil(pixels), _MOST_OF_GRID)
     best, least = (1, 1), _F(math.inf)
     for count in (wanted - 1, wanted, wanted + 1):
-        if count == 1 or count > most:
+        if count == 1 or count > _MOST_OF_GRID:
             continue
         for columns in range(1, count + 1):
             if count % columns:
@@ -212,16 +206,14 @@ def _tiles(settings: VisionSettings, size: ImageSize) -> ImageParts:
             width += width % 2
         columns, rows = -(-width // side), -(-height // side)
     else:
-        width, height = _keeping_ratio(
-            size, side, settings.min_pixels, settings.max_pixels, settings.longest_edge
-        )
+        width, height = _keeping_ratio(settings, size, side)
         columns, rows = width // side, height // side
     return _sliced(overview, overview, columns, rows)
 
 
 def _tiles_or_one(settings: VisionSettings, size: ImageSize) -> ImageParts:
     """Tiles of 512 pixels and an overview, or the image alone. Source: mtmd_image_preprocessor_lfm2."""
-    overview = _keeping_ratio(size, settings.unit, settings.min_pixels, settings.max_pixels)
+    overview = _keeping_ratio(settings, size, settings.unit)
     pixels = 1
     for side in size:
         pixels *= max(settings.patch_size, round(side / settings.unit) * settings.unit)
@@ -359,7 +351,7 @@ def _windows_along(length: int, window: int) -> int:
 RESIZE: dict[str, Callable[[VisionSettings, ImageSize], ImageParts]] = {
     "fixed": _fixed,
     "dynamic": _dynamic,
-    "longest_edge": _longest_edge,
+    "longest_edge": _dynamic,
     "fixed_or_slices": _fixed_or_slices,
     "slices": _slices,
     "slices_of_merged": _slices_of_merged,

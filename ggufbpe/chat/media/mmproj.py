@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from ..._util.errors import ChatError, GGUFError
@@ -201,9 +201,8 @@ class _Values:
         """An array of sizes below `clip.vision.`, or none."""
         key = f"clip.vision.{name}"
         found: Any = self.value(key, [])
-        if not isinstance(found, list) or len(found) % 2:
-            raise self.error("not pairs of a width and a height", key)
-        if not all(type(each) is int and 0 < each <= 1 << 16 for each in found):
+        are_pairs = isinstance(found, list) and len(found) % 2 == 0
+        if not are_pairs or not all(type(each) is int and 0 < each <= 1 << 16 for each in found):
             raise self.error("not pairs of a width and a height", key)
         return tuple(ImageSize(*pair) for pair in zip(found[::2], found[1::2]))
 
@@ -239,17 +238,13 @@ def _settings(values: _Values, name: str, projector: Projector) -> VisionSetting
     return _OWN[name](values, settings) if name in _OWN else settings
 
 
-def _changed(settings: VisionSettings, **changes: Any) -> VisionSettings:
-    return VisionSettings(**{**vars(settings), **changes})
-
-
 def _resampler(values: _Values, settings: VisionSettings) -> VisionSettings:
     version = values.value("clip.minicpmv_version", 0)
     queries = values.value("clip.minicpmv_query_num", 0)
     known = 64 if version in (3, 4, 5, 6, 100045) else 96
     if version not in (0, 2, 3, 4, 5, 6, 100045):
         raise values.error(f"llama.cpp knows no version {version} of MiniCPM-V", "clip.minicpmv_version")
-    return _changed(settings, queries=queries or known)
+    return replace(settings, queries=queries or known)
 
 
 def _longest(default: int | None) -> Callable[[_Values, VisionSettings], VisionSettings]:
@@ -257,7 +252,7 @@ def _longest(default: int | None) -> Callable[[_Values, VisionSettings], VisionS
 
     def settings_of(values: _Values, settings: VisionSettings) -> VisionSettings:
         edge = values.number("preproc_image_size", settings.image_size if default is None else default)
-        return _changed(settings, longest_edge=edge or default or 0)
+        return replace(settings, longest_edge=edge or default or 0)
 
     return settings_of
 
@@ -273,19 +268,19 @@ def _internvl(values: _Values, settings: VisionSettings) -> VisionSettings:
         for columns in range(fewest, most + 1)
         for rows in range(max(-(-fewest // columns), fewest), min(most // columns, most) + 1)
     ]
-    return _changed(settings, resolutions=(*settings.resolutions, *grids))
+    return replace(settings, resolutions=(*settings.resolutions, *grids))
 
 
 def _kimik25(values: _Values, settings: VisionSettings) -> VisionSettings:
     fewest, most = values.number("image_min_pixels", 0), values.number("image_max_pixels", 0)
-    return _changed(settings, min_pixels=fewest, max_pixels=most) if fewest and most else settings
+    return replace(settings, min_pixels=fewest, max_pixels=most) if fewest and most else settings
 
 
 def _llama4(values: _Values, settings: VisionSettings) -> VisionSettings:
     side = settings.image_size
     sides = [(x, y) for x in range(1, 4) for y in range(1, 4)][1:]
     grids = tuple(ImageSize(x * side, y * side) for x, y in sides)
-    return _changed(settings, resolutions=settings.resolutions + grids)
+    return replace(settings, resolutions=settings.resolutions + grids)
 
 
 def _views(most: int, tile: int) -> Callable[[_Values, VisionSettings], VisionSettings]:
@@ -293,7 +288,7 @@ def _views(most: int, tile: int) -> Callable[[_Values, VisionSettings], VisionSe
         tiles = values.number("preproc_min_tiles", 2), values.number("preproc_max_tiles", most)
         if not tiles[0] <= tiles[1] <= _MOST_TILES:
             raise values.error(f"from {tiles[0]} to {tiles[1]} tiles")
-        return _changed(
+        return replace(
             settings, image_size=1024, patch_size=16, min_tiles=tiles[0], max_tiles=tiles[1], tile_size=tile
         )
 
