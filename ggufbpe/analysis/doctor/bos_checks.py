@@ -12,7 +12,7 @@ from ...gguf.constants import TokenizerKey
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from .chat_markers import without_comments
 from .facts import Facts
-from .finding import Finding, Where
+from .finding import Finding
 from .pretokenizer_checks import is_of_other_family
 
 _K = TokenizerKey
@@ -52,7 +52,7 @@ def bos_is_eos(model: Facts) -> Iterator[Finding]:
         "Every text begins with the token that ends a text.",
         "To the model, that token ends another text. If it was not trained to see it first, it answers worse.",
         fix,
-        Where(_K.ADD_BOS, bos, model.key(_K.ADD_BOS).offset),
+        model.key(_K.ADD_BOS, bos),
         {"token": bos},
         told,
     )
@@ -81,7 +81,7 @@ def bos_switched_off(model: Facts) -> Iterator[Finding]:
         "Without BOS at the beginning of a text, the model answers worse."
         + (" Chats have it, since the chat template writes it." if _template_writes_bos(model) else ""),
         model.set(_K.ADD_BOS, "true"),
-        Where(_K.ADD_BOS, bos, model.key(_K.ADD_BOS).offset),
+        model.key(_K.ADD_BOS, bos),
         {"token": bos},
         f"{_K.ADD_BOS} {'turns it off' if is_off else 'is missing'}, while {who} BOS.",
     )

@@ -24,7 +24,7 @@ from ...hub.model_location import fix_command
 from ...models import tokenizer_model
 from ...models.bpe.merge import texts_made_by
 from ...models.chat_templates import chat_templates
-from ...models.format_detection import Looks, detect_looks
+from ...models.format_detection import Looks, detect_looks, likely_models
 from ...models.known_families import KnownFamily, family_of_names, family_of_tokens
 from ...models.loading import load_from
 from ...models.pieces import quoted_text
@@ -47,16 +47,8 @@ TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
         *("[BOS]", "<|endoftext|>", "[CLS]"),
     ),
     _K.EOS_ID: (
-        *(
-            "<|end_of_text|>",
-            "<eos>",
-            "</s>",
-            "<|endoftext|>",
-            "<｜end▁of▁sentence｜>",
-            "<EOS_TOKEN>",
-            "[EOS]",
-        ),
-        *("<|im_end|>", "<|eot_id|>", "<|end|>"),
+        *("<|end_of_text|>", "<eos>", "</s>", "<|endoftext|>", "<｜end▁of▁sentence｜>", "<EOS_TOKEN>"),
+        *("[EOS]", "<|im_end|>", "<|eot_id|>", "<|end|>"),
     ),
     _K.SEP_ID: ("[SEP]", "</s>"),
     _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>", "<|plamo:unk|>"),
@@ -164,6 +156,11 @@ class Facts:
         if self._like and self._like.source is self.source and not has_own:
             return self._like.looks
         return detect_looks(self.file)
+
+    @cached_property
+    def likely_models(self) -> list[str]:
+        """The models that the file was likely made for, if its tokens speak against the one that it names."""
+        return likely_models(self.tokens, self.looks, self.model, self.pre)
 
     @cached_property
     def family(self) -> KnownFamily | None:
@@ -310,8 +307,8 @@ class Facts:
             self.tokenizer is not None and self.is_normal(token) and self.tokens[token] in END_OF_GENERATION
         )
 
-    def key(self, key: str) -> Where:
-        return Where(key, None, self.file.offset(key) if key in self.file else None)
+    def key(self, key: str, token: int | None = None) -> Where:
+        return Where(key, token, self.file.offset(key) if key in self.file else None)
 
     def token(self, index: int) -> Where:
         return Where(_K.LIST, index, self.file.element_offset(_K.LIST, index))

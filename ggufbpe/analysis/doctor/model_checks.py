@@ -14,7 +14,6 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from .facts import Facts
 from .finding import Finding
-from .likely_models import likely_models_for
 from .round_trip_checks import UTF8_BYTES
 
 _K = TokenizerKey
@@ -29,7 +28,7 @@ def wrong_model(model: Facts) -> Iterator[Finding]:
     """Tokens that were made for another tokenizer model than the one that is named."""
     if not model.kind.has_vocabulary or not model.model:
         return
-    likely = likely_models_for(model)
+    likely = model.likely_models
     if not likely:
         return
     said = " or ".join(f"{name} ({tokenizer_model(name).description})" for name in likely)
@@ -78,7 +77,7 @@ def unconverted_spaces(model: Facts) -> Iterator[Finding]:
     if model.tokenizer is None or model.kind.has_pre_tokenizer or not model.looks.is_telling:
         return
     escapes = model.tokenizer.vocabulary.pre_tokenizer.escape_whitespaces
-    if not escapes or likely_models_for(model):
+    if not escapes or model.likely_models:
         return
     spaced = tokens_with_spaces(model.tokens)
     if not spaced:
@@ -100,7 +99,7 @@ def scores(model: Facts) -> Iterator[Finding]:
     """Scores that are missing, all the same, or NaN, in models that need them."""
     if not model.kind.has_scores or not model.tokens:
         return
-    if any(not tokenizer_model(name).has_scores for name in likely_models_for(model)):
+    if any(not tokenizer_model(name).has_scores for name in model.likely_models):
         return
     found = model.array(_K.SCORES)
     if _K.SCORES in model.file and not found:  # of a wrong type, which another check reports

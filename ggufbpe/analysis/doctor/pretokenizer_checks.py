@@ -15,7 +15,6 @@ from ...models.pretokenizers.hf_splitting import DIFFERENCES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from .facts import Facts
 from .finding import Finding
-from .likely_models import likely_models_for
 
 _K = TokenizerKey
 _COSTS_MORE = 0.5  # than the family's own pre-tokenizer, in terms of `Family.cost`
@@ -30,7 +29,7 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
     """A name that is missing, unknown, or does not fit the tokens."""
     if model.kind.ignores_pre or not model.tokens:
         return
-    if any(tokenizer_model(name).ignores_pre for name in likely_models_for(model)):
+    if any(tokenizer_model(name).ignores_pre for name in model.likely_models):
         return
     if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8, which other checks report
         return

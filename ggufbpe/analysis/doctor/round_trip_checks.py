@@ -11,7 +11,6 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ...models.bpe.merge import BYTE_CHARS
 from .facts import Facts
 from .finding import Finding
-from .likely_models import likely_models_for
 from .template_checks import makes_embeddings
 
 _K = TokenizerKey
@@ -35,7 +34,7 @@ _RARE_BYTES = {*range(0x20), 0x7F, *range(0xF1, 0xF5)} - {9, 10, 13}
 def lost_bytes(model: Facts) -> Iterator[Finding]:
     """Bytes of UTF-8 without a token."""
     tokenizer = model.tokenizer
-    if tokenizer is None or model.kind.drops_white_space or likely_models_for(model):
+    if tokenizer is None or model.kind.drops_white_space or model.likely_models:
         return
     if tokenizer.vocabulary.pre_tokenizer.byte_encode:
         missing = [byte for byte in UTF8_BYTES if BYTE_CHARS[byte] not in model.ids]
@@ -100,7 +99,7 @@ def round_trips(model: Facts) -> Iterator[Finding]:
     tokenizer = model.tokenizer
     if tokenizer is None or model.kind.drops_white_space or model.kind.normalizes or model.kind.needs_bytes:
         return
-    if likely_models_for(model) or _wrong_bytes(model):
+    if model.likely_models or _wrong_bytes(model):
         return
     changed = []
     for sample in SAMPLES:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain
 
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.schema import ids_out_of_range
 from ...models.special_ids import END_OF_GENERATION, SPECIAL_IDS
-from ...models.vocabulary import BYTE, UNUSED, Vocabulary
+from ...models.vocabulary import BYTE, UNUSED
 from .facts import TEXTS_OF_IDS, Facts
-from .finding import Finding, Where
+from .finding import Finding
 from .marker_types import set_marker_types
 from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
 
@@ -101,7 +102,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
         set_marker_types(model, [token])
         if is_marker and not model.is_made_normal(token)
         else model.set_id(key),
-        Where(key, token, model.file.offset(key)),
+        model.key(key, token),
         None,
         f"{key} is {token}, a token of type NORMAL." + (family or _family_has(model, key)),
     )
@@ -126,7 +127,7 @@ def _no_marker(model: Facts, name: str, key: str, token: int) -> Finding:
         f"{'a byte of text' if is_byte else 'marked as unused'}.",
         _why(model, name),
         model.set_types(CONTROL=[token]) if is_marker and not is_byte else model.set_id(key),
-        Where(key, token, model.file.offset(key)),
+        model.key(key, token),
         None,
         f"{key} is {token}, a token of type {'BYTE' if is_byte else 'UNUSED'}." + _family_has(model, key),
     )
@@ -159,7 +160,7 @@ def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
         f"The file says that {name.upper()} is {model.quoted(token)}, which does not {what}.",
         _why(model, name),
         model.set_id(key),
-        Where(key, token, model.file.offset(key)),
+        model.key(key, token),
         None,
         f"{key} is {token}." + (_unknown_is(model, token) if name == "unk" else _family_has(model, key)),
     )
@@ -187,7 +188,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
     unknown = vocabulary.special_ids["unk"]
     if _K.UNK_ID not in model.file and unknown is not None:
         yield from _wrong_default_of_unknown(model, unknown)
-    added = {name for names in model.kind.added_names(True, True) for name in names}
+    added = set(chain(*model.kind.added_names(True, True)))
     for name, key in (("bos", _K.BOS_ID), ("eos", _K.EOS_ID), ("sep", _K.SEP_ID)):
         token = vocabulary.special_ids[name]
         is_wanted = name in added or (name == "eos" and "sep" not in added)  # EOS also ends a generation
@@ -207,12 +208,10 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
                 None,
                 f"{key} is missing, so {default}.",
             )
-        if token is None and name in {each for names in _added_by(vocabulary) for each in names}:
+        if token is None and model.adds(name):
             fix = model.set_id(key)
             flag = _K.ADD_BOS if name == "bos" else _K.ADD_EOS
-            can_be_off = name not in {
-                each for names in model.kind.added_names(False, False) for each in names
-            }
+            can_be_off = name not in chain(*model.kind.added_names(False, False))
             if can_be_off and not (name == "bos" and vocabulary.pre_tokenizer.always_add_bos):
                 fix += f", or {model.set(flag, 'false')}"
             yield Finding(
@@ -240,11 +239,6 @@ def _wrong_default_of_unknown(model: Facts, unknown: int) -> Iterator[Finding]:
         )
 
 
-def _added_by(vocabulary: Vocabulary) -> tuple[Sequence[str], Sequence[str]]:
-    """The names of the tokens added before and after every text."""
-    return vocabulary.tokenizer_model.added_names(vocabulary.add_bos, vocabulary.add_eos)
-
-
 def generation_ends(model: Facts) -> Iterator[Finding]:
     """An EOS that does not end a generation."""
     if model.tokenizer is None:
@@ -261,7 +255,7 @@ def generation_ends(model: Facts) -> Iterator[Finding]:
             f"set another EOS: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"
             if vocabulary.eog_ids
             else f"set {_K.EOS_ID} to the id of a token that ends a generation (`ggufbpe fix` with --set)",
-            Where(_K.EOS_ID, eos, model.key(_K.EOS_ID).offset),
+            model.key(_K.EOS_ID, eos),
             None,
             f"EOS is token {eos}, {model.quoted(eos)}, which llama.cpp does not take for the end of a generation.",
         )

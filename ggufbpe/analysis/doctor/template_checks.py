@@ -16,7 +16,7 @@ from ...models.vocabulary import SPECIAL_TYPES
 from ..oracles.chat_answers import Refused
 from .chat_markers import markers_of, markers_of_prompt, without_comments
 from .facts import TEXTS_OF_IDS, Facts
-from .finding import Finding, Where
+from .finding import Finding
 from .known_template_check import replacement
 from .marker_types import set_marker_types
 from .sample_prompts import QUESTION, SamplePrompts
@@ -138,7 +138,7 @@ def eos_behind_prompts(model: Facts) -> Iterator[Finding]:
         "Prompts end with the token that ends answers.",
         "To the model, the answer is then over before it has begun, so that it is empty or about something else.",
         model.set(_K.ADD_EOS, "false"),
-        Where(_K.ADD_EOS, eos, model.key(_K.ADD_EOS).offset),
+        model.key(_K.ADD_EOS, eos),
         {"token": eos},
         f"{_K.ADD_EOS} is true, so llama-server adds token {eos}, {model.quoted(eos)}, behind the prompts of chats.",
     )
@@ -252,7 +252,7 @@ def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Find
         "The chat template uses markers that are stored as ordinary text.",
         why,
         set_marker_types(model, tokens),
-        Where(_K.CHAT_TEMPLATE, tokens[0], model.key(_K.CHAT_TEMPLATE).offset),
+        model.key(_K.CHAT_TEMPLATE, tokens[0]),
         {"markers": markers},
         f"{counted(len(markers), 'marker is a normal token', 'markers are normal tokens')}: "
         f"{listed(markers, len(markers))}.",

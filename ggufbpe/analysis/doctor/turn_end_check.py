@@ -10,7 +10,7 @@ from ...gguf.constants import TokenizerKey
 from ...models.loading import load
 from .chat_markers import markers_of_prompt
 from .facts import Facts
-from .finding import Finding, Where
+from .finding import Finding
 from .known_template_check import replacement
 from .sample_prompts import ANSWER, QUESTION
 from .template_checks import is_cut
@@ -46,7 +46,7 @@ def turn_ends(model: Facts) -> Iterator[Finding]:
             "Answers in chats do not stop.",
             "A model ends its turn as the template does. llama.cpp does not know that this token ends one.",
             model.set(key, token),
-            Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
+            model.key(_K.CHAT_TEMPLATE, token),
             {"token": token, "ends": sorted(ends)},
             f"The chat template ends an answer with {model.quoted(token)}, token {token}, which does not end a "
             f"generation. llama.cpp knows {known or 'none'} here.",

@@ -8,7 +8,6 @@ from small_models import K, Keys
 
 from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.analysis.doctor.facts import Facts
-from ggufbpe.analysis.doctor.likely_models import likely_models_for
 from ggufbpe.gguf.reader import GGUFFile
 
 
@@ -26,7 +25,7 @@ from ggufbpe.gguf.reader import GGUFFile
 )
 def test_a_known_family_decides(changes: Keys, expected: list[str]) -> None:
     with GGUFFile(cached("gemma-4")) as file:
-        assert likely_models_for(Facts(file, changes)) == expected
+        assert Facts(file, changes).likely_models == expected
 
 
 @pytest.mark.slow
