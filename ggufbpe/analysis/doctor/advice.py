@@ -6,8 +6,7 @@ those that harm are left out: their findings say why, without a command.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...gguf.change import Change, all_of
 from .facts import Facts
@@ -16,24 +15,17 @@ from .finding import Finding
 from .proposal import Proposal, Trial, changes_of, grave_findings, prove
 
 
-class _Wanted(NamedTuple):
-    """The place of a finding, and the changes any of which would mend it."""
-
-    place: int
-    changes: list[Change]
-
-
 def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], Proposal | None]:
     """Return the findings, without the commands of changes that would harm, and the proposal for all others.
 
     The proposal is None if no error or warning has a command that can be run as it is printed; it counts the findings
     that have one, and those that it mends.
     """
-    wanted = [_Wanted(index, found) for index, each in enumerate(findings) if (found := changes_of(each))]
+    wanted = {place: found for place, each in enumerate(findings) if (found := changes_of(each))}
     if not wanted:
         return tuple(findings), None
     with Trial(model.tokenizer, facts=model) as trial:
-        first = [each.changes[0] for each in wanted]
+        first = [changes[0] for changes in wanted.values()]
         proposal = prove(trial, all_of(first))
         objections: dict[int, str] = {}
         if not proposal.command or not _agree(first):
@@ -41,7 +33,7 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
         left = len(wanted)
         if proposal.command:
             after = {_key(each) for each in grave_findings(trial.changed(proposal.change))}
-            left = sum(_key(findings[each.place]) in after for each in wanted)
+            left = sum(_key(findings[place]) in after for place in wanted)
     told = tuple(
         each._replace(fix=f"no command is proposed, because {objections[index]}")
         if index in objections
@@ -77,11 +69,14 @@ def _agree(changes: Iterable[Change]) -> bool:
     return True
 
 
-def _one_by_one(trial: Trial, wanted: Iterable[_Wanted]) -> tuple[Proposal, dict[int, str]]:
-    """Return the proposal of all changes that harm nothing, and why the changes of other findings are left out."""
+def _one_by_one(trial: Trial, wanted: Mapping[int, list[Change]]) -> tuple[Proposal, dict[int, str]]:
+    """Return the proposal of all changes that harm nothing, and why the changes of other findings are left out.
+
+    `wanted` has for each finding, by its place, the changes any of which would mend it.
+    """
     proposal = Proposal()
     objections: dict[int, str] = {}
-    for place, changes in wanted:
+    for place, changes in wanted.items():
         objection = ""
         for change in changes:
             tried = Proposal(objection="the command for another finding sets another value")
