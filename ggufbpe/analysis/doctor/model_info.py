@@ -19,6 +19,7 @@ from ...models.pretokenizers.registry import names_alike
 from ...models.token_attribute import TokenAttribute
 from ...models.vocabulary import Vocabulary, emit_warnings
 from ...native import native
+from ...tokenizer.trace import names_of
 from .tensor_checks import broken_tensors
 from .token_checks import lasting_corrections
 
@@ -210,8 +211,7 @@ _STRIP = TokenAttribute.LSTRIP | TokenAttribute.RSTRIP
 
 def _kind(attribute: int) -> str:
     """The names of the flags, as "control" or "normal+control"."""
-    names = [flag.name or "" for flag in TokenAttribute if flag and flag & attribute]
-    return "+".join(names).lower().replace("_", "-") or "undefined"
+    return "+".join(names_of(TokenAttribute(attribute))).lower().replace("_", "-") or "undefined"
 
 
 def _unsupported_facts(file: GGUFFile) -> Facts:

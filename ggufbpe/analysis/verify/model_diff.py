@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..._util.verdicts import same_or_different
 from ..._util.wording import counted
@@ -33,10 +33,8 @@ from .template_diff import template_differences
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
 from .weighing import change_to, other_template_of, template_change, weigh, without_template
 
-_CLEAR = (
-    "other model",
-    "out of range",
-)  # of a vocabulary: they say no more than that the ids are the other's
+# Problems of a vocabulary that say no more than that the ids are the other's.
+_CLEAR = ("other model", "out of range")
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,13 +107,14 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     found = list(read_texts(texts, ReadingTexts(raised), whole=True))
     result = _encoded(one, other, found, names) if found else None
     models, same = (one.name, other.name), not any(sections.values())
+    differences = Differences(models, names, sections, result)
     if same or not share_most_tokens(one.vocabulary, other.vocabulary):
-        return Differences(models, names, sections, result)
-    advice = _advice(one, other, [text.data for text in found])
-    if result is not None and advice.suspect != 0:
+        return differences
+    advised = _advised(differences, one, other, [text.data for text in found])
+    if result is not None and advised.suspect != 0:
         for difference in result.differences:
             difference.causes = tuple(map(_without_conversion, difference.causes))
-    return Differences(models, names, sections, result, *advice)
+    return advised
 
 
 def _without_conversion(cause: Cause) -> Cause:
@@ -126,19 +125,10 @@ def _without_conversion(cause: Cause) -> Cause:
     return cause if cause.change else cause._replace(fix="")
 
 
-class _Advice(NamedTuple):
-    """Which of two models looks broken, why, and what to change; the fields are those of `Differences`."""
+def _advised(found: Differences, a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]) -> Differences:
+    """Return `found` with which of the two looks broken, and the change that makes it like the other.
 
-    suspect: int | None
-    reasons: tuple[str, ...] = ()
-    proposal: Proposal | None = None
-    changes: tuple[Change, Change] = (Change(), Change())
-
-
-def _advice(a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]) -> _Advice:
-    """Return which of the two looks broken and the change that makes it like the other, tried on the texts.
-
-    Without texts, the change is tried on samples.
+    The change is tried on the texts; without texts, on samples.
     """
 
     def evidence() -> Evidence:
@@ -147,12 +137,12 @@ def _advice(a: Tokenizer, b: Tokenizer, texts: Sequence[bytes]) -> _Advice:
     with Trial(a, evidence) as one, Trial(b, evidence) as other:
         suspect, reasons = _suspected(one, other)
         if suspect is None:
-            return _Advice(None, changes=(_whole_change(one, other), _whole_change(other, one)))
+            return replace(found, changes=(_whole_change(one, other), _whole_change(other, one)))
         (broken, trial), (good, good_trial) = ((a, one), (b, other))[:: 1 - 2 * suspect]
         proposal = _proposal(trial, good_trial, broken, good, texts or [text.encode() for text in SAMPLES])
     if proposal is not None and not texts:
         proposal = proposal._replace(unit="sample text")
-    return _Advice(suspect, reasons, proposal)
+    return replace(found, suspect=suspect, reasons=reasons, proposal=proposal)
 
 
 def _suspected(one: Trial, other: Trial) -> tuple[int | None, tuple[str, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from binascii import crc32
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
@@ -24,6 +23,8 @@ from ...models.token_attribute import TokenAttribute
 from ...models.token_table import tokens_that_differ
 from ...models.vocabulary import NORMAL, Vocabulary
 from ...native.lazy_strings import as_dict
+from ...tokenizer.trace import names_of
+from ..doctor.merge_checks import longest_ascending
 from ..doctor.round_trip_checks import SAMPLES
 
 _EXAMPLES = 100  # kept of each difference
@@ -202,8 +203,7 @@ def _shown_by(one: _Side, other: _Side, i: int, j: int) -> str:
 
 
 def _kinds(attribute: int) -> str:
-    names = [(flag.name or "").lower() for flag in TokenAttribute if flag and flag & attribute]
-    return "+".join(names) or "undefined"
+    return "+".join(names_of(TokenAttribute(attribute))).lower() or "undefined"
 
 
 def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
@@ -232,7 +232,8 @@ def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         )
         yield from _listed(name, f"merges only in {side.name}", len(only_here), shown)
     common = sorted((rank, merge) for merge, rank in ranks_a.items() if merge in ranks_b)
-    moved = [common[at] for at in _out_of_order([ranks_b[merge] for _, merge in common])]
+    in_order = set(longest_ascending([ranks_b[merge] for _, merge in common]))
+    moved = [each for at, each in enumerate(common) if at not in in_order]
     shown = (
         (
             {"merge": merge, "a": rank, "b": ranks_b[merge]},
@@ -241,27 +242,6 @@ def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         for rank, merge in moved
     )
     yield from _listed("merge_order", "merges in a different order", len(moved), shown)
-
-
-def _out_of_order(numbers: list[int]) -> list[int]:
-    """The fewest positions to leave out so that `numbers` rise: all but a longest rising subsequence.
-
-    >>> _out_of_order([0, 5, 1, 2])
-    [1]
-    """
-    tails: list[int] = []  # the smallest last number of a rising subsequence of each length
-    at: list[int] = []  # its position
-    before = [-1] * len(numbers)
-    for position, number in enumerate(numbers):
-        length = bisect_left(tails, number)
-        before[position] = at[length - 1] if length else -1
-        tails[length : length + 1], at[length : length + 1] = [number], [position]
-    kept = set()
-    position = at[-1] if at else -1
-    while position >= 0:
-        kept.add(position)
-        position = before[position]
-    return [position for position in range(len(numbers)) if position not in kept]
 
 
 def _flags(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:

@@ -19,11 +19,12 @@ from synthetic import bounded, gpt2_vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer, diff, fix, verify
 from ggufbpe.analysis.diagnose.cause import Cause, of_two_models
+from ggufbpe.analysis.doctor.merge_checks import longest_ascending
 from ggufbpe.analysis.verify import stretches
 from ggufbpe.analysis.verify.align import Placed
 from ggufbpe.analysis.verify.side_by_side import compare
 from ggufbpe.analysis.verify.template_diff import template_differences
-from ggufbpe.analysis.verify.vocabulary_diff import _out_of_order, vocabulary_differences
+from ggufbpe.analysis.verify.vocabulary_diff import vocabulary_differences
 from ggufbpe.analysis.verify.weighing import _is_extended
 from ggufbpe.analysis.views.compare_lines import shown_lines
 from ggufbpe.cli import main
@@ -161,8 +162,7 @@ def test_pre_tokenizers_are_shown_on_texts_that_they_split_otherwise() -> None:
 @bounded(200)
 @given(st.permutations(range(9)))
 def test_the_fewest_merges_are_out_of_order(numbers: list[int]) -> None:
-    out = _out_of_order(numbers)
-    rest = [number for position, number in enumerate(numbers) if position not in out]
+    rest = [numbers[position] for position in longest_ascending(numbers)]
     assert rest == sorted(rest)
     longest = 1  # of all rising subsequences, by trying every one
     for chosen in range(1 << 9):
