@@ -191,15 +191,10 @@ class Search(Changes):
             named = vocabulary.pre_tokenizer.add_bos or vocabulary.pre_tokenizer.always_add_bos
             by_name = named and target.head == self._frame(vocabulary._replace(add_bos=True), "bos")
             is_pre = any(cause.id == "pre_type" for cause in encoding.causes)
-            if ours == target.head or not (is_pre and by_name and self._bos_is_by_name):
+            if ours == target.head or not (is_pre and by_name and self.vocabulary.named_add_bos is None):
                 yield from framing(vocabulary, "bos", ours, target.head)
         if cut != "end" or target.tail:
             yield from framing(vocabulary, "eos", eos, target.tail)
-
-    @property
-    def _bos_is_by_name(self) -> bool:
-        """Whether the name of the pre-tokenizer decides if BOS is added, since the file does not say."""
-        return self.vocabulary.named_add_bos is None
 
     def _variant(self, encoding: Encoding, text: ChangedText, target: Target, cut: str) -> Variant:
         count = len(target.core)
@@ -320,7 +315,6 @@ def named_pre(
         told = [*cause.detail["evidence"], f"llama.cpp adds BOS where the pre-tokenizer is {entry.name}"]  # type: ignore[misc]
         cause = cause._replace(detail={**cause.detail, "evidence": told})
     if not adds_bos and vocabulary.add_bos and vocabulary.special_ids["bos"] is None:
-        change |= causes.add_bos(
-            False
-        )  # under the new name there may be a default BOS, which would then be added
+        # under the new name there may be a default BOS, which would then be added
+        change |= causes.add_bos(False)
     return cause._replace(change=change)

@@ -66,9 +66,8 @@ class Changes:
         self.ids = ids
         self.add_special = add_special
         self.base = Encoding(self.vocabulary, parse_special)
-        self.always = (
-            (cause,) if cause else ()
-        )  # why this model is tried, if it is not the one that was given
+        # why this model is tried, if it is not the one that was given
+        self.always = (cause,) if cause else ()
         self.merges_of = merges_of
         self.text = ChangedText(text, self.key(text))
         self.tokenizer = tokenizer

@@ -34,10 +34,8 @@ _MOST_SETS = 2000  # of one size under one base
 _MOST_COMBINED = 60  # changes that are combined
 _BASES = ("_own_bases", "_known", "_transformers")
 _LONGER_WORD = re.compile(r"[^\W\d_]{4,}")
-_MOST_RENDERED, _MOST_KNOWN = (
-    12,
-    3,
-)  # of llama.cpp's templates: those with fitting markers, then with close prompts
+# Of llama.cpp's templates: those with fitting markers, then with close prompts.
+_MOST_RENDERED, _MOST_KNOWN = 12, 3
 _LEAST_GAIN = 0.5  # the share of what disagrees that a change must resolve to be a partial explanation
 
 Causes = tuple[Cause, ...]
@@ -65,9 +63,8 @@ class ChatSearch:
     ) -> None:
         """`expected` is the expected prompt or a part of it; `templates` are changes to further templates."""
         self._tokenizer, self._expected = tokenizer, expected
-        self._others = Chats(
-            tokenizer
-        )  # for llama.cpp's templates: `tokenizer.chats` keeps only a few prepared
+        # for llama.cpp's templates: `tokenizer.chats` keeps only a few prepared
+        self._others = Chats(tokenizer)
         self._sources: set[str] = set()  # of these
         self._end = time.monotonic() + SECONDS
         self._changes = changing.changes(chat, expected, self._source(chat))

@@ -58,9 +58,8 @@ class Examination:
     # the change that mends them, as it was tried; None if no finding has a command
     proposal: Proposal | None = None
     family: str = ""  # the known family of models that the tokens are from
-    unlike_family: tuple[
-        str, ...
-    ] = ()  # values that differ from its files' after the proposed change, in words
+    # values that differ from its files' after the proposed change, in words
+    unlike_family: tuple[str, ...] = ()
 
     @property
     def fix(self) -> str:

@@ -367,9 +367,8 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
     before = _errors(source)[0] if found else {}
     for at, error in found.items():
         error.path = target
-        is_hidden = (
-            not at and "" in before
-        )  # opening stops at the first error, which may have been another one
+        # opening stops at the first error, which may have been another one
+        is_hidden = not at and "" in before
         if error.key in edited or not (at in before or is_hidden):
             remedy = "give another value" if error.key in edited else error.remedy or "change something else"
             error.remedy = f"{remedy} (nothing was written; force=True writes it)"

@@ -51,9 +51,8 @@ class LocalModel:
     context: int | None = None  # tokens that the model was trained with
     chat_template: int | None = None  # characters
     verdict: str | None = None  # "healthy", "warning", "error" or "broken"; None if not requested
-    security: str | None = (
-        None  # the verdict of an audit, likewise, but never "broken"; None without jinja2, too
-    )
+    # the verdict of an audit, likewise, but never "broken"; None without jinja2, too
+    security: str | None = None
     problem: str | None = None  # why it is broken
 
     def to_dict(self) -> dict[str, Any]:

@@ -30,9 +30,8 @@ from .token_checks import (
     lacks_merges,
 )
 
-_OF_NO_TEXT = frozenset(
-    BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))
-)  # bytes that UTF-8 lacks
+# Bytes that UTF-8 lacks.
+_OF_NO_TEXT = frozenset(BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100)))
 _SCORES_OF_ADDED = (0.0, -1000.0)  # of tokens that were added to a vocabulary with scores
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 

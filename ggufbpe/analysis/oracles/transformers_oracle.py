@@ -25,13 +25,8 @@ _FILES = (
     *("tokenizer.json", "chat_template.jinja", "chat_template.json", "special_tokens_map.json"),
     *("added_tokens.json", "config.json", "additional_chat_templates/tool_use.jinja"),
 )
-_VOCABULARIES = (
-    "tokenizer.model",
-    "spiece.model",
-    "vocab.json",
-    "merges.txt",
-    "vocab.txt",
-)  # without tokenizer.json
+# Without tokenizer.json.
+_VOCABULARIES = ("tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "vocab.txt")
 _MOST_KEPT = 1000  # prompts of which the ids are remembered
 
 

@@ -192,15 +192,9 @@ def _of_last_user(messages: list[Message]) -> list[Message]:
 
 _KWARGS = "chat_template_kwargs"
 _OF_THINKING = (
-    *(
-        "reasoning_content",
-        "reasoning",
-        "thinking",
-        "enable_thinking",
-        "preserve_reasoning",
-        "reasoning_effort",
-    ),
-    *("reasoning_format", "reasoning_budget", "thinking_budget_tokens", "thinking_forced_open"),
+    *("reasoning_content", "reasoning", "thinking", "enable_thinking", "preserve_reasoning"),
+    *("reasoning_effort", "reasoning_format", "reasoning_budget", "thinking_budget_tokens"),
+    "thinking_forced_open",
 )
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _OF_END = ("add_generation_prompt", "continue_final_message")
@@ -238,11 +232,7 @@ _PARTS = (
     ),
     Topic("system", "the system message", _but(lambda message: message.get("role") in _SYSTEM)),
     Topic("arguments", "other arguments of the template", _without_arguments),
-    Topic(
-        "generation_prompt",
-        "the generation prompt",
-        _fields(*_OF_END),
-    ),
+    Topic("generation_prompt", "the generation prompt", _fields(*_OF_END)),
     Topic(
         "fields",
         "other fields of the request or of messages",

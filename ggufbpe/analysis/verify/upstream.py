@@ -71,9 +71,8 @@ def _of_folder(tokenizer: Tokenizer, name: str, offline: bool) -> Iterator[Findi
     """What differs from a folder, or a repository, that is asked for."""
     is_folder = os.path.isdir(name)
     folder = name if is_folder else folder_of_repository(name, offline=offline)
-    repository = (
-        "" if is_folder else str(parse_name(name))
-    )  # as `fix` takes it, which a web page's address is not
+    # as `fix` takes it, which a web page's address is not
+    repository = "" if is_folder else str(parse_name(name))
     with closing(TransformersOracle(folder, tokenizer, _SECONDS, repository)) as oracle:
         path = os.path.join(folder, "tokenizer.json")
         has_tokens = os.path.exists(path)

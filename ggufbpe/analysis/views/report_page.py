@@ -70,9 +70,8 @@ def to_html(result: Verification, model: str, note: str = "") -> str:
     )
 
 
-Sides = tuple[
-    list[ShownToken], list[ShownToken], tuple[int, int]
-]  # ours, theirs, how many of each are left out
+# Ours, theirs, how many of each are left out.
+Sides = tuple[list[ShownToken], list[ShownToken], tuple[int, int]]
 
 
 class _Stretch(NamedTuple):
