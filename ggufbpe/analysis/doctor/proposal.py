@@ -220,7 +220,7 @@ def prove(
     if broken:
         texts = counted(broken, "text that is now the same", "texts that are now the same")
         return proposal._replace(objection=f"{texts} would differ")
-    if token := _other_bytes(trial, after, change, compared):
+    if token := _other_bytes(trial, tokenizer, change, compared):
         return proposal._replace(objection=f"{token} would decode to other text")
     if warnings := new_findings(trial, after):
         wider = change | all_of(each for finding in warnings for each in changes_of(finding)[:1])
@@ -271,7 +271,7 @@ class _Texts(NamedTuple):
 
 
 def _texts(
-    before: Tokenizer | None,
+    before: Tokenizer,
     after: Tokenizer,
     compared: Sequence[TextWithIds],
     encode: Encode,
@@ -282,18 +282,13 @@ def _texts(
     for each in compared:
         is_mended = encode(after, each) == each.ids
         is_right = expected(after, each) == each.ids if expected else is_mended
-        if before is not None and encode(before, each) == each.ids:
+        if encode(before, each) == each.ids:
             broken += not (is_right or is_mended)
         else:
             differing += 1
             explained += is_right
             unmended += is_right and not is_mended
-    if (
-        explained
-        and before is not None
-        and expected is not None
-        and _explains_nothing(before, after, compared, encode, expected)
-    ):
+    if explained and expected and _explains_nothing(before, after, compared, encode, expected):
         return _Texts(broken=broken)
     return _Texts(differing, explained, unmended, broken)
 
@@ -306,20 +301,16 @@ def _explains_nothing(
     return all(expected(before, each) == each.ids for each in differing)
 
 
-def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[TextWithIds]) -> str:
+def _other_bytes(trial: Trial, after: Tokenizer, change: Change, compared: Iterable[TextWithIds]) -> str:
     """Return a token, quoted, that decodes to other bytes after the change and must not; "" if there is none."""
-    before, tokenizer = trial.before.tokenizer, after.tokenizer
-    if (
-        before is None or tokenizer is None or _K.MODEL in change.keys
-    ):  # then every token is read in another way
+    before, markers = trial.before.tokenizer, trial.markers
+    if before is None or markers is None or _K.MODEL in change.keys:  # by which every token is read otherwise
         return ""
-    ours, theirs = before.vocabulary, tokenizer.vocabulary
+    ours, theirs = before.vocabulary, after.vocabulary
     may_differ = [
         token
         for token in tokens_that_differ(ours.attributes, theirs.attributes)
-        if not (
-            token in change.types and trial.markers and trial.markers.may_become(token, change.types[token])
-        )
+        if not (token in change.types and markers.may_become(token, change.types[token]))
         and ours.attributes[token]  # 0 is a type that does not exist, with which it decodes to nothing
     ]
     if ours.pre_tokenizer.byte_encode != theirs.pre_tokenizer.byte_encode:
@@ -330,8 +321,7 @@ def _other_bytes(trial: Trial, after: Facts, change: Change, compared: Iterable[
         ]
     for token in may_differ:
         for special in (True, False):
-            pieces = [each.token_to_piece(token, special=special) for each in (before, tokenizer)]
-            if pieces[0] != pieces[1]:
+            if before.token_to_piece(token, special=special) != after.token_to_piece(token, special=special):
                 return f"token {token}, {printable(ours.tokens[token])},"
     return ""
 
