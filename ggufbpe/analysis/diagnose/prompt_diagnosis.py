@@ -135,16 +135,12 @@ def _nearest(searching: ChatSearch, expected: bytes) -> Explanation:
 
 
 def diagnose_chat_ids(
-    tokenizer: Tokenizer,
-    chat: Rendering,
-    ids: Iterable[int],
-    search_ids: SearchIds,
-    templates: Sequence[ChatChange] = (),
+    tokenizer: Tokenizer, chat: Rendering, ids: Iterable[int], search_ids: SearchIds
 ) -> Diagnosis:
     """Why ids are not those of a chat. `search_ids` gives what explains ids of a text, as `diagnose.search` does."""
     given = token_ids(ids)
     fitting = _FittingIds(tokenizer, given, search_ids)
-    searching = ChatSearch(tokenizer, chat, fitting.text.decode("utf-8", "replace"), templates)
+    searching = ChatSearch(tokenizer, chat, fitting.text.decode("utf-8", "replace"))
     own = searching.own.prompt
     if own is not None and tokenizer.encode(own) == given:
         return Diagnosis(True, ())

@@ -46,7 +46,7 @@ class AsTransformers:
         ends = tokenizer.chats.ends
         texts = {oracle.special_tokens.get(name, "").encode() for name in ("bos_token", "eos_token")}
         self._ends = frozenset({ends.bos, ends.eos, *texts} - {b""})
-        self.engines = Two(self._ours, self._of_file, self._ends)
+        self._engines = Two(self._ours, self._of_file, self._ends)
         self._templates = Two(self._of_file, self._upstream, self._ends)
 
     @property
@@ -58,11 +58,6 @@ class AsTransformers:
     def path(self) -> str:
         """The path or name of the model, as a command names it."""
         return self._tokenizer.name or self._tokenizer.vocabulary.path
-
-    def at(self, now: datetime | None) -> AsTransformers:
-        """Change the time that templates are told from now on, and return `self`."""
-        self._now = now
-        return self
 
     def rendered(self, body: Body) -> ThreePrompts:
         """The prompts of a chat."""
@@ -95,7 +90,7 @@ class AsTransformers:
 
     def other_engine(self, body: Body, ours: ChatAnswer, of_file: ChatAnswer) -> Cause:
         """That llama.cpp renders the file's template otherwise than transformers does."""
-        named = topics(body, self.engines)
+        named = topics(body, self._engines)
         what = "the template is rendered otherwise by llama.cpp than by transformers for "
         what += _apart(named, ours, of_file, ("llama.cpp", "transformers"))
         fix = "make the prompt with `ggufbpe chat`, with ggufbpe's apply_chat_template, or with llama-server"

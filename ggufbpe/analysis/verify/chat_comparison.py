@@ -212,10 +212,9 @@ class ComparingChats:
 
     def _ours(self, body: Mapping[str, Any]) -> Prompt | Refused:
         answer = answered(self._tokenizer, body, self._template)
-        return answer if isinstance(answer, Refused) else answer._replace(tokens=self._count(answer.text))
-
-    def _count(self, prompt: bytes) -> int:
-        return len(self._tokenizer.encode(prompt))
+        if isinstance(answer, Refused):
+            return answer
+        return answer._replace(tokens=len(self._tokenizer.encode(answer.text)))
 
     def _kind(self, example: ChatExample) -> str:
         """How the answers differ; "" if they do not."""

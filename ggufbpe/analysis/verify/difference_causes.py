@@ -246,18 +246,10 @@ class Examining(Comparing):
         within = [token.id for token in theirs if first <= token.start and token.end <= last]
         return _Evidence(text[first:last], within, False)
 
-    def _can_encode(self, text: bytes) -> bool:
-        """Check that the model has a token for each byte of a text."""
-        try:
-            self._tokenizer.encode(text, add_special=False)
-        except ValueError:
-            return False
-        return True
-
     def _answer(self, evidence: _Evidence, model: Tokenizer) -> Answer | None:
         """Why a model does not give the ids of some text; None if that cannot be told."""
         text, ids, add_special = evidence
-        if isinstance(ids, Failure) or not self._can_encode(text):
+        if isinstance(ids, Failure) or isinstance(self._own([text])[0], Failure):
             return None
         from ..diagnose.id_diagnosis import answers
 

@@ -147,7 +147,7 @@ def _of_engine(sides: AsTransformers, rendered: Mapping[str, ThreePrompts]) -> I
     }
     detail, evidence = _told(causes, {name: (rendered[name].ours, rendered[name].of_file) for name in others})
     yield Finding(
-        "warning" if _are_plain(others) else "note",
+        "warning" if any(name in sample.PLAIN_CHATS for name in others) else "note",
         "upstream_rendered_otherwise",
         "llama.cpp renders the file's template otherwise than transformers.",
         "The template is the same on both sides: what differs is what llama.cpp does to messages, tools and prompt. "
@@ -157,10 +157,6 @@ def _of_engine(sides: AsTransformers, rendered: Mapping[str, ThreePrompts]) -> I
         detail,
         f"{len(others)} of {counted(len(rendered), 'chat')} {evidence}",
     )
-
-
-def _are_plain(names: list[str]) -> bool:
-    return any(name in sample.PLAIN_CHATS for name in names)
 
 
 def _told(
