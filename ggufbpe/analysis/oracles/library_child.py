@@ -47,10 +47,7 @@ def opened(config: dict[str, Any]) -> adapters.Adapter:
         return adapters.open_tiktoken_file(config["name"], data, config["pattern"], config["special"])
     if config["library"] == "sentencepiece":
         return adapters.open_sentencepiece(data, add_bos=config["add_bos"], add_eos=config["add_eos"])
-    return OPENERS[config["library"]](data)
-
-
-OPENERS = {"tokenizers": adapters.open_tokenizers}
+    return adapters.open_tokenizers(data)
 
 
 def main() -> None:

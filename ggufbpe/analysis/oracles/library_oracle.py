@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 from .oracle import Answer, Failure, Oracle, OracleError, check_file, not_installed, of_crash
 
-_EXTRAS = {name: name for name in ("sentencepiece", "tiktoken", "tokenizers", "transformers")}
-
 
 class LibraryOracle(Oracle):
     """Another tokenizer's package, in a child process that is restarted when it crashes or hangs."""
@@ -127,16 +125,16 @@ class _Child:
 
 
 def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
-    extra = _EXTRAS[config["library"]]
+    library = config["library"]
     said = answer[1:].decode("utf-8", "replace")
     if answer[:1] == b"?":
-        return not_installed(extra, said)
+        return not_installed(library, said)
     if failure:
-        return f"{extra} crashes when opening this: {failure}"
-    if config["library"] == "tiktoken" and "file" not in config:
+        return f"{library} crashes when opening this: {failure}"
+    if library == "tiktoken" and "file" not in config:
         known = "an encoding's name needs the network, or a file in TIKTOKEN_CACHE_DIR"
         return f"tiktoken cannot open {config['name']} ({printable(said, 200)}); {known}"
-    return f"{extra} cannot open this: {printable(said, 200)}"
+    return f"{library} cannot open this: {printable(said, 200)}"
 
 
 def tokenizers_library(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:

@@ -70,7 +70,7 @@ def opened(given: str, model: Path = GPT2, seconds: float = 30.0) -> Oracle:
 
 def needs(package: str) -> None:
     if importlib.util.find_spec(package) is None:
-        missing(f"no {package}: pip install 'ggufbpe[{library_oracle._EXTRAS[package]}]'")
+        missing(f"no {package}: pip install 'ggufbpe[{package}]'")
 
 
 # ---- the real ones --------------------------------------------------------------------------------------
